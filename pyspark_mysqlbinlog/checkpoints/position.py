@@ -1,0 +1,52 @@
+"""Positions: where an event begins, ordered as the server wrote them.
+
+A server numbers its files in the extension (`mysql-bin.000042`), and the number grows past six
+digits, so text order is not log order. Files without a number (copies under other names) are
+ordered by an ordinal that whoever lists them gives.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from pyspark_mysqlbinlog.errors import InvalidPositionError
+
+__all__ = ["FIRST_EVENT", "Position", "file_number"]
+
+# Every log begins with four magic bytes; the first event follows.
+FIRST_EVENT = 4
+
+
+class Position(NamedTuple):
+    """A place in the log. Compares by number, then byte offset.
+
+    Attributes
+    ----------
+    number : the file's number, or its ordinal in a list of files without numbers.
+    pos : bytes from the beginning of the file.
+    file : the file's name, without folder.
+    """
+
+    number: int
+    pos: int
+    file: str
+
+    @classmethod
+    def of(cls, file: str, pos: int) -> Position:
+        """A position in a server's own file, numbered by its extension."""
+        number = file_number(file)
+        if number is None:
+            raise InvalidPositionError(
+                f"{file!r} is no binlog file name: expected a number as its extension, as in"
+                " mysql-bin.000001; SHOW BINARY LOGS lists the server's files",
+            )
+        return cls(number, pos, file)
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.pos}"
+
+
+def file_number(name: str) -> int | None:
+    """The number in the file's extension; None when it has none."""
+    extension = name.rpartition(".")[2]
+    return int(extension) if extension.isascii() and extension.isdigit() else None

@@ -1,0 +1,149 @@
+"""Which schema each table had from which position on.
+
+A table's versions are a tuple of (start, schema or reason), ascending; a lookup is a bisection. The
+history is a value: a change makes a new one that shares all other tables' tuples, so the offset of
+one batch is not touched by what the log brings for the next. A version may be a reason instead of a
+schema: from there on the columns are not known, and the reason says why.
+
+`pack` and `unpack` turn it into the text that travels in an offset: see schema_packing.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
+
+from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.checkpoints.schema_packing import (
+    Table,
+    UnknownFrom,
+    Version,
+    pack_versions,
+    start_of,
+    unpack_versions,
+)
+from pyspark_mysqlbinlog.tables import TableSchema
+
+__all__ = ["SchemaHistory"]
+
+_NO_DEFINITION = "the log had no CREATE TABLE of it up to here, and no baseline tells its columns"
+
+
+class SchemaHistory:
+    """The versions of every followed table; immutable.
+
+    >>> SchemaHistory().at(Position.of("bin.000001", 4), "shop", "orders") is None
+    True
+    """
+
+    def __init__(self, versions: Mapping[Table, tuple[Version, ...]] | None = None) -> None:
+        self._versions: dict[Table, tuple[Version, ...]] = dict(versions or {})
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, SchemaHistory):
+            return NotImplemented
+        return self._versions == other._versions
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self._versions.items()))
+
+    def __len__(self) -> int:
+        """How many tables it knows something of."""
+        return len(self._versions)
+
+    def __repr__(self) -> str:
+        return f"SchemaHistory({len(self._versions)} tables)"
+
+    def tables(self) -> Iterator[Table]:
+        """The (database, table) names that it knows something of, sorted."""
+        return iter(sorted(self._versions))
+
+    def versions(self, database: str, table: str) -> tuple[Version, ...]:
+        """All versions of a table, ascending; empty when it is not known."""
+        return self._versions.get((database, table), ())
+
+    def _version(self, position: Position, database: str, table: str) -> Version | None:
+        versions = self.versions(database, table)
+        index = bisect_right(versions, position, key=start_of)
+        return versions[index - 1] if index else None
+
+    def at(self, position: Position, database: str, table: str) -> TableSchema | None:
+        """The schema of rows at this position; None when it is not known (see `reason`).
+
+        A DDL statement's schema holds from the position after its event on.
+        """
+        version = self._version(position, database, table)
+        return version[1] if version and isinstance(version[1], TableSchema) else None
+
+    def reason(self, position: Position, database: str, table: str) -> str:
+        """Why `at` gives None there; empty when it does not."""
+        version = self._version(position, database, table)
+        if version is None:
+            return _NO_DEFINITION
+        return version[1].reason if isinstance(version[1], UnknownFrom) else ""
+
+    def with_table(self, position: Position, schema: TableSchema) -> SchemaHistory:
+        """The table looks like this from `position` on, up to its next version.
+
+        The version that starts there, if any, is replaced. A schema that holds there already makes
+        no new version: a CREATE TABLE IF NOT EXISTS may have created nothing.
+        """
+        return self._with((schema.database, schema.table), (position, schema))
+
+    def without(
+        self, position: Position, database: str, table: str, reason: str, *, gone: bool = False
+    ) -> SchemaHistory:
+        """From `position` on the table's columns are not known.
+
+        Parameters
+        ----------
+        reason : why, as part of a sentence: ``it was altered by a statement that …``.
+        gone : it does not exist from there on; `needed_from` may forget it. Otherwise the reason
+            is kept, to be told when a row comes.
+        """
+        return self._with((database, table), (position, UnknownFrom(reason, gone)))
+
+    def _with(self, table: Table, version: Version) -> SchemaHistory:
+        versions = self._versions.get(table, ())
+        index = bisect_right(versions, version[0], key=start_of)
+        if index and versions[index - 1][1] == version[1]:
+            return self
+        keep = index - 1 if index and versions[index - 1][0] == version[0] else index
+        return SchemaHistory(
+            {**self._versions, table: (*versions[:keep], version, *versions[index:])}
+        )
+
+    def needed_from(self, position: Position) -> SchemaHistory:
+        """Without the versions that nothing at `position` or later can see."""
+        needed: dict[Table, tuple[Version, ...]] = {}
+        for table, versions in self._versions.items():
+            index = bisect_right(versions, position, key=start_of)
+            kept = versions[max(index - 1, 0) :]
+            first = kept[0]
+            if first[0] <= position and isinstance(first[1], UnknownFrom) and first[1].gone:
+                kept = kept[1:]
+            if kept:
+                needed[table] = kept
+        return self if needed == self._versions else SchemaHistory(needed)
+
+    def select(self, predicate: Callable[[str, str], bool]) -> SchemaHistory:
+        """Only the tables for which ``predicate(database, table)`` holds."""
+        chosen = {table: each for table, each in self._versions.items() if predicate(*table)}
+        return self if len(chosen) == len(self._versions) else SchemaHistory(chosen)
+
+    def pack(self) -> str:
+        """The text for an offset: ASCII without quotes and backslashes, equal for equal histories.
+
+        Made once per history.
+        """
+        return self._packed
+
+    @cached_property
+    def _packed(self) -> str:
+        return pack_versions(self._versions)
+
+    @classmethod
+    def unpack(cls, text: str) -> SchemaHistory:
+        """Read what `pack` wrote; OffsetError for anything else. Empty text is an empty history."""
+        return cls(unpack_versions(text)) if text else cls()

@@ -1,0 +1,262 @@
+"""The bounded buffer between the tail and Spark: an index of boundaries, and bytes while they fit.
+
+The log that the tail has walked is kept as a row of spans, each from one boundary to a later one with
+something wanted in between. A span carries its packed events while the buffer has room for them; when
+it has none, only the span's place is kept, and whoever needs the rows fetches them again. Small
+transactions are gathered into one span up to a granularity, so the index stays small too. When there
+are too many spans the tail waits. So memory is bounded by bytes and by number of spans, whatever the
+backlog and however large one transaction.
+
+Every method takes the lock; the tail calls one per transaction.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from threading import Condition
+from time import monotonic
+
+from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
+from pyspark_mysqlbinlog.protocol.blocks import EventBlock, pack_events
+from pyspark_mysqlbinlog.protocol.events import HEADER_LENGTH, Event
+
+__all__ = ["LogBuffer", "Mark", "Span"]
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A boundary and what holds there."""
+
+    position: Position
+    history: SchemaHistory
+    pending_xa: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A stretch of the log that holds wanted changes.
+
+    Attributes
+    ----------
+    start : the boundary at which the previous span ended, or a later one.
+    end : the boundary after its last transaction.
+    log_bytes : length in the log, unwanted events included.
+    blocks : the wanted events; None when there was no room for them.
+    kept_bytes : length of `blocks`.
+    """
+
+    start: Position
+    end: Mark
+    log_bytes: int
+    blocks: tuple[EventBlock, ...] | None
+    kept_bytes: int
+
+
+class LogBuffer:
+    """Spans in log order, written by the tail and read by Spark's offset calls.
+
+    Parameters
+    ----------
+    start : the boundary from which the tail walks.
+    capacity : bytes of events to keep.
+    granularity : log bytes up to which transactions share a span.
+    most_spans : how far the index may run ahead.
+    """
+
+    def __init__(
+        self, start: Mark, *, capacity: int, granularity: int, most_spans: int = 50_000
+    ) -> None:
+        self._capacity = capacity
+        self._granularity = granularity
+        self._most_spans = most_spans
+        self._changed = Condition()
+        self._spans: deque[Span] = deque()
+        self._kept_bytes = 0
+        self._base = start.position
+        self._tip = start
+        # The furthest boundary that Spark knows: its spelling must not change any more.
+        self._handed_out = start.position
+        # The span that is still growing, and the transaction that may become part of it.
+        self._open: list[Event] | None = []
+        self._open_kept = 0
+        self._open_log_bytes = 0
+        self._open_wanted: Mark | None = None
+        self._open_start = start.position
+        self._transaction: list[Event] | None = []
+        self._transaction_kept = 0
+        self._error: Exception | None = None
+        self._closed = False
+
+    # --- the tail's side
+
+    def append(self, events: list[Event]) -> None:
+        """Wanted events of the transaction in progress."""
+        kept = sum(HEADER_LENGTH + len(event.body) for event in events)
+        self._transaction_kept += kept
+        if self._transaction is None:
+            return
+        room = self._capacity - self._kept_bytes - self._open_kept
+        if self._transaction_kept > room:
+            self._transaction = None
+        else:
+            self._transaction.extend(events)
+
+    def boundary(self, mark: Mark, log_bytes: int, *, wanted: bool) -> None:
+        """The transaction in progress ends at `mark`, `log_bytes` after the last boundary."""
+        with self._changed:
+            self._tip = mark
+            self._open_log_bytes += log_bytes
+            if wanted:
+                self._take_transaction()
+                self._open_wanted = mark
+                if self._open_log_bytes >= self._granularity:
+                    self._close_span()
+                self._changed.notify_all()
+        self._transaction, self._transaction_kept = [], 0
+
+    def moved(self, mark: Mark) -> None:
+        """The last boundary has a new spelling: the next file's beginning."""
+        with self._changed:
+            if self._tip.position <= self._handed_out:
+                pass
+            elif self._open_wanted is not None and self._open_wanted.position == self._tip.position:
+                self._open_wanted = mark
+            elif self._spans and self._spans[-1].end.position == self._tip.position:
+                self._spans[-1] = replace(self._spans[-1], end=mark)
+            self._tip = mark
+            self._changed.notify_all()
+
+    def forget_transaction(self) -> None:
+        """The connection broke: what came after the last boundary will come again."""
+        self._transaction, self._transaction_kept = [], 0
+
+    def wait_for_room(self) -> None:
+        """Block while the index is too far ahead of Spark."""
+        with self._changed:
+            self._changed.wait_for(lambda: len(self._spans) < self._most_spans or self._closed)
+
+    def fail(self, error: Exception) -> None:
+        """The tail has ended; nothing more will come after the last boundary."""
+        with self._changed:
+            self._error = error
+            self._changed.notify_all()
+
+    def close(self) -> None:
+        """Let a waiting tail go."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
+    # --- Spark's side
+
+    @property
+    def tip(self) -> Mark:
+        """The last boundary that the tail has walked, wanted or not."""
+        return self._tip
+
+    @property
+    def error(self) -> Exception | None:
+        return self._error
+
+    def furthest(
+        self, start: Position, most_bytes: int | None, until: Position | None = None
+    ) -> Mark | None:
+        """The last boundary after `start` that is worth a batch; None when there is none.
+
+        At most `most_bytes` of log behind `start`, but at least one span; not behind `until`.
+        """
+        with self._changed:
+            self._close_span()
+            total = 0
+            best: Mark | None = None
+            for span in self._spans:
+                end = span.end.position
+                if end <= start:
+                    continue
+                if until is not None and end > until:
+                    break
+                total += span.log_bytes
+                if best is not None and most_bytes is not None and total > most_bytes:
+                    break
+                best = span.end
+            if best is not None:
+                self._handed_out = best.position
+            return best
+
+    def take_tip(self) -> Mark:
+        """The last boundary that the tail has walked, when nothing wanted lies before it."""
+        with self._changed:
+            if self._open_wanted is None and not (
+                self._spans and self._spans[-1].end.position > self._handed_out
+            ):
+                self._handed_out = self._open_start = self._tip.position
+                self._open_log_bytes = 0
+                return self._tip
+            raise RuntimeError("wanted changes lie before the tip")
+
+    def bytes_after(self, start: Position) -> int:
+        """Log bytes of the wanted spans after `start`."""
+        with self._changed:
+            spans = sum(span.log_bytes for span in self._spans if span.end.position > start)
+            return spans + (self._open_log_bytes if self._open_wanted else 0)
+
+    def spans(self, start: Position, end: Position) -> list[Span] | None:
+        """What lies between two boundaries; None when the buffer can't tell."""
+        with self._changed:
+            if start < self._base or end > self._tip.position:
+                return None
+            for span in self._spans:
+                if span.start < end < span.end.position or span.start < start < span.end.position:
+                    return None
+            return [span for span in self._spans if start < span.end.position <= end]
+
+    def release(self, upto: Position) -> None:
+        """Spark will not ask for anything at or before `upto` again."""
+        with self._changed:
+            while self._spans and self._spans[0].end.position <= upto:
+                self._kept_bytes -= self._spans.popleft().kept_bytes
+            self._base = max(self._base, upto)
+            self._changed.notify_all()
+
+    def wait(self, ready: Callable[[], bool], timeout: float | None = None) -> bool:
+        """Block until `ready`, an error, or the time is over; false when it is."""
+        deadline = None if timeout is None else monotonic() + timeout
+        with self._changed:
+            while not ready() and self._error is None:
+                left = None if deadline is None else deadline - monotonic()
+                if left is not None and left <= 0:
+                    return False
+                # Boundaries of unwanted traffic do not notify: look again now and then.
+                self._changed.wait(0.02 if left is None else min(left, 0.02))
+            return True
+
+    # --- inside, under the lock
+
+    def _take_transaction(self) -> None:
+        if self._open_wanted is None:
+            self._open = []
+        if self._open is None or self._transaction is None:
+            # A span has all of its events or none: whoever fetches, fetches the whole span.
+            self._open, self._open_kept = None, 0
+        else:
+            self._open.extend(self._transaction)
+            self._open_kept += self._transaction_kept
+
+    def _close_span(self) -> None:
+        mark = self._open_wanted
+        if mark is None:
+            return
+        blocks = None if self._open is None else tuple(pack_events(self._open))
+        kept = sum(len(block.data) for block in blocks or ())
+        self._kept_bytes += kept
+        self._spans.append(Span(self._open_start, mark, self._open_log_bytes, blocks, kept))
+        self._open, self._open_kept, self._open_log_bytes = [], 0, 0
+        self._open_wanted = None
+        self._open_start = mark.position

@@ -1,0 +1,78 @@
+"""The data source `mysqlbinlog`: what Spark finds, and nothing heavy with it.
+
+Spark imports this at the first look-up of any data source in any session, so what is imported here at
+the top is what Spark has loaded anyway.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import DataSource
+
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader
+    from pyspark.sql.types import StructType
+
+    from pyspark_mysqlbinlog.connector.options import Options
+
+__all__ = ["MySQLBinlogDataSource"]
+
+
+class MySQLBinlogDataSource(DataSource):  # type: ignore[misc]
+    """Committed row changes of a MySQL server, in commit order.
+
+    Options and columns are documented in docs/options.md and docs/types.md.
+
+    Examples
+    --------
+    >>> changes = (
+    ...     spark.readStream.format("mysqlbinlog")
+    ...     .option("host", "127.0.0.1").option("user", "replicator").option("password", "secret")
+    ...     .option("tables", "shop.*")
+    ...     .load()
+    ... )  # doctest: +SKIP
+    """
+
+    @classmethod
+    def name(cls) -> str:
+        """What goes into ``format(…)``."""
+        return "mysqlbinlog"
+
+    def schema(self) -> StructType:
+        """The columns; also the first place where wrong options show."""
+        from pyspark.sql.types import StringType
+
+        from pyspark_mysqlbinlog.connector.columns import envelope
+
+        self._parsed()
+        return envelope(StringType())
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """A batch read."""
+        from pyspark_mysqlbinlog.connector.batch_reader import MySQLBinlogReader
+
+        return MySQLBinlogReader(self._parsed(), self._checked(schema))
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        """A streaming read, of a server only."""
+        from pyspark_mysqlbinlog.connector.stream_reader import MySQLBinlogStreamReader
+        from pyspark_mysqlbinlog.errors import OptionError
+
+        options = self._parsed()
+        if options.path is not None:
+            raise OptionError(
+                "option path is for batch reads: use spark.read, or give host for a stream"
+            )
+        return MySQLBinlogStreamReader(options, self._checked(schema))
+
+    def _parsed(self) -> Options:
+        from pyspark_mysqlbinlog.connector.options import Options
+
+        return Options.parse(self.options)
+
+    def _checked(self, schema: StructType) -> StructType:
+        from pyspark_mysqlbinlog.connector.columns import check_schema
+
+        check_schema(schema, self.schema())
+        return schema

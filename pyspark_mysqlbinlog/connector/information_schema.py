@@ -1,0 +1,131 @@
+"""The server's own description of its tables, from information_schema.
+
+Three SELECTs whatever the number of tables: their default collations, their columns, their primary
+keys. information_schema opens every table it describes, so one query for each table would cost as
+much again for each. Types come from COLUMN_TYPE, read by the reader that reads DDL: the columns
+beside it differ between versions (5.5 has no DATETIME_PRECISION, 8.0 no display widths).
+
+One thing it can't show: the texts of information_schema are utf8 with three bytes, so a character
+beyond them in an ENUM or SET label reads as ``?``. Such labels are known only from DDL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+from pymysql.connections import Connection
+from pymysql.cursors import Cursor
+
+from pyspark_mysqlbinlog.charsets import canonical_charset, charset_of_collation
+from pyspark_mysqlbinlog.decoder.ddl import parse_column_type
+from pyspark_mysqlbinlog.decoder.sql_tokens import SqlContext
+from pyspark_mysqlbinlog.errors import MySQLBinlogError, UnknownSchemaError
+from pyspark_mysqlbinlog.tables import SYSTEM_DATABASES, ColumnSchema, TableSchema
+
+__all__ = ["read_database_charsets", "read_table_schemas"]
+
+# The system databases are left out by the server as well: describing them takes it longer than ours.
+_TABLES = (
+    "SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_COLLATION FROM information_schema.TABLES"
+    " WHERE TABLE_TYPE = 'BASE TABLE' AND TABLE_SCHEMA NOT IN %s"
+)
+_COLUMNS = (
+    "SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, COLUMN_TYPE, CHARACTER_SET_NAME, IS_NULLABLE,"
+    " ORDINAL_POSITION FROM information_schema.COLUMNS WHERE TABLE_SCHEMA NOT IN %s"
+)
+_PRIMARY_KEYS = (
+    "SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, SEQ_IN_INDEX FROM information_schema.STATISTICS"
+    " WHERE INDEX_NAME = 'PRIMARY' AND TABLE_SCHEMA NOT IN %s"
+)
+_SYSTEM = (tuple(sorted(SYSTEM_DATABASES)),)
+_DATABASES = "SELECT SCHEMA_NAME, DEFAULT_CHARACTER_SET_NAME FROM information_schema.SCHEMATA"
+
+Table = tuple[str, str]
+
+
+def read_table_schemas(
+    connection: Connection[Any], wanted: Callable[[str, str], bool]
+) -> list[TableSchema]:
+    """The schemas of the wanted base tables, sorted by database and name.
+
+    Parameters
+    ----------
+    connection : of an account that may see the tables; a table that it may not see is not there.
+    wanted : of (database, table); the server's system databases are left out before.
+
+    Raises UnknownSchemaError, with the table, for a column that can't be understood.
+    """
+    collations = {
+        (database, table): collation
+        for database, table, collation in _rows(connection, _TABLES, _SYSTEM)
+        if database.lower() not in SYSTEM_DATABASES and wanted(database, table)
+    }
+    if not collations:
+        return []
+    context = _context(connection)
+    columns: dict[Table, list[tuple[int, ColumnSchema]]] = {table: [] for table in collations}
+    for database, table, name, column_type, charset, nullable, ordinal in _rows(
+        connection, _COLUMNS, _SYSTEM
+    ):
+        described = columns.get((database, table))
+        if described is None:
+            continue
+        try:
+            column = _column(name, column_type, charset, nullable == "YES", context)
+        except MySQLBinlogError as error:
+            raise UnknownSchemaError(
+                f"column {name!r} of type {column_type[:60]!r} can't be read: {error.message}",
+                table=f"{database}.{table}",
+            ) from None
+        described.append((int(ordinal), column))
+    keys: dict[Table, list[tuple[int, str]]] = {}
+    for database, table, name, sequence in _rows(connection, _PRIMARY_KEYS, _SYSTEM):
+        keys.setdefault((database, table), []).append((int(sequence), name))
+    return [
+        TableSchema(
+            *table,
+            columns=tuple(column for _, column in sorted(columns[table], key=lambda pair: pair[0])),
+            primary_key=tuple(name for _, name in sorted(keys.get(table, ()))),
+            charset=charset_of_collation(collation) if collation else None,
+        )
+        for table, collation in sorted(collations.items())
+        if columns[table]  # dropped between the queries
+    ]
+
+
+def read_database_charsets(connection: Connection[Any]) -> dict[str, str]:
+    """The default character set of every database, which a CREATE TABLE inherits."""
+    return {name: canonical_charset(charset) for name, charset in _rows(connection, _DATABASES)}
+
+
+@lru_cache(maxsize=4096)
+def _column(
+    name: str, column_type: str, charset: str | None, nullable: bool, context: SqlContext
+) -> ColumnSchema:
+    # Tables share most of their columns: `id int(11)`, `created_at datetime`.
+    known = canonical_charset(charset) if charset else None
+    return parse_column_type(name, column_type, known, nullable, context)
+
+
+def _context(connection: Connection[Any]) -> SqlContext:
+    """Labels in COLUMN_TYPE are escaped with backslashes unless the session's mode is without."""
+    ((version, sql_mode),) = _rows(connection, "SELECT VERSION(), @@SESSION.sql_mode")
+    context = SqlContext.of(0, version)
+    if context.mariadb and "NO_BACKSLASH_ESCAPES" in sql_mode.upper().split(","):
+        return SqlContext(
+            no_backslash_escapes=True, server_version=context.server_version, mariadb=True
+        )
+    return context
+
+
+def _rows(
+    connection: Connection[Any], query: str, arguments: tuple[Any, ...] = ()
+) -> list[tuple[Any, ...]]:
+    with connection.cursor(Cursor) as cursor:
+        cursor.execute(query, arguments or None)
+        return [
+            tuple(value.decode() if isinstance(value, bytes) else value for value in row)
+            for row in cursor.fetchall()
+        ]

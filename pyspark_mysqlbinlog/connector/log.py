@@ -1,0 +1,166 @@
+"""Logs to read events from: a server's, or files on disk.
+
+Both give the same `Event`s from a position on, and name positions in the same way, so whatever comes
+after does not know which of them it reads.
+"""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position, file_number
+from pyspark_mysqlbinlog.errors import InvalidPositionError, MySQLBinlogError, OptionError
+from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
+from pyspark_mysqlbinlog.protocol.events import Event
+from pyspark_mysqlbinlog.protocol.files import MAGIC, read_events
+from pyspark_mysqlbinlog.protocol.walker import LogWalker
+
+__all__ = ["FileLog", "Log", "ServerLog", "dump_events"]
+
+
+class Log(Protocol):
+    """Something that has events in an order."""
+
+    def events(self, start: Position) -> Iterator[Event]:
+        """Events from `start` to what is now the end."""
+        ...
+
+    def position(self, file: str, pos: int) -> Position:
+        """The place of a byte in one of the log's files."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ServerLog:
+    """A server's log; every read opens one connection and closes it."""
+
+    settings: ServerSettings
+
+    def events(self, start: Position) -> Iterator[Event]:
+        with ReplicaClient.connect(self.settings) as client:
+            yield from dump_events(client, start, blocking=False)
+
+    def position(self, file: str, pos: int) -> Position:
+        return Position.of(file, pos)
+
+
+def dump_events(client: ReplicaClient, start: Position, *, blocking: bool) -> Iterator[Event]:
+    """Events from `start` on over an open connection; for ever when blocking."""
+    raws = client.dump(start.file, start.pos, blocking=blocking)
+    walker = LogWalker(start.file, start.pos, client.checksum)
+    try:
+        for raw in raws:
+            event = walker.feed(raw)
+            if event is not None:
+                yield event
+    except MySQLBinlogError as error:
+        # A dump that the server refuses in its middle is refused at the place it had reached.
+        raise error.at(walker.file, walker.pos) from None
+
+
+@dataclass(frozen=True, slots=True)
+class FileLog:
+    """Files on disk, in log order.
+
+    Attributes
+    ----------
+    paths : in log order.
+    numbers : of each; those in the names where all have different ones, else 1, 2, ….
+    """
+
+    paths: tuple[str, ...]
+    numbers: tuple[int, ...]
+
+    @classmethod
+    def find(cls, pattern: str) -> FileLog:
+        """The binlogs at a path: one file, a glob, or a folder (its files that begin as binlogs)."""
+        path = Path(pattern)
+        if path.is_dir():
+            found = [child for child in path.iterdir() if child.is_file() and _is_binlog(child)]
+            what = "folder without binlog files"
+        elif path.exists():
+            found, what = [path], ""
+        else:
+            found = [Path(name) for name in glob.glob(pattern)]
+            what = "path with no file at it"
+        if not found:
+            raise OptionError(
+                f"option path: {pattern!r} is a {what}; give a binlog file, a glob or a folder that"
+                " the driver and the executors can read"
+            )
+        names = {child.name for child in found}
+        if len(names) != len(found):
+            raise OptionError(
+                f"option path: {pattern!r} matches files of one name in several folders; read each"
+                " folder by itself"
+            )
+        numbers = {child: file_number(child.name) for child in found}
+        if None not in numbers.values() and len(set(numbers.values())) == len(found):
+            found.sort(key=lambda child: numbers[child] or 0)
+            ordinals = tuple(numbers[child] or 0 for child in found)
+        else:
+            found.sort(key=lambda child: _natural(child.name))
+            ordinals = tuple(range(1, len(found) + 1))
+        return cls(tuple(str(child) for child in found), ordinals)
+
+    def events(self, start: Position) -> Iterator[Event]:
+        for path, number in zip(self.paths, self.numbers, strict=True):
+            if number >= start.number:
+                yield from _file_events(Path(path), start.pos if number == start.number else 4)
+
+    def position(self, file: str, pos: int) -> Position:
+        for path, number in zip(self.paths, self.numbers, strict=True):
+            if Path(path).name == file:
+                return Position(number, pos, file)
+        raise InvalidPositionError(f"no file {file!r} at the path", file=file, position=pos)
+
+    def begins(self) -> list[Position]:
+        """The beginning of each file."""
+        return [
+            Position(number, FIRST_EVENT, Path(path).name)
+            for path, number in zip(self.paths, self.numbers, strict=True)
+        ]
+
+    def end(self) -> Position:
+        last = Path(self.paths[-1])
+        return Position(self.numbers[-1], last.stat().st_size, last.name)
+
+
+def _file_events(path: Path, pos: int) -> Iterator[Event]:
+    """One file's events. Its closing ROTATE is one of them, but what follows is up to the list."""
+    walker = LogWalker(path.name, FIRST_EVENT)
+    for raw in read_events(path, pos):
+        event = walker.feed(raw)
+        if event is not None and (event.start >= pos or event.start == FIRST_EVENT == pos):
+            yield event
+        if walker.pos < pos and walker.file == path.name:
+            walker.seek(pos)
+
+
+def _is_binlog(path: Path) -> bool:
+    with path.open("rb") as stream:
+        return stream.read(len(MAGIC)) in (MAGIC, b"\xfdbin")
+
+
+def _natural(name: str) -> list[tuple[int, int, str]]:
+    """Text order in which runs of digits compare as numbers."""
+    key: list[tuple[int, int, str]] = []
+    digits = text = ""
+    for character in [*name, ""]:
+        if character.isdigit() and character.isascii():
+            if text:
+                key.append((1, 0, text))
+                text = ""
+            digits += character
+        else:
+            if digits:
+                key.append((0, int(digits), ""))
+                digits = ""
+            text += character
+    if text:
+        key.append((1, 0, text))
+    return key

@@ -1,0 +1,56 @@
+"""Options and values that the contract promises and this version refuses by name.
+
+One list, so that building one of them is: remove its line here and the words in docs/options.md.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from pyspark_mysqlbinlog.errors import OptionError
+
+__all__ = ["NOT_BUILT", "NotBuilt", "refuse_not_built"]
+
+
+class NotBuilt(NamedTuple):
+    """Values of an option that this version refuses by name.
+
+    Attributes
+    ----------
+    values : what the whole of a value must match, in any case.
+    instead : what to do.
+    """
+
+    option: str
+    values: str
+    instead: str
+
+
+NOT_BUILT = (
+    NotBuilt("payload", "struct|variant", "leave it out or set payload=json"),
+    NotBuilt("excludeColumns", ".*", "leave it out and drop the columns in Spark"),
+    NotBuilt("startingOffset", "gtid:.*", "give FILE:POS or a time"),
+    NotBuilt("endingOffset", "gtid:.*", "give FILE:POS or a time"),
+    NotBuilt("startingOffset", "snapshot", "load the tables with Spark's jdbc source first"),
+    NotBuilt("operations", r"(.*,)?\s*ddl\s*(,.*)?", "leave ddl out"),
+    NotBuilt("schemaEvolutionMode", "rescue|failOnNewColumns|none", "leave it out"),
+    NotBuilt("schemaDdl", ".*", "read logs that begin before each CREATE TABLE"),
+    NotBuilt("onUnknownSchema", "positional", "leave it out"),
+    NotBuilt("timeType", "interval|micros", "leave it out and convert in Spark"),
+    NotBuilt("jsonType", "variant", "leave it out and call parse_json in Spark"),
+    NotBuilt("zeroDates", "fail", "leave it out"),
+    NotBuilt("tinyInt1IsBoolean", "true", "leave it out and cast in Spark"),
+    NotBuilt("failOnDataLoss", "false", "leave it out"),
+)
+
+
+def refuse_not_built(texts: Mapping[str, str]) -> None:
+    """OptionError for the first rule that applies; `texts` are under the options' right names."""
+    for rule in NOT_BUILT:
+        text = texts.get(rule.option)
+        if text is not None and re.fullmatch(rule.values, text.strip(), re.IGNORECASE | re.DOTALL):
+            raise OptionError(
+                f"option {rule.option}: {text.strip()!r} is not built yet; {rule.instead}"
+            )

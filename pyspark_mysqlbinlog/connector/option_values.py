@@ -1,0 +1,132 @@
+"""The texts that options take, turned into values: durations, sizes, places in the log, server ids.
+
+Each function gives the value or raises ValueError; the options model turns that into an error that
+names the option and what it expects.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+__all__ = [
+    "Earliest",
+    "FilePosition",
+    "Latest",
+    "Place",
+    "Timestamp",
+    "parse_bool",
+    "parse_duration",
+    "parse_number",
+    "parse_place",
+    "parse_server_ids",
+    "parse_size",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Latest:
+    """The end of the log, as it is when asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Earliest:
+    """The beginning of the oldest log there is."""
+
+
+@dataclass(frozen=True, slots=True)
+class FilePosition:
+    """A boundary that the user names: file name without folder, bytes from its beginning."""
+
+    file: str
+    pos: int
+
+
+@dataclass(frozen=True, slots=True)
+class Timestamp:
+    """The first transaction whose first event is not older; seconds since 1970 UTC."""
+
+    seconds: float
+
+
+Place = Latest | Earliest | FilePosition | Timestamp
+
+_NUMBER = re.compile(r"\d+", re.ASCII)
+
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)", re.IGNORECASE | re.ASCII)
+_DURATION_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+
+_SIZE = re.compile(r"(\d+)\s*([kmgt]?)b?", re.IGNORECASE | re.ASCII)
+_SIZE_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+
+# Anything that begins like a date is a time: no binlog file is called 2026-11-20T10.
+_TIME = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ].*)?", re.ASCII)
+_FILE_POSITION = re.compile(r"([^/\\:]+):(\d+)", re.ASCII)
+# Every log begins with four magic bytes; the first event follows.
+_FIRST_EVENT = 4
+
+_SERVER_IDS = re.compile(r"(\d+)(?:\s*-\s*(\d+))?", re.ASCII)
+_LARGEST_SERVER_ID = (1 << 32) - 1
+
+
+def parse_number(text: str) -> int:
+    """A plain decimal number without a sign."""
+    if _NUMBER.fullmatch(text) is None:
+        raise ValueError("no number")
+    return int(text)
+
+
+def parse_duration(text: str) -> float:
+    """Seconds of ``30s``, ``10m``, ``500ms``, ``1h`` or ``2d``. The unit is needed."""
+    found = _DURATION.fullmatch(text)
+    if found is None:
+        raise ValueError("no duration")
+    seconds = float(found[1]) * _DURATION_UNITS[found[2].lower()]
+    if seconds == float("inf"):
+        raise ValueError("not finite")
+    return seconds
+
+
+def parse_size(text: str) -> int:
+    """Bytes of ``64m``, ``1g``, ``100k`` (powers of 1024) or a plain number of bytes."""
+    found = _SIZE.fullmatch(text)
+    if found is None:
+        raise ValueError("no size")
+    return int(found[1]) * _SIZE_UNITS[found[2].lower()]
+
+
+def parse_bool(text: str) -> bool:
+    """``true`` or ``false``, as Spark's own options."""
+    try:
+        return {"true": True, "false": False}[text.lower()]
+    except KeyError:
+        raise ValueError("neither true nor false") from None
+
+
+def parse_place(text: str) -> Place:
+    """``latest``, ``earliest``, ``FILE:POS`` or an ISO time (UTC unless it has a zone)."""
+    word = text.lower()
+    if word == "latest":
+        return Latest()
+    if word == "earliest":
+        return Earliest()
+    if _TIME.fullmatch(text):
+        time = datetime.fromisoformat(text)
+        return Timestamp((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp())
+    found = _FILE_POSITION.fullmatch(text)
+    if found is None or int(found[2]) < _FIRST_EVENT:
+        raise ValueError("no place in the log")
+    return FilePosition(found[1], int(found[2]))
+
+
+def parse_server_ids(text: str) -> tuple[int, int]:
+    """(lowest, highest), both included, of ``6000`` or ``6000-6100``."""
+    found = _SERVER_IDS.fullmatch(text)
+    if found is None:
+        raise ValueError("no server id")
+    low = int(found[1])
+    high = int(found[2]) if found[2] is not None else low
+    if not 1 <= low <= high <= _LARGEST_SERVER_ID:
+        raise ValueError("not in the range of server ids")
+    return low, high

@@ -1,0 +1,469 @@
+"""Every option of the data source: name, type, default, check and documentation in one model.
+
+Spark hands over a mapping of texts. `Options.parse` is the one way from it to values: names are
+matched without regard to case, an unknown one is answered with the nearest right one, and every
+problem becomes one OptionError, so that nobody behind this module sees a text or an error of
+pydantic's, which would print what was given: a secret, too. docs/options.md is this model as a
+table; a test compares them.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
+from pydantic.alias_generators import to_camel
+
+from pyspark_mysqlbinlog.connector.not_built import refuse_not_built
+from pyspark_mysqlbinlog.connector.option_values import (
+    Earliest,
+    FilePosition,
+    Latest,
+    Place,
+    Timestamp,
+    parse_bool,
+    parse_duration,
+    parse_number,
+    parse_place,
+    parse_server_ids,
+    parse_size,
+)
+from pyspark_mysqlbinlog.connector.table_filter import TableFilter
+from pyspark_mysqlbinlog.errors import OptionError
+from pyspark_mysqlbinlog.protocol.client import ServerSettings
+
+__all__ = ["Options"]
+
+Operation = Literal["insert", "update", "delete", "truncate", "ddl"]
+_OPERATIONS: tuple[Operation, ...] = ("insert", "update", "delete", "truncate", "ddl")
+
+
+def _choice(*names: str) -> BeforeValidator:
+    """One of `names`, in any case."""
+    by_lower = {name.lower(): name for name in names}
+    return BeforeValidator(lambda text: by_lower.get(text.strip().lower(), text))
+
+
+def _parse_text(text: str) -> str:
+    if not text.strip():
+        raise ValueError("empty")
+    return text.strip()
+
+
+def _parse_operations(text: str) -> frozenset[str]:
+    found = frozenset(part.strip().lower() for part in text.split(","))
+    if not found <= frozenset(_OPERATIONS):
+        raise ValueError("unknown operation")
+    return found
+
+
+Text = Annotated[str, BeforeValidator(_parse_text)]
+Number = Annotated[int, BeforeValidator(lambda text: parse_number(text.strip()))]
+Flag = Annotated[bool, BeforeValidator(lambda text: parse_bool(text.strip()))]
+Duration = Annotated[float, BeforeValidator(lambda text: parse_duration(text.strip()))]
+Size = Annotated[int, BeforeValidator(lambda text: parse_size(text.strip()))]
+PlaceInLog = Annotated[
+    Latest | Earliest | FilePosition | Timestamp,
+    BeforeValidator(lambda text: parse_place(text.strip())),
+]
+ServerIds = Annotated[tuple[int, int], BeforeValidator(lambda text: parse_server_ids(text.strip()))]
+Operations = Annotated[frozenset[Operation], BeforeValidator(_parse_operations)]
+SslMode = Annotated[
+    Literal["DISABLED", "PREFERRED", "REQUIRED", "VERIFY_CA", "VERIFY_IDENTITY"],
+    _choice("DISABLED", "PREFERRED", "REQUIRED", "VERIFY_CA", "VERIFY_IDENTITY"),
+]
+Payload = Annotated[Literal["json", "struct", "variant"], _choice("json", "struct", "variant")]
+EvolutionMode = Annotated[
+    Literal["addNewColumns", "rescue", "failOnNewColumns", "none"],
+    _choice("addNewColumns", "rescue", "failOnNewColumns", "none"),
+]
+UnknownSchema = Annotated[Literal["fail", "positional"], _choice("fail", "positional")]
+TimeType = Annotated[
+    Literal["string", "interval", "micros"], _choice("string", "interval", "micros")
+]
+JsonType = Annotated[Literal["string", "variant"], _choice("string", "variant")]
+ZeroDates = Annotated[Literal["null", "fail"], _choice("null", "fail")]
+
+
+def _option(
+    default: Any,
+    shown: str,
+    expects: str,
+    meaning: str,
+    *,
+    gt: float | None = None,
+    ge: float | None = None,
+    le: float | None = None,
+) -> Any:
+    """A field: its default, the default as a user would write it, what a value looks like."""
+    extra: dict[str, Any] = {"shown": shown, "expects": expects}
+    return Field(default, description=meaning, json_schema_extra=extra, gt=gt, ge=ge, le=le)
+
+
+# What only a server needs: with path it would be ignored, and nothing is.
+_SERVER_ONLY = (
+    "port",
+    "user",
+    "password",
+    "passwordFile",
+    "sslMode",
+    "sslCa",
+    "sslCert",
+    "sslKey",
+    "serverId",
+    "heartbeatInterval",
+    "connectTimeout",
+    "retryTimeout",
+    "idleOffsetInterval",
+    "maxConnections",
+)
+
+
+class Options(BaseModel):
+    """The options of one query. Frozen and picklable; its repr shows no secret.
+
+    Durations are in seconds, sizes in bytes. Use `parse`: the constructor takes texts by their
+    Spark names and raises pydantic's errors.
+    """
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        alias_generator=to_camel,
+        hide_input_in_errors=True,
+    )
+
+    host: Text | None = _option(
+        None, "", "a host name or address", "the server; either this or `path`"
+    )
+    port: Number = _option(
+        3306, "3306", "a number from 1 to 65535", "the server's port", ge=1, le=65535
+    )
+    user: Text | None = _option(
+        None, "", "an account's name", "needs REPLICATION SLAVE, REPLICATION CLIENT and SELECT"
+    )
+    password: SecretStr | None = _option(None, "", "a text", "the account's password")
+    password_file: Text | None = _option(
+        None,
+        "",
+        "the name of a readable file in UTF-8",
+        "a file that holds the password, in place of `password`; read once, on the driver",
+    )
+    path: Text | None = _option(
+        None,
+        "",
+        "a file, a glob or a folder",
+        "a binlog file, glob or folder instead of a server; readable under that name on driver and"
+        " executors",
+    )
+    tables: Text | None = _option(
+        None,
+        "",
+        "a list of database.table, globs and /regexes/",
+        "the wanted tables: `db.table` or `` `db`.`table` ``, with `*` and `?` as globs, or"
+        " `/regex/` over `db.table`; separated by commas. All but system schemas when left out",
+    )
+    exclude_tables: Text | None = _option(
+        None,
+        "",
+        "a list of database.table, globs and /regexes/",
+        "tables that are not wanted, in the same forms; wins over `tables`",
+    )
+    exclude_columns: Text | None = _option(
+        None, "", "a list of database.table.column", "columns that are skipped. Not built yet"
+    )
+    operations: Operations = _option(
+        frozenset({"insert", "update", "delete", "truncate"}),
+        "insert,update,delete,truncate",
+        "a list of insert, update, delete, truncate and ddl",
+        "the wanted kinds of change. `ddl` is not built yet",
+    )
+    starting_offset: PlaceInLog | None = _option(
+        None,
+        "",
+        "latest, earliest, FILE:POS with a position of at least 4, or an ISO time such as"
+        " 2026-11-20T10:00:00Z",
+        "`latest`, `earliest`, `FILE:POS`, or an ISO time (UTC unless it has a zone): the first"
+        " transaction whose first event is not older. Only used when there is no checkpoint. When"
+        " left out, a stream starts at `latest`, a batch read and `path` at `earliest`. `gtid:SET`"
+        " and `snapshot` are not built yet",
+    )
+    ending_offset: PlaceInLog = _option(
+        Latest(),
+        "latest",
+        "latest, FILE:POS with a position of at least 4, or an ISO time such as"
+        " 2026-11-20T10:00:00Z",
+        "where a batch read ends: `latest`, `FILE:POS`, or an ISO time",
+    )
+    payload: Payload = _option(
+        "json",
+        "json",
+        "json, struct or variant",
+        "the type of `before` and `after`. `struct` and `variant` are not built yet",
+    )
+    max_bytes_per_trigger: Size = _option(
+        1 << 30,
+        "1g",
+        "a size above 0 such as 64m",
+        "a batch ends at the first boundary past this many bytes of log",
+        gt=0,
+    )
+    max_rows_per_trigger: Number | None = _option(
+        None,
+        "",
+        "a number above 0",
+        "a batch ends at the first boundary past this many rows; the nearer limit wins",
+        gt=0,
+    )
+    ssl_mode: SslMode = _option(
+        "PREFERRED",
+        "PREFERRED",
+        "DISABLED, PREFERRED, REQUIRED, VERIFY_CA or VERIFY_IDENTITY",
+        "as in MySQL's clients: `DISABLED`, `PREFERRED`, `REQUIRED`, `VERIFY_CA`,"
+        " `VERIFY_IDENTITY`",
+    )
+    ssl_ca: Text | None = _option(
+        None,
+        "",
+        "the name of a PEM file",
+        "certificates of the authorities to trust; the modes `VERIFY_…` need it",
+    )
+    ssl_cert: Text | None = _option(
+        None, "", "the name of a PEM file", "the client's certificate; needs `sslKey`"
+    )
+    ssl_key: Text | None = _option(
+        None, "", "the name of a PEM file", "the key of the client's certificate"
+    )
+    server_id: ServerIds = _option(
+        (1 << 30, (1 << 31) - 1),
+        "1073741824-2147483647",
+        "a number from 1 to 4294967295, or a range such as 6000-6100",
+        "the id that each connection registers as a replica, drawn from this range; must not be"
+        " another replica's",
+    )
+    heartbeat_interval: Duration = _option(
+        10.0,
+        "10s",
+        "a duration from 1ms to 1d such as 10s",
+        "how long the server may be silent; a lost connection is noticed after this",
+        ge=0.001,
+        le=86400,
+    )
+    connect_timeout: Duration = _option(
+        10.0,
+        "10s",
+        "a duration from 1ms to 1d such as 10s",
+        "for each try of the first connection",
+        ge=0.001,
+        le=86400,
+    )
+    retry_timeout: Duration = _option(
+        600.0,
+        "10m",
+        "a duration such as 10m",
+        "how long a lost connection is tried again before the query fails",
+    )
+    idle_offset_interval: Duration = _option(
+        30.0,
+        "30s",
+        "a duration such as 30s",
+        "how often the offset moves on while only unwanted tables change",
+    )
+    buffer_bytes: Size = _option(
+        64 << 20,
+        "64m",
+        "a size of at least 1m such as 64m",
+        "the log that the driver holds in memory ahead of Spark",
+        ge=1 << 20,
+    )
+    target_partition_bytes: Size | None = _option(
+        None,
+        "",
+        "a size above 0 such as 16m",
+        "the log that one task decodes; tuned when left out",
+        gt=0,
+    )
+    max_connections: Number = _option(
+        4,
+        "4",
+        "a number above 0",
+        "how many executors read from the server at once, on top of the stream's own connection",
+        gt=0,
+    )
+    fail_on_data_loss: Flag = _option(
+        True,
+        "true",
+        "true or false",
+        "whether to stop when the needed log is purged. `false` is not built yet",
+    )
+    schema_evolution_mode: EvolutionMode = _option(
+        "addNewColumns",
+        "addNewColumns",
+        "addNewColumns, rescue, failOnNewColumns or none",
+        "what a new column does to a `struct` payload. Others are not built yet",
+    )
+    schema_ddl: Text | None = _option(
+        None, "", "the name of a file", "a file of CREATE TABLE statements. Not built yet"
+    )
+    on_unknown_schema: UnknownSchema = _option(
+        "fail",
+        "fail",
+        "fail or positional",
+        "what to do with rows of a table whose columns are not known. `positional` is not built"
+        " yet",
+    )
+    time_type: TimeType = _option(
+        "string",
+        "string",
+        "string, interval or micros",
+        "how TIME is given in a `struct` payload. Others are not built yet",
+    )
+    json_type: JsonType = _option(
+        "string",
+        "string",
+        "string or variant",
+        "how JSON is given in a `struct` payload. `variant` is not built yet",
+    )
+    zero_dates: ZeroDates = _option(
+        "null",
+        "null",
+        "null or fail",
+        "what becomes of zero dates in a `struct` payload. `fail` is not built yet",
+    )
+    tiny_int1_is_boolean: Flag = _option(
+        False,
+        "false",
+        "true or false",
+        "whether TINYINT(1) is a boolean in a `struct` payload. `true` is not built yet",
+    )
+
+    @classmethod
+    def parse(cls, given: Mapping[str, str]) -> Self:
+        """Read Spark's options.
+
+        Raises
+        ------
+        OptionError : an option is unknown, given twice, wrong, missing, not built yet or at odds
+            with another; the message names it, and no secret.
+        """
+        texts = _known(given)
+        refuse_not_built(texts)
+        try:
+            options = cls.model_validate(texts)
+        except ValidationError as error:
+            names = [str(problem["loc"][0]) for problem in error.errors(include_input=False)]
+            problem = _wrong(names[0], texts)
+        else:
+            _check_together(options, texts)
+            return options._with_password_read()
+        # Raised out here, our error holds no reference to pydantic's, nor to the texts in it.
+        raise problem
+
+    def table_filter(self, case_sensitive: bool = True) -> TableFilter:
+        """What `tables` and `excludeTables` say; see TableFilter.parse."""
+        return TableFilter.parse(self.tables, self.exclude_tables, case_sensitive)
+
+    def place_to_start(self, *, streaming: bool) -> Place:
+        """`startingOffset`, or its default for this kind of read."""
+        if self.starting_offset is not None:
+            return self.starting_offset
+        return Latest() if streaming and self.path is None else Earliest()
+
+    def server_settings(self) -> ServerSettings:
+        """How to reach the server; OptionError when these options name files."""
+        if self.host is None or self.user is None:
+            raise OptionError("option host is missing: there is no server to connect to")
+        return ServerSettings(
+            host=self.host,
+            port=self.port,
+            user=self.user,
+            password="" if self.password is None else self.password.get_secret_value(),
+            ssl_mode=self.ssl_mode,
+            ssl_ca=self.ssl_ca,
+            ssl_cert=self.ssl_cert,
+            ssl_key=self.ssl_key,
+            connect_timeout=self.connect_timeout,
+            heartbeat_interval=self.heartbeat_interval,
+            server_ids=self.server_id,
+        )
+
+    def _with_password_read(self) -> Self:
+        if self.password_file is None:
+            return self
+        try:
+            text = Path(self.password_file).read_text(encoding="utf-8")
+        except OSError as error:
+            reason = error.strerror or type(error).__name__
+        except UnicodeDecodeError:
+            reason = "it is not UTF-8"
+        else:
+            secret = SecretStr(text.removesuffix("\n").removesuffix("\r"))
+            return self.model_copy(update={"password": secret})
+        raise OptionError(
+            f"option passwordFile: {self.password_file!r} can't be read: {reason}; it must be"
+            " readable on the driver"
+        )
+
+
+# Spark's name of each option -> its field.
+_FIELDS = {to_camel(name): field for name, field in Options.model_fields.items()}
+_NAMES = {name.lower(): name for name in _FIELDS}
+# Shown in no message: the value may be a secret given under the wrong name.
+_SECRETS = frozenset({"password"})
+_SHOWN_CHARACTERS = 80
+
+
+def _known(given: Mapping[str, str]) -> dict[str, str]:
+    """The same texts under the options' right names."""
+    texts: dict[str, str] = {}
+    for key, text in given.items():
+        name = _NAMES.get(key.lower())
+        if name is None:
+            near = difflib.get_close_matches(key.lower(), _NAMES, n=1, cutoff=0.6)
+            hint = f"did you mean {_NAMES[near[0]]}?" if near else "docs/options.md lists them all"
+            raise OptionError(f"unknown option {key!r}: {hint}")
+        if name in texts:
+            raise OptionError(f"option {name}: given twice, in different case; leave one out")
+        texts[name] = text
+    return texts
+
+
+def _wrong(name: str, texts: Mapping[str, str]) -> OptionError:
+    extra = _FIELDS[name].json_schema_extra
+    expects = extra["expects"] if isinstance(extra, dict) else ""
+    text = texts[name] if len(texts[name]) <= _SHOWN_CHARACTERS else texts[name][:77] + "..."
+    found = "" if name in _SECRETS else f", found {text!r}"
+    return OptionError(f"option {name}: expected {expects}{found}")
+
+
+def _check_together(options: Options, texts: Mapping[str, str]) -> None:
+    """What no option can tell by itself."""
+    if options.host is None and options.path is None:
+        raise OptionError("option host is missing: give host for a server, or path for files")
+    if options.host is not None and options.path is not None:
+        raise OptionError("options host and path exclude each other: leave one out")
+    if options.path is not None:
+        useless = [name for name in _SERVER_ONLY if name in texts]
+        if useless:
+            raise OptionError(
+                f"option {useless[0]} is for a server and means nothing with path: leave it out"
+            )
+    elif options.user is None:
+        raise OptionError("option user is missing: host needs an account")
+    if options.password is not None and options.password_file is not None:
+        raise OptionError("options password and passwordFile exclude each other: leave one out")
+    if (options.ssl_cert is None) != (options.ssl_key is None):
+        raise OptionError("options sslCert and sslKey need each other: give both or neither")
+    if options.ssl_mode == "DISABLED":
+        for name in ("sslCa", "sslCert"):
+            if name in texts:
+                raise OptionError(f"option {name} means nothing with sslMode=DISABLED")
+    if options.ssl_mode in ("VERIFY_CA", "VERIFY_IDENTITY") and options.ssl_ca is None:
+        # As MySQL's clients; without authorities pymysql would check less than was asked for.
+        raise OptionError(f"option sslCa is missing: sslMode={options.ssl_mode} needs it")
+    if isinstance(options.ending_offset, Earliest):
+        raise _wrong("endingOffset", texts)
+    options.table_filter()

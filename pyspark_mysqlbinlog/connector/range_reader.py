@@ -1,0 +1,180 @@
+"""What an executor does: one range to record batches. Stateless: the same range, the same rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
+from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
+from pyspark_mysqlbinlog.connector.log import FileLog, Log, ServerLog, dump_events
+from pyspark_mysqlbinlog.connector.options import Options
+from pyspark_mysqlbinlog.connector.ranges import RangePartition
+from pyspark_mysqlbinlog.connector.retry import lost_connection
+from pyspark_mysqlbinlog.decoder.decode import Decoder
+from pyspark_mysqlbinlog.decoder.event_filter import EventFilter
+from pyspark_mysqlbinlog.decoder.statements import StatementKind, classify
+from pyspark_mysqlbinlog.errors import InvalidPositionError, UnknownSchemaError
+from pyspark_mysqlbinlog.protocol.blocks import unpack_events
+from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
+from pyspark_mysqlbinlog.protocol.events import Event, EventType
+from pyspark_mysqlbinlog.protocol.messages import Query, Rotate
+from pyspark_mysqlbinlog.protocol.server_errors import LostConnectionError
+from pyspark_mysqlbinlog.tables import TableSchema
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["events_between", "log_of", "read_range"]
+
+_ROTATE = int(EventType.ROTATE_EVENT)
+# Spark runs a failed task again by itself (but not in local mode), so a pull need not be patient.
+_PULL_RETRY_TIMEOUT = 60.0
+
+
+def log_of(options: Options) -> Log:
+    """The log that the options name, as an executor reads it."""
+    if options.path is not None:
+        return FileLog.find(options.path)
+    return ResumingLog(options.server_settings())
+
+
+class ResumingLog(ServerLog):
+    """A server's log whose reader does not notice a broken connection."""
+
+    def events(self, start: Position) -> Iterator[Event]:
+        here = start
+        while True:
+            client, events, first = lost_connection(_PULL_RETRY_TIMEOUT)(
+                _open, self.settings, here
+            )
+            with client:
+                try:
+                    while first is not None:
+                        here = _behind(first)
+                        yield first
+                        first = next(events, None)
+                    return
+                except LostConnectionError:
+                    # Any event is a place to go on from: whoever reads keeps the table maps.
+                    continue
+
+
+def _open(
+    settings: ServerSettings, start: Position
+) -> tuple[ReplicaClient, Iterator[Event], Event | None]:
+    """A dump that has given its first event; a server that refuses does so before that."""
+    client = ReplicaClient.connect(settings)
+    try:
+        events = dump_events(client, start, blocking=False)
+        return client, events, next(events, None)
+    except BaseException:
+        client.close()
+        raise
+
+
+def _behind(event: Event) -> Position:
+    if event.type == _ROTATE:
+        return Position.of(Rotate.parse(event.body).file, FIRST_EVENT)
+    return Position.of(event.file, event.end)
+
+
+def events_between(log: Log, start: Position, end: Position) -> Iterator[Event]:
+    """A log's events from `start` up to `end`; InvalidPositionError when it ends before."""
+    last = start
+    for event in log.events(start):
+        here = log.position(event.file, event.start)
+        if here >= end:
+            return
+        yield event
+        last = here._replace(pos=event.end)
+        if last >= end:
+            return
+    if last < end and end.pos != FIRST_EVENT:
+        raise InvalidPositionError(
+            f"the log ends at {last}, expected to read up to here: the server lost its tail or was"
+            " restored; start again with a new checkpoint",
+            file=end.file,
+            position=end.pos,
+        )
+
+
+def read_range(
+    options: Options, partition: RangePartition, schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    """Record batches of one range."""
+    wants = options.table_filter(partition.case_sensitive).wants
+    log: Log | None = None
+    if partition.blocks is not None:
+        events: Iterable[Event] = unpack_events(partition.blocks)
+        number = _server_number
+    else:
+        log = log_of(options)
+        events = _wanted(log, partition, wants)
+        number = _numbers(log)
+    decoder = Decoder(
+        SchemasAt(_unpacked(partition.schemas), number),
+        schema,
+        partition.epoch,
+        options.operations,
+        file_ordinal=number,
+        truncated=lambda event: _truncated(event, wants),
+    )
+    yield from decoder.decode(events)
+
+
+def _wanted(
+    log: Log, partition: RangePartition, wants: Callable[[str, str], bool]
+) -> Iterator[Event]:
+    filtering = EventFilter(wants, partition.pending_xa)
+    for event in events_between(log, partition.start, partition.end):
+        yield from filtering.feed(event)
+
+
+def _server_number(file: str) -> int:
+    return Position.of(file, FIRST_EVENT).number
+
+
+def _numbers(log: Log) -> Callable[[str], int]:
+    @lru_cache(maxsize=64)
+    def number(file: str) -> int:
+        return log.position(file, FIRST_EVENT).number
+
+    return number
+
+
+@lru_cache(maxsize=4)
+def _unpacked(schemas: str) -> SchemaHistory:
+    """A worker gets the same history batch after batch."""
+    return SchemaHistory.unpack(schemas)
+
+
+class SchemasAt:
+    """The decoder's view of a schema history; says why a schema is not known."""
+
+    def __init__(self, history: SchemaHistory, number: Callable[[str], int]) -> None:
+        self._history = history
+        self._number = number
+
+    def at(self, file: str, pos: int, database: str, table: str) -> TableSchema:
+        position = Position(self._number(file), pos, file)
+        schema = self._history.at(position, database, table)
+        if schema is None:
+            reason = self._history.reason(position, database, table) or (
+                "neither the server nor a CREATE TABLE in the log tells"
+            )
+            raise UnknownSchemaError(
+                f"the columns of {database}.{table} are not known here: {reason}; start from a"
+                " position where it already looks as it does now, or exclude the table"
+            )
+        return schema
+
+
+def _truncated(event: Event, wants: Callable[[str, str], bool]) -> tuple[str, str] | None:
+    query = Query.parse(event.body)
+    statement = classify(query.sql, query.database)
+    if statement.kind is StatementKind.TRUNCATE and statement.tables:
+        name = statement.tables[0]
+        return name if wants(*name) else None
+    return None

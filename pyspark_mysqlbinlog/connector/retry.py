@@ -1,0 +1,54 @@
+"""Who tries again, how often and for how long.
+
+Only a lost connection is worth another try; what a retry can't cure is raised at once. The first
+connection gets three tries, a lost one capped exponential backoff with jitter until its time is over.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from tenacity import (
+    RetryCallState,
+    Retrying,
+    retry_if_exception_type,
+    stop_after_attempt,
+    stop_after_delay,
+    wait_random_exponential,
+)
+
+from pyspark_mysqlbinlog.protocol.server_errors import LostConnectionError
+
+__all__ = ["LOG", "first_connection", "lost_connection"]
+
+LOG = logging.getLogger("pyspark_mysqlbinlog")
+
+_FIRST_TRIES = 3
+_LONGEST_WAIT = 30.0
+
+
+def first_connection() -> Retrying:
+    """Three tries within a second, for a server that should be there."""
+    return Retrying(
+        retry=retry_if_exception_type(LostConnectionError),
+        stop=stop_after_attempt(_FIRST_TRIES),
+        wait=wait_random_exponential(multiplier=0.1, max=0.5),
+        before_sleep=_log,
+        reraise=True,
+    )
+
+
+def lost_connection(timeout: float) -> Retrying:
+    """Tries for `timeout` seconds, for a server that was there."""
+    return Retrying(
+        retry=retry_if_exception_type(LostConnectionError),
+        stop=stop_after_delay(timeout),
+        wait=wait_random_exponential(multiplier=0.25, max=_LONGEST_WAIT),
+        before_sleep=_log,
+        reraise=True,
+    )
+
+
+def _log(state: RetryCallState) -> None:
+    error = state.outcome.exception() if state.outcome else None
+    LOG.warning("try %d failed, trying again: %s", state.attempt_number, error)

@@ -1,0 +1,80 @@
+"""What is asked of the server besides its log: settings, positions, identity."""
+
+from __future__ import annotations
+
+from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.connector.information_schema import read_database_charsets
+from pyspark_mysqlbinlog.errors import BinlogSettingsError, MySQLBinlogError, ServerError
+from pyspark_mysqlbinlog.protocol.client import ReplicaClient
+
+__all__ = [
+    "binlog_files",
+    "check_identity",
+    "check_settings",
+    "current_position",
+    "database_charsets",
+    "names_are_case_sensitive",
+    "server_uuid",
+]
+
+
+def check_settings(client: ReplicaClient) -> None:
+    """BinlogSettingsError unless the server logs rows."""
+    if client.variable("log_bin") != "ON":
+        raise BinlogSettingsError(
+            "the server writes no binlog (log_bin is OFF); start it with --log-bin,"
+            " --binlog-format=ROW and a --server-id"
+        )
+    binlog_format = client.variable("binlog_format")
+    if binlog_format != "ROW":
+        raise BinlogSettingsError(
+            f"the server logs statements (binlog_format is {binlog_format}), expected ROW; SET"
+            " GLOBAL binlog_format = 'ROW' and reconnect its clients"
+        )
+
+
+def server_uuid(client: ReplicaClient) -> str:
+    """The server's uuid; empty where it has none (before 5.6, MariaDB)."""
+    return client.variable("server_uuid") or ""
+
+
+def check_identity(client: ReplicaClient, expected: str) -> None:
+    """ServerError when this is not the server that the offset belongs to."""
+    found = server_uuid(client)
+    if expected and found and found != expected:
+        raise ServerError(
+            f"the checkpoint belongs to the server {expected}, found {found}: file names and"
+            " positions of one server mean nothing on another, and failover is not followed yet;"
+            " connect to the first, or start again with a new checkpoint"
+        )
+
+
+def names_are_case_sensitive(client: ReplicaClient) -> bool:
+    """Whether database and table names differ by case."""
+    return client.variable("lower_case_table_names") in (None, "0")
+
+
+def current_position(client: ReplicaClient) -> Position:
+    """Where the log ends now. Needs REPLICATION CLIENT."""
+    try:
+        rows = client.query("SHOW MASTER STATUS")
+    except MySQLBinlogError as error:
+        if "1064" not in error.message:
+            raise
+        rows = client.query("SHOW BINARY LOG STATUS")  # 8.2 and later
+    if not rows:
+        raise BinlogSettingsError(
+            "the server writes no binlog; start it with --log-bin, --binlog-format=ROW and a"
+            " --server-id"
+        )
+    return Position.of(str(rows[0][0]), int(rows[0][1]))
+
+
+def binlog_files(client: ReplicaClient) -> list[str]:
+    """The names of the files that the server still has, oldest first."""
+    return [str(row[0]) for row in client.query("SHOW BINARY LOGS")]
+
+
+def database_charsets(client: ReplicaClient) -> dict[str, str]:
+    """The default charset of every database."""
+    return read_database_charsets(client.connection)

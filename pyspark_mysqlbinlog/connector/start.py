@@ -1,0 +1,165 @@
+"""Where a query begins, and what it must know there: the offset for `startingOffset`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark_mysqlbinlog.checkpoints.offset import Offset
+from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
+from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
+from pyspark_mysqlbinlog.connector.baseline import history_of_log, history_of_server
+from pyspark_mysqlbinlog.connector.log import FileLog, Log, ServerLog
+from pyspark_mysqlbinlog.connector.option_values import (
+    Earliest,
+    FilePosition,
+    Latest,
+    Place,
+    Timestamp,
+)
+from pyspark_mysqlbinlog.connector.options import Options
+from pyspark_mysqlbinlog.connector.retry import first_connection
+from pyspark_mysqlbinlog.connector.server import (
+    binlog_files,
+    check_settings,
+    current_position,
+    names_are_case_sensitive,
+    server_uuid,
+)
+from pyspark_mysqlbinlog.connector.table_filter import TableFilter
+from pyspark_mysqlbinlog.connector.times import first_since
+from pyspark_mysqlbinlog.errors import BinlogPurgedError, UnknownTableError
+from pyspark_mysqlbinlog.protocol.client import ReplicaClient
+from pyspark_mysqlbinlog.protocol.events import EventType
+
+__all__ = ["LogStart", "resolve_end", "start_of_files", "start_of_server"]
+
+# What stands at the beginning of a file, before its first transaction.
+_FILE_HEAD = frozenset(
+    {
+        int(EventType.FORMAT_DESCRIPTION_EVENT),
+        int(EventType.PREVIOUS_GTIDS_LOG_EVENT),
+        int(EventType.MARIADB_GTID_LIST_EVENT),
+        int(EventType.MARIADB_BINLOG_CHECKPOINT_EVENT),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LogStart:
+    """A start, resolved.
+
+    Attributes
+    ----------
+    end : the end of the log when this was made.
+    case_sensitive : whether table names differ by case.
+    """
+
+    log: Log
+    position: Position
+    end: Position
+    history: SchemaHistory
+    server_uuid: str
+    case_sensitive: bool
+
+    @property
+    def offset(self) -> Offset:
+        return Offset(self.position, self.server_uuid, self.history.pack())
+
+
+def start_of_server(options: Options, *, streaming: bool) -> LogStart:
+    """Ask the server. Every error that its settings, grants or tables give comes from here."""
+    settings = options.server_settings()
+    log = ServerLog(settings)
+    place = options.place_to_start(streaming=streaming)
+    with first_connection()(ReplicaClient.connect, settings) as client:
+        check_settings(client)
+        case_sensitive = names_are_case_sensitive(client)
+        tables = options.table_filter(case_sensitive)
+        position = _place(client, log, place)
+        history, end = history_of_server(client, log, position, tables.wants)
+        _expect_literals(tables, history, case_sensitive)
+        return LogStart(log, position, end, history, server_uuid(client), case_sensitive)
+
+
+def start_of_files(options: Options) -> LogStart:
+    """Read the files once for their DDL."""
+    log = FileLog.find(str(options.path))
+    place = options.place_to_start(streaming=False)
+    tables = options.table_filter()
+    match place:
+        case FilePosition(file, pos):
+            position = log.position(file, pos)
+        case Timestamp(seconds):
+            position = first_since(log, log.begins(), seconds) or log.end()
+        case Latest():
+            position = log.end()
+        case Earliest():
+            position = log.begins()[0]
+    history = history_of_log(log, log.begins()[0], tables.wants)
+    _expect_literals(tables, history, True)
+    return LogStart(log, position, log.end(), history, "", True)
+
+
+def resolve_end(start: LogStart, place: Place) -> Position:
+    """Where a batch read ends."""
+    match place:
+        case FilePosition(file, pos):
+            return start.log.position(file, pos)
+        case Timestamp(seconds):
+            return first_since(start.log, [start.position], seconds) or start.end
+        case _:
+            return start.end
+
+
+def _place(client: ReplicaClient, log: ServerLog, place: Place) -> Position:
+    files = binlog_files(client)
+    match place:
+        case Latest():
+            return _spelled(log, current_position(client))
+        case Earliest():
+            return Position.of(files[0], FIRST_EVENT)
+        case FilePosition(file, pos):
+            if file not in files:
+                raise BinlogPurgedError(
+                    f"the server has no binlog {file!r}: expected one from {files[0]} to"
+                    f" {files[-1]}; it was purged, or it belongs to another server",
+                    file=file,
+                    position=pos,
+                )
+            return _spelled(log, Position.of(file, pos))
+        case Timestamp(seconds):
+            begins = [Position.of(file, FIRST_EVENT) for file in files]
+            found = first_since(log, begins, seconds)
+            return found or _spelled(log, current_position(client))
+
+
+def _spelled(log: Log, position: Position) -> Position:
+    """A boundary's one spelling: behind a file's head it is the file's beginning."""
+    if position.pos == FIRST_EVENT:
+        return position
+    begin = position._replace(pos=FIRST_EVENT)
+    for event in log.events(begin):
+        if event.file != position.file or event.start >= position.pos:
+            return begin
+        if event.type not in _FILE_HEAD:
+            return position
+    return begin
+
+
+def _expect_literals(
+    tables: TableFilter, history: SchemaHistory, case_sensitive: bool
+) -> None:
+    """Tables that are named literally must exist, now or in the log that is to be read."""
+    for database, table in tables.literals:
+        if not any(_same(name, (database, table), case_sensitive) for name in history.tables()):
+            raise UnknownTableError(
+                "the option tables names it, but neither the server nor the log has it; check the"
+                " spelling and the user's SELECT grant, or use a glob for a table that comes later",
+                table=f"{database}.{table}",
+            )
+
+
+def _same(one: tuple[str, str], other: tuple[str, str], case_sensitive: bool) -> bool:
+    if case_sensitive:
+        return one == other
+    return [name.lower() for name in one] == [name.lower() for name in other]

@@ -1,0 +1,244 @@
+"""The streaming source: Spark's offset calls, answered from the tail's buffer.
+
+Spark calls these methods in one long-lived process per query (`partitions` and offsets) and in the
+executors (`read`), and it builds one more reader in a planner process that only travels. So the
+constructor keeps plain data, and the tail starts with the first `latestOffset`.
+
+Three rules, each found by losing rows:
+
+* `initialOffset` is not durable: Spark asks for it again when batch 0 is replayed in a new process.
+  So batch 0 is always empty; it only makes the position durable.
+* With Trigger.AvailableNow an early "nothing new" would end the query with rows missing. So
+  `latestOffset` waits for the tail.
+* Traffic of unwanted tables moves the offset seldom; otherwise a busy server would make an empty
+  batch every few milliseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxBytes,
+    SupportsTriggerAvailableNow,
+)
+from pyspark.sql.types import StructType
+
+from pyspark_mysqlbinlog.checkpoints.offset import Offset
+from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
+from pyspark_mysqlbinlog.connector.buffer import LogBuffer, Mark
+from pyspark_mysqlbinlog.connector.columns import arrow_schema
+from pyspark_mysqlbinlog.connector.options import Options
+from pyspark_mysqlbinlog.connector.range_reader import read_range
+from pyspark_mysqlbinlog.connector.ranges import Cut, RangePartition, cut, pulled
+from pyspark_mysqlbinlog.connector.retry import first_connection
+from pyspark_mysqlbinlog.connector.server import (
+    current_position,
+    names_are_case_sensitive,
+)
+from pyspark_mysqlbinlog.connector.start import start_of_server
+from pyspark_mysqlbinlog.connector.tail import Tail
+from pyspark_mysqlbinlog.protocol.client import ReplicaClient
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["MySQLBinlogStreamReader"]
+
+_COARSEST_SPAN = 16_384
+_TARGET_PARTITION_BYTES = 32 << 20
+
+
+class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
+    """Reads one server's changes as a stream."""
+
+    def __init__(self, options: Options, schema: StructType) -> None:
+        self._options = options
+        self._schema = schema
+        self._initial: Offset | None = None
+        self._batch_zero_done = False
+        self._case_sensitive: bool | None = None
+        self._tail: Tail | None = None
+        self._target: Position | None = None
+        self._moved_at = monotonic()
+        self._packed: tuple[SchemaHistory, str] | None = None
+
+    # --- offsets
+
+    def initialOffset(self) -> dict[str, Any]:
+        """Where a query without a checkpoint begins; the same answer every time."""
+        if self._initial is None:
+            start = start_of_server(self._options, streaming=True)
+            self._case_sensitive = start.case_sensitive
+            self._initial = start.offset
+        return self._initial.to_dict()
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        """At most maxBytesPerTrigger of log a batch."""
+        return ReadMaxBytes(self._options.max_bytes_per_trigger)
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """Note where the log ends: what comes later is not for this run."""
+        self._target = self._end_of_log()
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        """The furthest boundary within the limit: at least one transaction, never part of one."""
+        offset = Offset.from_dict(start)
+        if not self._batch_zero_done:
+            self._batch_zero_done = True
+            if self._initial is not None and offset == self._initial:
+                return start
+        tail = self._tail_from(offset)
+        buffer = tail.buffer
+        position = offset.position
+        buffer.release(position)
+        most = None if isinstance(limit, ReadAllAvailable) else self._most_bytes(limit)
+        target = self._target
+        if target is None and most is None:
+            # Trigger.Once asks for all there is, once.
+            target = self._end_of_log()
+        if target is not None:
+            buffer.wait(
+                lambda: tail.scanned >= target
+                or (most is not None and buffer.bytes_after(position) > most)
+            )
+        mark = buffer.furthest(position, most, target)
+        if mark is None and buffer.error is not None:
+            raise buffer.error
+        if mark is None:
+            mark = self._idle_move(buffer, position, target)
+        if mark is None:
+            return start
+        self._moved_at = monotonic()
+        return self._offset(offset, mark).to_dict()
+
+    def _idle_move(
+        self, buffer: LogBuffer, position: Position, target: Position | None
+    ) -> Mark | None:
+        """A boundary that only unwanted traffic lies before, now and then."""
+        tip = buffer.tip.position
+        if tip <= position:
+            return None
+        if target is not None:
+            # The run ends where it should: the next one need not read this traffic again.
+            return buffer.take_tip() if tip <= target else None
+        if monotonic() - self._moved_at < self._options.idle_offset_interval:
+            return None
+        return buffer.take_tip()
+
+    def _most_bytes(self, limit: ReadLimit) -> int:
+        given = limit.max_bytes if isinstance(limit, ReadMaxBytes) else None
+        return min(given or self._options.max_bytes_per_trigger, self._options.max_bytes_per_trigger)
+
+    def _offset(self, start: Offset, mark: Mark) -> Offset:
+        """The offset of a batch's end: with every schema that holds anywhere in the batch."""
+        history = mark.history.needed_from(start.position)
+        if self._packed is None or self._packed[0] != history:
+            self._packed = history, history.pack()
+        return Offset(
+            position=mark.position,
+            server_uuid=start.server_uuid,
+            schemas=self._packed[1],
+            xa=mark.pending_xa,
+            epoch=start.epoch,
+        )
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:
+        """Where the tail is, for the query's progress; without the schemas, to be short."""
+        if self._tail is None:
+            return None
+        tip = self._tail.buffer.tip
+        return Offset(tip.position).to_dict() | {"schemas": ""}
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """Let go of what is delivered."""
+        if self._tail is not None:
+            self._tail.buffer.release(Offset.from_dict(end).position)
+
+    def stop(self) -> None:
+        """End the tail. Spark mostly ends the process instead."""
+        if self._tail is not None:
+            self._tail.stop()
+
+    # --- partitions
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """The ranges of one batch. Everything they need is in the offsets and in the buffer."""
+        first, last = Offset.from_dict(start), Offset.from_dict(end)
+        if first.order >= last.order:
+            return []
+        if self._initial is not None and first == self._initial and not self._batch_zero_done:
+            # Batch 0 of an earlier process, replayed: it was empty, wherever this one would begin.
+            return []
+        return [
+            RangePartition(
+                start=part.start,
+                end=part.end,
+                schemas=last.schemas,
+                pending_xa=part.pending_xa,
+                case_sensitive=self._names_are_case_sensitive(),
+                blocks=part.blocks,
+                epoch=last.epoch,
+            )
+            for part in self._cut(first, last)
+        ]
+
+    def _cut(self, first: Offset, last: Offset) -> list[Cut]:
+        spans = None
+        if self._tail is not None:
+            spans = self._tail.buffer.spans(first.position, last.position)
+        if spans is None:
+            return pulled(first.position, last.position, first.xa)
+        return cut(
+            first.position,
+            spans,
+            pending_xa=first.xa,
+            target_bytes=self._options.target_partition_bytes or _TARGET_PARTITION_BYTES,
+            most_pulls=self._options.max_connections,
+        )
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Record batches of one range; runs on an executor."""
+        assert isinstance(partition, RangePartition)
+        return read_range(self._options, partition, arrow_schema(self._schema))
+
+    # --- the tail
+
+    def _tail_from(self, offset: Offset) -> Tail:
+        """The running tail; a new one when there is none that covers the offset."""
+        if self._tail is not None:
+            return self._tail
+        history = SchemaHistory.unpack(offset.schemas)
+        mark = Mark(offset.position, history, offset.xa)
+        limit = self._options.max_bytes_per_trigger
+        self._tail = Tail(
+            self._options.server_settings(),
+            server_uuid=offset.server_uuid,
+            start=mark,
+            wants=self._options.table_filter(self._names_are_case_sensitive()).wants,
+            buffer=LogBuffer(
+                mark,
+                capacity=self._options.buffer_bytes,
+                granularity=min(_COARSEST_SPAN, limit // 8),
+            ),
+            retry_timeout=self._options.retry_timeout,
+        )
+        self._tail.start()
+        return self._tail
+
+    def _end_of_log(self) -> Position:
+        with first_connection()(ReplicaClient.connect, self._options.server_settings()) as client:
+            return current_position(client)
+
+    def _names_are_case_sensitive(self) -> bool:
+        if self._case_sensitive is None:
+            settings = self._options.server_settings()
+            with first_connection()(ReplicaClient.connect, settings) as client:
+                self._case_sensitive = names_are_case_sensitive(client)
+        return self._case_sensitive

@@ -1,0 +1,358 @@
+"""MySQL's column types, from their tokens: `int(10) unsigned`, `enum('a','b')`, `long varchar`.
+
+One reader for both places where types are written: CREATE TABLE statements in the log and
+information_schema's COLUMN_TYPE. Synonyms are resolved to the base type that the server stores, and
+what depends on the character set is left to `resolve`, since that may come after the type, or from
+the table, or from the database. (MySQL: sql/sql_yacc.yy `type:`, sql/field.cc Create_field::init.)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from pyspark_mysqlbinlog.charsets import (
+    MAX_BYTES_PER_CHARACTER,
+    canonical_charset,
+    charset_of_collation,
+    is_known_charset,
+)
+from pyspark_mysqlbinlog.decoder.sql_tokens import SqlContext, TokenKind, TokenStream
+from pyspark_mysqlbinlog.errors import MySQLBinlogError, SchemaError, UnknownSchemaError
+from pyspark_mysqlbinlog.tables import INTEGER_TYPES, SPATIAL_TYPES, ColumnSchema
+
+__all__ = [
+    "CHARACTER_TYPES",
+    "ParsedType",
+    "accept_charset",
+    "collation_charset",
+    "parse_charset_name",
+    "parse_type",
+    "resolve",
+]
+
+# Types that have a character set.
+CHARACTER_TYPES = frozenset(
+    {"char", "varchar", "tinytext", "text", "mediumtext", "longtext", "enum", "set"}
+)
+
+_SYNONYMS = {
+    "INT1": "tinyint",
+    "INT2": "smallint",
+    "INT3": "mediumint",
+    "MIDDLEINT": "mediumint",
+    "INTEGER": "int",
+    "INT4": "int",
+    "INT8": "bigint",
+    "DEC": "decimal",
+    "NUMERIC": "decimal",
+    "FIXED": "decimal",
+    "FLOAT4": "float",
+    "FLOAT8": "double",
+    "CHARACTER": "char",
+    "SQL_TSI_YEAR": "year",
+    "GEOMCOLLECTION": "geometrycollection",
+}
+# With character set `binary` a character type is the binary one.
+_BINARY_TWINS = {
+    "char": "binary",
+    "varchar": "varbinary",
+    "tinytext": "tinyblob",
+    "text": "blob",
+    "mediumtext": "mediumblob",
+    "longtext": "longblob",
+}
+_TEXT_SIZES = ((255, "tiny"), (65535, ""), (16777215, "medium"), (4294967295, "long"))
+_MAX_VARCHAR_BYTES = 65535
+_MAX_FLOAT_PRECISION = 24
+_NATIONAL = "utf8"
+# MariaDB's own, stored as fixed binaries: named, so that they can be refused by name.
+_MARIADB_TYPES = frozenset({"uuid", "inet4", "inet6"})
+
+
+@dataclass(slots=True)
+class ParsedType:
+    """A type as it is written, before its character set is known.
+
+    `raw_labels` are text, or bytes where they were written as a hex or bit literal.
+    """
+
+    type: str
+    length: int | None = None
+    scale: int | None = None
+    unsigned: bool = False
+    charset: str | None = None
+    raw_labels: tuple[str | bytes, ...] = ()
+    not_null: bool = False  # SERIAL
+
+
+def parse_type(stream: TokenStream, context: SqlContext) -> ParsedType:
+    """Step over a type and the attributes that belong to it: UNSIGNED, CHARACTER SET, BYTE, ….
+
+    Raises SchemaError for what is no type.
+    """
+    parsed = _base_type(stream, context)
+    _type_attributes(stream, parsed)
+    return parsed
+
+
+def _base_type(stream: TokenStream, context: SqlContext) -> ParsedType:
+    token = stream.next()
+    if token.kind is not TokenKind.WORD:
+        raise SchemaError(f"expected a column type, found {token.text[:40]!r}")
+    word = token.word
+    name = _SYNONYMS.get(word, word.lower())
+    if name in INTEGER_TYPES:
+        width = _parenthesised(stream)
+        return ParsedType(name, 1 if name == "tinyint" and width == 1 else None)
+    match name:
+        case "bool" | "boolean":
+            return ParsedType("tinyint", 1)
+        case "serial":
+            return ParsedType("bigint", unsigned=True, not_null=True)
+        case "float":
+            precision, scale = _precision_and_scale(stream)
+            wide = scale is None and precision is not None and precision > _MAX_FLOAT_PRECISION
+            return ParsedType("double" if wide else "float")
+        case "double" | "real":
+            if name == "double":
+                stream.accept("PRECISION")
+            _precision_and_scale(stream)
+            return ParsedType("float" if name == "real" and context.real_as_float else "double")
+        case "decimal":
+            precision, scale = _precision_and_scale(stream)
+            return ParsedType("decimal", precision or 10, scale or 0)
+        case "bit":
+            return ParsedType("bit", _parenthesised(stream) or 1)
+        case "date":
+            return ParsedType("date")
+        case "year":
+            _parenthesised(stream)
+            return ParsedType("year")
+        case "time" | "datetime" | "timestamp":
+            digits = _parenthesised(stream) or 0
+            # Before 5.6.4 the number was a display width, and there were no fractions.
+            return ParsedType(name, 0 if context.server_version < 50604 else digits)
+        case "char":
+            varying = stream.accept("VARYING")
+            return _character(stream, "varchar" if varying else "char")
+        case "varchar" | "varcharacter":
+            return _character(stream, "varchar")
+        case "nvarchar":
+            return _character(stream, "varchar", _NATIONAL)
+        case "nchar" | "national":
+            if name == "national":
+                if stream.accept_any("VARCHAR", "VARCHARACTER"):
+                    return _character(stream, "varchar", _NATIONAL)
+                if not stream.accept_any("CHAR", "CHARACTER"):
+                    raise stream.unexpected("CHAR or VARCHAR after NATIONAL")
+            varying = stream.accept_any("VARYING", "VARCHAR", "VARCHARACTER") is not None
+            return _character(stream, "varchar" if varying else "char", _NATIONAL)
+        case "binary":
+            length = _parenthesised(stream)
+            return ParsedType("binary", 1 if length is None else length)
+        case "varbinary":
+            return ParsedType("varbinary", _parenthesised(stream))
+        case "long":
+            if stream.accept("VARBINARY"):
+                return ParsedType("mediumblob")
+            if not stream.accept_any("VARCHAR", "VARCHARACTER"):
+                stream.accept("CHAR", "VARYING")
+                stream.accept("CHARACTER", "VARYING")
+            return ParsedType("mediumtext")
+        case "text" | "blob":
+            return ParsedType(name, _parenthesised(stream))
+        case "tinytext" | "mediumtext" | "longtext" | "tinyblob" | "mediumblob" | "longblob":
+            return ParsedType(name)
+        case "enum" | "set":
+            return ParsedType(name, raw_labels=_labels(stream))
+        case "json":
+            if context.mariadb:
+                return ParsedType("longtext", charset="utf8mb4")
+            return ParsedType("json")
+    if name in SPATIAL_TYPES or (context.mariadb and name in _MARIADB_TYPES):
+        return ParsedType(name)
+    raise SchemaError(f"column type {token.text[:40]!r} is not known")
+
+
+def _character(stream: TokenStream, name: str, charset: str | None = None) -> ParsedType:
+    length = _parenthesised(stream)
+    if length is None:
+        if name == "varchar":
+            raise stream.unexpected("(length) after VARCHAR")
+        length = 1
+    return ParsedType(name, length, charset=charset)
+
+
+def _parenthesised(stream: TokenStream) -> int | None:
+    """``(n)``, if it is there."""
+    if not stream.accept("("):
+        return None
+    number = stream.integer()
+    stream.expect(")")
+    return number
+
+
+def _precision_and_scale(stream: TokenStream) -> tuple[int | None, int | None]:
+    """``(p)`` or ``(p, s)``, if it is there."""
+    if not stream.accept("("):
+        return None, None
+    precision = stream.integer()
+    scale = stream.integer() if stream.accept(",") else None
+    stream.expect(")")
+    return precision, scale
+
+
+def _labels(stream: TokenStream) -> tuple[str | bytes, ...]:
+    stream.expect("(")
+    labels: list[str | bytes] = []
+    while True:
+        token = stream.peek()
+        if token.kind is TokenKind.HEX:
+            labels.append(bytes.fromhex(token.text.zfill(len(token.text) + len(token.text) % 2)))
+        elif token.kind is TokenKind.BITS:
+            labels.append(int(token.text or "0", 2).to_bytes((len(token.text) + 7) // 8, "big"))
+        elif token.kind is TokenKind.STRING:
+            labels.append(token.text)
+        else:
+            raise stream.unexpected("a label")
+        stream.next()
+        if not stream.accept(","):
+            stream.expect(")")
+            return tuple(labels)
+
+
+def accept_charset(stream: TokenStream) -> bool:
+    """Step over ``CHARACTER SET`` in any of its spellings, if it comes next."""
+    return stream.accept("CHARSET") or stream.accept("CHARACTER", "SET") or (
+        stream.accept("CHAR", "SET")
+    )
+
+
+def parse_charset_name(stream: TokenStream) -> str | None:
+    """After CHARACTER SET or CHARSET: its name, or None for DEFAULT."""
+    if stream.accept("DEFAULT"):
+        return None
+    token = stream.next()
+    if token.kind not in (TokenKind.WORD, TokenKind.NAME, TokenKind.STRING):
+        raise SchemaError(f"expected a character set, found {token.text[:40]!r}")
+    name = canonical_charset(token.text)
+    if not is_known_charset(name):
+        raise UnknownSchemaError(f"character set {token.text[:40]!r} is not known")
+    return name
+
+
+def collation_charset(stream: TokenStream) -> str | None:
+    """After COLLATE: the collation's character set, or None where it says nothing of one."""
+    token = stream.next()
+    if token.kind not in (TokenKind.WORD, TokenKind.NAME, TokenKind.STRING):
+        raise SchemaError(f"expected a collation, found {token.text[:40]!r}")
+    name = token.text.lower()
+    if name == "default" or name.startswith("uca1400"):
+        return None  # MariaDB: the character set that holds anyway
+    return charset_of_collation(name)
+
+
+def _type_attributes(stream: TokenStream, parsed: ParsedType) -> None:
+    """What may follow a type and changes it; in any order, as the grammar's parts allow."""
+    while True:
+        if stream.accept_any("UNSIGNED", "ZEROFILL"):
+            parsed.unsigned = True
+        elif stream.accept("SIGNED"):
+            pass
+        elif accept_charset(stream):
+            parsed.charset = parse_charset_name(stream) or parsed.charset
+        elif stream.accept("ASCII"):
+            parsed.charset = "latin1"
+        elif stream.accept("UNICODE"):
+            parsed.charset = "ucs2"
+        elif stream.accept("BYTE"):
+            parsed.charset = "binary"
+        elif stream.accept("BINARY"):
+            pass  # the _bin collation of whatever character set
+        elif stream.accept("COMPRESSED"):
+            # MariaDB stores these columns, and logs them, in a format of their own.
+            raise UnknownSchemaError("MariaDB's COMPRESSED columns can't be read")
+        else:
+            return
+
+
+def resolve(
+    parsed: ParsedType, name: str, nullable: bool, default_charset: str | None
+) -> ColumnSchema:
+    """The column, now that the character set that it would inherit is known.
+
+    Raises UnknownSchemaError when it needs one and there is none.
+    """
+    kind = parsed.type
+    if kind not in CHARACTER_TYPES:
+        length = parsed.length
+        if kind == "blob":
+            kind, length = _sized("blob", length or 0), None
+        elif kind == "varbinary" and length is not None and length > _MAX_VARCHAR_BYTES:
+            kind, length = _sized("blob", length), None
+        return ColumnSchema(
+            name, kind, length, parsed.scale, unsigned=parsed.unsigned, nullable=nullable
+        )
+    charset = parsed.charset or default_charset
+    if charset is None:
+        raise UnknownSchemaError(
+            f"column {name!r} has a character set that neither its definition nor the table nor"
+            " the database tells"
+        )
+    if kind in ("enum", "set"):
+        try:
+            labels = tuple(_label(raw, charset) for raw in parsed.raw_labels)
+        except MySQLBinlogError as error:
+            raise UnknownSchemaError(f"column {name!r}: {error.message}") from None
+        return ColumnSchema(name, kind, charset=charset, labels=labels, nullable=nullable)
+    length = parsed.length
+    if charset == "binary":
+        twin = replace(parsed, type=_BINARY_TWINS[kind], charset=None)
+        return resolve(twin, name, nullable, None)
+    in_bytes = (length or 0) * MAX_BYTES_PER_CHARACTER[charset]
+    if kind == "text":
+        kind, length = _sized("text", in_bytes), None
+    elif kind == "varchar" and in_bytes > _MAX_VARCHAR_BYTES:
+        # Outside strict mode the server makes a text of it, with no more than a warning.
+        kind, length = _sized("text", in_bytes), None
+    return ColumnSchema(name, kind, length, charset=charset, nullable=nullable)
+
+
+def _sized(kind: str, in_bytes: int) -> str:
+    """TEXT(n) and BLOB(n) are the smallest type that holds n; 0 stands for no length given."""
+    if not in_bytes:
+        return kind
+    for limit, prefix in _TEXT_SIZES:
+        if in_bytes <= limit:
+            return prefix + kind
+    raise SchemaError(f"expected a length of at most 4294967295 bytes, found {in_bytes}")
+
+
+# Labels written as hex are bytes in the column's character set.
+_LABEL_CODECS = {
+    "ascii": "ascii",
+    "latin1": "cp1252",
+    "utf8": "utf-8",
+    "utf8mb4": "utf-8",
+    "ucs2": "utf-16-be",
+    "utf16": "utf-16-be",
+    "utf16le": "utf-16-le",
+    "utf32": "utf-32-be",
+}
+
+
+def _label(raw: str | bytes, charset: str) -> str:
+    if isinstance(raw, bytes):
+        if raw.isascii() and MAX_BYTES_PER_CHARACTER[charset] < 4 and charset != "ucs2":
+            text = raw.decode("ascii")
+        elif charset in _LABEL_CODECS:
+            try:
+                text = raw.decode(_LABEL_CODECS[charset])
+            except UnicodeDecodeError:
+                raise SchemaError(f"label x'{raw.hex()}' is not {charset}") from None
+        else:
+            raise SchemaError(f"label x'{raw.hex()}' in {charset} can't be read here")
+    else:
+        text = raw
+    # The server strips trailing spaces, but not of bytes.
+    return text if charset == "binary" else text.rstrip(" ")

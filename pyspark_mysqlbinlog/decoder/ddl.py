@@ -1,0 +1,392 @@
+"""CREATE TABLE to TableSchema.
+
+The statement is read by its own small grammar instead of a general SQL parser: a wrong column is
+worse than none, and general parsers drop executable comments (and the UNSIGNED in them), take REAL
+for FLOAT, and refuse a third of MySQL's type synonyms. What is not understood here raises; it is
+never skipped, except where nothing about a column's name, type or nullability can stand (defaults,
+comments, expressions, index definitions, partitions).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from pyspark_mysqlbinlog.decoder.column_types import (
+    CHARACTER_TYPES,
+    ParsedType,
+    accept_charset,
+    collation_charset,
+    parse_charset_name,
+    parse_type,
+    resolve,
+)
+from pyspark_mysqlbinlog.decoder.sql_tokens import (
+    DEFAULT_CONTEXT,
+    SqlContext,
+    TokenKind,
+    TokenStream,
+)
+from pyspark_mysqlbinlog.errors import MySQLBinlogError, SchemaError, UnknownSchemaError
+from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
+
+__all__ = ["ColumnDefinition", "parse_column_definition", "parse_column_type", "parse_create_table"]
+
+
+@dataclass(slots=True)
+class ColumnDefinition:
+    """One column as a statement defines it.
+
+    Attributes
+    ----------
+    nullable : as far as the column's own definition tells; a primary key makes it False.
+    primary_key : marked so inline.
+    """
+
+    name: str
+    parsed: ParsedType
+    nullable: bool
+    primary_key: bool
+
+    def schema(self, default_charset: str | None) -> ColumnSchema:
+        return resolve(self.parsed, self.name, self.nullable, default_charset)
+
+
+def parse_create_table(
+    sql: str,
+    default_database: str,
+    default_charset: str | None,
+    lookup: Callable[[str, str], TableSchema | None] | None = None,
+    context: SqlContext = DEFAULT_CONTEXT,
+) -> TableSchema:
+    """Read CREATE TABLE or CREATE TABLE … LIKE.
+
+    Parameters
+    ----------
+    default_database : for a name without one.
+    default_charset : the database's, for a table that does not tell; None when it is not known.
+    lookup : the schema of (database, table) at this moment, for LIKE.
+    context : the session's sql_mode, the server's version, explicit_defaults_for_timestamp.
+
+    Raises
+    ------
+    UnknownSchemaError
+        for a definition that can't be read, a character set that nobody tells, CREATE TABLE …
+        SELECT with no list of columns to go by, or LIKE a table that is not known.
+    """
+    table: str | None = None
+    try:
+        if not sql.isascii():
+            _refuse_undecoded(sql)
+        stream = TokenStream(sql, context)
+        stream.expect("CREATE")
+        stream.accept("OR", "REPLACE")
+        stream.accept("TEMPORARY")
+        stream.expect("TABLE")
+        stream.accept("IF", "NOT", "EXISTS")
+        database, name = stream.qualified_name(default_database)
+        table = f"{database}.{name}"
+        if stream.accept("LIKE") or stream.accept("(", "LIKE"):
+            return _copy(stream.qualified_name(default_database), database, name, lookup)
+        return _table(stream, database, name, default_charset, context)
+    except MySQLBinlogError as error:
+        raise UnknownSchemaError(
+            f"a CREATE TABLE can't be followed: {error.message}", table=table
+        ) from None
+
+
+def _refuse_undecoded(sql: str) -> None:
+    try:
+        sql.encode()
+    except UnicodeEncodeError:
+        raise SchemaError("its text is not UTF-8: the client wrote another character set") from None
+
+
+def _copy(
+    original: tuple[str, str],
+    database: str,
+    name: str,
+    lookup: Callable[[str, str], TableSchema | None] | None,
+) -> TableSchema:
+    found = lookup(*original) if lookup is not None else None
+    if found is None:
+        raise UnknownSchemaError(f"it is LIKE {'.'.join(original)}, which is not known")
+    return replace(found, database=database, table=name)
+
+
+def _table(
+    stream: TokenStream,
+    database: str,
+    name: str,
+    default_charset: str | None,
+    context: SqlContext,
+) -> TableSchema:
+    if not stream.at("(") or stream.at("(", "SELECT") or stream.at("(", "("):
+        raise UnknownSchemaError("it takes its columns from a SELECT")
+    definitions, key = _elements(stream, context)
+    charset = _table_charset(stream, default_charset) or default_charset
+    columns = _with_key(tuple(each.schema(charset) for each in definitions), key)
+    spelling = {column.name.lower(): column.name for column in columns}
+    if len(spelling) != len(columns):
+        raise SchemaError("two of its columns have one name")
+    return TableSchema(
+        database, name, columns, tuple(spelling[each.lower()] for each in key), charset
+    )
+
+
+def _with_key(columns: tuple[ColumnSchema, ...], key: tuple[str, ...]) -> tuple[ColumnSchema, ...]:
+    """A primary key's columns are NOT NULL, whatever their definitions say."""
+    wanted = {name.lower() for name in key}
+    missing = wanted - {column.name.lower() for column in columns}
+    if missing:
+        raise SchemaError(f"its primary key names {min(missing)!r}, which is no column of it")
+    return tuple(
+        replace(column, nullable=False) if column.name.lower() in wanted else column
+        for column in columns
+    )
+
+
+def _elements(
+    stream: TokenStream, context: SqlContext
+) -> tuple[list[ColumnDefinition], tuple[str, ...]]:
+    """What stands in the parentheses: the columns and the primary key."""
+    stream.expect("(")
+    definitions: list[ColumnDefinition] = []
+    key: tuple[str, ...] = ()
+    while True:
+        found = _index_or_constraint(stream)
+        if found is not None:
+            key = found or key
+        else:
+            definition = parse_column_definition(stream, context)
+            if definition.primary_key:
+                key = (definition.name,)
+            definitions.append(definition)
+        if not stream.accept(","):
+            stream.expect(")")
+            return definitions, key
+
+
+def _index_or_constraint(stream: TokenStream) -> tuple[str, ...] | None:
+    """Step over one that is no column; its columns if it is the primary key, else ()."""
+    if stream.accept("PRIMARY"):
+        return _primary_key(stream)
+    if stream.accept("CONSTRAINT"):
+        if stream.peek().word not in ("PRIMARY", "UNIQUE", "FOREIGN", "CHECK"):
+            stream.name("a constraint's name")
+        if stream.accept("PRIMARY"):
+            return _primary_key(stream)
+        _skip_element(stream)
+        return ()
+    if stream.at("PERIOD", "FOR") or stream.peek().word in (
+        "INDEX",
+        "KEY",
+        "UNIQUE",
+        "FULLTEXT",
+        "SPATIAL",
+        "FOREIGN",
+        "CHECK",
+    ):
+        _skip_element(stream)
+        return ()
+    return None
+
+
+def _primary_key(stream: TokenStream) -> tuple[str, ...]:
+    """After PRIMARY: ``KEY [name] [USING BTREE] (column [(length)] [ASC | DESC], …) …``."""
+    stream.expect("KEY")
+    while not stream.at("("):
+        if stream.at_end():
+            raise stream.unexpected("the primary key's columns")
+        stream.next()
+    stream.expect("(")
+    columns = []
+    while True:
+        columns.append(stream.name("a column"))
+        if stream.at("("):
+            stream.skip_parentheses()
+        stream.accept_any("ASC", "DESC")
+        if stream.at("WITHOUT", "OVERLAPS"):
+            raise SchemaError("a primary key WITHOUT OVERLAPS can't be read")
+        if not stream.accept(","):
+            break
+    stream.expect(")")
+    _skip_element(stream)
+    return tuple(columns)
+
+
+def _skip_element(stream: TokenStream) -> None:
+    """Up to the comma or parenthesis that ends this element."""
+    while not stream.at(",") and not stream.at(")"):
+        if stream.at_end():
+            raise stream.unexpected(", or )")
+        if stream.at("("):
+            stream.skip_parentheses()
+        else:
+            stream.next()
+
+
+def parse_column_definition(stream: TokenStream, context: SqlContext) -> ColumnDefinition:
+    """Step over ``name type attribute …``, up to a comma, a parenthesis or FIRST/AFTER.
+
+    Raises SchemaError for an attribute that is not known.
+    """
+    name = stream.name("a column's name")
+    try:
+        parsed = parse_type(stream, context)
+        # TIMESTAMP is the one type that is NOT NULL by default.
+        nullable = parsed.type != "timestamp" or context.explicit_defaults_for_timestamp
+        return _attributes(stream, ColumnDefinition(name, parsed, nullable, False))
+    except MySQLBinlogError as error:
+        raise SchemaError(f"column {name!r}: {error.message}") from None
+
+
+# Of one word, and nothing to us.
+_PLAIN_ATTRIBUTES = ("VIRTUAL", "STORED", "PERSISTENT", "VISIBLE", "INVISIBLE", "ENFORCED")
+
+
+def _attributes(stream: TokenStream, column: ColumnDefinition) -> ColumnDefinition:
+    never_null = column.parsed.not_null
+    while not (stream.at_end() or stream.at(",") or stream.at(")")):
+        if stream.accept("NOT", "NULL"):
+            column.nullable = False
+        elif stream.accept("NULL"):
+            column.nullable = True
+        elif stream.accept("AUTO_INCREMENT") or stream.accept("SERIAL", "DEFAULT", "VALUE"):
+            never_null = True
+        elif stream.accept("PRIMARY") or stream.at("KEY"):
+            stream.accept("KEY")
+            column.primary_key = True
+        elif stream.accept("UNIQUE"):
+            stream.accept("KEY")
+        elif stream.accept("DEFAULT") or stream.accept("ON", "UPDATE"):
+            _skip_default(stream)
+        elif stream.accept("COMMENT"):
+            stream.string("a comment")
+        elif stream.accept("COLLATE"):
+            charset = collation_charset(stream)
+            if column.parsed.type in CHARACTER_TYPES:
+                column.parsed.charset = charset or column.parsed.charset
+        elif stream.accept("GENERATED", "ALWAYS"):
+            if stream.at("AS", "ROW"):
+                raise SchemaError("system versioning can't be read")
+        elif stream.accept("AS") or stream.accept("CHECK"):
+            stream.skip_parentheses()
+        elif stream.accept_any(*_PLAIN_ATTRIBUTES) or stream.accept("NOT", "ENFORCED"):
+            pass
+        elif stream.accept_any("COLUMN_FORMAT", "STORAGE"):
+            stream.name()
+        elif stream.accept_any("SRID", "REF_SYSTEM_ID"):
+            stream.accept("=")
+            stream.integer()
+        elif stream.accept_any("ENGINE_ATTRIBUTE", "SECONDARY_ENGINE_ATTRIBUTE"):
+            stream.accept("=")
+            stream.string()
+        elif stream.accept("CONSTRAINT"):
+            if not stream.at("CHECK"):
+                stream.name("a constraint's name")
+        elif stream.accept("REFERENCES"):
+            _skip_references(stream)
+        elif stream.at("FIRST") or stream.at("AFTER"):
+            break
+        else:
+            raise stream.unexpected("a column's attribute")
+    if never_null:
+        column.nullable = False
+    return column
+
+
+def _skip_default(stream: TokenStream) -> None:
+    """A literal, a function call or an expression in parentheses."""
+    stream.accept_any("+", "-")
+    if stream.at("("):
+        stream.skip_parentheses()
+        return
+    token = stream.next()
+    if token.kind in (TokenKind.END, TokenKind.SYMBOL):
+        raise SchemaError(f"expected a default value, found {token.text!r}")
+    introducer = token.kind is TokenKind.WORD and token.text.startswith("_")
+    if introducer and stream.peek().kind in (TokenKind.STRING, TokenKind.HEX, TokenKind.BITS):
+        token = stream.next()
+    if token.kind is TokenKind.WORD and token.word == "N":
+        stream.string()  # N'text'
+    while token.kind is TokenKind.STRING and stream.peek().kind is TokenKind.STRING:
+        stream.next()  # adjacent strings are one
+    if token.kind is TokenKind.WORD and stream.at("("):
+        stream.skip_parentheses()
+
+
+def _skip_references(stream: TokenStream) -> None:
+    """``REFERENCES table [(columns)] [MATCH word] [ON DELETE …] [ON UPDATE …]``."""
+    stream.qualified_name("")
+    if stream.at("("):
+        stream.skip_parentheses()
+    while True:
+        if stream.accept("MATCH"):
+            stream.name()
+        elif stream.accept("ON", "DELETE") or stream.accept("ON", "UPDATE"):
+            if not (stream.accept("SET") or stream.accept("NO")):
+                stream.name()
+            else:
+                stream.next()  # NULL, DEFAULT, ACTION
+        else:
+            return
+
+
+def _table_charset(stream: TokenStream, default_charset: str | None) -> str | None:
+    """The table options, up to the partitions: the character set, if they tell one."""
+    charset: str | None = None
+    while not stream.at_end():
+        if stream.at("("):
+            stream.skip_parentheses()  # UNION = (t1, t2)
+            if stream.at_end():
+                break
+            continue
+        if accept_charset(stream):
+            stream.accept("=")
+            charset = parse_charset_name(stream) or default_charset
+        elif stream.accept("COLLATE"):
+            stream.accept("=")
+            charset = collation_charset(stream) or charset
+        elif stream.at("PARTITION", "BY"):
+            _refuse_select(stream)
+        elif stream.at("WITH", "SYSTEM"):
+            raise SchemaError("system versioning adds columns that its definition does not show")
+        else:
+            _refuse_if_select(stream)
+            stream.next()
+    return charset
+
+
+def _refuse_select(stream: TokenStream) -> None:
+    """The rest of the statement, partitions, must hold no SELECT either."""
+    while not stream.at_end():
+        _refuse_if_select(stream)
+        if stream.at("("):
+            stream.skip_parentheses()
+        else:
+            stream.next()
+
+
+def _refuse_if_select(stream: TokenStream) -> None:
+    if stream.peek().word == "SELECT":
+        raise UnknownSchemaError("it takes columns from a SELECT")
+
+
+def parse_column_type(
+    name: str, column_type: str, charset: str | None, nullable: bool, context: SqlContext
+) -> ColumnSchema:
+    """A column from information_schema's COLUMN_TYPE, CHARACTER_SET_NAME and IS_NULLABLE."""
+    stream = TokenStream(column_type, context)
+    parsed = parse_type(stream, context)
+    if parsed.type in CHARACTER_TYPES and charset is not None:
+        parsed.charset = charset
+    return resolve(parsed, name, nullable, "binary" if parsed.type in ("enum", "set") else None)
+
+
+def parse_database_charset(sql: str, context: SqlContext = DEFAULT_CONTEXT) -> str | None:
+    """The default character set that a CREATE or ALTER DATABASE tells; None when it does not."""
+    stream = TokenStream(sql, context)
+    while not stream.at_end() and stream.peek().word not in ("DATABASE", "SCHEMA"):
+        stream.next()
+    return _table_charset(stream, None)

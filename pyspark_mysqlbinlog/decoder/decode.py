@@ -1,0 +1,315 @@
+"""The main loop: verified events in, Arrow batches out.
+
+Events come in log order, whole transactions, unwanted tables already left out. A TABLE_MAP goes
+into the registry; a rows event finds its table there, the schema that holds at its position, and
+the plan made once for the two; its images go through the plan into the payload builders, and what
+its rows share goes into the envelope. The same events always give the same batches: nothing here
+asks a server, a clock or the environment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Protocol
+
+import pyarrow as pa
+
+from pyspark_mysqlbinlog.decoder.envelope import Envelope, Run
+from pyspark_mysqlbinlog.decoder.payload import JsonPayload, PayloadBuilder
+from pyspark_mysqlbinlog.decoder.plan import ImagePlan, RowPlan
+from pyspark_mysqlbinlog.decoder.rows import OPERATIONS, STMT_END_FLAG, RowsHead
+from pyspark_mysqlbinlog.decoder.table_map import DUMMY_TABLE_IDS, TableMap, TableMapRegistry
+from pyspark_mysqlbinlog.decoder.transactions import TransactionContext
+from pyspark_mysqlbinlog.errors import (
+    InvalidPositionError,
+    MalformedEventError,
+    MySQLBinlogError,
+    UnknownSchemaError,
+    UnsupportedEventError,
+)
+from pyspark_mysqlbinlog.protocol.events import Event, EventType, type_name
+from pyspark_mysqlbinlog.tables import TableSchema
+
+__all__ = ["Decoder", "SchemaLookup", "file_number"]
+
+_TABLE_MAP = int(EventType.TABLE_MAP_EVENT)
+_QUERY = int(EventType.QUERY_EVENT)
+_FORMAT_DESCRIPTION = int(EventType.FORMAT_DESCRIPTION_EVENT)
+
+# Events that may hold rows of wanted tables in a form that is not read (yet): passing over one
+# would lose them.
+_UNREADABLE = frozenset(
+    {
+        EventType.PRE_GA_WRITE_ROWS_EVENT,
+        EventType.PRE_GA_UPDATE_ROWS_EVENT,
+        EventType.PRE_GA_DELETE_ROWS_EVENT,
+        EventType.PARTIAL_UPDATE_ROWS_EVENT,
+        EventType.TRANSACTION_PAYLOAD_EVENT,
+        EventType.MARIADB_START_ENCRYPTION_EVENT,
+        EventType.MARIADB_QUERY_COMPRESSED_EVENT,
+        EventType.MARIADB_WRITE_ROWS_COMPRESSED_EVENT_V1,
+        EventType.MARIADB_UPDATE_ROWS_COMPRESSED_EVENT_V1,
+        EventType.MARIADB_DELETE_ROWS_COMPRESSED_EVENT_V1,
+        EventType.MARIADB_WRITE_ROWS_COMPRESSED_EVENT,
+        EventType.MARIADB_UPDATE_ROWS_COMPRESSED_EVENT,
+        EventType.MARIADB_DELETE_ROWS_COMPRESSED_EVENT,
+    }
+)
+
+# The words of the `operations` option, by what rows events and QUERYs give.
+_OPERATION_WORDS = {"c": "insert", "u": "update", "d": "delete", "t": "truncate"}
+
+
+class SchemaLookup(Protocol):
+    """Knows what a table looked like at a position."""
+
+    def at(self, file: str, pos: int, database: str, table: str) -> TableSchema | None:
+        """The schema that holds for an event starting at `pos`; None when it is not known.
+
+        Asked once per rows event: give the same object for the same version, so that comparing is
+        cheap.
+        """
+
+
+def file_number(name: str) -> int | None:
+    """123 of ``mysql-bin.000123``; None for a name whose extension is no number."""
+    extension = name.rpartition(".")[2]
+    return int(extension) if extension.isascii() and extension.isdecimal() else None
+
+
+class Decoder:
+    """Decodes events into batches of one Arrow schema.
+
+    Parameters
+    ----------
+    schemas : names, signs, charsets and labels of the tables.
+    arrow_schema : what batches look like, as Spark's ``to_arrow_schema`` gives it.
+    epoch : of `seq`.
+    operations : of ``insert``, ``update``, ``delete``, ``truncate``; others are passed over.
+    file_ordinal : file name -> its number in `seq`; by default the number of the extension.
+    truncated : QUERY event -> (database, table) when it truncates a wanted table.
+    excluded : (database, table, column) -> whether the column is left out of the row images.
+    batch_rows, batch_bytes : a batch is cut at the nearer of the two; it has one row at least.
+    """
+
+    def __init__(
+        self,
+        schemas: SchemaLookup,
+        arrow_schema: pa.Schema,
+        epoch: int,
+        operations: frozenset[str],
+        *,
+        file_ordinal: Callable[[str], int | None] = file_number,
+        truncated: Callable[[Event], tuple[str, str] | None] | None = None,
+        excluded: Callable[[str, str, str], bool] | None = None,
+        batch_rows: int = 16_384,
+        batch_bytes: int = 32 << 20,
+    ) -> None:
+        self._schemas = schemas
+        self._epoch = epoch
+        self._operations = operations
+        self._file_ordinal = file_ordinal
+        self._truncated = truncated if "truncate" in operations else None
+        self._excluded = excluded
+        self._batch_rows = batch_rows
+        self._batch_bytes = batch_bytes
+        self._arrow_schema = arrow_schema
+        self._start()
+
+    def _start(self) -> None:
+        self._table_maps = TableMapRegistry()
+        self._plans: dict[int, RowPlan] = {}
+        self._transaction = TransactionContext()
+        self._envelope = Envelope(self._arrow_schema)
+        self._before: PayloadBuilder = JsonPayload(self._arrow_schema.field("before").type)
+        self._after: PayloadBuilder = JsonPayload(self._arrow_schema.field("after").type)
+        self._shared_bytes = 0
+
+    def decode(self, events: Iterable[Event]) -> Iterator[pa.RecordBatch]:
+        """Decode a range; each call starts afresh.
+
+        Errors carry the file, the position and the table of the event that they are about.
+        """
+        self._start()
+        for event in events:
+            kind = event.type
+            try:
+                self._transaction.follow(event)
+                if kind in OPERATIONS:
+                    yield from self._rows(event)
+                elif kind == _TABLE_MAP:
+                    self._table_maps.add(event.file, event.body)
+                elif kind == _QUERY:
+                    self._query(event)
+                elif kind == _FORMAT_DESCRIPTION:
+                    # A new file, maybe of a server that started again: ids mean other tables.
+                    self._table_maps.clear()
+                elif kind in _UNREADABLE:
+                    raise UnsupportedEventError(
+                        f"{type_name(kind)} is not read by this version; switch off compression,"
+                        " encryption or partial JSON updates of the server's binlog"
+                    )
+            except MySQLBinlogError as error:
+                raise error.at(event.file, event.start) from None
+            if self._is_full():
+                yield self._finish()
+        if len(self._envelope):
+            yield self._finish()
+
+    def _rows(self, event: Event) -> Iterator[pa.RecordBatch]:
+        """Read the rows of one event; yields the batches that get full on the way."""
+        head = RowsHead.parse(event.type, event.body)
+        table_map = self._table_maps.get(event.file, head.table_id)
+        if table_map is None:
+            return _refuse_unmapped(event, head)
+        if _OPERATION_WORDS[head.op] not in self._operations:
+            return None
+        try:
+            plan = self._plan(event, table_map)
+            yield from self._images(event, head, plan)
+        except MySQLBinlogError as error:
+            raise error.at(table=table_map.full_name) from None
+        return None
+
+    def _images(self, event: Event, head: RowsHead, plan: RowPlan) -> Iterator[pa.RecordBatch]:
+        if head.column_count != plan.table_map.column_count:
+            raise MalformedEventError(
+                f"{type_name(event.type)} has {head.column_count} columns, expected the"
+                f" {plan.table_map.column_count} of its table map"
+            )
+        before = None if head.before is None else plan.image(head.before)
+        after = None if head.after is None else plan.image(head.after)
+        if not any(image and image.columns for image in (before, after)):
+            raise UnsupportedEventError(
+                f"{type_name(event.type)} has row images without any column, so that the number of"
+                " its rows is not in the log; use binlog_row_image=FULL"
+            )
+        run = self._run(event, head.op, plan, before, after)
+        shared_bytes = len(run.query or "") + 100
+
+        data, end, pos = event.body, len(event.body), head.rows_start
+        row = first = 0
+        more = True
+        while more:
+            # do-while: a rows event has one row at least.
+            pos = self._image(self._before, before, data, pos)
+            pos = self._image(self._after, after, data, pos)
+            row += 1
+            self._shared_bytes += shared_bytes
+            more = pos < end
+            room = self._batch_rows - len(self._envelope)
+            if not more or row - first >= room or self._bytes() >= self._batch_bytes:
+                self._envelope.add(run, first, row - first)
+                first = row
+                if more and self._is_full():
+                    yield self._finish()
+
+    @staticmethod
+    def _image(payload: PayloadBuilder, image: ImagePlan | None, data: bytes, pos: int) -> int:
+        if image is None:
+            payload.append_null()
+            return pos
+        return payload.append(image, data, pos)
+
+    def _plan(self, event: Event, table_map: TableMap) -> RowPlan:
+        """The plan of a table map under the schema that holds here; made when either is new."""
+        schema = self._schemas.at(event.file, event.start, table_map.database, table_map.table)
+        if schema is None:
+            raise UnknownSchemaError(
+                f"the columns of {table_map.full_name} are not known here: the log has their types"
+                " but no names; start from a position where the table already looks as it does now,"
+                " or from one before its CREATE TABLE, or exclude the table"
+            )
+        plan = self._plans.get(table_map.table_id)
+        if (
+            plan is None
+            or plan.table_map is not table_map
+            or (plan.schema is not schema and plan.schema != schema)
+        ):
+            plan = RowPlan.make(table_map, schema, self._excluded)
+            if len(self._plans) >= 1024:
+                self._plans.clear()
+            self._plans[table_map.table_id] = plan
+        return plan
+
+    def _query(self, event: Event) -> None:
+        """A TRUNCATE of a wanted table is a row without images."""
+        name = self._truncated(event) if self._truncated is not None else None
+        if name is None:
+            return
+        schema = self._schemas.at(event.file, event.start, *name)
+        self._before.append_null()
+        self._after.append_null()
+        self._envelope.add(self._shared(event, "t", name, schema, None), 0, 1)
+
+    def _run(
+        self,
+        event: Event,
+        op: str,
+        plan: RowPlan,
+        before: ImagePlan | None,
+        after: ImagePlan | None,
+    ) -> Run:
+        absent: tuple[str, ...] = ()
+        if before is not None and before.absent:
+            absent += tuple(f"before.{name}" for name in before.absent)
+        if after is not None and after.absent:
+            absent += tuple(f"after.{name}" for name in after.absent)
+        table_map = plan.table_map
+        name = (table_map.database, table_map.table)
+        return self._shared(event, op, name, plan.schema, absent or None)
+
+    def _shared(
+        self,
+        event: Event,
+        op: str,
+        name: tuple[str, str],
+        schema: TableSchema | None,
+        absent: tuple[str, ...] | None,
+    ) -> Run:
+        ordinal = self._file_ordinal(event.file)
+        if ordinal is None:
+            raise InvalidPositionError(
+                f"expected a file name that ends in a number, found {event.file}"
+            )
+        transaction = self._transaction
+        return Run(
+            op=op,
+            ts=event.timestamp * 1_000_000,
+            database=name[0],
+            table=name[1],
+            epoch=self._epoch,
+            ordinal=ordinal,
+            pos=event.start,
+            server_id=event.server_id,
+            file=event.file,
+            tx_pos=transaction.tx_pos,
+            thread_id=transaction.thread_id,
+            gtid=transaction.gtid,
+            query=transaction.query,
+            key=schema.primary_key if schema is not None else None,
+            absent=absent,
+        )
+
+    def _bytes(self) -> int:
+        return self._before.size + self._after.size + self._shared_bytes
+
+    def _is_full(self) -> bool:
+        return len(self._envelope) >= self._batch_rows or (
+            len(self._envelope) > 0 and self._bytes() >= self._batch_bytes
+        )
+
+    def _finish(self) -> pa.RecordBatch:
+        self._shared_bytes = 0
+        return self._envelope.finish(self._before.finish(), self._after.finish())
+
+
+def _refuse_unmapped(event: Event, head: RowsHead) -> None:
+    """A rows event without a table map is an error, unless it only ends a statement."""
+    left = len(event.body) - head.rows_start
+    if head.table_id in DUMMY_TABLE_IDS and head.flags & STMT_END_FLAG and left == 0:
+        return
+    raise MalformedEventError(
+        f"{type_name(event.type)} is for table id {head.table_id}, expected a TABLE_MAP with"
+        " that id before it in the same file"
+    )

@@ -1,0 +1,127 @@
+"""The columns around the row images: op, ts, names, seq, source.
+
+All rows of one rows event share everything but their number, so the envelope keeps one `Run` per
+event and spreads the runs over their rows when the batch is finished, by Arrow's take: the cost per
+row is two list entries.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from pyspark_mysqlbinlog.errors import SchemaError
+
+__all__ = ["Envelope", "Run"]
+
+
+class Run(NamedTuple):
+    """What the rows of one rows event (or one truncate) share.
+
+    ts is in microseconds since 1970 UTC; ordinal is the file's number in `seq`.
+    """
+
+    op: str
+    ts: int
+    database: str
+    table: str
+    epoch: int
+    ordinal: int
+    pos: int
+    server_id: int
+    file: str
+    tx_pos: int | None
+    thread_id: int | None
+    gtid: str | None
+    query: str | None
+    key: tuple[str, ...] | None
+    absent: tuple[str, ...] | None
+
+
+_TOP = ("op", "ts", "database", "table", "before", "after", "seq", "source")
+# Where the fields of a struct come from: a Run's field, or None for the row's number.
+_SEQ = {"epoch": "epoch", "file": "ordinal", "pos": "pos", "row": None}
+_SOURCE = {
+    "server_id": "server_id",
+    "file": "file",
+    "pos": "pos",
+    "row": None,
+    "tx_pos": "tx_pos",
+    "thread_id": "thread_id",
+    "gtid": "gtid",
+    "query": "query",
+    "key": "key",
+    "absent": "absent",
+}
+
+
+class Envelope:
+    """Builds batches of exactly `schema` from runs and two columns of row images."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self._schema = schema
+        _expect_names("the Arrow schema", schema.names, _TOP)
+        self._seq = _struct(schema, "seq", _SEQ)
+        self._source = _struct(schema, "source", _SOURCE)
+        self._runs: list[Run] = []
+        self._run_of_row: list[int] = []
+        self._rows: list[int] = []
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def add(self, run: Run, first_row: int, rows: int) -> None:
+        """Rows `first_row` .. `first_row + rows` of a run."""
+        self._run_of_row += [len(self._runs)] * rows
+        self._runs.append(run)
+        self._rows += range(first_row, first_row + rows)
+
+    def finish(self, before: pa.Array[Any], after: pa.Array[Any]) -> pa.RecordBatch:
+        """The batch of what was added since the last finish; the envelope is empty again."""
+        fields = dict(zip(Run._fields, zip(*self._runs, strict=True), strict=True))
+        spread = None
+        if len(self._runs) < len(self._rows):
+            spread = pa.array(self._run_of_row, type=pa.int32())
+
+        def column(name: str, arrow_type: pa.DataType) -> pa.Array[Any]:
+            array: pa.Array[Any] = pa.array(fields[name], type=arrow_type)
+            return array if spread is None else array.take(spread)
+
+        def struct(struct_type: pa.StructType, origin: dict[str, str | None]) -> pa.Array[Any]:
+            children = []
+            for field in struct_type:
+                name = origin[field.name]
+                children.append(
+                    pa.array(self._rows, type=field.type)
+                    if name is None
+                    else column(name, field.type)
+                )
+            return pa.StructArray.from_arrays(children, fields=list(struct_type))
+
+        columns: dict[str, pa.Array[Any]] = {
+            "before": before,
+            "after": after,
+            "seq": struct(self._seq, _SEQ),
+            "source": struct(self._source, _SOURCE),
+        }
+        arrays = [
+            columns[field.name] if field.name in columns else column(field.name, field.type)
+            for field in self._schema
+        ]
+        batch = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+        self._runs, self._run_of_row, self._rows = [], [], []
+        return batch
+
+
+def _struct(schema: pa.Schema, name: str, origin: dict[str, str | None]) -> pa.StructType:
+    struct_type = schema.field(name).type
+    if not isinstance(struct_type, pa.StructType):
+        raise SchemaError(f"the Arrow schema has {name} as {struct_type}, expected a struct")
+    _expect_names(name, [field.name for field in struct_type], tuple(origin))
+    return struct_type
+
+
+def _expect_names(what: str, found: list[str], expected: tuple[str, ...]) -> None:
+    if sorted(found) != sorted(expected):
+        raise SchemaError(f"{what} has {', '.join(found)}, expected {', '.join(expected)}")

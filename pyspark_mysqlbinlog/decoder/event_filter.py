@@ -1,0 +1,350 @@
+"""Which events are wanted, and where the log may be cut.
+
+A transaction is GTID?, BEGIN, then per statement ROWS_QUERY?, TABLE_MAPs and rows events, then XID or
+COMMIT; a DDL statement is a transaction of its own. The filter keeps the events of wanted tables
+with the frame around them (GTID, BEGIN, their ROWS_QUERY, the end) and drops everything else. It
+looks at headers, table names and statements; row images stay undecoded.
+
+Whatever would make rows wrong or incomplete stops here: statement-format DML of a wanted table, rows
+whose transaction was rolled back in part, two-phase XA, incidents, events that nobody knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pyspark_mysqlbinlog.decoder.sql_tokens import SqlContext
+from pyspark_mysqlbinlog.decoder.statements import Statement, StatementKind, classify
+from pyspark_mysqlbinlog.decoder.table_map import DUMMY_TABLE_IDS, parse_table_name
+from pyspark_mysqlbinlog.errors import (
+    InvalidPositionError,
+    MalformedEventError,
+    MySQLBinlogError,
+    StatementFormatError,
+    UnsupportedEventError,
+    UnsupportedTransactionError,
+)
+from pyspark_mysqlbinlog.protocol.events import (
+    IGNORABLE_FLAG,
+    ROWS_EVENT_TYPES,
+    Event,
+    EventType,
+    type_name,
+)
+from pyspark_mysqlbinlog.protocol.messages import Incident, Query, XaPrepare, parse_server_version
+from pyspark_mysqlbinlog.tables import SYSTEM_DATABASES
+
+__all__ = ["DDL_KINDS", "EventFilter"]
+
+DDL_KINDS = frozenset(
+    {
+        StatementKind.CREATE_TABLE,
+        StatementKind.CREATE_TABLE_LIKE,
+        StatementKind.DROP_TABLE,
+        StatementKind.ALTER_TABLE,
+        StatementKind.RENAME_TABLE,
+        StatementKind.CREATE_DATABASE,
+        StatementKind.ALTER_DATABASE,
+        StatementKind.DROP_DATABASE,
+    }
+)
+
+
+def _types(*kinds: EventType) -> frozenset[int]:
+    return frozenset(int(kind) for kind in kinds)
+
+
+_ROWS = _types(*ROWS_EVENT_TYPES)
+_TABLE_MAP = int(EventType.TABLE_MAP_EVENT)
+_QUERY = int(EventType.QUERY_EVENT)
+_XID = int(EventType.XID_EVENT)
+_XA_PREPARE = int(EventType.XA_PREPARE_LOG_EVENT)
+_INCIDENT = int(EventType.INCIDENT_EVENT)
+_EXECUTE_LOAD_QUERY = int(EventType.EXECUTE_LOAD_QUERY_EVENT)
+_FORMAT_DESCRIPTION = int(EventType.FORMAT_DESCRIPTION_EVENT)
+_GTIDS = _types(EventType.GTID_LOG_EVENT, EventType.ANONYMOUS_GTID_LOG_EVENT)
+_STATEMENT_TEXTS = _types(EventType.ROWS_QUERY_LOG_EVENT, EventType.MARIADB_ANNOTATE_ROWS_EVENT)
+# Part of a file, not of a transaction.
+_FILE_EVENTS = _types(
+    EventType.FORMAT_DESCRIPTION_EVENT,
+    EventType.ROTATE_EVENT,
+    EventType.STOP_EVENT,
+    EventType.PREVIOUS_GTIDS_LOG_EVENT,
+    EventType.MARIADB_GTID_LIST_EVENT,
+)
+_PASSED_OVER = _types(
+    # Parts of a statement in statement format; the QUERY after them decides.
+    EventType.INTVAR_EVENT,
+    EventType.RAND_EVENT,
+    EventType.USER_VAR_EVENT,
+    EventType.BEGIN_LOAD_QUERY_EVENT,
+    EventType.APPEND_BLOCK_EVENT,
+    EventType.DELETE_FILE_EVENT,
+    # Group replication's own.
+    EventType.TRANSACTION_CONTEXT_EVENT,
+    EventType.VIEW_CHANGE_EVENT,
+    EventType.MARIADB_BINLOG_CHECKPOINT_EVENT,
+)
+_KIND = StatementKind
+
+
+class EventFilter:
+    """Feed it the events of a log in order, beginning at a boundary.
+
+    Parameters
+    ----------
+    wants : whether changes of (database, table) are wanted.
+    pending_xa : prepared XA transactions that are known to hold no wanted rows.
+    server_version : of the server that wrote the log, until a FORMAT_DESCRIPTION tells.
+
+    Attributes
+    ----------
+    ended : the event that was fed last ended a transaction: the log may be cut behind it.
+    statement : what the last event says, when it is DDL or TRUNCATE; else None.
+    context : what that statement's text is to be read with.
+    pending_xa : as above, kept up to date.
+    """
+
+    def __init__(
+        self,
+        wants: Callable[[str, str], bool],
+        pending_xa: tuple[str, ...] = (),
+        server_version: str = "",
+    ) -> None:
+        self._wants = wants
+        self.ended = False
+        self.statement: Statement | None = None
+        self.pending_xa = pending_xa
+        self._server_version = server_version
+        self._contexts: dict[int, SqlContext] = {}
+        self.context = self._context(0)
+        # GTID, BEGIN and ROWS_QUERY wait here until a wanted table shows that they are needed.
+        self._frame: list[Event] = []
+        self._rows_query: Event | None = None
+        self._in_group = False
+        self._wanted_ids: dict[int, bool] = {}
+        self._kept_rows_events = 0
+        self._savepoints: dict[str, int] = {}
+        self._xid: str | None = None
+
+    def feed(self, event: Event) -> list[Event]:
+        """The events to keep, in order: none, this one, or this one and what led up to it."""
+        try:
+            return self._feed(event)
+        except MySQLBinlogError as error:
+            raise error.at(event.file, event.start) from None
+
+    def _feed(self, event: Event) -> list[Event]:
+        kind = event.type
+        self.statement = None
+        self.ended = False
+        if kind in _ROWS:
+            return self._rows(event)
+        if kind == _TABLE_MAP:
+            return self._table_map(event)
+        if kind == _QUERY:
+            return self._query(event)
+        if kind == _XID:
+            self._expect_group(event)
+            return self._end(event)
+        if kind in _GTIDS:
+            self._expect_no_group(event)
+            self._frame.append(event)
+        elif kind in _STATEMENT_TEXTS:
+            self._rows_query = event
+        elif kind in _FILE_EVENTS:
+            self._file_event(event)
+        elif kind == _XA_PREPARE:
+            return self._xa_prepare(event)
+        elif kind == _INCIDENT:
+            incident = Incident.parse(event.body)
+            raise UnsupportedEventError(
+                f"the server reports an incident ({incident.message or incident.code}): changes may"
+                " be missing from its log here; compare the tables, then start again with a new"
+                " checkpoint behind this position"
+            )
+        elif kind == _EXECUTE_LOAD_QUERY:
+            raise StatementFormatError(
+                "LOAD DATA in statement format may have changed a wanted table; set"
+                " binlog_format=ROW globally and in every session"
+            )
+        elif kind not in _PASSED_OVER and not event.flags & IGNORABLE_FLAG:
+            raise UnsupportedEventError(
+                f"{type_name(kind)} is not known here and is not flagged as ignorable; the server"
+                " writes events that this version does not read"
+            )
+        return []
+
+    def _rows(self, event: Event) -> list[Event]:
+        self._expect_group(event)
+        table_id = int.from_bytes(event.body[:6], "little")
+        wanted = self._wanted_ids.get(table_id)
+        if wanted is None:
+            if table_id in DUMMY_TABLE_IDS:  # carries no rows: it only ends the statement
+                return []
+            raise MalformedEventError(
+                f"{type_name(event.type)} for table id {table_id}, which no table map in this"
+                " transaction announced"
+            )
+        if not wanted:
+            return []
+        self._kept_rows_events += 1
+        return [event]
+
+    def _table_map(self, event: Event) -> list[Event]:
+        self._expect_group(event)
+        table_id, database, table = parse_table_name(event.body)
+        wanted = database not in SYSTEM_DATABASES and self._wants(database, table)
+        self._wanted_ids[table_id] = wanted
+        if not wanted:
+            return []
+        return [*self._take_frame(), event]
+
+    def _take_frame(self) -> list[Event]:
+        frame = self._frame
+        self._frame = []
+        if self._rows_query is not None:
+            frame.append(self._rows_query)
+            self._rows_query = None
+        return frame
+
+    def _query(self, event: Event) -> list[Event]:
+        query = Query.parse(event.body)
+        self.context = self._context(query.sql_mode)
+        statement = classify(query.sql, query.database, self.context)
+        kind = statement.kind
+        if kind is _KIND.BEGIN or kind is _KIND.XA_START:
+            if self._in_group:
+                raise MalformedEventError(f"{kind.value} comes inside a transaction")
+            self._in_group = True
+            self._xid = statement.xid
+            self._frame.append(event)
+            return []
+        if kind is _KIND.COMMIT:
+            self._expect_group(event)
+            return self._end(event)
+        if kind is _KIND.ROLLBACK:
+            self._refuse_rolled_back(self._kept_rows_events, "ends in ROLLBACK")
+            return self._end(event)
+        if kind is _KIND.SAVEPOINT:
+            self._savepoints[statement.savepoint or ""] = self._kept_rows_events
+            return []
+        if kind is _KIND.ROLLBACK_TO:
+            since = self._savepoints.get(statement.savepoint or "", 0)
+            self._refuse_rolled_back(
+                self._kept_rows_events - since, "is rolled back to a savepoint"
+            )
+            return []
+        if kind is _KIND.XA_COMMIT or kind is _KIND.XA_ROLLBACK:
+            self._xa_decided(kind, statement.xid or "")
+            return self._end(event)
+        return self._other_statement(event, query, statement)
+
+    def _other_statement(self, event: Event, query: Query, statement: Statement) -> list[Event]:
+        kind = statement.kind
+        kept: list[Event] = []
+        if kind is _KIND.DML:
+            self._refuse_statement(statement)
+        elif kind is _KIND.UNKNOWN:
+            raise UnsupportedEventError(
+                "a statement of unknown kind may have changed a wanted table:"
+                f" {query.sql[:80]!r}; exclude the tables that it touches, or start again with a"
+                " new checkpoint behind this position"
+            )
+        elif kind is _KIND.TRUNCATE or kind in DDL_KINDS:
+            self.statement = statement
+            if kind is _KIND.TRUNCATE and any(self._wants(*name) for name in statement.tables or ()):
+                kept = [*self._take_frame(), event]
+        if not self._in_group:
+            self._reset()
+        return kept
+
+    def _file_event(self, event: Event) -> None:
+        if self._in_group or self._frame:
+            raise MalformedEventError(
+                f"{type_name(event.type)} comes inside a transaction: the file ends before its"
+                " transaction does; the server crashed here, or the file is cut short"
+            )
+        if event.type == _FORMAT_DESCRIPTION:
+            self._server_version = parse_server_version(event.body)
+            self._contexts.clear()
+
+    def _context(self, sql_mode: int) -> SqlContext:
+        context = self._contexts.get(sql_mode)
+        if context is None:
+            context = self._contexts[sql_mode] = SqlContext.of(sql_mode, self._server_version)
+        return context
+
+    def _end(self, event: Event) -> list[Event]:
+        """Keep a transaction's last event if any other of it was kept."""
+        kept = [event] if self._in_group and not self._frame else []
+        self._reset()
+        return kept
+
+    def _reset(self) -> None:
+        self.ended = True
+        self._in_group = False
+        self._frame = []
+        self._rows_query = None
+        self._kept_rows_events = 0
+        self._xid = None
+        self._wanted_ids.clear()
+        self._savepoints.clear()
+
+    def _expect_group(self, event: Event) -> None:
+        if not self._in_group:
+            raise InvalidPositionError(
+                f"{type_name(event.type)} comes outside of any transaction: the position to start"
+                " from lies inside one; give a position between two transactions"
+            )
+
+    def _expect_no_group(self, event: Event) -> None:
+        if self._in_group or self._frame:
+            raise MalformedEventError(
+                f"{type_name(event.type)} comes inside a transaction that has not ended"
+            )
+
+    def _refuse_rolled_back(self, rows_events: int, how: str) -> None:
+        if rows_events:
+            raise UnsupportedTransactionError(
+                f"a transaction with {rows_events} rows events of wanted tables {how}, and the log"
+                " does not tell which of its tables are transactional; exclude them, or start again"
+                " with a new checkpoint behind this position"
+            )
+
+    def _refuse_statement(self, statement: Statement) -> None:
+        tables = statement.tables
+        wanted = None if tables is None else [name for name in tables if self._wants(*name)]
+        if wanted == []:
+            return
+        name = ".".join(wanted[0]) if wanted else None
+        raise StatementFormatError(
+            f"a change of {name or 'a table that its text does not tell'} was logged as a statement,"
+            f" not as rows: {statement.head!r}; set binlog_format=ROW globally and in every session,"
+            " then start again with a new checkpoint behind this position",
+            table=name,
+        )
+
+    def _xa_prepare(self, event: Event) -> list[Event]:
+        self._expect_group(event)
+        prepare = XaPrepare.parse(event.body)
+        if prepare.one_phase:
+            return self._end(event)
+        if self._kept_rows_events:
+            raise UnsupportedTransactionError(
+                f"XA PREPARE of {prepare.xid} with rows of wanted tables: two-phase XA is not"
+                " followed yet; exclude the tables, or start again with a new checkpoint behind the"
+                " XA COMMIT"
+            )
+        self.pending_xa = tuple(sorted({*self.pending_xa, self._xid or prepare.xid}))
+        self._reset()
+        return []
+
+    def _xa_decided(self, kind: StatementKind, xid: str) -> None:
+        if xid in self.pending_xa:
+            self.pending_xa = tuple(known for known in self.pending_xa if known != xid)
+        elif kind is _KIND.XA_COMMIT:
+            raise UnsupportedTransactionError(
+                f"XA COMMIT of {xid}, which was prepared before the start of this stream and may"
+                " hold rows of wanted tables; start again with a new checkpoint before its XA START"
+            )

@@ -1,0 +1,150 @@
+"""Row images to one Arrow column: the builders of `before` and `after`.
+
+A builder has few verbs: append an image, append a null, pass over an image, finish. What a row
+becomes is the builder's affair: `JsonPayload` writes one JSON text per image; structs and variants
+fit behind the same verbs. NULL values and absent columns are settled per null bitmap, before any
+value is read: each (columns present, null bitmap) is compiled once into the texts that never change
+and the reads between them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from pyspark_mysqlbinlog.decoder.plan import ImagePlan
+from pyspark_mysqlbinlog.decoder.values.codec import ReadJson, Skip, cut_short
+from pyspark_mysqlbinlog.errors import UnsupportedEventError
+
+__all__ = ["JsonPayload", "PayloadBuilder", "skip_image"]
+
+# Columns in all null bitmaps compiled for one kind of image before starting over: a sparse table of
+# 600 columns has nearly as many bitmaps as rows.
+_MAX_COMPILED_COLUMNS = 16_384
+
+
+class PayloadBuilder(Protocol):
+    """Builds one column of row images.
+
+    Attributes
+    ----------
+    size : bytes held, about; to cut batches by.
+    """
+
+    size: int
+
+    def append(self, image: ImagePlan, data: bytes, pos: int) -> int:
+        """Read the image at `pos`; returns the position after it."""
+
+    def append_null(self) -> None:
+        """A row that has no such image."""
+
+    def skip(self, image: ImagePlan, data: bytes, pos: int) -> int:
+        """Pass over the image at `pos`; nothing is appended. Returns the position after it."""
+
+    def finish(self) -> pa.Array[Any]:
+        """The column of what was appended since the last finish; the builder is empty again."""
+
+
+def skip_image(image: ImagePlan, data: bytes, pos: int) -> int:
+    """Pass over one row image; returns the position after it."""
+    values = pos + image.bitmap_length
+    if values > len(data):
+        raise cut_short("its null bitmap", image.bitmap_length, data, pos)
+    nulls = int.from_bytes(data[pos:values], "little")
+    pos = values
+    for at, column in enumerate(image.columns):
+        if not nulls >> at & 1:
+            pos = column.skip(data, pos)
+    return pos
+
+
+@dataclass(frozen=True, slots=True)
+class _Texts:
+    """The constant texts of an image, with an empty text for each value, and where those stand."""
+
+    template: tuple[str, ...]
+    reads: tuple[tuple[int, ReadJson], ...]
+
+
+class JsonPayload:
+    """One JSON object per image: columns in table order, NULL as null, absent columns left out."""
+
+    __slots__ = ("_texts", "_type", "size")
+
+    def __init__(self, arrow_type: pa.DataType) -> None:
+        self._type = arrow_type
+        self._texts: list[str | None] = []
+        self.size = 0
+
+    def append(self, image: ImagePlan, data: bytes, pos: int) -> int:
+        values = pos + image.bitmap_length
+        nulls = data[pos:values]
+        if values > len(data):
+            raise cut_short("its null bitmap", image.bitmap_length, data, pos)
+        texts = image.cache.get(nulls) or _compile(image, nulls)
+        parts = list(texts.template)
+        pos = values
+        for at, read_json in texts.reads:
+            parts[at], pos = read_json(data, pos)
+        text = "".join(parts)
+        self.size += len(text)
+        self._texts.append(text)
+        return pos
+
+    def append_null(self) -> None:
+        self._texts.append(None)
+
+    def skip(self, image: ImagePlan, data: bytes, pos: int) -> int:
+        return skip_image(image, data, pos)
+
+    def finish(self) -> pa.Array[Any]:
+        # The stubs don't know that more than fits one array gives a ChunkedArray.
+        array: Any = pa.array(self._texts, type=self._type)
+        self._texts = []
+        self.size = 0
+        if not isinstance(array, pa.Array):
+            raise UnsupportedEventError(
+                "a row's JSON is larger than 2 GB, the most that an Arrow string column holds;"
+                " exclude its largest columns"
+            )
+        return array
+
+
+def _compile(image: ImagePlan, nulls: bytes) -> _Texts:
+    """Texts and reads of images with this null bitmap (1 = NULL, present columns only)."""
+    bits = int.from_bytes(nulls, "little")
+    template: list[str] = []
+    reads: list[tuple[int, ReadJson]] = []
+    constant = "{"
+    comma = ""
+    for at, column in enumerate(image.columns):
+        is_null = bits >> at & 1
+        if column.codec is None:
+            if not is_null:
+                template += [constant, ""]
+                reads.append((len(template) - 1, _skipping(column.skip)))
+                constant = ""
+        elif is_null:
+            constant += f"{comma}{column.json_key}null"
+            comma = ","
+        else:
+            template += [f"{constant}{comma}{column.json_key}", ""]
+            reads.append((len(template) - 1, column.codec.read_json))
+            constant, comma = "", ","
+    texts = _Texts((*template, constant + "}"), tuple(reads))
+    if len(image.cache) * len(image.columns) >= _MAX_COMPILED_COLUMNS:
+        image.cache.clear()
+    image.cache[nulls] = texts
+    return texts
+
+
+def _skipping(skip: Skip) -> ReadJson:
+    """An excluded column: passed over, no text."""
+
+    def read_json(data: bytes, pos: int) -> tuple[str, int]:
+        return "", skip(data, pos)
+
+    return read_json

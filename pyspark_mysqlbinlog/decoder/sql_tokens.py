@@ -1,0 +1,339 @@
+"""SQL text to tokens, by MySQL's own lexical rules.
+
+A QUERY event holds the statement as the client sent it, so what a comment, a quote or a backslash
+means is the server's to say, and two things depend on the session: ANSI_QUOTES and
+NO_BACKSLASH_ESCAPES in its sql_mode. Executable comments (``/*!50100 … */``) are text to a server
+of that version, and are read as such here: a general SQL tokenizer drops them, and an ``UNSIGNED``
+with them. Tokens are made one at a time: the kind of most statements is in the first three, and a
+statement may be megabytes long. (MySQL: sql/sql_lex.cc, lex_one_token.)
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import NamedTuple
+
+from pyspark_mysqlbinlog.errors import SchemaError
+
+__all__ = ["DEFAULT_CONTEXT", "SqlContext", "Token", "TokenKind", "TokenStream"]
+
+# Bits of sql_mode (Q_SQL_MODE_CODE in a QUERY event's status variables; sql/query_options.h).
+_REAL_AS_FLOAT = 1
+_ANSI_QUOTES = 4
+_NO_BACKSLASH_ESCAPES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class SqlContext:
+    """What the meaning of a statement's text depends on.
+
+    Attributes
+    ----------
+    ansi_quotes, no_backslash_escapes, real_as_float : the session's sql_mode.
+    server_version : as in executable comments, 50741 is 5.7.41; newer ones are comments.
+    mariadb : JSON is LONGTEXT, ``/*M! … */`` is text, ``/*!50701`` to ``/*!99999`` is not.
+    explicit_defaults_for_timestamp : off (5.7's default), a TIMESTAMP that does not say NULL is
+        NOT NULL.
+    """
+
+    ansi_quotes: bool = False
+    no_backslash_escapes: bool = False
+    real_as_float: bool = False
+    server_version: int = 50799
+    mariadb: bool = False
+    explicit_defaults_for_timestamp: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        sql_mode: int,
+        server_version: str,
+        explicit_defaults_for_timestamp: bool = False,
+    ) -> SqlContext:
+        """From a QUERY event's sql_mode bits and a version text such as ``5.7.41-log``."""
+        match = re.match(r"(\d+)\.(\d+)\.(\d+)", server_version.removeprefix("5.5.5-"))
+        number = 50799
+        if match:
+            major, minor, patch = (int(part) for part in match.groups())
+            number = major * 10000 + minor * 100 + patch
+        return cls(
+            ansi_quotes=bool(sql_mode & _ANSI_QUOTES),
+            no_backslash_escapes=bool(sql_mode & _NO_BACKSLASH_ESCAPES),
+            real_as_float=bool(sql_mode & _REAL_AS_FLOAT),
+            server_version=number,
+            mariadb="mariadb" in server_version.lower(),
+            explicit_defaults_for_timestamp=explicit_defaults_for_timestamp,
+        )
+
+    def executes(self, version: int | None, for_mariadb: bool) -> bool:
+        """Whether an executable comment with this version is text to the server."""
+        if for_mariadb and not self.mariadb:
+            return False
+        if version is None:
+            return True
+        if self.mariadb and not for_mariadb and 50700 < version < 100000:
+            return False  # MariaDB shares no history with MySQL from 5.7 on
+        return version <= self.server_version
+
+
+DEFAULT_CONTEXT = SqlContext()
+
+
+class TokenKind(IntEnum):
+    """What a token is."""
+
+    WORD = 1  # a keyword or a bare name
+    NAME = 2  # a quoted name
+    STRING = 3  # a string literal, unescaped
+    HEX = 4  # x'41' or 0x41: text is the digits
+    BITS = 5  # b'01' or 0b01: text is the digits
+    NUMBER = 6
+    SYMBOL = 7
+    END = 8
+
+
+class Token(NamedTuple):
+    """One token: its kind and its text, a WORD as it was written."""
+
+    kind: TokenKind
+    text: str
+
+    @property
+    def word(self) -> str:
+        """The keyword in upper case, or the symbol; empty for all that is quoted."""
+        if self.kind is TokenKind.WORD:
+            return self.text.upper()
+        return self.text if self.kind is TokenKind.SYMBOL else ""
+
+
+END = Token(TokenKind.END, "")
+
+# A digit may begin a name (`2a`), but `2e5` is a number; `$` and all beyond ASCII are letters.
+_TOKEN = re.compile(
+    r"""
+      (?P<space>[\x00-\x20]+ | \#[^\n]* | --(?=[\x00-\x20]|\Z)[^\n]*)
+    | (?P<executable>/\*(?P<maria>M?)!(?P<version>\d{5,6})?)
+    | (?P<comment>/\*)
+    | (?P<close>\*/)
+    | (?P<hex>[xX]'(?P<hexdigits>[0-9a-fA-F]*)' | 0x(?P<hexbare>[0-9a-fA-F]+)(?![\w$]))
+    | (?P<bits>[bB]'(?P<bitdigits>[01]*)' | 0b(?P<bitbare>[01]+)(?![\w$]))
+    | (?P<number>(?:\d+\.\d*|\.\d+|\d+)(?:[eE][+-]?\d+)?(?![0-9A-Za-z_$\x80-\U0010ffff]))
+    | (?P<word>[0-9A-Za-z_$\x80-\U0010ffff]+)
+    | (?P<quote>['"`])
+    | (?P<symbol>:= | <=> | <= | >= | <> | != | << | >> | \|\| | && | ->> | -> | .)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_DOT = re.compile(r"(?P<symbol>\.)")
+_NAME_AFTER_DOT = re.compile(r"[0-9A-Za-z_$\x80-\U0010ffff]+")
+_QUOTED = {
+    "'": re.compile(r"((?:[^'\\]++|''|\\.)*+)'", re.DOTALL),
+    '"': re.compile(r'((?:[^"\\]++|""|\\.)*+)"', re.DOTALL),
+}
+_QUOTED_PLAIN = {
+    "'": re.compile(r"((?:[^']++|'')*+)'"),
+    '"': re.compile(r'((?:[^"]++|"")*+)"'),
+    "`": re.compile(r"((?:[^`]++|``)*+)`"),
+}
+_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+# `\%` and `\_` keep their backslash; any other character stands for itself.
+_ESCAPES = {
+    "0": "\0",
+    "b": "\b",
+    "n": "\n",
+    "r": "\r",
+    "t": "\t",
+    "Z": "\x1a",
+    "%": r"\%",
+    "_": r"\_",
+}
+
+
+def _unescape(text: str, quote: str) -> str:
+    # One pass: a doubled quote and an escaped one must not see each other's result.
+    if "\\" not in text:
+        return text.replace(quote * 2, quote)
+    parts = _ESCAPE.split(text)  # plain, escaped character, plain, …
+    for index in range(0, len(parts), 2):
+        parts[index] = parts[index].replace(quote * 2, quote)
+    for index in range(1, len(parts), 2):
+        parts[index] = _ESCAPES.get(parts[index], parts[index])
+    return "".join(parts)
+
+
+def _skip_comment(sql: str, pos: int, nested: bool) -> int:
+    """The position after the ``*/`` that ends the comment; one may be nested in a skipped one."""
+    end = sql.find("*/", pos)
+    if nested:
+        inner = sql.find("/*", pos)
+        while 0 <= inner < end:
+            inner_end = sql.find("*/", inner + 2)
+            if inner_end < 0:
+                break
+            pos = inner_end + 2
+            end = sql.find("*/", pos)
+            inner = sql.find("/*", pos)
+    if end < 0:
+        raise SchemaError("a statement has a comment that does not end")
+    return end + 2
+
+
+def tokens(sql: str, context: SqlContext = DEFAULT_CONTEXT) -> Iterator[Token]:
+    """The tokens of a statement, without comments and space.
+
+    Raises SchemaError for a quote or comment that does not end.
+    """
+    pos = 0
+    length = len(sql)
+    open_executable = 0
+    name_end = -1
+    while pos < length:
+        match = _TOKEN.match(sql, pos)
+        assert match is not None  # the last alternative takes any character
+        pos = match.end()
+        group = match.lastgroup
+        if group == "number" and match.start() == name_end and sql[name_end] == ".":
+            # t.2e5 is a name after a dot, not .2e5 after a name
+            match = _DOT.match(sql, name_end)
+            assert match is not None
+            pos, group = match.end(), "symbol"
+        if group == "space":
+            continue
+        if group == "word":
+            name_end = pos
+            yield Token(TokenKind.WORD, match["word"])
+        elif group == "symbol":
+            yield Token(TokenKind.SYMBOL, match["symbol"])
+            if match["symbol"] == ".":
+                # After a dot all is a name: `t`.1x, t.2e5
+                name = _NAME_AFTER_DOT.match(sql, pos)
+                if name is not None:
+                    pos = name_end = name.end()
+                    yield Token(TokenKind.WORD, name[0])
+        elif group == "quote":
+            quote = match["quote"]
+            is_name = quote == "`" or (quote == '"' and context.ansi_quotes)
+            plain = is_name or context.no_backslash_escapes
+            body = (_QUOTED_PLAIN if plain else _QUOTED)[quote].match(sql, pos)
+            if body is None:
+                raise SchemaError(f"a statement has a {quote} that does not end")
+            pos = body.end()
+            if is_name:
+                name_end = pos
+            text = body[1].replace(quote * 2, quote) if plain else _unescape(body[1], quote)
+            yield Token(TokenKind.NAME if is_name else TokenKind.STRING, text)
+        elif group == "number":
+            yield Token(TokenKind.NUMBER, match["number"])
+        elif group == "hex":
+            yield Token(TokenKind.HEX, match["hexdigits"] or match["hexbare"] or "")
+        elif group == "bits":
+            yield Token(TokenKind.BITS, match["bitdigits"] or match["bitbare"] or "")
+        elif group == "comment":
+            pos = _skip_comment(sql, pos, nested=False)
+        elif group == "close":
+            if open_executable:
+                open_executable -= 1
+            else:
+                yield Token(TokenKind.SYMBOL, "*")
+                pos = match.start() + 1
+        else:
+            version = int(match["version"]) if match["version"] else None
+            if context.executes(version, bool(match["maria"])):
+                open_executable += 1
+            else:
+                pos = _skip_comment(sql, pos, nested=True)
+
+
+class TokenStream:
+    """Tokens with a look ahead, and the few verbs that a parser of them needs."""
+
+    __slots__ = ("_ahead", "_source")
+
+    def __init__(self, sql: str, context: SqlContext = DEFAULT_CONTEXT) -> None:
+        self._source = tokens(sql, context)
+        self._ahead: list[Token] = []
+
+    def peek(self, distance: int = 0) -> Token:
+        ahead = self._ahead
+        while len(ahead) <= distance:
+            ahead.append(next(self._source, END))
+        return ahead[distance]
+
+    def next(self) -> Token:
+        token = self.peek()
+        del self._ahead[0]
+        return token
+
+    def at_end(self) -> bool:
+        return self.peek().kind is TokenKind.END
+
+    def at(self, *words: str) -> bool:
+        """Whether these keywords or symbols come next."""
+        return all(self.peek(index).word == word for index, word in enumerate(words))
+
+    def accept(self, *words: str) -> bool:
+        """Step over these keywords or symbols if they come next, all or none."""
+        if not self.at(*words):
+            return False
+        for _ in words:
+            self.next()
+        return True
+
+    def accept_any(self, *words: str) -> str | None:
+        """Step over one of these keywords or symbols; the one that was there."""
+        word = self.peek().word
+        if word and word in words:
+            self.next()
+            return word
+        return None
+
+    def expect(self, *words: str) -> None:
+        """Step over these, or raise SchemaError."""
+        for word in words:
+            if not self.accept(word):
+                raise self.unexpected(word)
+
+    def name(self, what: str = "a name") -> str:
+        """Step over a name, quoted or not."""
+        if self.peek().kind in (TokenKind.WORD, TokenKind.NAME):
+            return self.next().text
+        raise self.unexpected(what)
+
+    def string(self, what: str = "a string") -> str:
+        if self.peek().kind is TokenKind.STRING:
+            return self.next().text
+        raise self.unexpected(what)
+
+    def integer(self, what: str = "a number") -> int:
+        token = self.peek()
+        if token.kind is TokenKind.NUMBER and token.text.isdigit():
+            return int(self.next().text)
+        raise self.unexpected(what)
+
+    def qualified_name(self, default_database: str) -> tuple[str, str]:
+        """Step over ``table`` or ``database.table``; ``.table`` is in the default database."""
+        if self.accept("."):
+            return default_database, self.name("a table name")
+        first = self.name("a table name")
+        if self.accept("."):
+            return first, self.name("a table name")
+        return default_database, first
+
+    def skip_parentheses(self) -> None:
+        """Step over ``( … )``, whatever it holds."""
+        self.expect("(")
+        depth = 1
+        while depth:
+            token = self.next()
+            if token.kind is TokenKind.END:
+                raise SchemaError("a statement has a ( that is not closed")
+            if token.kind is TokenKind.SYMBOL:
+                depth += (token.text == "(") - (token.text == ")")
+
+    def unexpected(self, expected: str) -> SchemaError:
+        token = self.peek()
+        found = "the end" if token.kind is TokenKind.END else repr(token.text[:40])
+        return SchemaError(f"expected {expected} in a statement, found {found}")

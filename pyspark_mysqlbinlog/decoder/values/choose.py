@@ -1,0 +1,137 @@
+"""Which codec a column gets, and how a column is skipped without one.
+
+Skipping needs the table map only; reading needs the schema too (sign, charset, labels). So a column
+of a type that is not built can still be skipped when it is excluded.
+"""
+
+from __future__ import annotations
+
+from pyspark_mysqlbinlog.decoder.field_types import FieldType, field_type_name, real_string
+from pyspark_mysqlbinlog.decoder.values import decimals, numbers, strings, temporals
+from pyspark_mysqlbinlog.decoder.values.charsets import text_decoder
+from pyspark_mysqlbinlog.decoder.values.codec import Codec, Skip, fixed_skip
+from pyspark_mysqlbinlog.errors import SchemaError, UnsupportedEventError
+from pyspark_mysqlbinlog.tables import ColumnSchema
+
+__all__ = ["codec_for", "skip_for"]
+
+_INTEGER_SIZES: dict[int, int] = {
+    FieldType.TINY: 1,
+    FieldType.SHORT: 2,
+    FieldType.INT24: 3,
+    FieldType.LONG: 4,
+    FieldType.LONGLONG: 8,
+}
+_FIXED_SIZES: dict[int, int] = {
+    **_INTEGER_SIZES,
+    FieldType.NULL: 0,
+    FieldType.FLOAT: 4,
+    FieldType.DOUBLE: 8,
+    FieldType.YEAR: 1,
+    FieldType.DATE: 3,
+    FieldType.NEWDATE: 3,
+    FieldType.TIME: 3,
+    FieldType.DATETIME: 8,
+    FieldType.TIMESTAMP: 4,
+}
+_FRACTIONAL_SIZES: dict[int, int] = {
+    FieldType.TIME2: 3,
+    FieldType.DATETIME2: 5,
+    FieldType.TIMESTAMP2: 4,
+}
+_BLOBS = frozenset(
+    {
+        FieldType.BLOB,
+        FieldType.TINY_BLOB,
+        FieldType.MEDIUM_BLOB,
+        FieldType.LONG_BLOB,
+        FieldType.JSON,
+        FieldType.GEOMETRY,
+    }
+)
+
+
+def _length_bytes(longest: int) -> int:
+    """CHAR and VARCHAR up to 255 bytes have one length byte, longer ones two."""
+    return 1 if longest <= 255 else 2
+
+
+def skip_for(code: int, metadata: int, what: str) -> Skip:
+    """How to pass over a value of this type; `what` names the column in errors."""
+    if code in _FIXED_SIZES:
+        return fixed_skip(what, _FIXED_SIZES[code])
+    if code in _FRACTIONAL_SIZES:
+        return fixed_skip(what, _FRACTIONAL_SIZES[code] + (metadata + 1) // 2)
+    if code in (FieldType.VARCHAR, FieldType.VAR_STRING):
+        return strings.prefixed_skip(what, _length_bytes(metadata))
+    if code in _BLOBS:
+        return strings.prefixed_skip(what, metadata)
+    if code == FieldType.NEWDECIMAL:
+        return fixed_skip(what, decimals.decimal_size(metadata >> 8, metadata & 0xFF))
+    if code == FieldType.BIT:
+        return fixed_skip(what, (metadata >> 8) + (metadata & 0xFF != 0))
+    if code == FieldType.STRING:
+        real, length = real_string(metadata)
+        if real == FieldType.STRING:
+            return strings.prefixed_skip(what, _length_bytes(length))
+        return fixed_skip(what, length)
+    raise UnsupportedEventError(f"{what} has {field_type_name(code)}, whose length is not known")
+
+
+def codec_for(code: int, metadata: int, column: ColumnSchema) -> Codec:
+    """The codec of a column whose type, metadata and schema are known to fit (see fit.py).
+
+    SchemaError when its type or charset is not built yet.
+    """
+    what = f"column `{column.name}` ({column.type})"
+    if code in _INTEGER_SIZES:
+        return numbers.integer(what, _INTEGER_SIZES[code], column.unsigned)
+    match code:
+        case FieldType.FLOAT:
+            return numbers.float32(what)
+        case FieldType.DOUBLE:
+            return numbers.double(what)
+        case FieldType.NEWDECIMAL:
+            return decimals.decimal(what, metadata >> 8, metadata & 0xFF)
+        case FieldType.BIT:
+            return numbers.bit(what, (metadata >> 8) * 8 + (metadata & 0xFF))
+        case FieldType.YEAR:
+            return numbers.year(what)
+        case FieldType.DATE | FieldType.NEWDATE:
+            return temporals.date(what)
+        case FieldType.TIME:
+            return temporals.time_old(what)
+        case FieldType.DATETIME:
+            return temporals.datetime_old(what)
+        case FieldType.TIMESTAMP:
+            return temporals.timestamp_old(what)
+        case FieldType.TIME2:
+            return temporals.time2(what, metadata)
+        case FieldType.DATETIME2:
+            return temporals.datetime2(what, metadata)
+        case FieldType.TIMESTAMP2:
+            return temporals.timestamp2(what, metadata)
+        case FieldType.VARCHAR:
+            return _string(what, _length_bytes(metadata), column)
+        case FieldType.BLOB:
+            return _string(what, metadata, column)
+        case FieldType.STRING:
+            real, length = real_string(metadata)
+            if real == FieldType.ENUM:
+                return strings.enum(what, length, column.labels)
+            if real == FieldType.SET:
+                return strings.label_set(what, length, column.labels)
+            return _string(what, _length_bytes(length), column)
+        case _:
+            raise SchemaError(
+                f"{what} can't be decoded: {field_type_name(code)} is not built yet; exclude the"
+                " column or the table"
+            )
+
+
+def _string(what: str, length_bytes: int, column: ColumnSchema) -> Codec:
+    if column.type == "binary":
+        return strings.binary(what, length_bytes, padded=column.length)
+    if column.type == "varbinary" or column.type.endswith("blob"):
+        return strings.binary(what, length_bytes)
+    return strings.text(what, length_bytes, text_decoder(what, column.charset))

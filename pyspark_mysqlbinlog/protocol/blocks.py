@@ -1,0 +1,74 @@
+"""Verified events packed back to back, as they travel inside a Spark task.
+
+Each event is its 19-byte header as in the log and its body; the checksum is left out, since it was
+verified when the event was read. The position is told by the header's log_pos, whose upper bits the
+block's first event gives. A block holds events of one file, and no two neighbours lie 2 GiB apart, so
+a wrap of log_pos is never missed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from pyspark_mysqlbinlog.protocol.events import HEADER, HEADER_LENGTH, Event
+
+__all__ = ["EventBlock", "pack_events", "unpack_events"]
+
+_LONGEST_GAP = 1 << 31
+
+
+class EventBlock(NamedTuple):
+    """Events of one file.
+
+    Attributes
+    ----------
+    end : position after the first event.
+    trailer : bytes of checksum that each event had in the log.
+    data : the events.
+    """
+
+    file: str
+    end: int
+    trailer: int
+    data: bytes
+
+
+def pack_events(events: Iterable[Event]) -> list[EventBlock]:
+    """Pack events into as few blocks as their positions allow."""
+    blocks: list[EventBlock] = []
+    parts: list[bytes] = []
+    file, first_end, trailer, last_end = "", 0, 0, 0
+    for event in events:
+        length = event.end - event.start
+        here = length - HEADER_LENGTH - len(event.body)
+        if parts and (
+            event.file != file or here != trailer or event.end - last_end >= _LONGEST_GAP
+        ):
+            blocks.append(EventBlock(file, first_end, trailer, b"".join(parts)))
+            parts = []
+        if not parts:
+            file, first_end, trailer = event.file, event.end, here
+        last_end = event.end
+        log_pos = event.end & 0xFFFFFFFF
+        parts.append(
+            HEADER.pack(event.timestamp, event.type, event.server_id, length, log_pos, event.flags)
+        )
+        parts.append(event.body)
+    if parts:
+        blocks.append(EventBlock(file, first_end, trailer, b"".join(parts)))
+    return blocks
+
+
+def unpack_events(blocks: Iterable[EventBlock]) -> Iterator[Event]:
+    """The events that were packed."""
+    for file, first_end, trailer, data in blocks:
+        end, at, size = first_end, 0, len(data)
+        while at < size:
+            timestamp, kind, server_id, length, log_pos, flags = HEADER.unpack_from(data, at)
+            end += (log_pos - end) & 0xFFFFFFFF
+            body = at + HEADER_LENGTH
+            at += length - trailer
+            yield Event(
+                file, end - length, end, timestamp, kind, server_id, flags, data[body:at]
+            )

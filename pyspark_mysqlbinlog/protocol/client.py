@@ -1,0 +1,253 @@
+"""The replica client: the one file with a socket in it.
+
+pymysql does the handshake, TLS and authentication and runs the few queries before the dump. Then
+the socket is ours: COM_REGISTER_SLAVE, COM_BINLOG_DUMP, and packets until the end. Packets are
+framed as length u24, sequence u8; a payload of 2^24 - 1 bytes goes on in the next packet. In a dump
+each payload is a status byte (0x00 event, 0xff error, 0xfe end) and one event.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import random
+import socket
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import uuid4
+
+import pymysql
+from pymysql.constants import CLIENT, COMMAND
+
+from pyspark_mysqlbinlog.errors import AccessDeniedError, MalformedEventError, MySQLBinlogError
+from pyspark_mysqlbinlog.protocol.checksum import ChecksumAlgorithm
+from pyspark_mysqlbinlog.protocol.server_errors import dump_refused, refused
+
+__all__ = ["ReplicaClient", "ServerSettings"]
+
+_BINLOG_DUMP_NON_BLOCK = 1
+_MAX_PAYLOAD = (1 << 24) - 1
+_READ_BUFFER = 1 << 18
+# A dump may wait for us as long as Spark lets a batch run; the server's default is one minute.
+_NET_WRITE_TIMEOUT = 7 * 24 * 3600
+_QUERY_TIMEOUT = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSettings:
+    """How to reach a server. Durations in seconds."""
+
+    host: str
+    port: int
+    user: str
+    password: str = field(repr=False)
+    ssl_mode: str = "PREFERRED"
+    ssl_ca: str | None = None
+    ssl_cert: str | None = None
+    ssl_key: str | None = None
+    connect_timeout: float = 10.0
+    heartbeat_interval: float = 10.0
+    server_ids: tuple[int, int] = (1 << 30, (1 << 31) - 1)
+
+    @property
+    def address(self) -> str:
+        return f"{self.host}:{self.port}"
+
+    def ssl_arguments(self) -> dict[str, Any]:
+        """pymysql's arguments for MySQL's --ssl-mode."""
+        if self.ssl_mode == "DISABLED":
+            return {"ssl_disabled": True}
+        files = {"ssl_ca": self.ssl_ca, "ssl_cert": self.ssl_cert, "ssl_key": self.ssl_key}
+        given = {name: value for name, value in files.items() if value is not None}
+        if self.ssl_mode in ("VERIFY_CA", "VERIFY_IDENTITY"):
+            identity = self.ssl_mode == "VERIFY_IDENTITY"
+            return {"ssl_verify_cert": True, "ssl_verify_identity": identity, **given}
+        if self.ssl_mode == "REQUIRED":
+            return {"ssl": {"check_hostname": False, "verify_mode": "none", **_without_ssl(given)}}
+        return given
+
+
+def _without_ssl(given: dict[str, str]) -> dict[str, str]:
+    return {name.removeprefix("ssl_"): value for name, value in given.items()}
+
+
+class ReplicaClient:
+    """One connection: queries first, then at most one dump.
+
+    Every failure is one of our errors; a LostConnectionError is worth another try.
+    """
+
+    def __init__(self, settings: ServerSettings, connection: pymysql.Connection[Any]) -> None:
+        self._settings = settings
+        self.connection = connection
+
+    @classmethod
+    def connect(cls, settings: ServerSettings) -> ReplicaClient:
+        try:
+            connection = pymysql.connect(
+                host=settings.host,
+                port=settings.port,
+                user=settings.user,
+                password=settings.password,
+                charset="utf8mb4",
+                autocommit=True,
+                connect_timeout=settings.connect_timeout,
+                read_timeout=settings.connect_timeout,
+                program_name="pyspark-mysqlbinlog",
+                client_flag=CLIENT.MULTI_RESULTS,
+                **settings.ssl_arguments(),
+            )
+        except Exception as error:
+            # pymysql hands over whatever a peer that is no MySQL server makes it stumble on.
+            raise refused(error, settings.address, "connecting") from None
+        # A handshake is quick; a query on information_schema may take its time.
+        connection._read_timeout = max(settings.connect_timeout, _QUERY_TIMEOUT)
+        return cls(settings, connection)
+
+    def __enter__(self) -> ReplicaClient:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the socket; a server in mid-dump notices when it next writes."""
+        self.connection._force_close()
+
+    def abort(self) -> None:
+        """Make whoever waits for this connection in another thread lose it."""
+        sock = self.connection._sock
+        if sock is not None:
+            with contextlib.suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)
+
+    @property
+    def server_version(self) -> str:
+        return str(self.connection.server_version)
+
+    def query(self, sql: str, arguments: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        """All rows of a statement's result."""
+        try:
+            with self.connection.cursor() as cursor:
+                cursor.execute(sql, tuple(arguments) or None)
+                return list(cursor.fetchall())
+        except (pymysql.err.MySQLError, OSError) as error:
+            raise refused(error, self._settings.address, f"asked for {sql[:60]!r}") from None
+
+    def variable(self, name: str) -> str | None:
+        """A global variable's value; None where the server does not know it."""
+        rows = self.query(f"SHOW GLOBAL VARIABLES LIKE '{name}'")
+        return str(rows[0][1]) if rows else None
+
+    def dump(self, file: str, pos: int, *, blocking: bool) -> Iterator[bytes]:
+        """Raw events (header and checksum included) from (file, pos) on.
+
+        Ends at the end of the log when not blocking. `checksum` tells how the first one is written.
+        """
+        checksum = self._negotiate()
+        server_id = random.randint(*self._settings.server_ids)
+        self._register(server_id)
+        flags = 0 if blocking else _BINLOG_DUMP_NON_BLOCK
+        self._send(
+            COMMAND.COM_BINLOG_DUMP, struct.pack("<IHI", pos, flags, server_id) + file.encode()
+        )
+        self.checksum = checksum
+        return self._events(file, pos)
+
+    # What events carry before the first FORMAT_DESCRIPTION of the dump.
+    checksum = ChecksumAlgorithm.OFF
+
+    def _negotiate(self) -> ChecksumAlgorithm:
+        """Session settings that a dump reads: identity, heartbeats, checksums, patience."""
+        heartbeat = int(self._settings.heartbeat_interval * 1e9)
+        self.query("SET @slave_uuid = %s", [str(uuid4())])
+        self.query(f"SET @master_heartbeat_period = {heartbeat}")
+        self.query(f"SET SESSION net_write_timeout = {_NET_WRITE_TIMEOUT}")
+        if "mariadb" in self.server_version.lower():
+            # 4: knows GTID and ANNOTATE events, so that the server sends the log as it is.
+            self.query("SET @mariadb_slave_capability = 4")
+        algorithm = self.variable("binlog_checksum")
+        if algorithm is None:  # before 5.6.1 there are none
+            return ChecksumAlgorithm.OFF
+        self.query("SET @master_binlog_checksum = @@global.binlog_checksum")
+        return ChecksumAlgorithm.OFF if algorithm == "NONE" else ChecksumAlgorithm.CRC32
+
+    def _register(self, server_id: int) -> None:
+        """COM_REGISTER_SLAVE: server_id u32, host, user, password, port u16, rank u32, master u32"""
+        host = b"pyspark-mysqlbinlog"
+        payload = struct.pack("<IB", server_id, len(host)) + host + b"\x00\x00"
+        self._send(COMMAND.COM_REGISTER_SLAVE, payload + struct.pack("<HII", 0, 0, 0))
+        try:
+            self.connection._read_packet()
+        except (pymysql.err.MySQLError, OSError) as error:
+            raise refused(
+                error, self._settings.address, "registering as a replica"
+            ) from None
+
+    def _send(self, command: int, payload: bytes) -> None:
+        try:
+            self.connection._execute_command(command, payload)
+        except (pymysql.err.MySQLError, OSError) as error:
+            raise refused(error, self._settings.address, "sending a command") from None
+
+    def _events(self, file: str, pos: int) -> Iterator[bytes]:
+        """The packets of the dump. The generator owns the socket from here on."""
+        sock = self.connection._sock
+        # Two heartbeats may be late; a third means that nobody is there.
+        sock.settimeout(max(3 * self._settings.heartbeat_interval, 30.0))
+        with sock.makefile("rb", buffering=_READ_BUFFER) as stream:
+            while True:
+                try:
+                    payload = _read_payload(stream)
+                except (OSError, EOFError, ValueError) as error:
+                    raise refused(
+                        error, self._settings.address, "reading the binlog"
+                    ) from None
+                status = payload[0]
+                if status == 0x00:
+                    yield payload[1:]
+                elif status == 0xFF:
+                    raise _dump_error(payload, file, pos)
+                elif status == 0xFE and len(payload) < 9:
+                    return
+                else:
+                    raise MalformedEventError(
+                        f"a packet of the dump begins with 0x{status:02x}, expected 0x00, 0xfe or"
+                        " 0xff"
+                    )
+
+
+def _read_payload(stream: io.BufferedReader) -> bytes:
+    """One payload, joined from as many packets as it took.
+
+    Returns at least one byte.
+    """
+    payload = b""
+    parts: list[bytes] = []
+    while True:
+        header = stream.read(4)
+        if len(header) < 4:
+            raise EOFError("the server closed the connection")
+        length = header[0] | header[1] << 8 | header[2] << 16
+        payload = stream.read(length)
+        if len(payload) < length:
+            raise EOFError("the server closed the connection inside a packet")
+        if length < _MAX_PAYLOAD and not parts:
+            if not payload:
+                raise MalformedEventError("the server sent an empty packet in a dump")
+            return payload
+        parts.append(payload)
+        if length < _MAX_PAYLOAD:
+            return b"".join(parts)
+
+
+def _dump_error(payload: bytes, file: str, pos: int) -> MySQLBinlogError:
+    """0xff | code u16 | '#' and five characters of SQL state, after 4.1 | text"""
+    code = int.from_bytes(payload[1:3], "little")
+    text = payload[9:] if payload[3:4] == b"#" else payload[3:]
+    error = dump_refused(code, text.decode("utf-8", "replace"), file, pos)
+    if isinstance(error, AccessDeniedError):
+        error.file = error.position = None
+    return error

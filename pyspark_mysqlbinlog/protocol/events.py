@@ -1,0 +1,151 @@
+"""Event types, flags and the 19-byte header that every event begins with.
+
+Layout (v4, MySQL 5.0 and later; libbinlogevents' Log_event_header)::
+
+    timestamp u32 | type u8 | server_id u32 | event_length u32 | log_pos u32 | flags u16
+
+event_length counts the header and the checksum; log_pos is the position *after* the event, modulo
+2^32, and 0 in events that the server makes up for the stream.
+"""
+
+from __future__ import annotations
+
+import struct
+from enum import IntEnum
+from typing import NamedTuple
+
+__all__ = [
+    "ARTIFICIAL_FLAG",
+    "HEADER",
+    "HEADER_LENGTH",
+    "IGNORABLE_FLAG",
+    "ROWS_EVENT_TYPES",
+    "Event",
+    "EventHeader",
+    "EventType",
+    "type_name",
+]
+
+HEADER = struct.Struct("<IBIIIH")
+HEADER_LENGTH = HEADER.size  # 19
+
+# LOG_EVENT_ARTIFICIAL_F: made by the server for this stream, not in the file.
+ARTIFICIAL_FLAG = 0x20
+# LOG_EVENT_IGNORABLE_F: a reader that does not know the type may skip it.
+IGNORABLE_FLAG = 0x80
+
+
+class EventType(IntEnum):
+    """Every type that a 5.5, 5.6 or 5.7 server writes, and MariaDB's own from 160 on."""
+
+    UNKNOWN_EVENT = 0
+    START_EVENT_V3 = 1
+    QUERY_EVENT = 2
+    STOP_EVENT = 3
+    ROTATE_EVENT = 4
+    INTVAR_EVENT = 5
+    LOAD_EVENT = 6
+    SLAVE_EVENT = 7
+    CREATE_FILE_EVENT = 8
+    APPEND_BLOCK_EVENT = 9
+    EXEC_LOAD_EVENT = 10
+    DELETE_FILE_EVENT = 11
+    NEW_LOAD_EVENT = 12
+    RAND_EVENT = 13
+    USER_VAR_EVENT = 14
+    FORMAT_DESCRIPTION_EVENT = 15
+    XID_EVENT = 16
+    BEGIN_LOAD_QUERY_EVENT = 17
+    EXECUTE_LOAD_QUERY_EVENT = 18
+    TABLE_MAP_EVENT = 19
+    PRE_GA_WRITE_ROWS_EVENT = 20
+    PRE_GA_UPDATE_ROWS_EVENT = 21
+    PRE_GA_DELETE_ROWS_EVENT = 22
+    WRITE_ROWS_EVENT_V1 = 23
+    UPDATE_ROWS_EVENT_V1 = 24
+    DELETE_ROWS_EVENT_V1 = 25
+    INCIDENT_EVENT = 26
+    HEARTBEAT_LOG_EVENT = 27
+    IGNORABLE_LOG_EVENT = 28
+    ROWS_QUERY_LOG_EVENT = 29
+    WRITE_ROWS_EVENT = 30
+    UPDATE_ROWS_EVENT = 31
+    DELETE_ROWS_EVENT = 32
+    GTID_LOG_EVENT = 33
+    ANONYMOUS_GTID_LOG_EVENT = 34
+    PREVIOUS_GTIDS_LOG_EVENT = 35
+    TRANSACTION_CONTEXT_EVENT = 36
+    VIEW_CHANGE_EVENT = 37
+    XA_PREPARE_LOG_EVENT = 38
+    PARTIAL_UPDATE_ROWS_EVENT = 39
+    TRANSACTION_PAYLOAD_EVENT = 40
+    HEARTBEAT_LOG_EVENT_V2 = 41
+    MARIADB_ANNOTATE_ROWS_EVENT = 160
+    MARIADB_BINLOG_CHECKPOINT_EVENT = 161
+    MARIADB_GTID_EVENT = 162
+    MARIADB_GTID_LIST_EVENT = 163
+    MARIADB_START_ENCRYPTION_EVENT = 164
+    MARIADB_QUERY_COMPRESSED_EVENT = 165
+    MARIADB_WRITE_ROWS_COMPRESSED_EVENT_V1 = 166
+    MARIADB_UPDATE_ROWS_COMPRESSED_EVENT_V1 = 167
+    MARIADB_DELETE_ROWS_COMPRESSED_EVENT_V1 = 168
+    MARIADB_WRITE_ROWS_COMPRESSED_EVENT = 169
+    MARIADB_UPDATE_ROWS_COMPRESSED_EVENT = 170
+    MARIADB_DELETE_ROWS_COMPRESSED_EVENT = 171
+
+
+ROWS_EVENT_TYPES = frozenset(
+    {
+        EventType.WRITE_ROWS_EVENT_V1,
+        EventType.UPDATE_ROWS_EVENT_V1,
+        EventType.DELETE_ROWS_EVENT_V1,
+        EventType.WRITE_ROWS_EVENT,
+        EventType.UPDATE_ROWS_EVENT,
+        EventType.DELETE_ROWS_EVENT,
+    }
+)
+
+
+def type_name(event_type: int) -> str:
+    """The type's name, or ``type 99`` for one that nobody defined."""
+    try:
+        return EventType(event_type).name
+    except ValueError:
+        return f"type {event_type}"
+
+
+class EventHeader(NamedTuple):
+    """The 19 bytes that every event begins with."""
+
+    timestamp: int
+    type: int
+    server_id: int
+    length: int
+    log_pos: int
+    flags: int
+
+    @classmethod
+    def parse(cls, data: bytes, offset: int = 0) -> EventHeader:
+        return cls._make(HEADER.unpack_from(data, offset))
+
+
+class Event(NamedTuple):
+    """One event of a log, verified, without header and checksum.
+
+    Attributes
+    ----------
+    file : name of the log file.
+    start : position of its first byte (not modulo 2^32).
+    end : position after its last byte.
+    timestamp : seconds since 1970 UTC, when the statement began.
+    body : what follows the header, checksum removed.
+    """
+
+    file: str
+    start: int
+    end: int
+    timestamp: int
+    type: int
+    server_id: int
+    flags: int
+    body: bytes

@@ -1,0 +1,243 @@
+"""The small events: everything but table maps and rows, from body to value.
+
+Each parser takes the event's body (header and checksum removed), reads all of it and refuses what
+is left over. Layouts follow libbinlogevents (control_events.h, statement_events.h) of MySQL 5.7.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from pyspark_mysqlbinlog.errors import MalformedEventError
+from pyspark_mysqlbinlog.protocol.checksum import (
+    CHECKSUM_LENGTH,
+    ChecksumAlgorithm,
+    checksum_algorithm,
+)
+from pyspark_mysqlbinlog.protocol.wire import Reader
+
+__all__ = [
+    "FormatDescription",
+    "Gtid",
+    "Incident",
+    "Query",
+    "Rotate",
+    "XaPrepare",
+    "parse_rows_query",
+    "parse_server_version",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class FormatDescription:
+    """FORMAT_DESCRIPTION (15): what the rest of the file is written in."""
+
+    binlog_version: int
+    server_version: str
+    created: int
+    header_length: int
+    post_header_lengths: bytes
+    checksum: ChecksumAlgorithm
+
+    @classmethod
+    def parse(cls, body: bytes) -> FormatDescription:
+        """Parse a body that still has its checksum: only the body tells whether there is one.
+
+        ::
+
+            binlog_version u16 | server_version char[50] | created u32 | header_length u8
+            | post_header_lengths u8[types] | checksum algorithm u8 | checksum 4 bytes
+
+        The last two exist where the server knows of checksums: 5.6.1, MariaDB 5.3.
+        """
+        reader = Reader(body, "FORMAT_DESCRIPTION")
+        binlog_version = reader.u16()
+        reader.take(_VERSION_LENGTH)
+        server_version = parse_server_version(body)
+        created = reader.u32()
+        header_length = reader.u8()
+        rest = reader.rest()
+        checksum = ChecksumAlgorithm.OFF
+        if _knows_checksums(server_version):
+            if len(rest) < 1 + CHECKSUM_LENGTH:
+                raise MalformedEventError(
+                    f"FORMAT_DESCRIPTION of server {server_version} ends before its checksum"
+                    f" algorithm: found {len(rest)} bytes after the header length"
+                )
+            checksum = checksum_algorithm(rest[-1 - CHECKSUM_LENGTH])
+            rest = rest[: -1 - CHECKSUM_LENGTH]
+        return cls(binlog_version, server_version, created, header_length, rest, checksum)
+
+    @property
+    def carries_checksum(self) -> bool:
+        """This event itself ends in a CRC32, also in a log whose other events do not."""
+        return _knows_checksums(self.server_version)
+
+
+_VERSION_LENGTH = 50
+
+
+def parse_server_version(body: bytes) -> str:
+    """The version in a FORMAT_DESCRIPTION, such as ``5.7.41-log``."""
+    return body[2 : 2 + _VERSION_LENGTH].rstrip(b"\x00").decode("latin-1")
+
+
+def _knows_checksums(server_version: str) -> bool:
+    numbers = []
+    for part in server_version.split("-")[0].split(".")[:3]:
+        digits = "".join(c for c in part if c.isdigit())
+        numbers.append(int(digits or 0))
+    since = (5, 3, 0) if "mariadb" in server_version.lower() else (5, 6, 1)
+    return tuple(numbers) >= since
+
+
+@dataclass(frozen=True, slots=True)
+class Rotate:
+    """ROTATE (4): the log goes on in another file."""
+
+    pos: int
+    file: str
+
+    @classmethod
+    def parse(cls, body: bytes) -> Rotate:
+        reader = Reader(body, "ROTATE")
+        return cls(reader.u64(), reader.rest().decode("utf-8"))
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """QUERY (2): BEGIN, COMMIT, DDL, or DML in statement format.
+
+    Attributes
+    ----------
+    database : the default database; empty when there was none.
+    sql_mode : the session's, as the server's bits; 0 where the event does not have it.
+    collation_server : id of the session's collation_server, where the event has it.
+    sql : the statement; bytes that are no UTF-8 are kept as surrogate escapes.
+    """
+
+    thread_id: int
+    error_code: int
+    database: str
+    sql_mode: int
+    collation_server: int | None
+    sql: str
+
+    @classmethod
+    def parse(cls, body: bytes) -> Query:
+        """::
+
+        thread_id u32 | exec_time u32 | database length u8 | error_code u16
+        | status variables length u16 | status variables | database | 0x00 | statement
+        """
+        reader = Reader(body, "QUERY")
+        thread_id = reader.u32()
+        reader.u32()
+        database_length = reader.u8()
+        error_code = reader.u16()
+        variables = reader.take(reader.u16())
+        database = reader.nul_terminated(database_length).decode("utf-8", "surrogateescape")
+        sql = reader.rest().decode("utf-8", "surrogateescape")
+        return cls(thread_id, error_code, database, *_session(variables), sql)
+
+
+# Status variables that may stand before Q_CHARSET_CODE, by code: their lengths, or None where a
+# length byte precedes the value (and, for the old catalog code 2, a 0x00 follows it).
+_STATUS_LENGTHS: dict[int, int | None] = {
+    0: 4,  # Q_FLAGS2_CODE
+    2: None,  # Q_CATALOG_CODE
+    3: 4,  # Q_AUTO_INCREMENT
+    5: None,  # Q_TIME_ZONE_CODE
+    6: None,  # Q_CATALOG_NZ_CODE
+}
+_SQL_MODE_CODE = 1
+_CHARSET_CODE = 4
+
+
+def _session(variables: bytes) -> tuple[int, int | None]:
+    """sql_mode and the id of collation_server.
+
+    Q_SQL_MODE_CODE is u64; Q_CHARSET_CODE is client, connection and server collation, u16 each.
+    """
+    sql_mode = 0
+    reader = Reader(variables, "QUERY status variables")
+    while reader.remaining:
+        code = reader.u8()
+        if code == _CHARSET_CODE:
+            reader.take(4)
+            return sql_mode, reader.u16()
+        if code == _SQL_MODE_CODE:
+            sql_mode = reader.u64()
+        elif code not in _STATUS_LENGTHS:
+            # The server writes them in a fixed order; what comes here is behind the charset code.
+            break
+        else:
+            length = _STATUS_LENGTHS[code]
+            reader.take(reader.u8() + (code == 2) if length is None else length)
+    return sql_mode, None
+
+
+@dataclass(frozen=True, slots=True)
+class Gtid:
+    """GTID (33) and ANONYMOUS_GTID (34): the name of the transaction that follows."""
+
+    uuid: str
+    number: int
+
+    @classmethod
+    def parse(cls, body: bytes) -> Gtid:
+        """flags u8 | uuid 16 bytes | number i64; 5.7 adds logical clocks that we don't need."""
+        reader = Reader(body, "GTID")
+        reader.u8()
+        uuid = str(UUID(bytes=reader.take(16)))
+        return cls(uuid, reader.u64())
+
+    def __str__(self) -> str:
+        return f"{self.uuid}:{self.number}"
+
+
+@dataclass(frozen=True, slots=True)
+class XaPrepare:
+    """XA_PREPARE (38): the end of an XA group; with one_phase it also commits it."""
+
+    one_phase: bool
+    xid: str
+
+    @classmethod
+    def parse(cls, body: bytes) -> XaPrepare:
+        """one_phase u8 | format id u32 | gtrid length u32 | bqual length u32 | gtrid, bqual
+
+        The xid is spelled as XA COMMIT spells it in the log: X'gtrid',X'bqual',format.
+        """
+        reader = Reader(body, "XA_PREPARE")
+        one_phase = reader.u8() != 0
+        format_id, gtrid_length, bqual_length = reader.u32(), reader.u32(), reader.u32()
+        gtrid, bqual = reader.take(gtrid_length), reader.take(bqual_length)
+        reader.expect_end()
+        return cls(one_phase, f"X'{gtrid.hex()}',X'{bqual.hex()}',{format_id}")
+
+
+@dataclass(frozen=True, slots=True)
+class Incident:
+    """INCIDENT (26): the server says that events may be missing here."""
+
+    code: int
+    message: str
+
+    @classmethod
+    def parse(cls, body: bytes) -> Incident:
+        reader = Reader(body, "INCIDENT")
+        code = reader.u16()
+        message = reader.take(reader.u8()).decode("utf-8", "replace") if reader.remaining else ""
+        return cls(code, message)
+
+
+def parse_rows_query(body: bytes) -> str:
+    """ROWS_QUERY (29): the statement that made the rows after it.
+
+    The length byte in front is the length modulo 256 and says nothing; the text is the rest.
+    """
+    reader = Reader(body, "ROWS_QUERY")
+    reader.u8()
+    return reader.rest().decode("utf-8", "surrogateescape")

@@ -1,0 +1,132 @@
+"""What a server's refusal means, and what to do about it.
+
+Error 1236 stands for many things that only its text tells apart (MySQL's rpl_master.cc and
+rpl_binlog_sender.cc, MariaDB's sql_repl.cc).
+"""
+
+from __future__ import annotations
+
+import socket
+import ssl
+
+import pymysql
+
+from pyspark_mysqlbinlog.errors import (
+    AccessDeniedError,
+    BinlogPurgedError,
+    BinlogSettingsError,
+    ConnectionFailedError,
+    InvalidPositionError,
+    MySQLBinlogError,
+    ServerError,
+)
+
+__all__ = ["LostConnectionError", "dump_refused", "refused"]
+
+
+class LostConnectionError(ConnectionFailedError):
+    """The connection broke or could not be made; the same again may work."""
+
+
+_ACCESS_DENIED = {1045, 1698, 1862, 1820, 3118, 3159}
+_GRANT_MISSING = {1044, 1142, 1143, 1227, 1370}
+# Too many connections, host blocked for now, shutdown, server gone, lost, read/write interrupted.
+_TRANSIENT = {1040, 1053, 1152, 1158, 1159, 1160, 1161, 1203, 2003, 2006, 2013, 1927}
+
+
+def refused(error: Exception, address: str, doing: str) -> MySQLBinlogError:
+    """Our error for what went wrong on a connection while `doing` something.
+
+    Only a LostConnectionError is worth another try.
+    """
+    cause = getattr(error, "original_exception", None)
+    if isinstance(cause, socket.gaierror):
+        return ConnectionFailedError(
+            f"no host of that name: {address} ({cause.strerror}); check the option host"
+        )
+    if isinstance(cause, ssl.SSLError) or isinstance(error, ssl.SSLError):
+        return ConnectionFailedError(
+            f"TLS with {address} failed while {doing}: {cause or error}; check sslMode and sslCa"
+        )
+    if isinstance(error, pymysql.err.MySQLError):
+        code, text = _code_and_text(error)
+        if code in _ACCESS_DENIED:
+            return AccessDeniedError(
+                f"{address} refused the user: {text}; check the options user and password"
+            )
+        if code in _GRANT_MISSING:
+            return AccessDeniedError(
+                f"{address} refused {doing}: {text}; GRANT REPLICATION SLAVE, REPLICATION CLIENT"
+                " ON *.* and SELECT on the tables to this user"
+            )
+        if code == 1130:
+            return AccessDeniedError(
+                f"{address} refused this host: {text}; create the user for it"
+            )
+        if code == 1236:
+            return dump_refused(code, text, None, None)
+        if code in _TRANSIENT or isinstance(cause, OSError):
+            return LostConnectionError(f"{address} does not answer while {doing}: {text}")
+        return ServerError(f"{address} failed while {doing}: error {code}: {text}")
+    if isinstance(error, (OSError, EOFError)):
+        return LostConnectionError(f"the connection to {address} broke while {doing}: {error}")
+    return ServerError(
+        f"{address} gave an answer that is not MySQL's while {doing}: {error!r}; check host and"
+        " port"
+    )
+
+
+def _code_and_text(error: pymysql.err.MySQLError) -> tuple[int, str]:
+    arguments = error.args
+    if len(arguments) >= 2 and isinstance(arguments[0], int):
+        return arguments[0], str(arguments[1])
+    return 0, str(error)
+
+
+def dump_refused(
+    code: int, text: str, file: str | None, position: int | None
+) -> MySQLBinlogError:
+    """Our error for an error packet in place of the dump's next event."""
+    lower = text.lower()
+    if code in _GRANT_MISSING:
+        return AccessDeniedError(
+            f"the server refused the dump: {text}; GRANT REPLICATION SLAVE ON *.* to this user"
+        )
+    if code != 1236:
+        if code in _TRANSIENT:
+            return LostConnectionError(f"the server ended the dump: error {code}: {text}")
+        return ServerError(
+            f"the server ended the dump: error {code}: {text}", file=file, position=position
+        )
+    if "could not find first log file" in lower or "purged" in lower:
+        return BinlogPurgedError(
+            f"the server no longer has this binlog: {text}; restore it, or start again with a new"
+            " checkpoint (the changes in between are lost), and raise expire_logs_days",
+            file=file,
+            position=position,
+        )
+    if "same server_uuid" in lower or "same server_id" in lower or "server_uuid/server_id" in lower:
+        return ServerError(
+            f"another replica took our identity: {text}; leave serverId unset, or give a range of"
+            " numbers that nobody else uses",
+            file=file,
+            position=position,
+        )
+    if "binary log is not open" in lower:
+        return BinlogSettingsError(
+            "the server writes no binlog; start it with --log-bin and binlog_format=ROW"
+        )
+    if "position > file size" in lower or "from past eof" in lower:
+        return InvalidPositionError(
+            f"the position is past the end of its file: {text}; the server lost its tail or was"
+            " restored; start again with a new checkpoint",
+            file=file,
+            position=position,
+        )
+    if "max_allowed_packet" in lower or "bogus data" in lower or "position < 4" in lower:
+        return InvalidPositionError(
+            f"no event begins at this position: {text}; give one that SHOW BINLOG EVENTS lists",
+            file=file,
+            position=position,
+        )
+    return ServerError(f"the server ended the dump: {text}", file=file, position=position)

@@ -1,0 +1,147 @@
+"""From raw events to events with a place: positions, checksums, files.
+
+A dump is not just the file's bytes. It begins with a made-up ROTATE, repeats the file's
+FORMAT_DESCRIPTION when it starts in mid-file, and has heartbeats in between. The walker keeps the
+position by counting lengths (a header's log_pos wraps at 4 GiB, and is 0 in what was made up),
+verifies every checksum, and gives back only what stands in the log.
+"""
+
+from __future__ import annotations
+
+from pyspark_mysqlbinlog.errors import (
+    FormatError,
+    InvalidPositionError,
+    MalformedEventError,
+    UnsupportedEventError,
+)
+from pyspark_mysqlbinlog.protocol.checksum import CHECKSUM_LENGTH, ChecksumAlgorithm, verify
+from pyspark_mysqlbinlog.protocol.events import (
+    ARTIFICIAL_FLAG,
+    HEADER,
+    HEADER_LENGTH,
+    Event,
+    EventType,
+    type_name,
+)
+from pyspark_mysqlbinlog.protocol.messages import FormatDescription, Rotate
+
+__all__ = ["LogWalker"]
+
+_FORMAT_DESCRIPTION = int(EventType.FORMAT_DESCRIPTION_EVENT)
+_ROTATE = int(EventType.ROTATE_EVENT)
+_HEARTBEATS = (int(EventType.HEARTBEAT_LOG_EVENT), int(EventType.HEARTBEAT_LOG_EVENT_V2))
+
+
+class LogWalker:
+    """Walks the raw events of one dump or one file, in order.
+
+    Parameters
+    ----------
+    file, pos : where the walk begins.
+    checksum : what events carry until a FORMAT_DESCRIPTION says otherwise: none in a file, the
+        server's own setting in a dump (the made-up ROTATE in front is written with it).
+
+    Attributes
+    ----------
+    file, pos : the end of the last event that was walked, and the beginning of the next.
+    """
+
+    def __init__(
+        self, file: str, pos: int, checksum: ChecksumAlgorithm = ChecksumAlgorithm.OFF
+    ) -> None:
+        self.file = file
+        self.pos = pos
+        self._checksum = checksum
+        self._start = pos
+        self._has_format = False
+
+    def seek(self, pos: int) -> None:
+        """Go on at another place of the same file."""
+        self.pos = self._start = pos
+
+    def feed(self, raw: bytes) -> Event | None:
+        """Walk one raw event (header and checksum included).
+
+        Returns None for what is not in the log: heartbeats, made-up and repeated events.
+        """
+        try:
+            return self._feed(raw)
+        except FormatError as error:
+            if self.pos == self._start and self._start > 4:
+                raise InvalidPositionError(
+                    f"no event begins here ({error.message}); give a position that SHOW BINLOG"
+                    f" EVENTS IN '{self.file}' lists",
+                    file=self.file,
+                    position=self.pos,
+                ) from None
+            raise error.at(self.file, self.pos) from None
+
+    def _feed(self, raw: bytes) -> Event | None:
+        size = len(raw)
+        if size < HEADER_LENGTH:
+            raise MalformedEventError(
+                f"an event of {size} bytes is shorter than its header of {HEADER_LENGTH}"
+            )
+        timestamp, kind, server_id, length, log_pos, flags = HEADER.unpack_from(raw)
+        if length != size:
+            raise MalformedEventError(
+                f"{type_name(kind)} says it has {length} bytes, found {size}"
+            )
+        if kind == _FORMAT_DESCRIPTION:
+            body = self._format_description(raw)
+        elif self._checksum:
+            verify(raw)
+            body = raw[HEADER_LENGTH : size - CHECKSUM_LENGTH]
+        else:
+            body = raw[HEADER_LENGTH:]
+
+        if kind in _HEARTBEATS:
+            return None
+        if flags & ARTIFICIAL_FLAG or log_pos == 0:
+            if kind == _ROTATE:
+                rotate = Rotate.parse(body)
+                self.file, self.pos = rotate.file, rotate.pos
+                self._start = rotate.pos
+            return None
+        if not self._has_format:
+            raise MalformedEventError(
+                f"{type_name(kind)} comes before any FORMAT_DESCRIPTION: this is no binlog that"
+                " MySQL 5.0 or later wrote"
+            )
+
+        start = self.pos
+        end = start + size
+        if end & 0xFFFFFFFF != log_pos:
+            raise MalformedEventError(
+                f"{type_name(kind)} of {size} bytes says it ends at {log_pos}, expected"
+                f" {end & 0xFFFFFFFF}"
+            )
+        event = Event(self.file, start, end, timestamp, kind, server_id, flags, body)
+        if kind == _ROTATE:
+            rotate = Rotate.parse(body)
+            self.file, self.pos = rotate.file, rotate.pos
+            self._start = rotate.pos
+        else:
+            self.pos = end
+        return event
+
+    def _format_description(self, raw: bytes) -> bytes:
+        format_description = FormatDescription.parse(raw[HEADER_LENGTH:])
+        if format_description.binlog_version != 4 or format_description.header_length != 19:
+            raise UnsupportedEventError(
+                f"binlog version {format_description.binlog_version} with headers of"
+                f" {format_description.header_length} bytes, expected version 4 with 19"
+            )
+        if format_description.carries_checksum:
+            verify(_without_in_use_flag(raw))
+        self._checksum = format_description.checksum
+        self._has_format = True
+        end = -CHECKSUM_LENGTH if format_description.carries_checksum else len(raw)
+        return raw[HEADER_LENGTH:end]
+
+
+def _without_in_use_flag(raw: bytes) -> bytes:
+    """The FORMAT_DESCRIPTION of a file that its server still writes (or did when it crashed) has
+    LOG_EVENT_BINLOG_IN_USE_F set, which its checksum leaves out."""
+    flags = HEADER_LENGTH - 2
+    return raw if not raw[flags] & 1 else raw[:flags] + bytes([raw[flags] & ~1]) + raw[flags + 1 :]

@@ -1,0 +1,111 @@
+"""Checked little-endian reads from one message.
+
+The checked read is the only read: past the end there is an error that says what was expected and
+found, never a short value. Layouts: MySQL's integers are little-endian; a length-encoded integer is
+one byte below 251, else 0xfc + 2, 0xfd + 3 or 0xfe + 8 bytes.
+"""
+
+from __future__ import annotations
+
+from pyspark_mysqlbinlog.errors import MalformedEventError
+
+__all__ = ["Reader", "lenenc_int"]
+
+
+class Reader:
+    """A cursor over the bytes of one event or packet.
+
+    >>> Reader(b"\\x02\\x00abc", "demo").u16()
+    2
+    """
+
+    __slots__ = ("data", "end", "pos", "what")
+
+    def __init__(self, data: bytes, what: str, pos: int = 0) -> None:
+        self.data = data
+        self.what = what
+        self.pos = pos
+        self.end = len(data)
+
+    def take(self, length: int) -> bytes:
+        start = self.pos
+        stop = start + length
+        if stop > self.end:
+            raise MalformedEventError(
+                f"{self.what} is cut short: expected {length} bytes at offset {start}, found"
+                f" {self.end - start}"
+            )
+        self.pos = stop
+        return self.data[start:stop]
+
+    def uint(self, length: int) -> int:
+        return int.from_bytes(self.take(length), "little")
+
+    def u8(self) -> int:
+        return self.take(1)[0]
+
+    def u16(self) -> int:
+        return self.uint(2)
+
+    def u32(self) -> int:
+        return self.uint(4)
+
+    def u48(self) -> int:
+        return self.uint(6)
+
+    def u64(self) -> int:
+        return self.uint(8)
+
+    def lenenc_int(self) -> int:
+        first = self.u8()
+        if first < 0xFB:
+            return first
+        if first == 0xFC:
+            return self.uint(2)
+        if first == 0xFD:
+            return self.uint(3)
+        if first == 0xFE:
+            return self.uint(8)
+        raise MalformedEventError(
+            f"{self.what} has 0x{first:02x} at offset {self.pos - 1} where a length-encoded"
+            " integer was expected"
+        )
+
+    def lenenc_bytes(self) -> bytes:
+        return self.take(self.lenenc_int())
+
+    def nul_terminated(self, length: int) -> bytes:
+        """`length` bytes that a 0x00 must follow."""
+        value = self.take(length)
+        if self.u8() != 0:
+            raise MalformedEventError(
+                f"{self.what} has no 0x00 after its {length} bytes at offset"
+                f" {self.pos - 1 - length}"
+            )
+        return value
+
+    def rest(self) -> bytes:
+        value = self.data[self.pos : self.end]
+        self.pos = self.end
+        return value
+
+    @property
+    def remaining(self) -> int:
+        return self.end - self.pos
+
+    def expect_end(self) -> None:
+        if self.pos != self.end:
+            raise MalformedEventError(
+                f"{self.what} has {self.end - self.pos} bytes left over after offset {self.pos}"
+            )
+
+
+def lenenc_int(value: int) -> bytes:
+    """Write a length-encoded integer."""
+    if value < 0xFB:
+        return bytes([value])
+    if value < 1 << 16:
+        return b"\xfc" + value.to_bytes(2, "little")
+    if value < 1 << 24:
+        return b"\xfd" + value.to_bytes(3, "little")
+    return b"\xfe" + value.to_bytes(8, "little")

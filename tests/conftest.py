@@ -1,0 +1,129 @@
+"""Servers as fixtures: a missing one is a skip with its reason, and a failure where CI=true."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import pyspark_mysqlbinlog
+
+from servers import (
+    DockerMySQL57,
+    ExternalServer,
+    MariaDBServer,
+    MySQL56Server,
+    Server,
+    captured_files,
+    serve_binlogs,
+)
+from spark_session import make_spark
+
+CI = os.environ.get("CI", "").lower() == "true"
+
+# In the order in which they are preferred for live writes.
+KINDS: tuple[type[Server], ...] = (ExternalServer, DockerMySQL57, MySQL56Server, MariaDBServer)
+MISSING: dict[type[Server], str | None] = {kind: kind.missing() for kind in KINDS}
+
+# Spark's Python workers take `python3` from the PATH unless they are told which.
+os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+
+
+def live_kind() -> type[Server]:
+    """The MySQL that live tests write to: the first that is there; 5.6 stands for none."""
+    live = (ExternalServer, DockerMySQL57, MySQL56Server)
+    return next((kind for kind in live if MISSING[kind] is None), MySQL56Server)
+
+
+def pytest_report_header() -> list[str]:
+    there = [kind.name for kind in KINDS if MISSING[kind] is None]
+    absent = [f"  no {kind.name}: {reason}" for kind, reason in MISSING.items() if reason]
+    return [
+        f"servers under test: {', '.join(there) or 'none'}; live writes to {live_kind().name}",
+        *absent,
+        "decoder kernel: python",
+        f"package under test: {Path(pyspark_mysqlbinlog.__file__).parent}",
+    ]
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    # A wheel that lacks a file passes every test that runs on the checkout instead of it.
+    package = Path(pyspark_mysqlbinlog.__file__).resolve()
+    if CI and package.is_relative_to(session.config.rootpath / "pyspark_mysqlbinlog"):
+        raise pytest.UsageError(
+            "the installed package must be tested, not the checkout: use `make test`"
+        )
+
+
+def _running(kind: type[Server]) -> Iterator[Server]:
+    reason = MISSING[kind]
+    if reason is not None:
+        if CI:
+            pytest.fail(reason, pytrace=False)
+        pytest.skip(reason)
+    with kind() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def mysql56() -> Iterator[Server]:
+    """MySQL 5.6.24, shared by the whole run: use databases of your own."""
+    yield from _running(MySQL56Server)
+
+
+@pytest.fixture(scope="session")
+def mariadb() -> Iterator[Server]:
+    """Debian's MariaDB, shared by the whole run: use databases of your own."""
+    yield from _running(MariaDBServer)
+
+
+@pytest.fixture(scope="session", params=[live_kind()], ids=lambda kind: kind.name)
+def live_server(request: pytest.FixtureRequest) -> Iterator[Server]:
+    """The MySQL for live writes (see `live_kind`): use databases of your own."""
+    if request.param is MySQL56Server:
+        yield request.getfixturevalue("mysql56")
+    else:
+        yield from _running(request.param)
+
+
+@pytest.fixture
+def database(live_server: Server, request: pytest.FixtureRequest) -> Iterator[str]:
+    """An empty database of this test's own on `live_server`; gives its name."""
+    name = "t_" + "".join(c if c.isalnum() else "_" for c in request.node.name.lower())[:50]
+    live_server.execute(f"DROP DATABASE IF EXISTS `{name}`", f"CREATE DATABASE `{name}`")
+    yield name
+    live_server.execute(f"DROP DATABASE IF EXISTS `{name}`")
+
+
+@pytest.fixture(scope="session")
+def serve_captured() -> Iterator[Callable[[str], Server]]:
+    """``serve_captured("rotations")``: a 5.6 server that streams that scenario's 5.7 logs."""
+    reason = MISSING[MySQL56Server]
+    if reason is not None:
+        if CI:
+            pytest.fail(reason, pytrace=False)
+        pytest.skip(reason)
+    servers: dict[str, Server] = {}
+
+    def serve(scenario: str) -> Server:
+        if scenario not in servers:
+            servers[scenario] = serve_binlogs(captured_files(scenario))
+        return servers[scenario]
+
+    try:
+        yield serve
+    finally:
+        for server in servers.values():
+            server.stop()
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """One local Spark for the whole run."""
+    session = make_spark()
+    yield session
+    session.stop()

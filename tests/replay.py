@@ -1,0 +1,322 @@
+"""Replays decoded changes into empty tables and compares with what SELECT shows.
+
+The server is the oracle: the rows that a log's changes leave must be the rows that SELECT gives,
+and every before image must be the row that the replay holds at that moment. Values are compared as
+tokens, one spelling per value of a column's type: JSON texts (numbers digit for digit, as the
+payload has them) and SELECT's texts both become tokens. What the two may rightly spell differently
+is settled here and nowhere else:
+
+====================  =============================  ==========================
+type                  payload                        SELECT
+====================  =============================  ==========================
+BIT                   true, 5                        1, 5 (hexadecimal)
+FLOAT                 all digits                     6 digits, or FLOAT(m,d)'s d
+integers, YEAR        807261, 0                      00807261 (ZEROFILL), 0000
+binaries              base64                         hexadecimal, upper case
+DATETIME, TIMESTAMP   2026-11-20T10:00:00, …Z        2026-11-20 10:00:00
+====================  =============================  ==========================
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from base64 import b64decode
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from pyspark_mysqlbinlog.tables import INTEGER_TYPES, ColumnSchema, TableSchema
+
+__all__ = ["Replay", "captured_schemas", "parse_column", "select_tokens"]
+
+Token = str | None
+_BINARIES = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
+
+
+class _Number(str):
+    """A JSON number, as its digits."""
+
+    __slots__ = ()
+
+
+def _load(text: str) -> dict[str, Any]:
+    """A payload's JSON with its numbers' digits; names that come twice are an error."""
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        loaded = dict(pairs)
+        assert len(loaded) == len(pairs), f"a name comes twice: {text[:200]}"
+        return loaded
+
+    def constant(name: str) -> Any:
+        raise AssertionError(f"{name} is no JSON: {text[:200]}")
+
+    loaded = json.loads(
+        text,
+        parse_int=_Number,
+        parse_float=_Number,
+        parse_constant=constant,
+        object_pairs_hook=once,
+    )
+    assert isinstance(loaded, dict), text[:200]
+    return loaded
+
+
+def payload_token(column: ColumnSchema, value: Any) -> Token:
+    """The token of a value as the JSON payload has it."""
+    if value is None:
+        return None
+    kind = column.type
+    if kind == "bit":
+        assert isinstance(value, bool if column.length == 1 else _Number), (column, value)
+        return str(int(value))
+    if kind in INTEGER_TYPES or kind in {"year", "float", "double", "decimal"}:
+        assert isinstance(value, _Number), f"{column.name}: expected a number, found {value!r}"
+        if kind == "float":
+            return _float_token(column, value)
+        return repr(float(value)) if kind == "double" else str(value)
+    if kind == "json":
+        return json.dumps(value, sort_keys=True)
+    assert isinstance(value, str), f"{column.name}: expected a string, found {value!r}"
+    assert not isinstance(value, _Number), f"{column.name}: expected a string, found {value!r}"
+    if kind in _BINARIES:
+        return b64decode(value, validate=True).hex().upper()
+    if kind in {"datetime", "timestamp"}:
+        # Zero and partial-zero dates, and only they, are spelled as SELECT spells them.
+        is_zero = "-00" in value[4:10]
+        assert value[10] == (" " if is_zero else "T"), value
+        assert value.endswith("Z") == (kind == "timestamp" and not is_zero), value
+        return value.replace("T", " ").rstrip("Z")
+    return value
+
+
+def select_token(column: ColumnSchema, text: str | None) -> Token:
+    """The token of a value as SELECT shows it (binaries and BIT in hexadecimal)."""
+    if text is None:
+        return None
+    kind = column.type
+    if kind == "bit":
+        return str(int(text, 16))
+    if kind in INTEGER_TYPES or kind == "year":
+        return str(int(text))
+    if kind == "float":
+        return _float_token(column, text)
+    if kind == "double":
+        return repr(float(text))
+    if kind == "json":
+        return json.dumps(json.loads(text, parse_int=_Number, parse_float=_Number), sort_keys=True)
+    return text
+
+
+def _float_token(column: ColumnSchema, text: str) -> str:
+    shown = f"{float(text):.6g}" if column.scale is None else f"{float(text):.{column.scale}f}"
+    return repr(float(shown))
+
+
+def select_tokens(schema: TableSchema, rows: Iterable[Sequence[str | None]]) -> list[list[Token]]:
+    """SELECT's rows as tokens, sorted."""
+    tokens = [
+        [select_token(column, text) for column, text in zip(schema.columns, row, strict=True)]
+        for row in rows
+    ]
+    return sorted(tokens, key=_sort_key)
+
+
+def _sort_key(row: list[Token]) -> list[tuple[bool, str]]:
+    return [(token is None, token or "") for token in row]
+
+
+class _Table:
+    """The rows of one table: by primary key, or by all of their values where there is none."""
+
+    def __init__(self, schema: TableSchema, defaults: Mapping[str, str | None]) -> None:
+        self.schema = schema
+        self.columns = {column.name: column for column in schema.columns}
+        self.rows: dict[tuple[Token, ...], list[dict[str, Token]]] = {}
+        self.defaults = {
+            name: select_token(self.columns[name], text) for name, text in defaults.items()
+        }
+
+    def image(self, text: str) -> dict[str, Token]:
+        loaded = _load(text)
+        order = [name for name in self.columns if name in loaded]
+        assert list(loaded) == order, f"expected columns {order}, found {list(loaded)}"
+        return {name: payload_token(self.columns[name], value) for name, value in loaded.items()}
+
+    def _key(self, row: Mapping[str, Token]) -> tuple[Token, ...] | None:
+        names = self.schema.primary_key or tuple(self.columns)
+        return tuple(row[name] for name in names) if all(name in row for name in names) else None
+
+    def insert(self, image: dict[str, Token]) -> None:
+        row = {**self.defaults, **image}
+        assert len(row) == len(self.columns), f"not in the row: {self.columns.keys() - row.keys()}"
+        key = self._key(row)
+        assert key is not None
+        same = self.rows.setdefault(key, [])
+        assert not (same and self.schema.primary_key), f"the key {key} is there already"
+        same.append(row)
+
+    def take(self, before: dict[str, Token]) -> dict[str, Token]:
+        """Remove and return the row that a before image describes, every value of it."""
+        key = self._key(before)
+        if key is None:
+            assert not self.schema.primary_key, f"a before image without the key: {before}"
+            key = next(
+                (
+                    key
+                    for key, rows in self.rows.items()
+                    if all(rows[0][name] == token for name, token in before.items())
+                ),
+                None,
+            )
+        rows = self.rows.get(key) if key is not None else None
+        assert rows, f"{self.schema.full_name}: no row for the before image {before}"
+        row = rows.pop()
+        if not rows and key is not None:
+            del self.rows[key]
+        differing = {
+            name: (row[name], token) for name, token in before.items() if row[name] != token
+        }
+        assert not differing, f"{self.schema.full_name} {key}: (held, before image) {differing}"
+        return row
+
+    def tokens(self) -> list[list[Token]]:
+        rows = [[row[name] for name in self.columns] for same in self.rows.values() for row in same]
+        return sorted(rows, key=_sort_key)
+
+
+class Replay:
+    """Tables that begin empty.
+
+    Parameters
+    ----------
+    schemas : of all tables that rows may come for.
+    defaults : (database, table) -> column -> SELECT's text of what an INSERT that does not log the
+        column leaves in it (minimal images only).
+    """
+
+    def __init__(
+        self,
+        schemas: Iterable[TableSchema],
+        defaults: Mapping[tuple[str, str], Mapping[str, str | None]] | None = None,
+    ) -> None:
+        self._tables = {
+            (schema.database, schema.table): _Table(
+                schema, (defaults or {}).get((schema.database, schema.table), {})
+            )
+            for schema in schemas
+        }
+        self._last_seq: tuple[int, ...] | None = None
+        self.count = 0
+
+    def apply(self, rows: Iterable[Mapping[str, Any]], *, ordered: bool = True) -> None:
+        """Apply changes.
+
+        rows : mappings with op, database, table, before and after (JSON text or None), seq and
+            source (mappings).
+        ordered : they come in the order of `seq`; otherwise they are sorted by it first. A `seq`
+            that comes twice is an error either way, over all calls.
+        """
+        for row in rows if ordered else sorted(rows, key=_seq):
+            seq = _seq(row)
+            assert self._last_seq is None or seq > self._last_seq, (self._last_seq, seq)
+            self._last_seq = seq
+            try:
+                self._apply(row)
+            except AssertionError as error:
+                raise AssertionError(f"at {seq}, op {row['op']}: {error}") from error
+            self.count += 1
+
+    def _apply(self, row: Mapping[str, Any]) -> None:
+        op, source = row["op"], row["source"]
+        table = self._tables[row["database"], row["table"]]
+        before = None if row["before"] is None else table.image(row["before"])
+        after = None if row["after"] is None else table.image(row["after"])
+        images = (before is not None, after is not None)
+        expected = {"c": (False, True), "u": (True, True), "d": (True, False), "t": (False, False)}
+        assert images == expected[op], f"op {op} has the images (before, after) {images}"
+        absent = [
+            f"{side}.{name}"
+            for side, image in (("before", before), ("after", after))
+            if image is not None
+            for name in table.columns
+            if name not in image
+        ]
+        assert list(source["absent"] or []) == absent, (source["absent"], absent)
+        assert list(source["key"] or []) == list(table.schema.primary_key), source["key"]
+
+        if op == "t":
+            table.rows.clear()
+            return
+        held = {} if before is None else table.take(before)
+        if after is not None:
+            table.insert({**held, **after})
+
+    def tokens(self, database: str, table: str) -> list[list[Token]]:
+        """The rows that are there now, as tokens, sorted."""
+        return self._tables[database, table].tokens()
+
+    def assert_equals(
+        self, database: str, table: str, select: Iterable[Sequence[str | None]]
+    ) -> None:
+        """The rows that are there now are SELECT's."""
+        schema = self._tables[database, table].schema
+        found, expected = self.tokens(database, table), select_tokens(schema, select)
+        assert len(found) == len(expected), f"{table}: {len(found)} rows, SELECT {len(expected)}"
+        for found_row, expected_row in zip(found, expected, strict=True):
+            differing = {
+                column.name: (mine, theirs)
+                for column, mine, theirs in zip(
+                    schema.columns, found_row, expected_row, strict=True
+                )
+                if mine != theirs
+            }
+            assert not differing, f"{table}: (replayed, SELECT) {differing}"
+
+
+def _seq(row: Mapping[str, Any]) -> tuple[int, ...]:
+    seq = row["seq"]
+    return (seq["epoch"], seq["file"], seq["pos"], seq["row"])
+
+
+_TYPE = re.compile(r"(?P<type>\w+)(?:\((?P<arguments>.*)\))?(?P<rest>[^)]*)", re.DOTALL)
+_LABEL = re.compile(r"'((?:[^']|'')*)'")
+
+
+def parse_column(described: Mapping[str, Any]) -> ColumnSchema:
+    """A column from SHOW COLUMNS' words: name, type, charset, nullable (or null), key, extra."""
+    found = _TYPE.fullmatch(described["type"])
+    assert found is not None, described
+    kind, arguments = found["type"], found["arguments"]
+    length = scale = None
+    labels: tuple[str, ...] = ()
+    if kind in {"enum", "set"}:
+        labels = tuple(label.replace("''", "'") for label in _LABEL.findall(arguments))
+    elif arguments is not None and (kind not in INTEGER_TYPES | {"year"} or arguments == "1"):
+        numbers = [int(number) for number in arguments.split(",")]
+        length = numbers[0]
+        scale = numbers[1] if len(numbers) > 1 else None
+    if kind in {"time", "datetime", "timestamp"}:
+        length = length or 0
+    return ColumnSchema(
+        name=described["name"],
+        type=kind,
+        length=length,
+        scale=scale,
+        unsigned="unsigned" in found["rest"],
+        charset=described["charset"],
+        labels=labels,
+        nullable=described["nullable"] == "YES",
+    )
+
+
+def captured_schemas(scenario: Mapping[str, Any]) -> list[TableSchema]:
+    """The tables of one captured scenario, as they are at its end."""
+    return [
+        TableSchema(
+            database=scenario["database"],
+            table=name,
+            columns=tuple(parse_column(column) for column in table["columns"]),
+            primary_key=tuple(c["name"] for c in table["columns"] if c["key"] == "PRI"),
+        )
+        for name, table in scenario["tables"].items()
+    ]

@@ -1,0 +1,279 @@
+"""What every test server offers, and the life of one that runs as our own child process.
+
+A local server owns one temporary folder (data, socket, log of errors) and one child process. It is
+ready when it answers a query, not when its port is open; it is stopped by its own process object,
+never by name.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, ClassVar, Self
+
+import pymysql
+from pymysql.connections import Connection
+from pymysql.cursors import Cursor
+
+__all__ = ["LocalServer", "Server", "ServerStartError", "free_port", "wait_until_ready"]
+
+START_TIMEOUT = 60.0
+STOP_TIMEOUT = 30.0
+
+
+class ServerStartError(RuntimeError):
+    """A server did not come up; the message ends with what it wrote last."""
+
+
+def free_port() -> int:
+    """A loopback port that nobody listens on right now."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+class Server:
+    """A server under test, with an account that may do everything.
+
+    Attributes
+    ----------
+    name : for messages and parametrised test ids.
+    datadir : None where the server's files are out of reach.
+    """
+
+    name: ClassVar[str] = "server"
+
+    host: str = "127.0.0.1"
+    port: int = 0
+    user: str = "root"
+    password: str = ""
+    datadir: Path | None = None
+
+    @classmethod
+    def missing(cls) -> str | None:
+        """Why this kind of server can't run here and what installs it; None if it can."""
+        return None
+
+    def start(self) -> Self:
+        return self
+
+    def stop(self) -> None:
+        """Stop and leave nothing behind; a second call does nothing."""
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def connect(self, **settings: Any) -> Connection[Cursor]:
+        """A new pymysql connection as the administrator, in autocommit unless told otherwise.
+
+        `settings` are pymysql.connect's keywords and win over the defaults.
+        """
+        defaults: dict[str, Any] = {
+            "host": self.host,
+            "port": self.port,
+            "user": self.user,
+            "password": self.password,
+            "charset": "utf8mb4",
+            "autocommit": True,
+            "connect_timeout": 10,
+        }
+        return pymysql.connect(**(defaults | settings))
+
+    def execute(self, *statements: str, database: str | None = None) -> list[tuple[Any, ...]]:
+        """Run statements in order on one new connection; returns the rows of the last one."""
+        with self.connect(database=database) as connection, connection.cursor() as cursor:
+            for statement in statements:
+                cursor.execute(statement)
+            return list(cursor.fetchall())
+
+    def version(self) -> str:
+        return str(self.execute("SELECT VERSION()")[0][0])
+
+    def rotate(self) -> None:
+        """Close the current binlog file and begin the next."""
+        self.execute("FLUSH BINARY LOGS")
+
+    def binlog_files(self) -> list[tuple[str, int]]:
+        """(file name, size in bytes) in the order of the index."""
+        return [(str(row[0]), int(row[1])) for row in self.execute("SHOW BINARY LOGS")]
+
+    def position(self) -> tuple[str, int]:
+        """(file, byte offset) where the next event will be written."""
+        row = self.execute("SHOW MASTER STATUS")[0]
+        return str(row[0]), int(row[1])
+
+    def dump_threads(self) -> list[int]:
+        """Connection ids of the replicas that the server is feeding."""
+        rows = self.execute("SHOW PROCESSLIST")
+        return [int(row[0]) for row in rows if str(row[4]).startswith("Binlog Dump")]
+
+
+def wait_until_ready(server: Server, process: subprocess.Popen[bytes] | None = None) -> None:
+    """Return when the server answers a query; ServerStartError when it never will."""
+    deadline = time.monotonic() + START_TIMEOUT
+    while True:
+        if process is not None and process.poll() is not None:
+            raise ServerStartError(f"{server.name} ended at once with {process.returncode}")
+        try:
+            server.execute("SELECT 1")
+            return
+        except pymysql.err.MySQLError as error:
+            if time.monotonic() > deadline:
+                raise ServerStartError(
+                    f"{server.name} did not answer on {server.host}:{server.port} within"
+                    f" {START_TIMEOUT:.0f} s: {error}"
+                ) from None
+        time.sleep(0.05)
+
+
+class LocalServer(Server):
+    """A server that runs as a child process on a data folder of its own.
+
+    Parameters
+    ----------
+    options : further mysqld arguments, such as ``--gtid-mode=ON``; they win over the defaults.
+    """
+
+    def __init__(self, options: Sequence[str] = ()) -> None:
+        self.options = tuple(options)
+        self.folder: Path | None = None
+        self.process: subprocess.Popen[bytes] | None = None
+
+    # What each kind fills in.
+
+    def create_datadir(self, datadir: Path) -> None:
+        """Put the server's system tables into `datadir`, which does not exist yet."""
+        raise NotImplementedError
+
+    def command(self, folder: Path, datadir: Path) -> list[str]:
+        """The program and its arguments, without the shared ones and without `options`."""
+        raise NotImplementedError
+
+    def environment(self) -> dict[str, str]:
+        return dict(os.environ)
+
+    def prepare(self) -> None:
+        """Make the data folder, once; it may then be changed before `start`."""
+        if self.folder is not None:
+            return
+        # Short on purpose: a Unix socket's path ends at 107 bytes.
+        self.folder = Path(tempfile.mkdtemp(prefix="binlog-"))
+        atexit.register(self.stop)
+        (self.folder / "tmp").mkdir()
+        self.datadir = self.folder / "data"
+        self.create_datadir(self.datadir)
+
+    def start(self) -> Self:
+        """Start, or start again after `halt` or `kill`, on the same data and the same port."""
+        if self.process is not None:
+            return self
+        self.prepare()
+        attempts = 3
+        for attempt in range(1, attempts + 1):
+            # Between our probe and the server's bind another process can take the port.
+            self.port = self.port or free_port()
+            try:
+                self._launch()
+                return self
+            except ServerStartError as error:
+                self.kill()
+                in_use = "Address already in use" in self.error_log()
+                if attempt == attempts or not in_use:
+                    lines = self.error_log().splitlines()
+                    causes = [line for line in lines if "[ERROR]" in line] or lines
+                    tail = "\n".join(causes[-15:])
+                    self.stop()
+                    raise ServerStartError(f"{error}\n{tail}") from None
+                self.port = 0
+        raise AssertionError("unreachable")
+
+    def _launch(self) -> None:
+        assert self.folder is not None and self.datadir is not None
+        arguments = [
+            *self.command(self.folder, self.datadir),
+            f"--datadir={self.datadir}",
+            f"--tmpdir={self.folder / 'tmp'}",
+            f"--socket={self.folder / 'socket'}",
+            f"--pid-file={self.folder / 'pid'}",
+            "--bind-address=127.0.0.1",
+            f"--port={self.port}",
+            "--skip-name-resolve",
+            "--server-id=1",
+            "--log-bin=mysql-bin",
+            "--binlog-format=ROW",
+            "--binlog-checksum=CRC32",
+            # Small and unsafe: fast to start, and the data is thrown away.
+            "--innodb-buffer-pool-size=32M",
+            "--innodb-flush-log-at-trx-commit=0",
+            "--innodb-use-native-aio=0",
+            "--sync-binlog=0",
+            *self.options,
+        ]
+        if os.geteuid() == 0:
+            arguments.append("--user=root")
+        with (self.folder / "error.log").open("ab") as log:
+            self.process = subprocess.Popen(
+                arguments,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env=self.environment(),
+                # Ctrl-C is for pytest; the fixture then stops the server in order.
+                start_new_session=True,
+            )
+        wait_until_ready(self, self.process)
+
+    def halt(self) -> None:
+        """Shut down in order and keep the data; `start` brings it back."""
+        if self.process is None:
+            return
+        self.process.terminate()
+        try:
+            self.process.wait(STOP_TIMEOUT)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        self.process = None
+
+    def kill(self) -> None:
+        """SIGKILL, as a crash would; keeps the data."""
+        if self.process is None:
+            return
+        self.process.kill()
+        self.process.wait()
+        self.process = None
+
+    def restart(self) -> None:
+        self.halt()
+        self.start()
+
+    def stop(self) -> None:
+        # Nobody needs the data: no reason to wait for an orderly end.
+        self.kill()
+        if self.folder is not None:
+            shutil.rmtree(self.folder, ignore_errors=True)
+            self.folder = self.datadir = None
+            atexit.unregister(self.stop)
+
+    def error_log(self) -> str:
+        """All that the server has written to its error log."""
+        if self.folder is None or not (self.folder / "error.log").exists():
+            return ""
+        return (self.folder / "error.log").read_text(errors="replace")

@@ -1,0 +1,309 @@
+"""Schema versions by position, and their text in offsets."""
+
+from __future__ import annotations
+
+import base64
+import random
+import zlib
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
+from pyspark_mysqlbinlog.errors import OffsetError
+from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
+
+
+def at(pos: int, number: int = 1) -> Position:
+    return Position.of(f"mysql-bin.{number:06d}", pos)
+
+
+def table(name: str, *columns: str, database: str = "shop") -> TableSchema:
+    return TableSchema(
+        database, name, tuple(ColumnSchema(column, "int") for column in columns), columns[:1]
+    )
+
+
+A, B = table("orders", "id"), table("orders", "id", "total")
+GONE = SchemaHistory().with_table(at(100), A).without(at(200), "shop", "orders", "x", gone=True)
+
+
+def test_a_version_holds_from_its_start_to_the_next() -> None:
+    history = SchemaHistory().with_table(at(100), A).with_table(at(50, 2), B)
+    seen = [
+        history.at(position, "shop", "orders")
+        for position in (at(99), at(100), at(10**10), at(4, 2), at(49, 2), at(50, 2), at(4, 1000000))
+    ]
+    assert seen == [None, A, A, A, A, B, B]
+    assert history.at(at(100), "shop", "Orders") is None
+    assert history.at(at(100), "other", "orders") is None
+
+
+def test_why_a_schema_is_not_known() -> None:
+    history = SchemaHistory().with_table(at(100), A).without(at(200), "shop", "orders", "altered")
+    assert "CREATE TABLE" in history.reason(at(99), "shop", "orders")
+    assert history.reason(at(100), "shop", "orders") == ""
+    assert history.reason(at(200), "shop", "orders") == "altered"
+    assert history.at(at(200), "shop", "orders") is None
+    assert history.with_table(at(300), B).at(at(300), "shop", "orders") == B
+
+
+def test_versions_may_come_in_any_order() -> None:
+    later_first = SchemaHistory().with_table(at(200), B).with_table(at(100), A)
+    assert later_first == SchemaHistory().with_table(at(100), A).with_table(at(200), B)
+    assert hash(later_first) == hash(SchemaHistory().with_table(at(100), A).with_table(at(200), B))
+
+
+def test_a_version_at_the_same_start_replaces() -> None:
+    history = SchemaHistory().with_table(at(100), A).with_table(at(100), B)
+    assert history.at(at(100), "shop", "orders") == B
+    assert len(history.versions("shop", "orders")) == 1
+
+
+def test_what_holds_already_makes_no_version() -> None:
+    history = SchemaHistory().with_table(at(100), A)
+    assert history.with_table(at(200), A) is history
+
+
+def test_a_change_leaves_the_old_value_and_other_tables_alone() -> None:
+    other = table("lines", "id")
+    before = SchemaHistory().with_table(at(4), A).with_table(at(4), other)
+    after = before.with_table(at(9), B)
+    assert before.at(at(9), "shop", "orders") == A
+    assert after.versions("shop", "lines") is before.versions("shop", "lines")
+
+
+@pytest.mark.parametrize(
+    ("history", "position", "starts"),
+    [
+        (SchemaHistory().with_table(at(100), A).with_table(at(200), B), at(4), [100, 200]),
+        (SchemaHistory().with_table(at(100), A).with_table(at(200), B), at(199), [100, 200]),
+        (SchemaHistory().with_table(at(100), A).with_table(at(200), B), at(200), [200]),
+        (SchemaHistory().with_table(at(100), A).without(at(200), "shop", "orders", "x"), at(300), [200]),
+        (GONE, at(100), [100, 200]),
+        (GONE, at(200), []),
+        (GONE.with_table(at(300), B), at(250), [300]),
+        (GONE.with_table(at(300), B), at(150), [100, 200, 300]),
+    ],
+)  # fmt: skip
+def test_versions_that_nothing_can_see_are_let_go(
+    history: SchemaHistory, position: Position, starts: list[int]
+) -> None:
+    needed = history.needed_from(position)
+    assert [start.pos for start, _ in needed.versions("shop", "orders")] == starts
+    for later in (position, at(position.pos + 60), at(4, 2)):
+        assert needed.at(later, "shop", "orders") == history.at(later, "shop", "orders")
+
+
+def test_select() -> None:
+    history = SchemaHistory().with_table(at(4), A).with_table(at(4), table("t", "id", database="z"))
+    assert list(history.select(lambda database, _: database == "z").tables()) == [("z", "t")]
+    assert history.select(lambda *_: True) is history
+
+
+# Names that words can make again, and names that they can't.
+_names = st.one_of(
+    st.from_regex(r"\A[a-z]{1,4}(_[a-z0-9]{1,3}){0,3}\Z"),
+    st.from_regex(r"\A[A-Za-z_]{1,9}\Z"),
+    st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=9),
+)
+_columns = st.builds(
+    ColumnSchema,
+    name=_names,
+    type=st.sampled_from(["int", "varchar", "enum"]),
+    length=st.none() | st.integers(0, 65535),
+    scale=st.none() | st.integers(0, 30),
+    unsigned=st.booleans(),
+    charset=st.none() | st.sampled_from(["utf8mb4", "latin1"]),
+    labels=st.lists(st.text(st.characters(exclude_categories=("Cs",)), max_size=4), max_size=3).map(
+        tuple
+    ),
+    nullable=st.booleans(),
+)
+_schemas = st.builds(
+    TableSchema,
+    database=st.sampled_from(["a", "b c"]),
+    table=_names,
+    columns=st.lists(_columns, max_size=5, unique_by=lambda column: column.name).map(tuple),
+    charset=st.none() | st.just("utf8mb4"),
+).flatmap(
+    lambda schema: st.lists(
+        st.sampled_from([column.name for column in schema.columns] or [""]), unique=True, max_size=2
+    ).map(lambda key: replace(schema, primary_key=tuple(key) if schema.columns else ()))
+)
+_positions = st.builds(at, st.integers(4, 2**40), st.integers(1, 3))
+
+
+@given(st.lists(st.tuples(_positions, _schemas, st.sampled_from(["", "why", "gone"])), max_size=8))
+def test_pack_and_unpack(changes: list[tuple[Position, TableSchema, str]]) -> None:
+    def apply(history: SchemaHistory, change: tuple[Position, TableSchema, str]) -> SchemaHistory:
+        position, schema, reason = change
+        if not reason:
+            return history.with_table(position, schema)
+        gone = reason == "gone"
+        return history.without(position, schema.database, schema.table, reason, gone=gone)
+
+    history = SchemaHistory()
+    for change in changes:
+        history = apply(history, change)
+    text = history.pack()
+    again = SchemaHistory.unpack(text)
+    assert again == history
+    assert again.pack() == text
+    assert text.isascii() and '"' not in text and "\\" not in text
+
+
+def test_equal_histories_are_equal_texts() -> None:
+    tables = [table(f"t{index}", "id", f"c{index % 7}") for index in range(50)]
+    texts = set()
+    for seed in range(5):
+        random.Random(seed).shuffle(tables)
+        history = SchemaHistory()
+        for schema in tables:
+            history = history.with_table(at(4), schema)
+        texts.add(history.pack())
+    assert len(texts) == 1
+
+
+def test_nothing_is_the_shortest() -> None:
+    assert SchemaHistory.unpack("") == SchemaHistory()
+    assert SchemaHistory.unpack(SchemaHistory().pack()) == SchemaHistory()
+
+
+def test_more_symbols_than_one_or_two_bytes_hold() -> None:
+    columns = tuple(ColumnSchema(f"x{index:05d}", "int") for index in range(9000))
+    history = SchemaHistory().with_table(at(4), TableSchema("d", "t", columns))
+    assert SchemaHistory.unpack(history.pack()) == history
+
+
+PACKED = SchemaHistory().with_table(at(100), A).with_table(at(200), B).pack()
+
+
+def repacked(change: str, to: str, stream: bytes | None = None) -> str:
+    """PACKED with its header changed."""
+    plain = zlib.decompress(base64.b85decode(PACKED))
+    head, _, tail = plain.partition(b"\n")
+    changed = head.decode().replace(change, to)
+    assert stream is not None or changed != head.decode()
+    plain = changed.encode() + b"\n" + (tail if stream is None else stream)
+    return base64.b85encode(zlib.compress(plain)).decode()
+
+
+GARBAGE = {
+    "not base85": "a b",
+    "not ASCII": "é",
+    "not zlib": base64.b85encode(b"hello").decode(),
+    "no header": base64.b85encode(zlib.compress(b"{}")).decode(),
+    "not JSON": base64.b85encode(zlib.compress(b"{\n")).decode(),
+    "a list": base64.b85encode(zlib.compress(b"[]\n")).decode(),
+    "left over": base64.b85encode(base64.b85decode(PACKED) + b"x").decode(),
+    "cut": base64.b85encode(base64.b85decode(PACKED)[:-3]).decode(),
+    "too large": base64.b85encode(zlib.compress(b" " * (65 << 20))).decode(),
+    "no tables": repacked('"tables"', '"table"'),
+    "a start that is not there": repacked("[[0,1,", "[[7,1,"),
+    "a negative start": repacked("[[0,1,", "[[-1,1,"),
+    "versions out of order": repacked("[0,1,[0],null],[1,", "[1,1,[0],null],[0,"),
+    "too many columns": repacked("[0,1,", "[0,9,"),
+    "too few columns": repacked("[1,2,", "[1,1,"),
+    "a key that is no column": repacked("[0,1,[0]", "[0,1,[5]"),
+    "a type that is no text": repacked('["int",', "[7,"),
+    "a symbol that is not there": repacked("", "", b"\x00\x50"),
+    "half a symbol": repacked("", "", b"\xe0"),
+    "a name without a type": repacked("", "", b"\x00\x00"),
+    "a position that is no number": repacked('[1,100,"', '["1",100,"'),
+}
+
+
+@pytest.mark.parametrize("text", GARBAGE.values(), ids=GARBAGE.keys())
+def test_garbage_is_refused(text: str) -> None:
+    with pytest.raises(OffsetError, match="schemas can't be read"):
+        SchemaHistory.unpack(text)
+
+
+def test_every_changed_character_is_noticed() -> None:
+    for index in range(0, len(PACKED), 3):
+        changed = PACKED[:index] + ("0" if PACKED[index] != "0" else "1") + PACKED[index + 1 :]
+        with pytest.raises(OffsetError):
+            SchemaHistory.unpack(changed)
+
+
+def test_a_newer_layout_says_so() -> None:
+    with pytest.raises(OffsetError, match="newer version"):
+        SchemaHistory.unpack(repacked('"layout":1', '"layout":2'))
+
+
+ENTITIES = """account address agent article audit batch booking brand budget campaign cart category
+channel claim comment company contact contract coupon course customer delivery department device
+discount document employee event expense feature feedback file filter goal group inventory invoice
+item job label lead ledger location machine media member merchant message module notification offer
+order organization package page partner payment payout permission plan policy position post price
+product profile project promotion property purchase question quote rating receipt refund region
+report request reservation return review role route rule sale schedule segment seller service session
+shipment shop site source stock store subscription supplier survey task tax team template tenant
+ticket token tour transaction transfer user vehicle vendor visit voucher warehouse webhook
+workflow zone""".split()
+COMMON = {
+    "id": ("bigint", None, True), "uuid": ("char", 36, False), "tenant_id": ("int", None, True),
+    "name": ("varchar", 255, False), "title": ("varchar", 255, False), "email": ("varchar", 191, False),
+    "description": ("text", None, False), "status": ("varchar", 32, False), "type": ("varchar", 32, False),
+    "is_active": ("tinyint", 1, False), "is_deleted": ("tinyint", 1, False), "notes": ("text", None, False),
+    "currency": ("char", 3, False), "amount": ("decimal", 12, False), "country_code": ("char", 2, False),
+    "city": ("varchar", 100, False), "street": ("varchar", 255, False), "zip_code": ("varchar", 16, False),
+    "phone_number": ("varchar", 32, False), "sort_order": ("int", None, False), "quantity": ("int", None, False),
+    "metadata": ("json", None, False), "external_id": ("varchar", 64, False), "locale": ("varchar", 8, False),
+    "created_by": ("bigint", None, True), "updated_by": ("bigint", None, True),
+    "created_at": ("datetime", 0, False), "updated_at": ("datetime", 0, False), "deleted_at": ("datetime", 0, False),
+    "valid_from": ("date", None, False), "valid_to": ("date", None, False), "version": ("int", None, False),
+}  # fmt: skip
+ENDINGS = {
+    "id": ("bigint", None, True), "code": ("varchar", 32, False), "name": ("varchar", 255, False),
+    "status": ("varchar", 32, False), "count": ("int", None, True), "total": ("decimal", 12, False),
+    "date": ("date", None, False), "at": ("datetime", 6, False), "rate": ("decimal", 8, False),
+    "url": ("varchar", 1024, False), "type": ("enum", None, False), "flag": ("tinyint", 1, False),
+}  # fmt: skip
+
+
+def realistic(camel: bool) -> SchemaHistory:
+    """200 tables of 50 columns: half shared names, half of the table's own."""
+    random_ = random.Random(1)
+
+    def column(name: str, type_: tuple[str, int | None, bool]) -> ColumnSchema:
+        kind, length, unsigned = type_
+        if camel:
+            head, *tail = name.split("_")
+            name = head + "".join(word.capitalize() for word in tail)
+        return ColumnSchema(
+            name,
+            kind,
+            length,
+            2 if kind == "decimal" else None,
+            unsigned,
+            "utf8mb4" if kind in ("varchar", "char", "text", "enum") else None,
+            ("new", "open", "closed") if kind == "enum" else (),
+            random_.random() < 0.6,
+        )
+
+    history = SchemaHistory()
+    for number in range(200):
+        names = {"id": COMMON["id"]}
+        names |= {name: COMMON[name] for name in random_.sample(sorted(COMMON), 24)}
+        while len(names) < 50:
+            ending = random_.choice(sorted(ENDINGS))
+            words = random_.choices(ENTITIES, k=random_.choice([1, 1, 1, 2]))
+            names["_".join([*words, ending])] = ENDINGS[ending]
+        name = "_".join([*random_.sample(ENTITIES, 2), str(number)])
+        columns = tuple(column(*each) for each in names.items())
+        schema = TableSchema("shop", name, columns, ("id",), "utf8mb4")
+        history = history.with_table(at(random_.randrange(4, 10**9), random_.randrange(1, 50)), schema)
+    return history
+
+
+@pytest.mark.parametrize("camel", [False, True], ids=["snake_case", "camelCase"])
+def test_200_tables_of_50_columns_fit_in_32_kb(camel: bool) -> None:
+    history = realistic(camel)
+    text = history.pack()
+    assert len(text) <= 32_000
+    assert SchemaHistory.unpack(text) == history
