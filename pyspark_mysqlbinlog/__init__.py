@@ -6,6 +6,7 @@ also of those that never use this one. So nothing is imported here until it is a
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ __version__ = "0.1.0"
 
 def __getattr__(name: str) -> object:
     if name == "DefaultSource":
-        from pyspark_mysqlbinlog.connector.datasource import MySQLBinlogDataSource
-
-        return MySQLBinlogDataSource
+        module = import_module("pyspark_mysqlbinlog.connector.datasource")
+        return module.MySQLBinlogDataSource
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -20,7 +20,7 @@
      │    └── UnsupportedTransactionError  rows whose outcome the log does not tell
      ├── SchemaError                 names for the values are not known
      │    ├── UnknownTableError      a table that was named does not exist
-     │    ├── UnknownSchemaError     a row of a table whose columns are not known at that position
+     │    ├── UnknownSchemaError     a row of a table whose columns are not known there
      │    ├── SchemaMismatchError    the table map does not fit the schema
      │    └── SchemaChangedError     DDL that this version can't follow
      └── OffsetError                 an offset that can't be read

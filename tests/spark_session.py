@@ -55,7 +55,7 @@ class Reads:
         return self.spark.read.format("mysqlbinlog").options(**self.options | options).load()
 
     def available_now(self, checkpoint: Path, **options: Any) -> list[list[Row]]:
-        """What one run with Trigger.AvailableNow delivers: the rows of each batch, empty ones too."""
+        """What one run with Trigger.AvailableNow delivers: each batch's rows, empty ones too."""
         batches: list[list[Row]] = []
         query = (
             self.stream(**options)

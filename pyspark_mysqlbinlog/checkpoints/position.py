@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from pyspark_mysqlbinlog.errors import InvalidPositionError
 
-__all__ = ["FIRST_EVENT", "Position", "file_number"]
+__all__ = ["BEGINNING", "FIRST_EVENT", "Position", "file_number"]
 
 # Every log begins with four magic bytes; the first event follows.
 FIRST_EVENT = 4
@@ -44,6 +44,10 @@ class Position(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.file}:{self.pos}"
+
+
+# Before every position there is.
+BEGINNING = Position(0, 0, "")
 
 
 def file_number(name: str) -> int | None:

@@ -14,7 +14,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 
-from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.checkpoints.position import BEGINNING, Position
 from pyspark_mysqlbinlog.checkpoints.schema_packing import (
     Table,
     UnknownFrom,
@@ -115,7 +115,11 @@ class SchemaHistory:
         )
 
     def needed_from(self, position: Position) -> SchemaHistory:
-        """Without the versions that nothing at `position` or later can see."""
+        """Without the versions that nothing at `position` or later can see.
+
+        What holds at `position` is said to have held from the beginning: since when is history, and
+        without it one boundary is the same text however one came there.
+        """
         needed: dict[Table, tuple[Version, ...]] = {}
         for table, versions in self._versions.items():
             index = bisect_right(versions, position, key=start_of)
@@ -123,6 +127,8 @@ class SchemaHistory:
             first = kept[0]
             if first[0] <= position and isinstance(first[1], UnknownFrom) and first[1].gone:
                 kept = kept[1:]
+            elif first[0] <= position:
+                kept = ((BEGINNING, first[1]), *kept[1:])
             if kept:
                 needed[table] = kept
         return self if needed == self._versions else SchemaHistory(needed)

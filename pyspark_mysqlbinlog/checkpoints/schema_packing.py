@@ -226,9 +226,11 @@ def _unpacked(text: str) -> dict[Table, tuple[Version, ...]]:
         found: list[Version] = []
         for start, *what in described:
             found.append((starts[_number(start)], _version(name, what, columns)))
-        if name in versions or not found or sorted({start for start, _ in found}) != [
-            start for start, _ in found
-        ]:
+        if (
+            name in versions
+            or not found
+            or sorted({start for start, _ in found}) != [start for start, _ in found]
+        ):
             raise ValueError
         versions[name] = tuple(found)
     if next(columns, None) is not None:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["MySQLBinlogReader"]
 
 
-class MySQLBinlogReader(DataSourceReader):  # type: ignore[misc]
+class MySQLBinlogReader(DataSourceReader):
     """Reads a stretch of log as a batch."""
 
     def __init__(self, options: Options, schema: StructType) -> None:
@@ -75,9 +75,7 @@ def _stretches(start: LogStart, end: Position) -> list[tuple[Position, Position]
         return []
     if not isinstance(start.log, FileLog):
         return [(start.position, end)]
-    cuts = [
-        begin for begin in start.log.begins() if start.position < begin < end
-    ]
+    cuts = [begin for begin in start.log.begins() if start.position < begin < end]
     assert all(begin.pos == FIRST_EVENT for begin in cuts)
     bounds = [start.position, *cuts, end]
     return list(zip(bounds, bounds[1:], strict=False))

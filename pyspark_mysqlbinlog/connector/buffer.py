@@ -79,6 +79,7 @@ class LogBuffer:
         self._tip = start
         # The furthest boundary that Spark knows: its spelling must not change any more.
         self._handed_out = start.position
+        self._cut: Position | None = None
         # The span that is still growing, and the transaction that may become part of it.
         self._open: list[Event] | None = []
         self._open_kept = 0
@@ -107,6 +108,8 @@ class LogBuffer:
     def boundary(self, mark: Mark, log_bytes: int, *, wanted: bool) -> None:
         """The transaction in progress ends at `mark`, `log_bytes` after the last boundary."""
         with self._changed:
+            if self._crosses_cut(mark):
+                self._close_span()
             self._tip = mark
             self._open_log_bytes += log_bytes
             if wanted:
@@ -120,8 +123,8 @@ class LogBuffer:
     def moved(self, mark: Mark) -> None:
         """The last boundary has a new spelling: the next file's beginning."""
         with self._changed:
-            if self._tip.position <= self._handed_out:
-                pass
+            if self._tip.position <= self._handed_out or self._crosses_cut(mark):
+                pass  # whoever knows the old spelling must find it again
             elif self._open_wanted is not None and self._open_wanted.position == self._tip.position:
                 self._open_wanted = mark
             elif self._spans and self._spans[-1].end.position == self._tip.position:
@@ -155,6 +158,11 @@ class LogBuffer:
         return self._closed
 
     # --- Spark's side
+
+    def cut_at(self, position: Position) -> None:
+        """Let no span reach across `position`: a run is to end there."""
+        with self._changed:
+            self._cut = position
 
     @property
     def tip(self) -> Mark:
@@ -238,6 +246,9 @@ class LogBuffer:
             return True
 
     # --- inside, under the lock
+
+    def _crosses_cut(self, mark: Mark) -> bool:
+        return self._cut is not None and self._tip.position <= self._cut < mark.position
 
     def _take_transaction(self) -> None:
         if self._open_wanted is None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["MySQLBinlogDataSource"]
 
 
-class MySQLBinlogDataSource(DataSource):  # type: ignore[misc]
+class MySQLBinlogDataSource(DataSource):
     """Committed row changes of a MySQL server, in commit order.
 
     Options and columns are documented in docs/options.md and docs/types.md.

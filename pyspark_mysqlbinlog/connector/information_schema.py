@@ -64,7 +64,9 @@ def read_table_schemas(
     }
     if not collations:
         return []
-    context = _context(connection)
+    ((version,),) = _rows(connection, "SELECT VERSION()")
+    # Labels in COLUMN_TYPE are escaped with backslashes whatever the session's sql_mode.
+    context = SqlContext.of(0, version)
     columns: dict[Table, list[tuple[int, ColumnSchema]]] = {table: [] for table in collations}
     for database, table, name, column_type, charset, nullable, ordinal in _rows(
         connection, _COLUMNS, _SYSTEM
@@ -107,17 +109,6 @@ def _column(
     # Tables share most of their columns: `id int(11)`, `created_at datetime`.
     known = canonical_charset(charset) if charset else None
     return parse_column_type(name, column_type, known, nullable, context)
-
-
-def _context(connection: Connection[Any]) -> SqlContext:
-    """Labels in COLUMN_TYPE are escaped with backslashes unless the session's mode is without."""
-    ((version, sql_mode),) = _rows(connection, "SELECT VERSION(), @@SESSION.sql_mode")
-    context = SqlContext.of(0, version)
-    if context.mariadb and "NO_BACKSLASH_ESCAPES" in sql_mode.upper().split(","):
-        return SqlContext(
-            no_backslash_escapes=True, server_version=context.server_version, mariadb=True
-        )
-    return context
 
 
 def _rows(

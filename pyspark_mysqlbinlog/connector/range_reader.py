@@ -46,9 +46,7 @@ class ResumingLog(ServerLog):
     def events(self, start: Position) -> Iterator[Event]:
         here = start
         while True:
-            client, events, first = lost_connection(_PULL_RETRY_TIMEOUT)(
-                _open, self.settings, here
-            )
+            client, events, first = lost_connection(_PULL_RETRY_TIMEOUT)(_open, self.settings, here)
             with client:
                 try:
                     while first is not None:
@@ -105,14 +103,15 @@ def read_range(
 ) -> Iterator[pa.RecordBatch]:
     """Record batches of one range."""
     wants = options.table_filter(partition.case_sensitive).wants
-    log: Log | None = None
+    number: Callable[[str], int]
+    events: Iterable[Event]
     if partition.blocks is not None:
-        events: Iterable[Event] = unpack_events(partition.blocks)
         number = _server_number
+        events = unpack_events(partition.blocks)
     else:
         log = log_of(options)
-        events = _wanted(log, partition, wants)
         number = _numbers(log)
+        events = _wanted(log, partition, wants)
     decoder = Decoder(
         SchemasAt(_unpacked(partition.schemas), number),
         schema,

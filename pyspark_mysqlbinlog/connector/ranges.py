@@ -25,7 +25,7 @@ _MOST_CARRIED_TASKS = 64
 
 
 @dataclass
-class RangePartition(InputPartition):  # type: ignore[misc]
+class RangePartition(InputPartition):
     """One task's part of the log.
 
     Attributes
@@ -84,7 +84,10 @@ def cut(
         if last is not None and _joins(last, blocks, span, target_bytes):
             joined = None if blocks is None else (last.blocks or ()) + blocks
             cuts[-1] = Cut(
-                last.start, span.end.position, last.log_bytes + span.log_bytes, joined,
+                last.start,
+                span.end.position,
+                last.log_bytes + span.log_bytes,
+                joined,
                 last.pending_xa,
             )
         else:
@@ -97,9 +100,7 @@ def cut(
     return _as_pulls(cuts, most_pulls)
 
 
-def _joins(
-    last: Cut, blocks: tuple[EventBlock, ...] | None, span: Span, target_bytes: int
-) -> bool:
+def _joins(last: Cut, blocks: tuple[EventBlock, ...] | None, span: Span, target_bytes: int) -> bool:
     if (last.blocks is None) != (blocks is None):
         return False
     if last.blocks is None:

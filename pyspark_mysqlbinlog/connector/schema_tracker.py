@@ -71,9 +71,9 @@ class SchemaTracker:
         elif statement.tables is None:
             self._unknown(end, None, statement)
         else:
-            for table in statement.tables:
-                if self._wants(*table) and not self._settled(end, table):
-                    self._table(query, statement, context, end, table)
+            for name in statement.tables:
+                if self._wants(*name) and not self._settled(end, name):
+                    self._table(query, statement, context, end, name)
 
     def _table(
         self,

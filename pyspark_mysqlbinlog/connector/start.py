@@ -63,7 +63,9 @@ class LogStart:
 
     @property
     def offset(self) -> Offset:
-        return Offset(self.position, self.server_uuid, self.history.pack())
+        return Offset(
+            self.position, self.server_uuid, self.history.needed_from(self.position).pack()
+        )
 
 
 def start_of_server(options: Options, *, streaming: bool) -> LogStart:
@@ -146,9 +148,7 @@ def _spelled(log: Log, position: Position) -> Position:
     return begin
 
 
-def _expect_literals(
-    tables: TableFilter, history: SchemaHistory, case_sensitive: bool
-) -> None:
+def _expect_literals(tables: TableFilter, history: SchemaHistory, case_sensitive: bool) -> None:
     """Tables that are named literally must exist, now or in the log that is to be read."""
     for database, table in tables.literals:
         if not any(_same(name, (database, table), case_sensitive) for name in history.tables()):

@@ -55,7 +55,7 @@ _COARSEST_SPAN = 16_384
 _TARGET_PARTITION_BYTES = 32 << 20
 
 
-class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
+class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reads one server's changes as a stream."""
 
     def __init__(self, options: Options, schema: StructType) -> None:
@@ -86,6 +86,8 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
     def prepareForTriggerAvailableNow(self) -> None:
         """Note where the log ends: what comes later is not for this run."""
         self._target = self._end_of_log()
+        if self._tail is not None:
+            self._tail.buffer.cut_at(self._target)
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """The furthest boundary within the limit: at least one transaction, never part of one."""
@@ -100,13 +102,14 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         buffer.release(position)
         most = None if isinstance(limit, ReadAllAvailable) else self._most_bytes(limit)
         target = self._target
-        if target is None and most is None:
-            # Trigger.Once asks for all there is, once.
-            target = self._end_of_log()
-        if target is not None:
+        # Trigger.Once asks for all there is, once; what comes meanwhile may come along.
+        end = self._end_of_log() if target is None and most is None else target
+        if end is not None:
             buffer.wait(
-                lambda: tail.scanned >= target
-                or (most is not None and buffer.bytes_after(position) > most)
+                lambda: (
+                    tail.scanned >= end
+                    or (most is not None and buffer.bytes_after(position) > most)
+                )
             )
         mark = buffer.furthest(position, most, target)
         if mark is None and buffer.error is not None:
@@ -134,7 +137,9 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
 
     def _most_bytes(self, limit: ReadLimit) -> int:
         given = limit.max_bytes if isinstance(limit, ReadMaxBytes) else None
-        return min(given or self._options.max_bytes_per_trigger, self._options.max_bytes_per_trigger)
+        return min(
+            given or self._options.max_bytes_per_trigger, self._options.max_bytes_per_trigger
+        )
 
     def _offset(self, start: Offset, mark: Mark) -> Offset:
         """The offset of a batch's end: with every schema that holds anywhere in the batch."""
@@ -229,6 +234,8 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
             ),
             retry_timeout=self._options.retry_timeout,
         )
+        if self._target is not None:
+            self._tail.buffer.cut_at(self._target)
         self._tail.start()
         return self._tail
 

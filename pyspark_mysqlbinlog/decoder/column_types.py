@@ -62,7 +62,9 @@ _BINARY_TWINS = {
     "longtext": "longblob",
 }
 _TEXT_SIZES = ((255, "tiny"), (65535, ""), (16777215, "medium"), (4294967295, "long"))
+# Longer ones become texts outside strict mode, with no more than a warning.
 _MAX_VARCHAR_BYTES = 65535
+_MAX_VARCHAR_BYTES_MARIADB = 65532
 _MAX_FLOAT_PRECISION = 24
 _NATIONAL = "utf8"
 # MariaDB's own, stored as fixed binaries: named, so that they can be refused by name.
@@ -83,6 +85,7 @@ class ParsedType:
     charset: str | None = None
     raw_labels: tuple[str | bytes, ...] = ()
     not_null: bool = False  # SERIAL
+    max_varchar_bytes: int = _MAX_VARCHAR_BYTES
 
 
 def parse_type(stream: TokenStream, context: SqlContext) -> ParsedType:
@@ -91,6 +94,8 @@ def parse_type(stream: TokenStream, context: SqlContext) -> ParsedType:
     Raises SchemaError for what is no type.
     """
     parsed = _base_type(stream, context)
+    if context.mariadb:
+        parsed.max_varchar_bytes = _MAX_VARCHAR_BYTES_MARIADB
     _type_attributes(stream, parsed)
     return parsed
 
@@ -288,7 +293,7 @@ def resolve(
         length = parsed.length
         if kind == "blob":
             kind, length = _sized("blob", length or 0), None
-        elif kind == "varbinary" and length is not None and length > _MAX_VARCHAR_BYTES:
+        elif kind == "varbinary" and length is not None and length > parsed.max_varchar_bytes:
             kind, length = _sized("blob", length), None
         return ColumnSchema(
             name, kind, length, parsed.scale, unsigned=parsed.unsigned, nullable=nullable
@@ -312,8 +317,7 @@ def resolve(
     in_bytes = (length or 0) * MAX_BYTES_PER_CHARACTER[charset]
     if kind == "text":
         kind, length = _sized("text", in_bytes), None
-    elif kind == "varchar" and in_bytes > _MAX_VARCHAR_BYTES:
-        # Outside strict mode the server makes a text of it, with no more than a warning.
+    elif kind == "varchar" and in_bytes > parsed.max_varchar_bytes:
         kind, length = _sized("text", in_bytes), None
     return ColumnSchema(name, kind, length, charset=charset, nullable=nullable)
 

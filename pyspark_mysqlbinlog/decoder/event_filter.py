@@ -253,7 +253,9 @@ class EventFilter:
             )
         elif kind is _KIND.TRUNCATE or kind in DDL_KINDS:
             self.statement = statement
-            if kind is _KIND.TRUNCATE and any(self._wants(*name) for name in statement.tables or ()):
+            if kind is _KIND.TRUNCATE and any(
+                self._wants(*name) for name in statement.tables or ()
+            ):
                 kept = [*self._take_frame(), event]
         if not self._in_group:
             self._reset()

@@ -69,6 +69,4 @@ def unpack_events(blocks: Iterable[EventBlock]) -> Iterator[Event]:
             end += (log_pos - end) & 0xFFFFFFFF
             body = at + HEADER_LENGTH
             at += length - trailer
-            yield Event(
-                file, end - length, end, timestamp, kind, server_id, flags, data[body:at]
-            )
+            yield Event(file, end - length, end, timestamp, kind, server_id, flags, data[body:at])

@@ -82,6 +82,8 @@ class ReplicaClient:
     def __init__(self, settings: ServerSettings, connection: pymysql.Connection[Any]) -> None:
         self._settings = settings
         self.connection = connection
+        # pymysql has no public way to its socket and packets, and its stubs leave them out.
+        self._internals: Any = connection
 
     @classmethod
     def connect(cls, settings: ServerSettings) -> ReplicaClient:
@@ -103,8 +105,9 @@ class ReplicaClient:
             # pymysql hands over whatever a peer that is no MySQL server makes it stumble on.
             raise refused(error, settings.address, "connecting") from None
         # A handshake is quick; a query on information_schema may take its time.
-        connection._read_timeout = max(settings.connect_timeout, _QUERY_TIMEOUT)
-        return cls(settings, connection)
+        client = cls(settings, connection)
+        client._internals._read_timeout = max(settings.connect_timeout, _QUERY_TIMEOUT)
+        return client
 
     def __enter__(self) -> ReplicaClient:
         return self
@@ -114,18 +117,18 @@ class ReplicaClient:
 
     def close(self) -> None:
         """Close the socket; a server in mid-dump notices when it next writes."""
-        self.connection._force_close()
+        self._internals._force_close()
 
     def abort(self) -> None:
         """Make whoever waits for this connection in another thread lose it."""
-        sock = self.connection._sock
+        sock = self._internals._sock
         if sock is not None:
             with contextlib.suppress(OSError):
                 sock.shutdown(socket.SHUT_RDWR)
 
     @property
     def server_version(self) -> str:
-        return str(self.connection.server_version)
+        return str(self._internals.server_version)
 
     def query(self, sql: str, arguments: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """All rows of a statement's result."""
@@ -180,21 +183,19 @@ class ReplicaClient:
         payload = struct.pack("<IB", server_id, len(host)) + host + b"\x00\x00"
         self._send(COMMAND.COM_REGISTER_SLAVE, payload + struct.pack("<HII", 0, 0, 0))
         try:
-            self.connection._read_packet()
+            self._internals._read_packet()
         except (pymysql.err.MySQLError, OSError) as error:
-            raise refused(
-                error, self._settings.address, "registering as a replica"
-            ) from None
+            raise refused(error, self._settings.address, "registering as a replica") from None
 
     def _send(self, command: int, payload: bytes) -> None:
         try:
-            self.connection._execute_command(command, payload)
+            self._internals._execute_command(command, payload)
         except (pymysql.err.MySQLError, OSError) as error:
             raise refused(error, self._settings.address, "sending a command") from None
 
     def _events(self, file: str, pos: int) -> Iterator[bytes]:
         """The packets of the dump. The generator owns the socket from here on."""
-        sock = self.connection._sock
+        sock = self._internals._sock
         # Two heartbeats may be late; a third means that nobody is there.
         sock.settimeout(max(3 * self._settings.heartbeat_interval, 30.0))
         with sock.makefile("rb", buffering=_READ_BUFFER) as stream:
@@ -202,9 +203,7 @@ class ReplicaClient:
                 try:
                     payload = _read_payload(stream)
                 except (OSError, EOFError, ValueError) as error:
-                    raise refused(
-                        error, self._settings.address, "reading the binlog"
-                    ) from None
+                    raise refused(error, self._settings.address, "reading the binlog") from None
                 status = payload[0]
                 if status == 0x00:
                     yield payload[1:]

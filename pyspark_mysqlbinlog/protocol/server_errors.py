@@ -60,9 +60,7 @@ def refused(error: Exception, address: str, doing: str) -> MySQLBinlogError:
                 " ON *.* and SELECT on the tables to this user"
             )
         if code == 1130:
-            return AccessDeniedError(
-                f"{address} refused this host: {text}; create the user for it"
-            )
+            return AccessDeniedError(f"{address} refused this host: {text}; create the user for it")
         if code == 1236:
             return dump_refused(code, text, None, None)
         if code in _TRANSIENT or isinstance(cause, OSError):
@@ -83,9 +81,7 @@ def _code_and_text(error: pymysql.err.MySQLError) -> tuple[int, str]:
     return 0, str(error)
 
 
-def dump_refused(
-    code: int, text: str, file: str | None, position: int | None
-) -> MySQLBinlogError:
+def dump_refused(code: int, text: str, file: str | None, position: int | None) -> MySQLBinlogError:
     """Our error for an error packet in place of the dump's next event."""
     lower = text.lower()
     if code in _GRANT_MISSING:

@@ -84,9 +84,7 @@ class LogWalker:
             )
         timestamp, kind, server_id, length, log_pos, flags = HEADER.unpack_from(raw)
         if length != size:
-            raise MalformedEventError(
-                f"{type_name(kind)} says it has {length} bytes, found {size}"
-            )
+            raise MalformedEventError(f"{type_name(kind)} says it has {length} bytes, found {size}")
         if kind == _FORMAT_DESCRIPTION:
             body = self._format_description(raw)
         elif self._checksum:

@@ -80,13 +80,13 @@ def test_a_change_leaves_the_old_value_and_other_tables_alone() -> None:
     ("history", "position", "starts"),
     [
         (SchemaHistory().with_table(at(100), A).with_table(at(200), B), at(4), [100, 200]),
-        (SchemaHistory().with_table(at(100), A).with_table(at(200), B), at(199), [100, 200]),
-        (SchemaHistory().with_table(at(100), A).with_table(at(200), B), at(200), [200]),
-        (SchemaHistory().with_table(at(100), A).without(at(200), "shop", "orders", "x"), at(300), [200]),
-        (GONE, at(100), [100, 200]),
+        (SchemaHistory().with_table(at(100), A).with_table(at(200), B), at(199), [0, 200]),
+        (SchemaHistory().with_table(at(100), A).with_table(at(200), B), at(200), [0]),
+        (SchemaHistory().with_table(at(100), A).without(at(200), "shop", "orders", "x"), at(300), [0]),
+        (GONE, at(100), [0, 200]),
         (GONE, at(200), []),
         (GONE.with_table(at(300), B), at(250), [300]),
-        (GONE.with_table(at(300), B), at(150), [100, 200, 300]),
+        (GONE.with_table(at(300), B), at(150), [0, 200, 300]),
     ],
 )  # fmt: skip
 def test_versions_that_nothing_can_see_are_let_go(

@@ -1,0 +1,197 @@
+"""CREATE TABLE statements and what they create, for the parser and for the servers to confirm."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark_mysqlbinlog.protocol.events import HEADER_LENGTH, EventHeader, EventType
+from pyspark_mysqlbinlog.protocol.messages import Query
+from pyspark_mysqlbinlog.tables import ColumnSchema
+
+__all__ = ["KEYS", "OPTIONS", "TYPES", "C", "S", "logged_statements"]
+
+
+def C(type_: str, **rest: Any) -> ColumnSchema:
+    return ColumnSchema("a", type_, **rest)
+
+
+def S(type_: str, length: int | None = None, charset: str = "utf8mb4", **rest: Any) -> ColumnSchema:
+    return ColumnSchema("a", type_, length, charset=charset, **rest)
+
+
+def E(*labels: str, charset: str = "utf8mb4") -> ColumnSchema:
+    return ColumnSchema("a", "enum", charset=charset, labels=labels)
+
+
+# (definition, expected); the database is utf8mb4.
+TYPES: list[tuple[str, ColumnSchema]] = [
+    ("a tinyint", C("tinyint")),
+    ("a tinyint(1)", C("tinyint", length=1)),
+    ("a tinyint(1) unsigned", C("tinyint", length=1, unsigned=True)),
+    ("a tinyint(4)", C("tinyint")),
+    ("a int1", C("tinyint")),
+    ("a int2", C("smallint")),
+    ("a int3 unsigned", C("mediumint", unsigned=True)),
+    ("a middleint", C("mediumint")),
+    ("a INTEGER(10) UNSIGNED ZEROFILL", C("int", unsigned=True)),
+    ("a int4 signed", C("int")),
+    ("a int8 zerofill", C("bigint", unsigned=True)),
+    ("a bool", C("tinyint", length=1)),
+    ("a boolean not null", C("tinyint", length=1, nullable=False)),
+    ("a serial", C("bigint", unsigned=True, nullable=False)),
+    ("a int serial default value", C("int", nullable=False)),
+    ("a int null auto_increment, key (a)", C("int", nullable=False)),
+    ("a int not null null", C("int")),
+    ("a float", C("float")),
+    ("a float(24)", C("float")),
+    ("a float(25) unsigned", C("double", unsigned=True)),
+    ("a float(30,2)", C("float")),
+    ("a float4", C("float")),
+    ("a float8", C("double")),
+    ("a real", C("double")),
+    ("a double precision(10,2) unsigned", C("double", unsigned=True)),
+    ("a decimal", C("decimal", length=10, scale=0)),
+    ("a dec(5)", C("decimal", length=5, scale=0)),
+    ("a numeric(65,30) unsigned", C("decimal", length=65, scale=30, unsigned=True)),
+    ("a fixed(8,2)", C("decimal", length=8, scale=2)),
+    ("a bit", C("bit", length=1)),
+    ("a bit(64)", C("bit", length=64)),
+    ("a date", C("date")),
+    ("a year(4)", C("year")),
+    ("a time", C("time", length=0)),
+    ("a time(3)", C("time", length=3)),
+    ("a datetime(6) not null", C("datetime", length=6, nullable=False)),
+    ("a timestamp", C("timestamp", length=0, nullable=False)),
+    ("a timestamp null default null", C("timestamp", length=0)),
+    ("a timestamp(6) default current_timestamp(6) on update now(6)", C("timestamp", length=6, nullable=False)),
+    ("a json", C("json")),
+    ("a geometry", C("geometry")),
+    ("a point not null srid 4326", C("point", nullable=False)),
+    ("a geomcollection", C("geometrycollection")),
+    ("a char", S("char", 1)),
+    ("a character(4)", S("char", 4)),
+    ("a char(0)", S("char", 0)),
+    ("a varchar(60) binary", S("varchar", 60)),
+    ("a char varying(3)", S("varchar", 3)),
+    ("a character varying(3)", S("varchar", 3)),
+    ("a national char(3)", S("char", 3, "utf8")),
+    ("a nchar(3)", S("char", 3, "utf8")),
+    ("a national varchar(3)", S("varchar", 3, "utf8")),
+    ("a nvarchar(3)", S("varchar", 3, "utf8")),
+    ("a nchar varchar(3)", S("varchar", 3, "utf8")),
+    ("a nchar varying(3)", S("varchar", 3, "utf8")),
+    ("a national character varying(3)", S("varchar", 3, "utf8")),
+    ("a char(5) ascii", S("char", 5, "latin1")),
+    ("a char(5) unicode", S("char", 5, "ucs2")),
+    ("a varchar(5) ascii binary", S("varchar", 5, "latin1")),
+    ("a varchar(5) CHARACTER SET 'latin2'", S("varchar", 5, "latin2")),
+    ("a varchar(5) charset utf8mb3", S("varchar", 5, "utf8")),
+    ("a varchar(5) char set latin1", S("varchar", 5, "latin1")),
+    ("a varchar(5) collate latin1_bin", S("varchar", 5, "latin1")),
+    ("a varchar(5) not null collate utf8mb3_bin", S("varchar", 5, "utf8", nullable=False)),
+    ("a char(5) byte", C("binary", length=5)),
+    ("a char(5) charset binary", C("binary", length=5)),
+    ("a varchar(5) collate `binary`", C("varbinary", length=5)),
+    ("a text charset binary", C("blob")),
+    ("a longtext byte", C("longblob")),
+    ("a binary", C("binary", length=1)),
+    ("a binary(0)", C("binary", length=0)),
+    ("a varbinary(300)", C("varbinary", length=300)),
+    ("a varbinary(70000)", C("mediumblob")),
+    ("a tinytext", S("tinytext")),
+    ("a text", S("text")),
+    ("a text(0)", S("text")),
+    ("a text(63)", S("tinytext")),
+    ("a text(64)", S("text")),
+    ("a text(255) charset latin1", S("tinytext", charset="latin1")),
+    ("a text(20000)", S("mediumtext")),
+    ("a text(20000000)", S("longtext")),
+    ("a blob(255)", C("tinyblob")),
+    ("a blob(256)", C("blob")),
+    ("a blob(65536)", C("mediumblob")),
+    ("a varchar(16383)", S("varchar", 16383)),
+    ("a varchar(16384)", S("mediumtext")),
+    ("a varchar(65532) charset latin1", S("varchar", 65532, "latin1")),
+    ("a long", S("mediumtext")),
+    ("a long varchar binary", S("mediumtext")),
+    ("a long char varying", S("mediumtext")),
+    ("a long varbinary", C("mediumblob")),
+    ("a long charset latin1", S("mediumtext", charset="latin1")),
+    # labels
+    ("a enum('x','y z')", E("x", "y z")),
+    ("a set('x') character set latin1 not null default 'x'", S("set", charset="latin1", labels=("x",), nullable=False)),
+    (r"""a enum('a''b','c\'d','\\','e\nf','\%','\q','k""l','\t')""", E("a'b", "c'd", "\\", "e\nf", r"\%", "q", 'k""l', "\t")),
+    ('a enum("a\'b","c""d")', E("a'b", 'c"d')),
+    ("a enum('a  ',' b ')", E("a", " b")),
+    ("a enum('a  ') charset binary", E("a  ", charset="binary")),
+    ("a enum(x'41',0x4243,b'1000001')", E("A", "BC", "A")),
+    ("a enum(x'c3a9')", E("é")),
+    ("a enum(x'80') charset latin1", E("€", charset="latin1")),
+    ("a enum('汉字😀','')", E("汉字😀", "")),
+    ("a enum('(',')',',','--','#','/*')", E("(", ")", ",", "--", "#", "/*")),
+    # what has nothing to say
+    ("a int default -1 comment 'not null, x) (' key", C("int", nullable=False)),
+    ("a int default (1 + (2)) check (a > 0)", C("int")),
+    ("a varchar(9) default _latin1'x' 'y' unique key", S("varchar", 9)),
+    ("a bit(3) default b'101'", C("bit", length=3)),
+    ("a int references x.y (b) match full on delete set null on update no action", C("int")),
+    ("a int references y on delete cascade not null", C("int", nullable=False)),
+    ("a int generated always as (b + 1) virtual not null", C("int", nullable=False)),
+    ("a int as (concat('a)', 1)) stored unique", C("int")),
+    ("a int column_format fixed storage disk", C("int")),
+    ("a int /*!50606 STORAGE DISK */ /*!50606 COLUMN_FORMAT DYNAMIC */ DEFAULT NULL", C("int")),
+    ("a int /*!40101 unsigned */", C("int", unsigned=True)),
+    ("a int /*!90000 unsigned */", C("int")),
+    ("a int /* unsigned */ -- not null\n # zerofill\n", C("int")),
+    ("a int constraint c check (a > 1) not enforced", C("int")),
+]  # fmt: skip
+
+
+# (statement, primary key, not null columns)
+KEYS: list[tuple[str, tuple[str, ...], set[str]]] = [
+    ("create table t (a int, b int)", (), set()),
+    ("create table t (a int primary key, b int)", ("a",), {"a"}),
+    ("create table t (a int key, b int)", ("a",), {"a"}),
+    ("create table t (a int null primary key)", ("a",), {"a"}),
+    ("create table t (a int, b int, primary key (b, A))", ("b", "a"), {"a", "b"}),
+    ("create table t (a int, constraint primary key (a))", ("a",), {"a"}),
+    ("create table t (a int, constraint c primary key using btree (a))", ("a",), {"a"}),
+    ("create table t (a int, primary key pk (a asc) using btree comment 'x')", ("a",), {"a"}),
+    ("create table t (primary key (`x y`(10) desc), `x y` text)", ("x y",), {"x y"}),
+    ("create table t (a int not null, unique (a))", (), {"a"}),
+    ("create table t (a int, index (a), key k (a), unique index u (a), fulltext (a))", (), set()),
+    ("create table t (a int, foreign key (a) references b (c) on delete set null)", (), set()),
+    ("create table t (a int, constraint f foreign key i (a) references b (c))", (), set()),
+    ("create table t (a int, check (a > 1), constraint c check (a < 9))", (), set()),
+    ("create table t (`primary` int, `key` int, primary key (`key`))", ("key",), {"key"}),
+]
+
+
+# (what follows the columns, the table's character set, the column's)
+OPTIONS: list[tuple[str, str | None, str | None]] = [
+    ("", "utf8mb4", "utf8mb4"),
+    ("charset latin1", "latin1", "latin1"),
+    ("DEFAULT CHARACTER SET = latin1", "latin1", "latin1"),
+    ("default charset=default", "utf8mb4", "utf8mb4"),
+    ("collate latin1_bin", "latin1", "latin1"),
+    ("engine=innodb charset utf8 collate=utf8_bin comment 'charset latin1'", "utf8", "utf8"),
+    ("charset binary", "binary", None),
+    ("union=(a, b) insert_method=last charset latin1", "latin1", "latin1"),
+    ("partition by hash(a) partitions 4", "utf8mb4", "utf8mb4"),
+    ("charset latin1 /*!50100 PARTITION BY RANGE (a) (PARTITION p VALUES LESS THAN (1) ENGINE = InnoDB) */", "latin1", "latin1"),
+    ("charset latin1 start transaction", "latin1", "latin1"),
+    ("row_format=compressed key_block_size=8 data directory='/x';", "utf8mb4", "utf8mb4"),
+]  # fmt: skip
+
+
+def logged_statements(log: bytes, start: int = 4, checksums: bool = True) -> list[str]:
+    """The statements in a log's QUERY events, from this position on."""
+    statements = []
+    while start < len(log):
+        header = EventHeader.parse(log, start)
+        end = start + header.length
+        if header.type == EventType.QUERY_EVENT:
+            body = log[start + HEADER_LENGTH : end - 4 * checksums]
+            statements.append(Query.parse(body).sql)
+        start = end
+    return statements

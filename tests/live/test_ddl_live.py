@@ -1,0 +1,298 @@
+"""Schemas from the log's DDL against schemas from information_schema, on real servers."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+
+import pymysql
+import pytest
+from ddl_cases import KEYS, OPTIONS, TYPES, logged_statements
+from servers import MariaDBServer, Server
+
+from pyspark_mysqlbinlog.charsets import (
+    MAX_BYTES_PER_CHARACTER,
+    canonical_charset,
+    charset_of_collation,
+)
+from pyspark_mysqlbinlog.connector.information_schema import (
+    read_database_charsets,
+    read_table_schemas,
+)
+from pyspark_mysqlbinlog.decoder.ddl import parse_create_table
+from pyspark_mysqlbinlog.decoder.sql_tokens import SqlContext
+from pyspark_mysqlbinlog.decoder.statements import StatementKind, classify
+from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
+
+DATABASE = "ddl_live"
+
+
+@pytest.fixture(params=["mysql56", "mariadb"])
+def server(request: pytest.FixtureRequest) -> Iterator[Server]:
+    """Both servers, with an empty database in utf8mb4."""
+    server: Server = request.getfixturevalue(request.param)
+    server.execute(
+        f"DROP DATABASE IF EXISTS {DATABASE}", f"CREATE DATABASE {DATABASE} CHARSET utf8mb4"
+    )
+    yield server
+    server.execute(f"DROP DATABASE {DATABASE}")
+
+
+def in_database(database: str, table: str) -> bool:
+    return database == DATABASE
+
+
+def from_server(server: Server) -> dict[str, TableSchema]:
+    with server.connect() as connection:
+        return {each.table: each for each in read_table_schemas(connection, in_database)}
+
+
+def context_of(server: Server) -> SqlContext:
+    explicit = server.execute("SELECT @@explicit_defaults_for_timestamp")[0][0]
+    return SqlContext.of(0, server.version(), bool(explicit))
+
+
+def logged(server: Server, start: tuple[str, int]) -> list[str]:
+    """The statements that the log holds from this position on, as it holds them."""
+    file, pos = start
+    assert file == server.position()[0]
+    assert server.datadir is not None
+    return logged_statements((server.datadir / file).read_bytes(), pos)
+
+
+def from_log(server: Server, start: tuple[str, int]) -> dict[str, TableSchema]:
+    """The schemas of all tables that were created since."""
+    context = context_of(server)
+    schemas: dict[str, TableSchema] = {}
+    for sql in logged(server, start):
+        if classify(sql, DATABASE, context).kind in (
+            StatementKind.CREATE_TABLE,
+            StatementKind.CREATE_TABLE_LIKE,
+        ):
+            schema = parse_create_table(
+                sql, DATABASE, "utf8mb4", lambda _, name: schemas.get(name), context
+            )
+            schemas[schema.table] = schema
+    return schemas
+
+
+def create_all(server: Server, statements: list[str]) -> list[str]:
+    """Run what the server accepts; returns what it refused."""
+    refused = []
+    with server.connect(database=DATABASE) as connection, connection.cursor() as cursor:
+        cursor.execute("SET sql_mode = ''")
+        cursor.execute("SET foreign_key_checks = 0")
+        for sql in statements:
+            try:
+                cursor.execute(sql)
+            except pymysql.MySQLError:
+                refused.append(sql)
+    return refused
+
+
+def shown(schema: TableSchema) -> TableSchema:
+    """The schema as a server can show it: information_schema is utf8 of three bytes."""
+
+    def three_bytes(column: ColumnSchema) -> ColumnSchema:
+        labels = tuple(re.sub(r"[^\u0000-\uffff]", "?", label) for label in column.labels)
+        return ColumnSchema(
+            column.name,
+            column.type,
+            column.length,
+            column.scale,
+            column.unsigned,
+            column.charset,
+            labels,
+            column.nullable,
+        )
+
+    return TableSchema(
+        schema.database,
+        schema.table,
+        tuple(map(three_bytes, schema.columns)),
+        schema.primary_key,
+        schema.charset,
+    )
+
+
+def compare(server: Server, statements: list[str]) -> list[str]:
+    """Run them; each table must be what its statement in the log says. Returns the refused."""
+    start = server.position()
+    refused = create_all(server, statements)
+    ours = {name: shown(schema) for name, schema in from_log(server, start).items()}
+    theirs = from_server(server)
+    assert ours.keys() == theirs.keys()
+    differing = [(ours[name], theirs[name]) for name in sorted(ours) if ours[name] != theirs[name]]
+    assert differing == []
+    assert len(ours) + len(refused) == len(statements)
+    return refused
+
+
+def types() -> list[str]:
+    return [
+        f"create table t{index} ({definition}{', b int' if 'b +' in definition else ''})"
+        " engine=myisam"
+        for index, (definition, _) in enumerate(TYPES)
+    ]
+
+
+# What each server refuses: syntax that is newer than it, or not its own.
+REFUSED_TYPES = {
+    "mysql56": ["json", "srid", "geomcoll", "default (1", "cascade not", "as (", "not enforced"],
+    "mariadb": [],
+}
+
+
+def test_every_type_is_what_the_server_made(server: Server) -> None:
+    refused = compare(server, types())
+    words = REFUSED_TYPES[server.name]
+    assert [sql for sql in refused if not any(word in sql for word in words)] == []
+    assert len(refused) <= 20
+
+
+def test_timestamps_without_explicit_defaults(server: Server) -> None:
+    kind = type(server)
+    with kind(["--explicit-defaults-for-timestamp=0"]) as other:
+        other.execute(f"CREATE DATABASE {DATABASE} CHARSET utf8mb4")
+        refused = compare(
+            other,
+            [
+                "create table a (a timestamp, b timestamp)",
+                "create table b (a timestamp null, b timestamp null default null)",
+                "create table c (a timestamp default now(), b timestamp default 0)",
+                "create table d (a timestamp(3) not null default now(3), b datetime default now())",
+                "create table e (a timestamp null not null)",
+            ],
+        )
+        assert refused == []
+
+
+def test_keys_and_options(server: Server) -> None:
+    keys = [sql.replace("table t", f"table k{i}") for i, (sql, _, _) in enumerate(KEYS)]
+    options = [f"create table o{i} (a int, b varchar(9)) {o}" for i, (o, _, _) in enumerate(OPTIONS)]
+    refused = compare(server, keys + options)
+    # A newer keyword, engines and folders that are not there, an index that can't be.
+    expected = ("start transaction", "insert_method", "data directory", "fulltext", "desc)")
+    assert [sql for sql in refused if not any(word in sql for word in expected)] == []
+
+
+def test_what_the_server_writes_itself(server: Server) -> None:
+    """CREATE … SELECT is logged as the columns that it made, LIKE as it is."""
+    refused = compare(
+        server,
+        [
+            "create table a (id int primary key, n varchar(9) charset latin1, e enum('x'), t text)",
+            "create table b like a",
+            "create table if not exists c (like b)",
+            "create table d select * from a",
+            "create table e (z int key) select id as i, n, concat(n, 'é') as c, now() as w from a",
+            "create table f charset latin1 select 'x' as x, 1.5 as d, 1e0 as f, x'00' as b from a",
+            "create table `g ``h` (`a b` int, `c``d` int, primary key (`c``d`))",
+            "create table if not exists a (other int)",
+        ][:-1],
+    )
+    assert refused == []
+
+
+LABELS = ["a b", "c'd", "e\\f", 'g"h', "i\nj", "k\rl", "\tm", "%n", "漢", ",", "(x)", "o''p", "é"]
+
+
+def test_labels_with_every_kind_of_character(server: Server) -> None:
+    with server.connect(database=DATABASE) as connection, connection.cursor() as cursor:
+        quoted = ", ".join(connection.escape(label) for label in LABELS)
+        cursor.execute(f"create table t (e enum({quoted}))")
+        for mode in ("", "NO_BACKSLASH_ESCAPES", "ANSI_QUOTES"):
+            cursor.execute(f"SET sql_mode = '{mode}'")
+            (schema,) = read_table_schemas(connection, in_database)
+            assert list(schema.columns[0].labels) == LABELS
+
+
+def test_the_context_reads_what_the_session_wrote(server: Server) -> None:
+    for index, (mode, bits, name) in enumerate(
+        [("NO_BACKSLASH_ESCAPES", 1 << 20, "`a`"), ("ANSI_QUOTES", 4, '"a"'), ("REAL_AS_FLOAT", 1, "a")]
+    ):
+        sql = rf"create table m{index} ({name} enum('\\'), r real)"
+        with server.connect(database=DATABASE) as connection, connection.cursor() as cursor:
+            cursor.execute(f"SET sql_mode = '{mode}'")
+            cursor.execute(sql)
+        context = SqlContext.of(bits, server.version())
+        assert parse_create_table(sql, DATABASE, "utf8mb4", context=context) == (
+            from_server(server)[f"m{index}"]
+        )
+
+
+def test_two_hundred_tables_are_read_at_once(server: Server) -> None:
+    columns = ", ".join(f"c{i} varchar(20), d{i} decimal(10,2)" for i in range(24))
+    create_all(
+        server, [f"create table t{i} (id int primary key, {columns}, z int)" for i in range(200)]
+    )
+    with server.connect() as connection, connection.cursor() as cursor:
+        began = time.monotonic()
+        schemas = read_table_schemas(connection, in_database)
+        seconds = time.monotonic() - began
+        cursor.execute("SHOW SESSION STATUS LIKE 'Com_select'")
+        ((_, selects),) = cursor.fetchall()
+    assert len(schemas) == 200
+    assert all(len(schema.columns) == 50 for schema in schemas)
+    assert int(selects) <= 6
+    assert seconds < 10
+
+
+def test_only_wanted_base_tables(server: Server) -> None:
+    server.execute(
+        "create table a (id int)", "create table b (id int)", "create view v as select * from a",
+        database=DATABASE,
+    )  # fmt: skip
+    with server.connect() as connection:
+        found = read_table_schemas(connection, lambda database, table: table != "b")
+        assert [each.full_name for each in found if each.database == DATABASE] == [f"{DATABASE}.a"]
+        everything = {each.database for each in read_table_schemas(connection, lambda *_: True)}
+        assert not everything & {"mysql", "information_schema", "performance_schema", "sys"}
+        assert read_table_schemas(connection, lambda *_: False) == []
+        assert read_database_charsets(connection)[DATABASE] == "utf8mb4"
+
+
+def test_collations_and_widths_are_the_servers(server: Server) -> None:
+    """Every id and name that information_schema lists."""
+    rows = server.execute(
+        "SELECT ID, COLLATION_NAME, CHARACTER_SET_NAME FROM information_schema.COLLATIONS"
+        " WHERE ID IS NOT NULL AND CHARACTER_SET_NAME IS NOT NULL"
+    )
+    assert len(rows) > 200
+    for number, name, charset in rows:
+        expected = canonical_charset(charset)
+        assert (charset_of_collation(int(number)), charset_of_collation(name)) == (expected,) * 2
+    if type(server) is MariaDBServer:
+        for number, charset in server.execute(
+            "SELECT ID, CHARACTER_SET_NAME FROM"
+            " information_schema.COLLATION_CHARACTER_SET_APPLICABILITY"
+        ):
+            assert charset_of_collation(int(number)) == canonical_charset(charset)
+    for charset, width in server.execute(
+        "SELECT CHARACTER_SET_NAME, MAXLEN FROM information_schema.CHARACTER_SETS"
+    ):
+        assert MAX_BYTES_PER_CHARACTER[canonical_charset(charset)] == width
+
+
+def test_what_a_restart_does_to_a_memory_table(server: Server) -> None:
+    """The server's own statement has no BEGIN before it; a user's in statement format has."""
+    with type(server)() as other:
+        other.execute("CREATE DATABASE m", "CREATE TABLE m.t (a INT) ENGINE=MEMORY")
+        start = other.position()
+        other.execute("SET SESSION binlog_format = 'STATEMENT'", "DELETE FROM `m`.`t`")
+        by_user = [classify(sql, "m") for sql in logged(other, start)]
+        other.restart()
+        start = other.position()
+        other.execute("SELECT * FROM m.t")
+        by_server = [classify(sql, "m") for sql in logged(other, start)]
+    delete = by_user[-2] if by_user[-1].kind is StatementKind.COMMIT else by_user[-1]
+    assert delete.kind is StatementKind.DML
+    assert (delete.tables, delete.whole_table) == ((("m", "t"),), True)
+    assert not delete.server_made
+    assert len(by_server) == 1  # no BEGIN, no COMMIT
+    assert by_server[0].tables == (("m", "t"),)
+    if isinstance(other, MariaDBServer):
+        assert (by_server[0].kind, by_server[0].server_made) == (StatementKind.TRUNCATE, True)
+    else:
+        assert (by_server[0].kind, by_server[0].whole_table) == (StatementKind.DML, True)

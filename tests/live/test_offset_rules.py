@@ -1,0 +1,303 @@
+"""The rules of the offset calls, each found by losing rows: against a real server, without a JVM.
+
+The reader is driven as Spark's source runner drives it: `initialOffset`, then `latestOffset` from the
+last end, then `partitions` and `read`, offsets going through JSON as Spark stores them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.streaming.datasource import ReadAllAvailable
+from pyspark.sql.types import StringType
+
+from pyspark_mysqlbinlog.connector.columns import envelope
+from pyspark_mysqlbinlog.connector.options import Options
+from pyspark_mysqlbinlog.connector.stream_reader import MySQLBinlogStreamReader
+from servers import Server
+from waiting import until
+
+Offset = dict[str, Any]
+
+
+def new_reader(server: Server, tables: str, **options: str) -> MySQLBinlogStreamReader:
+    texts = {
+        "host": server.host,
+        "port": str(server.port),
+        "user": server.user,
+        "password": server.password,
+        "tables": tables,
+        "heartbeatInterval": "1s",
+    }
+    return MySQLBinlogStreamReader(Options.parse(texts | options), envelope(StringType()))
+
+
+class Spark:
+    """Calls the reader as the source runner does; offsets travel as JSON."""
+
+    def __init__(self, reader: MySQLBinlogStreamReader) -> None:
+        self.reader = reader
+        self.limit = reader.getDefaultReadLimit()
+
+    def initial(self) -> Offset:
+        return _through_json(self.reader.initialOffset())
+
+    def latest(self, start: Offset) -> Offset:
+        return _through_json(self.reader.latestOffset(start, self.limit))
+
+    def rows(self, start: Offset, end: Offset) -> list[dict[str, Any]]:
+        parts = self.reader.partitions(start, end)
+        batches = [batch for part in parts for batch in self.reader.read(part)]
+        return pa.Table.from_batches(batches).to_pylist() if batches else []
+
+    def next_batch(self, start: Offset) -> Offset:
+        """The end of the next batch that is not the start."""
+        return until(lambda: _other_than(start, self.latest(start)), "no new offset came")
+
+
+def _through_json(offset: Offset) -> Offset:
+    copy: Offset = json.loads(json.dumps(offset))
+    return copy
+
+
+def _other_than(start: Offset, offset: Offset) -> Offset | None:
+    return offset if offset != start else None
+
+
+def ids(rows: list[dict[str, Any]]) -> list[int]:
+    return [json.loads(row["after"] or row["before"])["id"] for row in rows]
+
+
+@pytest.fixture
+def table(live_server: Server, database: str) -> str:
+    live_server.execute(f"CREATE TABLE `{database}`.t (id INT PRIMARY KEY, v VARCHAR(20))")
+    live_server.execute(f"CREATE TABLE `{database}`.other (id INT PRIMARY KEY)")
+    return f"{database}.t"
+
+
+@pytest.fixture
+def stream(live_server: Server, table: str) -> Iterator[Spark]:
+    spark = Spark(new_reader(live_server, table))
+    yield spark
+    spark.reader.stop()
+
+
+def insert(server: Server, table: str, *values: int) -> None:
+    for value in values:
+        server.execute(f"INSERT INTO {table} (id) VALUES ({value})")
+
+
+def test_initial_offset_is_the_same_every_time(
+    live_server: Server, table: str, stream: Spark
+) -> None:
+    first = stream.initial()
+    insert(live_server, table, 1)
+    assert stream.initial() == first
+
+
+def test_batch_zero_is_empty_and_loses_nothing(
+    live_server: Server, table: str, stream: Spark
+) -> None:
+    start = stream.initial()
+    insert(live_server, table, 1, 2)
+    assert stream.latest(start) == start
+    assert stream.rows(start, start) == []
+    assert ids(stream.rows(start, stream.next_batch(start)))[:1] == [1]
+
+
+def test_batch_zero_replayed_in_a_new_process_is_empty(live_server: Server, table: str) -> None:
+    """The first process died after batch 0's offset was stored; Spark asks for a start again."""
+    first = Spark(new_reader(live_server, table))
+    stored = first.initial()
+    insert(live_server, table, 1)
+    second = Spark(new_reader(live_server, table))
+    later = second.initial()
+    assert later["pos"] > stored["pos"]
+    assert second.rows(later, stored) == []
+    end = second.next_batch(stored)
+    assert ids(second.rows(stored, end)) == [1]
+    second.reader.stop()
+
+
+def test_batch_zero_replayed_with_an_earlier_start_is_empty(
+    live_server: Server, table: str
+) -> None:
+    insert(live_server, table, 1)
+    stored = Spark(new_reader(live_server, table)).initial()
+    second = Spark(new_reader(live_server, table, startingOffset="earliest"))
+    assert second.rows(second.initial(), stored) == []
+
+
+def test_available_now_waits_for_the_tail(live_server: Server, table: str, stream: Spark) -> None:
+    start = stream.initial()
+    insert(live_server, table, *range(100))
+    stream.reader.prepareForTriggerAvailableNow()
+    insert(live_server, table, 1000)  # not for this run
+    assert stream.latest(start) == start
+    got: list[int] = []
+    end = stream.latest(start)
+    while end != start:
+        got += ids(stream.rows(start, end))
+        start, end = end, stream.latest(end)
+    assert got == list(range(100))
+
+
+def test_available_now_without_a_backlog_ends(
+    live_server: Server, table: str, stream: Spark
+) -> None:
+    start = stream.initial()
+    stream.reader.prepareForTriggerAvailableNow()
+    assert stream.latest(start) == start
+    assert stream.latest(start) == start
+
+
+@pytest.mark.parametrize("rotations", [0, 1, 3])
+def test_available_now_ends_when_only_unwanted_tables_changed(
+    live_server: Server, table: str, stream: Spark, rotations: int
+) -> None:
+    start = stream.initial()
+    assert stream.latest(start) == start
+    insert(live_server, table.replace(".t", ".other"), *range(10))
+    for _ in range(rotations):
+        live_server.rotate()
+    stream.reader.prepareForTriggerAvailableNow()
+    batches = 0
+    while (end := stream.latest(start)) != start:
+        assert stream.rows(start, end) == []
+        start = end
+        batches += 1
+    assert batches <= 1
+
+
+def test_trigger_once_gets_all_there_is(live_server: Server, table: str, stream: Spark) -> None:
+    start = stream.initial()
+    assert stream.latest(start) == start
+    insert(live_server, table, *range(50))
+    stream.limit = ReadAllAvailable()
+    assert ids(stream.rows(start, stream.latest(start))) == list(range(50))
+
+
+def test_limit_cuts_between_transactions(live_server: Server, table: str) -> None:
+    stream = Spark(new_reader(live_server, table, maxBytesPerTrigger="1"))
+    start = stream.initial()
+    assert stream.latest(start) == start
+    insert(live_server, table, 1, 2, 3)
+    values = ", ".join(f"({number})" for number in range(10, 20))
+    live_server.execute(f"INSERT INTO {table} (id) VALUES {values}")
+    batches: list[list[int]] = []
+    while sum(map(len, batches)) < 13:
+        end = stream.next_batch(start)
+        batches.append(ids(stream.rows(start, end)))
+        start = end
+    assert batches == [[1], [2], [3], list(range(10, 20))]
+    stream.reader.stop()
+
+
+def test_a_replayed_batch_is_identical(live_server: Server, table: str, stream: Spark) -> None:
+    """Carried the first time, pulled after a restart: the same rows, `seq` and `source` included."""
+    start = stream.initial()
+    assert stream.latest(start) == start
+    insert(live_server, table, 1, 2)
+    live_server.rotate()
+    live_server.execute(f"UPDATE {table} SET v = 'x'", f"DELETE FROM {table} WHERE id = 1")
+    live_server.execute(f"TRUNCATE TABLE {table}")
+    rows: list[dict[str, Any]] = []
+    end = start
+    while len(rows) < 6:
+        end = stream.next_batch(end)
+        rows = stream.rows(start, end)
+    assert [row["op"] for row in rows] == ["c", "c", "u", "u", "d", "t"]
+    assert all(part.blocks is not None for part in stream.reader.partitions(start, end))
+    again = Spark(new_reader(live_server, table))
+    assert all(part.blocks is None for part in again.reader.partitions(start, end))
+    assert again.rows(start, end) == rows
+
+
+def test_unwanted_traffic_moves_the_offset_seldom(live_server: Server, table: str) -> None:
+    stream = Spark(new_reader(live_server, table, idleOffsetInterval="3s"))
+    start = stream.initial()
+    assert stream.latest(start) == start
+    other = table.replace(".t", ".other")
+    insert(live_server, other, 1)
+    moved = stream.next_batch(start)
+    assert stream.rows(start, moved) == []
+    # The next move is due three seconds later, however much happens before.
+    insert(live_server, other, *range(2, 30))
+    live_server.rotate()
+    assert stream.latest(moved) == moved
+    assert stream.next_batch(moved)["pos"] == 4
+    stream.reader.stop()
+
+
+def test_wanted_rows_behind_an_idle_move_are_not_lost(live_server: Server, table: str) -> None:
+    stream = Spark(new_reader(live_server, table, idleOffsetInterval="1ms"))
+    start = stream.initial()
+    assert stream.latest(start) == start
+    other = table.replace(".t", ".other")
+    got: list[int] = []
+    for number in range(1, 40):
+        insert(live_server, other, number)
+        if number % 3 == 0:
+            insert(live_server, table, number)
+        if number % 7 == 0:
+            live_server.rotate()
+        end = stream.latest(start)
+        got += ids(stream.rows(start, end))
+        start = end
+    while len(got) < 13:
+        end = stream.next_batch(start)
+        got += ids(stream.rows(start, end))
+        start = end
+    assert got == [number for number in range(1, 40) if number % 3 == 0]
+    stream.reader.stop()
+
+
+def test_one_boundary_has_one_spelling(live_server: Server, table: str) -> None:
+    """Behind a rotation it is the next file's beginning, wherever one comes from."""
+    stream = Spark(new_reader(live_server, table, idleOffsetInterval="1ms"))
+    start = stream.initial()
+    assert stream.latest(start) == start
+    insert(live_server, table, 1)
+    live_server.rotate()
+    file, _ = live_server.position()
+    end = until(
+        lambda: next((o for o in [stream.latest(start)] if o["file"] == file), None),
+        "the rotation was not followed",
+    )
+    assert end["pos"] == 4
+    fresh = Spark(new_reader(live_server, table)).initial()
+    assert (fresh["file"], fresh["pos"]) == (file, 4)
+    assert fresh["schemas"] == end["schemas"]
+    stream.reader.stop()
+
+
+def test_a_killed_connection_is_made_again(live_server: Server, table: str, stream: Spark) -> None:
+    start = stream.initial()
+    assert stream.latest(start) == start
+    got: list[int] = []
+    for number in range(1, 6):
+        insert(live_server, table, number)
+        while number not in got:
+            end = stream.next_batch(start)
+            got += ids(stream.rows(start, end))
+            start = end
+        for thread in live_server.dump_threads():
+            live_server.execute(f"KILL {thread}")
+    assert got == [1, 2, 3, 4, 5]
+
+
+def test_offset_of_unknown_table_names_survive_case(live_server: Server, table: str) -> None:
+    """`schemas` travels in the offset: a later reader decodes without asking anybody."""
+    stream = Spark(new_reader(live_server, table))
+    start = stream.initial()
+    assert stream.latest(start) == start
+    insert(live_server, table, 1)
+    end = stream.next_batch(start)
+    live_server.execute(f"DROP TABLE {table}")
+    later = Spark(new_reader(live_server, table))
+    assert ids(later.rows(start, end)) == [1]
+    stream.reader.stop()
