@@ -10,7 +10,9 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import logging
 import os
+import re
 import secrets
 import shutil
 import signal
@@ -19,13 +21,14 @@ import tempfile
 import time
 from base64 import b64decode
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
 from threading import Lock
 from typing import Any
 
+from pymysql.err import MySQLError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -36,7 +39,6 @@ from rich.rule import Rule
 from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
-
 from shop_server import NoServerError, Server, find_server
 from shop_workload import DATABASE, READER, SETUP, TABLES, TEARDOWN, Shop
 
@@ -62,7 +64,7 @@ class Mirror:
     """A sink: prints each change and keeps the tables that the changes make.
 
     Spark delivers a batch again when a query ends before the batch is committed. `seq` grows from
-    change to change, so what is not behind the last one was here before: that makes it exactly once.
+    change to change, so what is not behind the last one was here before: each change counts once.
     """
 
     def __init__(self, console: Console) -> None:
@@ -115,8 +117,7 @@ class Mirror:
             self._last_transaction = transaction
             self.transactions += 1
             self._console.print(
-                f"[dim]transaction at {source['file']}:{source['tx_pos']},"
-                f" {row['ts']:%H:%M:%S}[/]"
+                f"[dim]transaction at {source['file']}:{source['tx_pos']}, {row['ts']:%H:%M:%S}[/]"
             )
         mark, style = _MARKS[row["op"]]
         seq = row["seq"]
@@ -130,14 +131,14 @@ class Mirror:
             Text(mark, style=f"bold {style}"),
             Text(row["table"], style="bold"),
             Text("#" + ",".join(map(str, key)), style="cyan"),
-            _changes(before, after, style),
+            _changes(before, after, source["key"], style),
             f"{seq['file']}:{seq['pos']}/{seq['row']}",
         )
         self._console.print(line)
 
 
-def _changes(before: Image | None, after: Image | None, style: str) -> Text:
-    """What an update changed, else the whole row."""
+def _changes(before: Image | None, after: Image | None, keys: list[str], style: str) -> Text:
+    """What an update changed, else the row; its key is shown already."""
     text = Text()
     if before is not None and after is not None:
         names = [name for name in after if before[name] != after[name]]
@@ -149,8 +150,9 @@ def _changes(before: Image | None, after: Image | None, style: str) -> Text:
             text.append(f"{_shown(after[name])}  ", style="green")
     else:
         for name, value in (after or before or {}).items():
-            text.append(f"{name} ", style="dim")
-            text.append(f"{_shown(value)}  ", style=style)
+            if name not in keys:
+                text.append(f"{name} ", style="dim")
+                text.append(f"{_shown(value)}  ", style=style)
     return text
 
 
@@ -283,19 +285,10 @@ def start_spark(folder: Path) -> SparkSession:
 
 
 def start_query(
-    spark: SparkSession, server: Server, password: str, start: str, mirror: Mirror, folder: Path
+    spark: SparkSession, options: dict[str, Any], mirror: Mirror, folder: Path
 ) -> StreamingQuery:
     """The stream: what the panel at the beginning shows."""
-    changes = (
-        spark.readStream.format("mysqlbinlog")
-        .option("host", server.host)
-        .option("port", server.port)
-        .option("user", READER)
-        .option("password", password)
-        .option("tables", f"{DATABASE}.*")
-        .option("startingOffset", start)
-        .load()
-    )
+    changes = spark.readStream.format("mysqlbinlog").options(**options).load()
     return (
         changes.writeStream.foreachBatch(mirror.batch)
         .option("checkpointLocation", str(folder / "checkpoint"))
@@ -310,25 +303,36 @@ changes = (spark.readStream.format("mysqlbinlog")
 changes.writeStream.foreachBatch(show).option("checkpointLocation", "…").start()"""
 
 
-def _position(server: Server) -> tuple[str, int]:
-    return server.position()
-
-
-def wait_for_position(query: StreamingQuery, end: tuple[str, int]) -> None:
-    """Wait until the query has delivered the log up to a place; TimeoutError when it does not."""
+def _wait_for(query: StreamingQuery, reached: Callable[[Any], bool], what: str) -> None:
+    """Wait for a batch whose progress says so; TimeoutError when there is none."""
     deadline = time.monotonic() + _CATCH_UP_TIMEOUT
     while time.monotonic() < deadline:
         # Raises what the query ended with, if it did.
         query.awaitTermination(0.1)  # type: ignore[arg-type]
-        progress = query.lastProgress
-        if progress is None:
-            continue
-        reached = progress["sources"][0]["endOffset"]
-        reached = json.loads(reached) if isinstance(reached, str) else reached
-        # File numbers are zero-padded to one length here: text order is log order.
-        if reached and (reached["file"], reached["pos"]) >= end:
+        if query.lastProgress is not None and reached(query.lastProgress):
             return
-    raise TimeoutError(f"the stream did not reach {end[0]}:{end[1]} in {_CATCH_UP_TIMEOUT:.0f} s")
+    raise TimeoutError(f"the stream {what} in {_CATCH_UP_TIMEOUT:.0f} s")
+
+
+def wait_until_running(query: StreamingQuery) -> None:
+    """Wait for batch 0, which is empty: from now on the position is in the checkpoint."""
+    _wait_for(query, lambda _: True, "did not start")
+
+
+def wait_for_position(query: StreamingQuery, end: tuple[str, int]) -> None:
+    """Wait until the query has delivered the log up to a place behind one of its changes.
+
+    processAllAvailable would not do: it asks for what the stream knows now, and that need not be
+    all that the server has just written.
+    """
+
+    def reached(progress: Any) -> bool:
+        offset = progress["sources"][0]["endOffset"]
+        offset = json.loads(offset) if isinstance(offset, str) else offset
+        # The numbers of so young a log's files have one length: text order is log order.
+        return offset is not None and (offset["file"], offset["pos"]) >= end
+
+    _wait_for(query, reached, f"did not reach {end[0]}:{end[1]}")
 
 
 def _pause(query: StreamingQuery, shop: Shop, seconds: float) -> None:
@@ -340,9 +344,7 @@ def _pause(query: StreamingQuery, shop: Shop, seconds: float) -> None:
             raise shop.error
 
 
-def run(
-    console: Console, server: Server, folder: Path, seconds: float, seed: int
-) -> bool:
+def run(console: Console, server: Server, folder: Path, seconds: float, seed: int) -> bool:
     """The whole demo on a running server; whether all that the server holds arrived."""
     password = secrets.token_urlsafe(12)
     # The log before the shop's first statement: the stream learns the tables from it.
@@ -350,6 +352,14 @@ def run(
     with server.connect() as connection, connection.cursor() as cursor:
         for statement in SETUP:
             cursor.execute(statement, (password,) if "%s" in statement else None)
+    options = {
+        "host": server.host,
+        "port": server.port,
+        "user": READER,
+        "password": password,
+        "tables": f"{DATABASE}.*",
+        "startingOffset": start,
+    }
     spark: SparkSession | None = None
     query: StreamingQuery | None = None
     shop = Shop(
@@ -372,14 +382,16 @@ def run(
             "[green]+[/] inserted  [yellow]~[/] updated  [red]-[/] deleted   #primary key  "
             "what changed   [dim]seq: file:pos/row[/]\n"
         )
-        query = start_query(spark, server, password, start, mirror, folder)
+        query = start_query(spark, options, mirror, folder)
+        with console.status("starting the query"):
+            wait_until_running(query)
         shop.open()
         _pause(query, shop, seconds * 0.5)
         query.stop()
         console.print(Rule("the query is stopped, the shop goes on", style="magenta"))
         time.sleep(min(2.0, seconds * 0.1))
         console.print(Rule("started again from its checkpoint", style="magenta"))
-        query = start_query(spark, server, password, start, mirror, folder)
+        query = start_query(spark, options, mirror, folder)
         _pause(query, shop, seconds * 0.4)
         shop.close()
         if shop.error is not None:
@@ -388,9 +400,10 @@ def run(
         query.stop()
         equal = compare(console, server, mirror)
         console.print(
-            f"{shop.transactions} transactions committed, {mirror.transactions} arrived,"
-            f" {sum(mirror.counts.values())} changes; {mirror.repeated} came again after the"
-            " restart and were left out by their seq"
+            f"{shop.transactions} transactions were committed and {mirror.transactions} arrived,"
+            f" with {sum(mirror.counts.values())} changes; {shop.rolled_back} were rolled back and"
+            f" none of them came; {mirror.repeated} changes came again after the restart and were"
+            " left out by their seq."
         )
         return equal and mirror.transactions == shop.transactions
     finally:
@@ -402,8 +415,15 @@ def run(
                     query.stop()
             if spark is not None:
                 spark.stop()
-        with contextlib.suppress(Exception):
+        # A server that is not ours keeps nothing of the shop.
+        with contextlib.suppress(MySQLError):
             server.execute(*TEARDOWN)
+
+
+def _reason(error: Exception) -> str:
+    """Our error's one line, out of the pages that Spark wraps around it."""
+    found = re.search(r"pyspark_mysqlbinlog\.\S*?(\w+Error: .*)", str(error))
+    return found[1] if found else str(error).strip()
 
 
 def main() -> int:
@@ -417,6 +437,8 @@ def main() -> int:
     # A server that is told to end must take its temporary folder with it.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     folder = Path(tempfile.mkdtemp(prefix="shop-demo-"))
+    # py4j reports the call that a Ctrl-C interrupts, with its frames.
+    logging.basicConfig(filename=folder / "python.log")
     try:
         server = find_server()
         with console.status(f"starting {server.name}"):
@@ -429,8 +451,8 @@ def main() -> int:
     except NoServerError as error:
         console.print(f"[red]{escape(str(error))}[/]")
         return 1
-    except Exception as error:  # noqa: BLE001: a demo's user wants the reason, not our frames
-        console.print(f"[bold red]the demo failed:[/] {escape(str(error).strip())}")
+    except Exception as error:  # noqa: BLE001 (the reason, without our frames)
+        console.print(f"[bold red]the demo failed:[/] {escape(_reason(error))}")
         return 1
     finally:
         shutil.rmtree(folder, ignore_errors=True)

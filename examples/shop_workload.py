@@ -85,7 +85,7 @@ class Shop:
 
     Attributes
     ----------
-    transactions : how many were committed.
+    transactions, rolled_back : how many were committed; how many were not, having changed rows.
     error : what ended the work early, if anything did.
     """
 
@@ -93,6 +93,7 @@ class Shop:
         self, connect: Callable[[], Connection[Cursor]], *, seed: int, pause: float
     ) -> None:
         self.transactions = 0
+        self.rolled_back = 0
         self.error: Exception | None = None
         self._connect = connect
         self._random = random.Random(seed)
@@ -131,7 +132,7 @@ class Shop:
                         self.transactions += 1
                     else:
                         connection.rollback()
-        except Exception as error:  # noqa: BLE001: the main thread reports it
+        except Exception as error:  # noqa: BLE001 (the main thread reports it)
             self.error = error
 
     def _fill(self, cursor: Cursor) -> None:
@@ -225,7 +226,7 @@ class Shop:
 
     def _change_mind(self, cursor: Cursor) -> bool:
         """An order that is rolled back: it must not show up anywhere."""
-        self._order(cursor)
+        self.rolled_back += self._order(cursor)
         return False
 
     def _an_order(self, cursor: Cursor, status: str) -> tuple[int, int, Decimal] | None:

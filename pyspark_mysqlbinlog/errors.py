@@ -23,9 +23,10 @@
      │    ├── UnknownSchemaError     a row of a table whose columns are not known there
      │    ├── SchemaMismatchError    the table map does not fit the schema
      │    └── SchemaChangedError     DDL that this version can't follow
+     ├── UnrepresentableValueError   a value that the payload's types can't hold
      └── OffsetError                 an offset that can't be read
 
-A message is one line: what was expected, what was found, where, what to do. It never holds a secret.
+A message is one line: expected, found, where, what to do. It never holds a secret.
 """
 
 from __future__ import annotations
@@ -51,6 +52,7 @@ __all__ = [
     "StatementFormatError",
     "UnknownSchemaError",
     "UnknownTableError",
+    "UnrepresentableValueError",
     "UnsupportedEventError",
     "UnsupportedTransactionError",
 ]
@@ -195,6 +197,10 @@ class SchemaMismatchError(SchemaError):
 
 class SchemaChangedError(SchemaError):
     """DDL of a wanted table that this version can't follow."""
+
+
+class UnrepresentableValueError(MySQLBinlogError):
+    """A value that the payload's types can't hold, where nothing may be put in its place."""
 
 
 class OffsetError(MySQLBinlogError, ValueError):

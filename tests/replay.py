@@ -13,6 +13,8 @@ BIT                   true, 5                        1, 5 (hexadecimal)
 FLOAT                 all digits                     6 digits, or FLOAT(m,d)'s d
 integers, YEAR        807261, 0                      00807261 (ZEROFILL), 0000
 binaries              base64                         hexadecimal, upper case
+spatial types         {"srid": 4326, "wkb": base64}  hexadecimal of SRID and WKB
+JSON                  1e+300, -0.0                   1e300, -0
 DATETIME, TIMESTAMP   2026-11-20T10:00:00, …Z        2026-11-20 10:00:00
 ====================  =============================  ==========================
 """
@@ -23,9 +25,15 @@ import json
 import re
 from base64 import b64decode
 from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
-from pyspark_mysqlbinlog.tables import INTEGER_TYPES, ColumnSchema, TableSchema
+from pyspark_mysqlbinlog.tables import (
+    INTEGER_TYPES,
+    SPATIAL_TYPES,
+    ColumnSchema,
+    TableSchema,
+)
 
 __all__ = ["Replay", "captured_schemas", "parse_column", "select_tokens"]
 
@@ -75,7 +83,11 @@ def payload_token(column: ColumnSchema, value: Any) -> Token:
             return _float_token(column, value)
         return repr(float(value)) if kind == "double" else str(value)
     if kind == "json":
-        return json.dumps(value, sort_keys=True)
+        return json_token(value)
+    if kind in SPATIAL_TYPES:
+        assert list(value) == ["srid", "wkb"], value
+        srid = b"" if value["srid"] is None else int(value["srid"]).to_bytes(4, "little")
+        return (srid + b64decode(value["wkb"], validate=True)).hex().upper()
     assert isinstance(value, str), f"{column.name}: expected a string, found {value!r}"
     assert not isinstance(value, _Number), f"{column.name}: expected a string, found {value!r}"
     if kind in _BINARIES:
@@ -103,8 +115,29 @@ def select_token(column: ColumnSchema, text: str | None) -> Token:
     if kind == "double":
         return repr(float(text))
     if kind == "json":
-        return json.dumps(json.loads(text, parse_int=_Number, parse_float=_Number), sort_keys=True)
+        # Not strict: 5.7 breaks the base64 of a long opaque value into lines and leaves them raw.
+        loaded = json.loads(text, parse_int=_Number, parse_float=_Number, strict=False)
+        return json_token(loaded)
     return text
+
+
+def json_token(value: Any) -> str:
+    """One spelling for each JSON value: keys sorted, numbers by all of their digits.
+
+    value : as `json.loads` gives it, with `_Number` for numbers.
+    """
+    if isinstance(value, dict):
+        members = (f"{json.dumps(key)}:{json_token(value[key])}" for key in sorted(value))
+        return "{" + ",".join(members) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(map(json_token, value)) + "]"
+    if isinstance(value, _Number):
+        sign, digits, exponent = Decimal(value).as_tuple()
+        text = "".join(map(str, digits)).lstrip("0")
+        stripped = text.rstrip("0")
+        shift = int(exponent) + len(text) - len(stripped)
+        return f"{'-' if sign else ''}{stripped}e{shift}" if stripped else "-0" if sign else "0"
+    return json.dumps(value)
 
 
 def _float_token(column: ColumnSchema, text: str) -> str:
@@ -192,13 +225,17 @@ class Replay:
     schemas : of all tables that rows may come for.
     defaults : (database, table) -> column -> SELECT's text of what an INSERT that does not log the
         column leaves in it (minimal images only).
+    cascades : (database, parent, its key's column) -> (child, its column): ON DELETE CASCADE, which
+        the server follows without an event.
     """
 
     def __init__(
         self,
         schemas: Iterable[TableSchema],
         defaults: Mapping[tuple[str, str], Mapping[str, str | None]] | None = None,
+        cascades: Mapping[tuple[str, str, str], tuple[str, str]] | None = None,
     ) -> None:
+        self._cascades = dict(cascades or {})
         self._tables = {
             (schema.database, schema.table): _Table(
                 schema, (defaults or {}).get((schema.database, schema.table), {})
@@ -250,6 +287,17 @@ class Replay:
         held = {} if before is None else table.take(before)
         if after is not None:
             table.insert({**held, **after})
+        elif op == "d":
+            self._cascade(row["database"], row["table"], held)
+
+    def _cascade(self, database: str, parent: str, deleted: Mapping[str, Token]) -> None:
+        for (in_database, of_table, key), (child, column) in self._cascades.items():
+            if (in_database, of_table) == (database, parent):
+                rows = self._tables[database, child].rows
+                for child_key, same in list(rows.items()):
+                    rows[child_key] = [row for row in same if row[column] != deleted[key]]
+                    if not rows[child_key]:
+                        del rows[child_key]
 
     def tokens(self, database: str, table: str) -> list[list[Token]]:
         """The rows that are there now, as tokens, sorted."""

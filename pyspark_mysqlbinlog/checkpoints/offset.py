@@ -14,8 +14,8 @@ schemas         the packed schema history: every version that holds anywhere in 
 phase           reserved: "stream"
 ==============  ====================================================================================
 
-Names are always all there, in this order, so the same boundary is the same bytes. Offsets compare by
-epoch, file number and pos.
+Names are always all there, in this order, so the same boundary is the same bytes. Offsets compare
+by epoch, file number and pos.
 """
 
 from __future__ import annotations

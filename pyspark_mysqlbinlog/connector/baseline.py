@@ -46,7 +46,12 @@ class _Ddl:
 
 
 def history_of_server(
-    client: ReplicaClient, log: Log, start: Position | None, wants: Wants
+    client: ReplicaClient,
+    log: Log,
+    start: Position | None,
+    wants: Wants,
+    *,
+    case_sensitive: bool,
 ) -> tuple[SchemaHistory, Position]:
     """The schema history from `start` on, and the position P2 up to which the log was read.
 
@@ -79,7 +84,9 @@ def history_of_server(
     start = before if start is None else start
     history = SchemaHistory()
     if start < before:
-        tracker = SchemaTracker(history, wants, charsets, strict=False)
+        tracker = SchemaTracker(
+            history, wants, charsets, case_sensitive=case_sensitive, strict=False
+        )
         for ddl in _ddl(log, start, before):
             tracker.follow(ddl.event, ddl.statement, ddl.context, ddl.end)
         history = tracker.history
@@ -98,7 +105,7 @@ def _with_baseline(
 
 def history_of_log(log: Log, start: Position, wants: Wants) -> SchemaHistory:
     """The schema history that a log tells by itself, from `start` to its end."""
-    tracker = SchemaTracker(SchemaHistory(), wants, {}, strict=False)
+    tracker = SchemaTracker(SchemaHistory(), wants, {}, case_sensitive=True, strict=False)
     for ddl in _ddl(log, start, None):
         tracker.follow(ddl.event, ddl.statement, ddl.context, ddl.end)
     return tracker.history

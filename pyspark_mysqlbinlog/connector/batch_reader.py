@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
@@ -78,4 +79,4 @@ def _stretches(start: LogStart, end: Position) -> list[tuple[Position, Position]
     cuts = [begin for begin in start.log.begins() if start.position < begin < end]
     assert all(begin.pos == FIRST_EVENT for begin in cuts)
     bounds = [start.position, *cuts, end]
-    return list(zip(bounds, bounds[1:], strict=False))
+    return list(pairwise(bounds))

@@ -1,11 +1,11 @@
 """The bounded buffer between the tail and Spark: an index of boundaries, and bytes while they fit.
 
-The log that the tail has walked is kept as a row of spans, each from one boundary to a later one with
-something wanted in between. A span carries its packed events while the buffer has room for them; when
-it has none, only the span's place is kept, and whoever needs the rows fetches them again. Small
-transactions are gathered into one span up to a granularity, so the index stays small too. When there
-are too many spans the tail waits. So memory is bounded by bytes and by number of spans, whatever the
-backlog and however large one transaction.
+The log that the tail has walked is kept as a row of spans, each from one boundary to a later one
+with something wanted in between. A span carries its packed events while the buffer has room for
+them; when it has none, only the span's place is kept, and whoever needs the rows fetches them
+again. Small transactions are gathered into one span up to a granularity, so the index stays small
+too. When there are too many spans the tail waits. So memory is bounded by bytes and by number of
+spans, whatever the backlog and however large one transaction.
 
 Every method takes the lock; the tail calls one per transaction.
 """
@@ -13,7 +13,7 @@ Every method takes the lock; the tail calls one per transaction.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from threading import Condition
 from time import monotonic
@@ -23,7 +23,7 @@ from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.protocol.blocks import EventBlock, pack_events
 from pyspark_mysqlbinlog.protocol.events import HEADER_LENGTH, Event
 
-__all__ = ["LogBuffer", "Mark", "Span"]
+__all__ = ["LogBuffer", "Mark", "Piece", "Span"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +33,22 @@ class Mark:
     position: Position
     history: SchemaHistory
     pending_xa: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A place inside of a transaction where a task may begin to read.
+
+    Attributes
+    ----------
+    log_bytes : from the boundary before its transaction to here.
+    prelude : what the events behind it can't be read without: the transaction's first events and
+        the table maps of the statement that is going on.
+    """
+
+    start: Position
+    log_bytes: int
+    prelude: tuple[EventBlock, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +62,8 @@ class Span:
     log_bytes : length in the log, unwanted events included.
     blocks : the wanted events; None when there was no room for them.
     kept_bytes : length of `blocks`.
+    rows : wanted rows, where they are counted.
+    pieces : where it may be cut inside of a long transaction.
     """
 
     start: Position
@@ -53,6 +71,8 @@ class Span:
     log_bytes: int
     blocks: tuple[EventBlock, ...] | None
     kept_bytes: int
+    rows: int = 0
+    pieces: tuple[Piece, ...] = ()
 
 
 class LogBuffer:
@@ -86,10 +106,13 @@ class LogBuffer:
         self._open_log_bytes = 0
         self._open_wanted: Mark | None = None
         self._open_start = start.position
+        self._open_rows = 0
+        self._open_pieces: list[Piece] = []
         self._transaction: list[Event] | None = []
         self._transaction_kept = 0
         self._error: Exception | None = None
         self._closed = False
+        self._unlimited = False
 
     # --- the tail's side
 
@@ -105,12 +128,26 @@ class LogBuffer:
         else:
             self._transaction.extend(events)
 
-    def boundary(self, mark: Mark, log_bytes: int, *, wanted: bool) -> None:
+    def boundary(
+        self,
+        mark: Mark,
+        log_bytes: int,
+        *,
+        wanted: bool,
+        rows: int = 0,
+        pieces: Sequence[Piece] = (),
+    ) -> None:
         """The transaction in progress ends at `mark`, `log_bytes` after the last boundary."""
         with self._changed:
             if self._crosses_cut(mark):
                 self._close_span()
             self._tip = mark
+            if wanted:
+                before = self._open_log_bytes
+                self._open_pieces += (
+                    replace(piece, log_bytes=before + piece.log_bytes) for piece in pieces
+                )
+                self._open_rows += rows
             self._open_log_bytes += log_bytes
             if wanted:
                 self._take_transaction()
@@ -129,6 +166,7 @@ class LogBuffer:
                 self._open_wanted = mark
             elif self._spans and self._spans[-1].end.position == self._tip.position:
                 self._spans[-1] = replace(self._spans[-1], end=mark)
+                self._open_start = mark.position
             self._tip = mark
             self._changed.notify_all()
 
@@ -139,7 +177,9 @@ class LogBuffer:
     def wait_for_room(self) -> None:
         """Block while the index is too far ahead of Spark."""
         with self._changed:
-            self._changed.wait_for(lambda: len(self._spans) < self._most_spans or self._closed)
+            if self._unlimited and len(self._spans) >= self._most_spans:
+                self._coarsen()
+            self._changed.wait_for(lambda: not self.is_full or self._closed)
 
     def fail(self, error: Exception) -> None:
         """The tail has ended; nothing more will come after the last boundary."""
@@ -164,6 +204,19 @@ class LogBuffer:
         with self._changed:
             self._cut = position
 
+    def take_all(self) -> None:
+        """Never wait again: a batch without limits is to be made. The index gets coarser instead."""
+        with self._changed:
+            self._unlimited = True
+            if self.is_full:
+                self._coarsen()
+            self._changed.notify_all()
+
+    @property
+    def is_full(self) -> bool:
+        """The tail waits for Spark to take something."""
+        return len(self._spans) >= self._most_spans
+
     @property
     def tip(self) -> Mark:
         """The last boundary that the tail has walked, wanted or not."""
@@ -174,15 +227,20 @@ class LogBuffer:
         return self._error
 
     def furthest(
-        self, start: Position, most_bytes: int | None, until: Position | None = None
+        self,
+        start: Position,
+        most_bytes: int | None,
+        until: Position | None = None,
+        most_rows: int | None = None,
     ) -> Mark | None:
         """The last boundary after `start` that is worth a batch; None when there is none.
 
-        At most `most_bytes` of log behind `start`, but at least one span; not behind `until`.
+        At most `most_bytes` of log and `most_rows` rows behind `start`, but at least one span; not
+        behind `until`.
         """
         with self._changed:
             self._close_span()
-            total = 0
+            total = rows = 0
             best: Mark | None = None
             for span in self._spans:
                 end = span.end.position
@@ -191,29 +249,38 @@ class LogBuffer:
                 if until is not None and end > until:
                     break
                 total += span.log_bytes
-                if best is not None and most_bytes is not None and total > most_bytes:
+                rows += span.rows
+                too_large = most_bytes is not None and total > most_bytes
+                too_many = most_rows is not None and rows > most_rows
+                if best is not None and (too_large or too_many):
                     break
                 best = span.end
             if best is not None:
                 self._handed_out = best.position
             return best
 
-    def take_tip(self) -> Mark:
-        """The last boundary that the tail has walked, when nothing wanted lies before it."""
+    def take_tip(self) -> Mark | None:
+        """The last boundary that was walked; None when something wanted lies before it."""
         with self._changed:
-            if self._open_wanted is None and not (
+            if self._open_wanted is not None or (
                 self._spans and self._spans[-1].end.position > self._handed_out
             ):
-                self._handed_out = self._open_start = self._tip.position
-                self._open_log_bytes = 0
-                return self._tip
-            raise RuntimeError("wanted changes lie before the tip")
+                return None
+            self._handed_out = self._open_start = self._tip.position
+            self._open_log_bytes = 0
+            return self._tip
 
-    def bytes_after(self, start: Position) -> int:
-        """Log bytes of the wanted spans after `start`."""
+    def exceeds(self, start: Position, most_bytes: int | None, most_rows: int | None) -> bool:
+        """Whether there is more behind `start` than one batch may have, or than the index holds."""
         with self._changed:
-            spans = sum(span.log_bytes for span in self._spans if span.end.position > start)
-            return spans + (self._open_log_bytes if self._open_wanted else 0)
+            if self.is_full:
+                return not self._unlimited
+            spans = [span for span in self._spans if span.end.position > start]
+            total = sum(span.log_bytes for span in spans)
+            rows = sum(span.rows for span in spans)
+            return (most_bytes is not None and total > most_bytes) or (
+                most_rows is not None and rows > most_rows
+            )
 
     def spans(self, start: Position, end: Position) -> list[Span] | None:
         """What lies between two boundaries; None when the buffer can't tell."""
@@ -267,7 +334,45 @@ class LogBuffer:
         blocks = None if self._open is None else tuple(pack_events(self._open))
         kept = sum(len(block.data) for block in blocks or ())
         self._kept_bytes += kept
-        self._spans.append(Span(self._open_start, mark, self._open_log_bytes, blocks, kept))
-        self._open, self._open_kept, self._open_log_bytes = [], 0, 0
+        self._spans.append(
+            Span(
+                self._open_start,
+                mark,
+                self._open_log_bytes,
+                blocks,
+                kept,
+                self._open_rows,
+                tuple(self._open_pieces),
+            )
+        )
+        self._open, self._open_kept, self._open_log_bytes, self._open_rows = [], 0, 0, 0
+        self._open_pieces = []
         self._open_wanted = None
         self._open_start = mark.position
+
+    def _coarsen(self) -> None:
+        """Join each two neighbours behind what Spark has, without their bytes."""
+        spans = list(self._spans)
+        known = sum(span.end.position <= self._handed_out for span in spans)
+        joined = spans[:known]
+        for at in range(known, len(spans) - 1, 2):
+            first, second = spans[at : at + 2]
+            joined.append(
+                Span(
+                    first.start,
+                    second.end,
+                    first.log_bytes + second.log_bytes,
+                    None,
+                    0,
+                    first.rows + second.rows,
+                    first.pieces
+                    + tuple(
+                        replace(piece, log_bytes=first.log_bytes + piece.log_bytes)
+                        for piece in second.pieces
+                    ),
+                )
+            )
+        if (len(spans) - known) % 2:
+            joined.append(spans[-1])
+        self._spans = deque(joined)
+        self._kept_bytes = sum(span.kept_bytes for span in joined)

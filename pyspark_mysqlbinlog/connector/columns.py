@@ -1,4 +1,4 @@
-"""The columns that every read gives, as Spark types; names as in Debezium's envelope where it has one.
+"""The columns that every read gives, as Spark types; Debezium's names where it has them.
 
 What they mean is in docs/types.md.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import (
     ArrayType,
     DataType,
@@ -76,6 +77,4 @@ def check_schema(given: StructType, ours: StructType) -> None:
 
 def arrow_schema(schema: StructType) -> pa.Schema:
     """What Spark expects record batches of `schema` to look like."""
-    from pyspark.sql.pandas.types import to_arrow_schema
-
     return to_arrow_schema(schema, timezone="UTC")

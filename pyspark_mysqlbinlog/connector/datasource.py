@@ -1,7 +1,7 @@
 """The data source `mysqlbinlog`: what Spark finds, and nothing heavy with it.
 
-Spark imports this at the first look-up of any data source in any session, so what is imported here at
-the top is what Spark has loaded anyway.
+Spark imports this at the first look-up of any data source in any session, so what is imported here
+at the top is what Spark has loaded anyway.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from pyspark_mysqlbinlog.tables import SYSTEM_DATABASES, ColumnSchema, TableSche
 
 __all__ = ["read_database_charsets", "read_table_schemas"]
 
-# The system databases are left out by the server as well: describing them takes it longer than ours.
+# The server leaves out the system databases as well: describing them takes it longest.
 _TABLES = (
     "SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_COLLATION FROM information_schema.TABLES"
     " WHERE TABLE_TYPE = 'BASE TABLE' AND TABLE_SCHEMA NOT IN %s"

@@ -1,7 +1,7 @@
 """Logs to read events from: a server's, or files on disk.
 
-Both give the same `Event`s from a position on, and name positions in the same way, so whatever comes
-after does not know which of them it reads.
+Both give the same `Event`s from a position on, and name positions in the same way, so whatever
+comes after does not know which of them it reads.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class FileLog:
 
     @classmethod
     def find(cls, pattern: str) -> FileLog:
-        """The binlogs at a path: one file, a glob, or a folder (its files that begin as binlogs)."""
+        """The binlogs at a path: one file, a glob, or those in a folder."""
         path = Path(pattern)
         if path.is_dir():
             found = [child for child in path.iterdir() if child.is_file() and _is_binlog(child)]
@@ -85,7 +85,8 @@ class FileLog:
         elif path.exists():
             found, what = [path], ""
         else:
-            found = [Path(name) for name in glob.glob(pattern)]
+            # The pattern may be absolute, which Path.glob refuses.
+            found = [Path(name) for name in glob.glob(pattern)]  # noqa: PTH207
             what = "path with no file at it"
         if not found:
             raise OptionError(

@@ -85,8 +85,15 @@ def events_between(log: Log, start: Position, end: Position) -> Iterator[Event]:
         here = log.position(event.file, event.start)
         if here >= end:
             return
-        yield event
         last = here._replace(pos=event.end)
+        if last > end:
+            raise InvalidPositionError(
+                f"the end lies inside an event that begins at {here}; give a position that SHOW"
+                " BINLOG EVENTS lists",
+                file=end.file,
+                position=end.pos,
+            )
+        yield event
         if last >= end:
             return
     if last < end and end.pos != FIRST_EVENT:
@@ -127,8 +134,17 @@ def _wanted(
     log: Log, partition: RangePartition, wants: Callable[[str, str], bool]
 ) -> Iterator[Event]:
     filtering = EventFilter(wants, partition.pending_xa)
+    for event in unpack_events(partition.prelude):
+        yield from filtering.feed(event)
     for event in events_between(log, partition.start, partition.end):
         yield from filtering.feed(event)
+    if filtering.in_transaction and not partition.ends_inside:
+        end = partition.end
+        raise InvalidPositionError(
+            "the end lies inside a transaction; give a position between two transactions",
+            file=end.file,
+            position=end.pos,
+        )
 
 
 def _server_number(file: str) -> int:
@@ -161,7 +177,8 @@ class SchemasAt:
         schema = self._history.at(position, database, table)
         if schema is None:
             reason = self._history.reason(position, database, table) or (
-                "neither the server nor a CREATE TABLE in the log tells"
+                "neither the server nor a CREATE TABLE in the log tells (on a server, GRANT SELECT"
+                " on the table to this user)"
             )
             raise UnknownSchemaError(
                 f"the columns of {database}.{table} are not known here: {reason}; start from a"
@@ -173,7 +190,9 @@ class SchemasAt:
 def _truncated(event: Event, wants: Callable[[str, str], bool]) -> tuple[str, str] | None:
     query = Query.parse(event.body)
     statement = classify(query.sql, query.database)
-    if statement.kind is StatementKind.TRUNCATE and statement.tables:
+    # A DELETE that the event filter let through is the server's, who emptied a MEMORY table.
+    empties = statement.kind is StatementKind.TRUNCATE or statement.whole_table
+    if empties and statement.tables:
         name = statement.tables[0]
         return name if wants(*name) else None
     return None

@@ -1,14 +1,14 @@
 """Ranges: how a batch is cut into tasks.
 
 A range lies between two boundaries. What is still in the buffer travels in the task (carried), as
-long as a task stays small enough for Spark; the rest is fetched by whoever runs the task (pulled), by
-few enough tasks that a server never sees more than `maxConnections` of them.
+long as a task stays small enough for Spark; the rest is fetched by whoever runs the task (pulled),
+by few enough tasks that a server never sees more than `maxConnections` of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.sql.datasource import InputPartition
 
@@ -30,11 +30,14 @@ class RangePartition(InputPartition):
 
     Attributes
     ----------
-    start, end : boundaries; events from `start` up to `end` belong to it.
+    start, end : events from `start` up to `end` belong to it; boundaries, or places inside of one
+        long transaction.
     schemas : packed schema history that covers the range.
     pending_xa : prepared XA transactions at `start` that hold no wanted rows.
     case_sensitive : whether the server tells table names by case.
     blocks : the wanted events, when they are carried; None when they are to be pulled.
+    prelude : what a range that begins inside of a transaction can't be read without.
+    ends_inside : `end` is no boundary; another range goes on with the transaction.
     epoch : of `seq`.
     """
 
@@ -44,6 +47,8 @@ class RangePartition(InputPartition):
     pending_xa: tuple[str, ...]
     case_sensitive: bool
     blocks: tuple[EventBlock, ...] | None
+    prelude: tuple[EventBlock, ...] = ()
+    ends_inside: bool = False
     epoch: int = 0
 
 
@@ -56,6 +61,8 @@ class Cut:
     log_bytes: int
     blocks: tuple[EventBlock, ...] | None
     pending_xa: tuple[str, ...]
+    prelude: tuple[EventBlock, ...] = ()
+    ends_inside: bool = False
 
 
 def cut(
@@ -75,54 +82,67 @@ def cut(
     target_bytes : log bytes of a pulled range, unless there would be too many of them.
     most_pulls : how many may be pulled at a time.
     """
-    cuts: list[Cut] = []
+    parts: list[Cut] = []
     for span in spans:
-        fits = span.blocks is not None and span.kept_bytes <= _MOST_CARRIED
-        blocks = span.blocks if fits else None
         begin = max(start, span.start)
-        last = cuts[-1] if cuts else None
-        if last is not None and _joins(last, blocks, span, target_bytes):
-            joined = None if blocks is None else (last.blocks or ()) + blocks
-            cuts[-1] = Cut(
-                last.start,
-                span.end.position,
-                last.log_bytes + span.log_bytes,
-                joined,
-                last.pending_xa,
-            )
+        if span.blocks is not None and span.kept_bytes <= _MOST_CARRIED:
+            parts.append(Cut(begin, span.end.position, span.log_bytes, span.blocks, pending_xa))
         else:
-            cuts.append(Cut(begin, span.end.position, span.log_bytes, blocks, pending_xa))
+            parts += _pieces(begin, span, pending_xa)
         pending_xa = span.end.pending_xa
-    pulls = [part for part in cuts if part.blocks is None]
-    carried = len(cuts) - len(pulls)
-    if len(pulls) <= most_pulls and carried <= _MOST_CARRIED_TASKS:
+    pulled_bytes = sum(part.log_bytes for part in parts if part.blocks is None)
+    cuts = _join(parts, max(target_bytes, -(-pulled_bytes // most_pulls)))
+    carried = sum(part.blocks is not None for part in cuts)
+    if len(cuts) - carried <= most_pulls and carried <= _MOST_CARRIED_TASKS:
         return cuts
-    return _as_pulls(cuts, most_pulls)
+    # Too many: fetch all of it, by `most_pulls` tasks of about the same size.
+    parts = [replace(part, blocks=None) for part in parts]
+    cuts = _join(parts, -(-sum(part.log_bytes for part in parts) // most_pulls))
+    while len(cuts) > most_pulls:
+        cuts[-2:] = [_joined(cuts[-2], cuts[-1])]
+    return cuts
 
 
-def _joins(last: Cut, blocks: tuple[EventBlock, ...] | None, span: Span, target_bytes: int) -> bool:
-    if (last.blocks is None) != (blocks is None):
-        return False
-    if last.blocks is None:
-        return last.log_bytes + span.log_bytes <= target_bytes
-    carried = sum(len(block.data) for block in last.blocks)
-    return carried + span.kept_bytes <= _MOST_CARRIED
+def _pieces(begin: Position, span: Span, pending_xa: tuple[str, ...]) -> list[Cut]:
+    """A span to pull, cut inside of its long transactions."""
+    pieces = [piece for piece in span.pieces if piece.start > begin]
+    starts = [begin, *(piece.start for piece in pieces)]
+    ends = [*(piece.start for piece in pieces), span.end.position]
+    at = [0, *(piece.log_bytes for piece in pieces), span.log_bytes]
+    preludes = [(), *(piece.prelude for piece in pieces)]
+    return [
+        Cut(starts[n], ends[n], at[n + 1] - at[n], None, pending_xa, preludes[n], n < len(pieces))
+        for n in range(len(starts))
+    ]
 
 
-def _as_pulls(cuts: list[Cut], most_pulls: int) -> list[Cut]:
-    """Join neighbours into `most_pulls` pulled ranges of about the same size."""
-    share = -(-sum(part.log_bytes for part in cuts) // most_pulls)
+def _join(parts: list[Cut], target_bytes: int) -> list[Cut]:
+    """Join neighbours of one kind while they stay small enough."""
     joined: list[Cut] = []
-    for part in cuts:
+    for part in parts:
         last = joined[-1] if joined else None
-        full = last is None or last.log_bytes >= share
-        if last is None or (full and len(joined) < most_pulls):
-            joined.append(Cut(part.start, part.end, part.log_bytes, None, part.pending_xa))
-        else:
-            joined[-1] = Cut(
-                last.start, part.end, last.log_bytes + part.log_bytes, None, last.pending_xa
-            )
+        if last is not None and (last.blocks is None) == (part.blocks is None):
+            if part.blocks is None:
+                small = last.log_bytes + part.log_bytes <= target_bytes
+            else:
+                small = _carried(last) + _carried(part) <= _MOST_CARRIED
+            if small:
+                joined[-1] = _joined(last, part)
+                continue
+        joined.append(part)
     return joined
+
+
+def _joined(first: Cut, second: Cut) -> Cut:
+    blocks = None if first.blocks is None else first.blocks + (second.blocks or ())
+    log_bytes = first.log_bytes + second.log_bytes
+    return replace(
+        first, end=second.end, log_bytes=log_bytes, blocks=blocks, ends_inside=second.ends_inside
+    )
+
+
+def _carried(part: Cut) -> int:
+    return sum(len(block.data) for block in part.blocks or ())
 
 
 def pulled(start: Position, end: Position, pending_xa: tuple[str, ...]) -> list[Cut]:

@@ -1,12 +1,14 @@
 """Who tries again, how often and for how long.
 
 Only a lost connection is worth another try; what a retry can't cure is raised at once. The first
-connection gets three tries, a lost one capped exponential backoff with jitter until its time is over.
+connection gets three tries, a lost one capped exponential backoff with jitter until its time is
+over.
 """
 
 from __future__ import annotations
 
 import logging
+from typing import NoReturn
 
 from tenacity import (
     RetryCallState,
@@ -17,6 +19,7 @@ from tenacity import (
     wait_random_exponential,
 )
 
+from pyspark_mysqlbinlog.errors import ConnectionFailedError
 from pyspark_mysqlbinlog.protocol.server_errors import LostConnectionError
 
 __all__ = ["LOG", "first_connection", "lost_connection"]
@@ -34,7 +37,7 @@ def first_connection() -> Retrying:
         stop=stop_after_attempt(_FIRST_TRIES),
         wait=wait_random_exponential(multiplier=0.1, max=0.5),
         before_sleep=_log,
-        reraise=True,
+        retry_error_callback=_give_up,
     )
 
 
@@ -45,10 +48,22 @@ def lost_connection(timeout: float) -> Retrying:
         stop=stop_after_delay(timeout),
         wait=wait_random_exponential(multiplier=0.25, max=_LONGEST_WAIT),
         before_sleep=_log,
-        reraise=True,
+        retry_error_callback=_give_up,
     )
 
 
 def _log(state: RetryCallState) -> None:
     error = state.outcome.exception() if state.outcome else None
     LOG.warning("try %d failed, trying again: %s", state.attempt_number, error)
+
+
+def _give_up(state: RetryCallState) -> NoReturn:
+    """Nobody waits for this connection any longer: it has failed and is not just lost."""
+    error = state.outcome.exception() if state.outcome else None
+    message = error.message if isinstance(error, LostConnectionError) else "no connection"
+    tries = state.attempt_number
+    waited = f"{state.seconds_since_start or 0:.1f} s"
+    raise ConnectionFailedError(
+        f"{message}; gave up after {tries} {'try' if tries == 1 else 'tries'} in {waited}; check"
+        " that the server runs, and the options host and port"
+    ) from None

@@ -8,6 +8,7 @@ names. What a look at the server has already settled (see `baseline`) is not loo
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from pyspark_mysqlbinlog.charsets import charset_of_collation
 from pyspark_mysqlbinlog.checkpoints.position import Position
@@ -33,6 +34,7 @@ class SchemaTracker:
     history : what is known at the start.
     wants : whether (database, table) is wanted; others are not followed.
     charsets : the databases' default charsets at the start.
+    case_sensitive : otherwise the server keeps names in lower case, whatever a statement says.
     strict : raise SchemaChangedError for DDL that can't be followed. Otherwise the history notes
         that the table is not known from there on.
 
@@ -47,9 +49,11 @@ class SchemaTracker:
         wants: Callable[[str, str], bool],
         charsets: dict[str, str],
         *,
+        case_sensitive: bool,
         strict: bool = True,
     ) -> None:
         self.history = history
+        self._fold: Callable[[str], str] = str if case_sensitive else str.lower
         self._wants = wants
         self._charsets = dict(charsets)
         self._strict = strict
@@ -66,12 +70,13 @@ class SchemaTracker:
             self._database_charset(query, statement)
         elif kind is _KIND.DROP_DATABASE:
             for database, table in self.history.tables():
-                if database == statement.database:
+                if database == self._fold(statement.database or ""):
                     self._forget(end, (database, table), "its database was dropped")
         elif statement.tables is None:
             self._unknown(end, None, statement)
         else:
-            for name in statement.tables:
+            for database, table in statement.tables:
+                name = self._fold(database), self._fold(table)
                 if self._wants(*name) and not self._settled(end, name):
                     self._table(query, statement, context, end, name)
 
@@ -105,13 +110,16 @@ class SchemaTracker:
                 query.sql,
                 query.database,
                 self._charset_in(table[0], query),
-                lambda database, name: self.history.at(end, database, name),
+                lambda *name: self.history.at(end, *map(self._fold, name)),
                 context,
             )
         except SchemaError as error:
             self._unknown(end, table, statement, f": {error.message}")
         else:
-            self.history = self.history.with_table(end, schema)
+            database, name = table
+            self.history = self.history.with_table(
+                end, replace(schema, database=database, table=name)
+            )
 
     def _charset_in(self, database: str, query: Query) -> str | None:
         """The charset that a CREATE TABLE inherits: the database's, else the server's.
@@ -125,7 +133,7 @@ class SchemaTracker:
         return known
 
     def _database_charset(self, query: Query, statement: Statement) -> None:
-        database = statement.database or query.database
+        database = self._fold(statement.database or query.database)
         charset = parse_database_charset(query.sql)
         if charset is None and statement.kind is _KIND.CREATE_DATABASE:
             self._charsets.pop(database, None)
@@ -140,7 +148,7 @@ class SchemaTracker:
 
     def _forget(self, end: Position, table: tuple[str, str], reason: str) -> None:
         if self._wants(*table) and not self._settled(end, table):
-            self.history = self.history.without(end, *table, f"{reason} at {end}")
+            self.history = self.history.without(end, *table, f"{reason} at {end}", gone=True)
 
     def _unknown(
         self, end: Position, table: tuple[str, str] | None, statement: Statement, why: str = ""

@@ -70,9 +70,9 @@ def current_position(client: ReplicaClient) -> Position:
     return Position.of(str(rows[0][0]), int(rows[0][1]))
 
 
-def binlog_files(client: ReplicaClient) -> list[str]:
-    """The names of the files that the server still has, oldest first."""
-    return [str(row[0]) for row in client.query("SHOW BINARY LOGS")]
+def binlog_files(client: ReplicaClient) -> dict[str, int]:
+    """The files that the server still has, oldest first, and how many bytes each has."""
+    return {str(row[0]): int(row[1]) for row in client.query("SHOW BINARY LOGS")}
 
 
 def database_charsets(client: ReplicaClient) -> dict[str, str]:

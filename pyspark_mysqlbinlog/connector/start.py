@@ -27,7 +27,11 @@ from pyspark_mysqlbinlog.connector.server import (
 )
 from pyspark_mysqlbinlog.connector.table_filter import TableFilter
 from pyspark_mysqlbinlog.connector.times import first_since
-from pyspark_mysqlbinlog.errors import BinlogPurgedError, UnknownTableError
+from pyspark_mysqlbinlog.errors import (
+    BinlogPurgedError,
+    InvalidPositionError,
+    UnknownTableError,
+)
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 from pyspark_mysqlbinlog.protocol.events import EventType
 
@@ -78,7 +82,9 @@ def start_of_server(options: Options, *, streaming: bool) -> LogStart:
         case_sensitive = names_are_case_sensitive(client)
         tables = options.table_filter(case_sensitive)
         position = _place(client, log, place)
-        history, end = history_of_server(client, log, position, tables.wants)
+        history, end = history_of_server(
+            client, log, position, tables.wants, case_sensitive=case_sensitive
+        )
         _expect_literals(tables, history, case_sensitive)
         return LogStart(log, position, end, history, server_uuid(client), case_sensitive)
 
@@ -114,7 +120,8 @@ def resolve_end(start: LogStart, place: Place) -> Position:
 
 
 def _place(client: ReplicaClient, log: ServerLog, place: Place) -> Position:
-    files = binlog_files(client)
+    sizes = binlog_files(client)
+    files = list(sizes)
     match place:
         case Latest():
             return _spelled(log, current_position(client))
@@ -125,6 +132,13 @@ def _place(client: ReplicaClient, log: ServerLog, place: Place) -> Position:
                 raise BinlogPurgedError(
                     f"the server has no binlog {file!r}: expected one from {files[0]} to"
                     f" {files[-1]}; it was purged, or it belongs to another server",
+                    file=file,
+                    position=pos,
+                )
+            if pos > sizes[file]:
+                raise InvalidPositionError(
+                    f"the position is past the end of its file, which has {sizes[file]} bytes; give"
+                    f" one that SHOW BINLOG EVENTS IN '{file}' lists",
                     file=file,
                     position=pos,
                 )
@@ -153,7 +167,7 @@ def _expect_literals(tables: TableFilter, history: SchemaHistory, case_sensitive
     for database, table in tables.literals:
         if not any(_same(name, (database, table), case_sensitive) for name in history.tables()):
             raise UnknownTableError(
-                "the option tables names it, but neither the server nor the log has it; check the"
+                "option tables: neither the server nor the log has this table; check the"
                 " spelling and the user's SELECT grant, or use a glob for a table that comes later",
                 table=f"{database}.{table}",
             )

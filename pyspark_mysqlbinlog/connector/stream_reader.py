@@ -44,6 +44,7 @@ from pyspark_mysqlbinlog.connector.server import (
 )
 from pyspark_mysqlbinlog.connector.start import start_of_server
 from pyspark_mysqlbinlog.connector.tail import Tail
+from pyspark_mysqlbinlog.errors import InvalidPositionError
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 
 if TYPE_CHECKING:
@@ -102,16 +103,23 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         buffer.release(position)
         most = None if isinstance(limit, ReadAllAvailable) else self._most_bytes(limit)
         target = self._target
+        if target is not None and target < position and self._initial is None:
+            # Nothing to wait for would end the query as if all were well. (A start of this very
+            # run may lie behind the target: it was looked up later.)
+            raise InvalidPositionError(
+                f"the server's log ends at {target}, before the checkpoint's position: the server"
+                " lost its tail, was restored or was reset; start again with a new checkpoint",
+                file=position.file,
+                position=position.pos,
+            )
         # Trigger.Once asks for all there is, once; what comes meanwhile may come along.
         end = self._end_of_log() if target is None and most is None else target
+        if most is None:
+            buffer.take_all()
+        rows = None if most is None else self._options.max_rows_per_trigger
         if end is not None:
-            buffer.wait(
-                lambda: (
-                    tail.scanned >= end
-                    or (most is not None and buffer.bytes_after(position) > most)
-                )
-            )
-        mark = buffer.furthest(position, most, target)
+            buffer.wait(lambda: tail.scanned >= end or buffer.exceeds(position, most, rows))
+        mark = buffer.furthest(position, most, target, rows)
         if mark is None and buffer.error is not None:
             raise buffer.error
         if mark is None:
@@ -189,6 +197,8 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
                 pending_xa=part.pending_xa,
                 case_sensitive=self._names_are_case_sensitive(),
                 blocks=part.blocks,
+                prelude=part.prelude,
+                ends_inside=part.ends_inside,
                 epoch=last.epoch,
             )
             for part in self._cut(first, last)
@@ -221,7 +231,8 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
             return self._tail
         history = SchemaHistory.unpack(offset.schemas)
         mark = Mark(offset.position, history, offset.xa)
-        limit = self._options.max_bytes_per_trigger
+        count_rows = self._options.max_rows_per_trigger is not None
+        limit = 0 if count_rows else self._options.max_bytes_per_trigger
         self._tail = Tail(
             self._options.server_settings(),
             server_uuid=offset.server_uuid,
@@ -233,6 +244,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
                 granularity=min(_COARSEST_SPAN, limit // 8),
             ),
             retry_timeout=self._options.retry_timeout,
+            count_rows=count_rows,
         )
         if self._target is not None:
             self._tail.buffer.cut_at(self._target)

@@ -1,8 +1,8 @@
 """The tail: one thread that walks the server's log ahead of Spark.
 
-It reads from the last offset on, over one connection, decides what is wanted, follows DDL, and fills
-the buffer. A broken connection is made again from the last boundary. When it meets something that it
-must not pass, it leaves the error in the buffer: everything before is delivered first.
+It reads from the last offset on, over one connection, decides what is wanted, follows DDL, and
+fills the buffer. A broken connection is made again from the last boundary. When it meets something
+that it must not pass, it leaves the error in the buffer: everything before is delivered first.
 
 It is a daemon: Spark ends its process without a word.
 """
@@ -12,17 +12,24 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from threading import Thread
+from time import monotonic
 
 from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
-from pyspark_mysqlbinlog.connector.buffer import LogBuffer, Mark
+from pyspark_mysqlbinlog.connector.buffer import LogBuffer, Mark, Piece
 from pyspark_mysqlbinlog.connector.log import dump_events
 from pyspark_mysqlbinlog.connector.retry import first_connection, lost_connection
 from pyspark_mysqlbinlog.connector.schema_tracker import SchemaTracker
-from pyspark_mysqlbinlog.connector.server import check_identity, database_charsets
+from pyspark_mysqlbinlog.connector.server import (
+    check_identity,
+    database_charsets,
+    names_are_case_sensitive,
+)
 from pyspark_mysqlbinlog.decoder.event_filter import EventFilter
-from pyspark_mysqlbinlog.errors import ConnectionFailedError, MySQLBinlogError
+from pyspark_mysqlbinlog.decoder.row_counter import RowCounter
+from pyspark_mysqlbinlog.errors import MySQLBinlogError
+from pyspark_mysqlbinlog.protocol.blocks import pack_events
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
-from pyspark_mysqlbinlog.protocol.events import Event, EventType
+from pyspark_mysqlbinlog.protocol.events import ROWS_EVENT_TYPES, Event, EventType
 from pyspark_mysqlbinlog.protocol.messages import Rotate
 from pyspark_mysqlbinlog.protocol.server_errors import LostConnectionError
 
@@ -30,6 +37,13 @@ __all__ = ["Tail"]
 
 _ROTATE = int(EventType.ROTATE_EVENT)
 _FORMAT_DESCRIPTION = int(EventType.FORMAT_DESCRIPTION_EVENT)
+# COM_BINLOG_DUMP has 32 bits for the position. A file outgrows them in its last transaction only,
+# so a boundary behind that is told as the next file's beginning, as soon as there is one.
+_LAST_DUMP_START = (1 << 32) - 1
+_HELD_FOR_A_WHILE = 5.0  # seconds
+# Log bytes between two places where a long transaction may be cut, and how many of them to keep.
+_PIECE_BYTES = 4 << 20
+_MOST_PIECES = 512
 
 
 class Tail:
@@ -40,6 +54,7 @@ class Tail:
     server_uuid : of the server that the start's file belongs to; empty when not known.
     start : the boundary to begin at.
     retry_timeout : seconds to try for when the connection breaks.
+    count_rows : tell the buffer how many wanted rows a transaction has.
     """
 
     def __init__(
@@ -51,6 +66,7 @@ class Tail:
         wants: Callable[[str, str], bool],
         buffer: LogBuffer,
         retry_timeout: float,
+        count_rows: bool = False,
     ) -> None:
         self.buffer = buffer
         # The end of the last event that was walked: at or behind the buffer's tip.
@@ -60,13 +76,11 @@ class Tail:
         self._wants = wants
         self._mark = start
         self._retry_timeout = retry_timeout
-        self._log_bytes = 0
-        self._kept_any = False
+        self._begin_transaction()
         self._ever_connected = False
         self._client: ReplicaClient | None = None
         self._thread = Thread(target=self._run, name="mysqlbinlog-tail", daemon=True)
-
-        self._progressed = False
+        self._counter = RowCounter() if count_rows else None
 
     def start(self) -> None:
         self._thread.start()
@@ -91,40 +105,43 @@ class Tail:
 
     def _run_until_lost(self) -> None:
         """Connect, with as many tries as are due, and walk until the connection breaks."""
-        retrying = (
-            lost_connection(self._retry_timeout) if self._ever_connected else first_connection()
-        )
+        is_first = not self._ever_connected
+        retrying = first_connection() if is_first else lost_connection(self._retry_timeout)
         for attempt in retrying:
             with attempt:
+                started, mark = monotonic(), self._mark
                 try:
                     self._walk()
                 except LostConnectionError:
-                    if self.buffer.closed:
-                        return
-                    if self._progressed:
-                        # This try was good for something: the next one starts a new count.
+                    # A connection that was good for something was no failed try: the next one
+                    # starts a new count, with all of its time.
+                    held = monotonic() - started > _HELD_FOR_A_WHILE or self._mark is not mark
+                    if self.buffer.closed or held or (is_first and self._ever_connected):
                         return
                     raise
 
     def _walk(self) -> None:
-        self._progressed = False
         self.buffer.forget_transaction()
         mark = self._mark
         start = mark.position
         self.scanned = start
-        self._log_bytes, self._kept_any = 0, False
+        self._begin_transaction()
         with ReplicaClient.connect(self._settings) as client:
             filtering = EventFilter(self._wants, mark.pending_xa, client.server_version)
             self._client = client
             check_identity(client, self._server_uuid)
-            tracker = SchemaTracker(mark.history, self._wants, database_charsets(client))
+            tracker = SchemaTracker(
+                mark.history,
+                self._wants,
+                database_charsets(client),
+                case_sensitive=names_are_case_sensitive(client),
+            )
             self._ever_connected = True
             for event in dump_events(client, start, blocking=True):
                 if self.buffer.closed:
                     return
-                self._progressed = True
                 self._take(event, filtering, tracker)
-        raise ConnectionFailedError("the server ended a dump that should have gone on for ever")
+        raise LostConnectionError("the server ended a dump that should have gone on for ever")
 
     def _take(self, event: Event, filtering: EventFilter, tracker: SchemaTracker) -> None:
         kept = filtering.feed(event)
@@ -135,8 +152,13 @@ class Tail:
         if kept:
             self._kept_any = True
             self.buffer.append(kept)
+            if self._counter is not None:
+                self._rows += sum(self._counter.rows(each) for each in kept)
+        if event.type in ROWS_EVENT_TYPES:
+            self._maybe_piece(end, filtering)
         if filtering.ended:
-            self._boundary(end, filtering, tracker)
+            mark = Mark(end, tracker.history, filtering.pending_xa)
+            self._boundary(mark)
         elif event.type == _ROTATE:
             rotate = Rotate.parse(event.body)
             self._next_file(Position.of(rotate.file, FIRST_EVENT))
@@ -145,16 +167,40 @@ class Tail:
             self._next_file(Position.of(event.file, FIRST_EVENT))
         self.scanned = end
 
-    def _boundary(self, end: Position, filtering: EventFilter, tracker: SchemaTracker) -> None:
-        mark = Mark(end, tracker.history, filtering.pending_xa)
-        self.buffer.boundary(mark, self._log_bytes, wanted=self._kept_any)
+    def _boundary(self, mark: Mark) -> None:
         self._mark = mark
+        if mark.position.pos > _LAST_DUMP_START:
+            return
+        self.buffer.boundary(
+            mark, self._log_bytes, wanted=self._kept_any, rows=self._rows, pieces=self._pieces
+        )
         if self._kept_any:
             self.buffer.wait_for_room()
-        self._log_bytes, self._kept_any = 0, False
+        self._begin_transaction()
+
+    def _begin_transaction(self) -> None:
+        self._log_bytes, self._rows, self._kept_any = 0, 0, False
+        self._pieces: list[Piece] = []
+        self._piece_bytes = _PIECE_BYTES
+
+    def _maybe_piece(self, end: Position, filtering: EventFilter) -> None:
+        """A long transaction is cut behind some of its rows events, so that many can read it."""
+        last = self._pieces[-1].log_bytes if self._pieces else 0
+        if self._log_bytes - last < self._piece_bytes or end.pos > _LAST_DUMP_START:
+            return
+        prelude = tuple(pack_events(filtering.prelude()))
+        self._pieces.append(Piece(end, self._log_bytes, prelude))
+        if len(self._pieces) > _MOST_PIECES:
+            del self._pieces[::2]
+            self._piece_bytes *= 2
 
     def _next_file(self, begin: Position) -> None:
         """The boundary at the end of a file is spelled as the beginning of the next."""
-        if begin != self._mark.position:
-            self._mark = replace(self._mark, position=begin)
+        if begin == self._mark.position:
+            return
+        behind_all = self._mark.position.pos > _LAST_DUMP_START
+        self._mark = replace(self._mark, position=begin)
+        if behind_all:
+            self._boundary(self._mark)
+        else:
             self.buffer.moved(self._mark)

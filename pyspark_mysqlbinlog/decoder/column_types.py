@@ -228,8 +228,10 @@ def _labels(stream: TokenStream) -> tuple[str | bytes, ...]:
 
 def accept_charset(stream: TokenStream) -> bool:
     """Step over ``CHARACTER SET`` in any of its spellings, if it comes next."""
-    return stream.accept("CHARSET") or stream.accept("CHARACTER", "SET") or (
-        stream.accept("CHAR", "SET")
+    return (
+        stream.accept("CHARSET")
+        or stream.accept("CHARACTER", "SET")
+        or (stream.accept("CHAR", "SET"))
     )
 
 
@@ -315,9 +317,7 @@ def resolve(
         twin = replace(parsed, type=_BINARY_TWINS[kind], charset=None)
         return resolve(twin, name, nullable, None)
     in_bytes = (length or 0) * MAX_BYTES_PER_CHARACTER[charset]
-    if kind == "text":
-        kind, length = _sized("text", in_bytes), None
-    elif kind == "varchar" and in_bytes > parsed.max_varchar_bytes:
+    if kind == "text" or (kind == "varchar" and in_bytes > parsed.max_varchar_bytes):
         kind, length = _sized("text", in_bytes), None
     return ColumnSchema(name, kind, length, charset=charset, nullable=nullable)
 

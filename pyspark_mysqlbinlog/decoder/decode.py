@@ -15,7 +15,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from pyspark_mysqlbinlog.decoder.envelope import Envelope, Run
-from pyspark_mysqlbinlog.decoder.payload import JsonPayload, PayloadBuilder
+from pyspark_mysqlbinlog.decoder.payload import PayloadBuilder, PayloadFactory, json_payload
 from pyspark_mysqlbinlog.decoder.plan import ImagePlan, RowPlan
 from pyspark_mysqlbinlog.decoder.rows import OPERATIONS, STMT_END_FLAG, RowsHead
 from pyspark_mysqlbinlog.decoder.table_map import DUMMY_TABLE_IDS, TableMap, TableMapRegistry
@@ -89,6 +89,7 @@ class Decoder:
     file_ordinal : file name -> its number in `seq`; by default the number of the extension.
     truncated : QUERY event -> (database, table) when it truncates a wanted table.
     excluded : (database, table, column) -> whether the column is left out of the row images.
+    payload : makes the builders of `before` and `after`.
     batch_rows, batch_bytes : a batch is cut at the nearer of the two; it has one row at least.
     """
 
@@ -102,6 +103,7 @@ class Decoder:
         file_ordinal: Callable[[str], int | None] = file_number,
         truncated: Callable[[Event], tuple[str, str] | None] | None = None,
         excluded: Callable[[str, str, str], bool] | None = None,
+        payload: PayloadFactory = json_payload,
         batch_rows: int = 16_384,
         batch_bytes: int = 32 << 20,
     ) -> None:
@@ -111,6 +113,7 @@ class Decoder:
         self._file_ordinal = file_ordinal
         self._truncated = truncated if "truncate" in operations else None
         self._excluded = excluded
+        self._payload = payload
         self._batch_rows = batch_rows
         self._batch_bytes = batch_bytes
         self._arrow_schema = arrow_schema
@@ -121,8 +124,10 @@ class Decoder:
         self._plans: dict[int, RowPlan] = {}
         self._transaction = TransactionContext()
         self._envelope = Envelope(self._arrow_schema)
-        self._before: PayloadBuilder = JsonPayload(self._arrow_schema.field("before").type)
-        self._after: PayloadBuilder = JsonPayload(self._arrow_schema.field("after").type)
+        self._before: PayloadBuilder = self._payload(
+            "before", self._arrow_schema.field("before").type
+        )
+        self._after: PayloadBuilder = self._payload("after", self._arrow_schema.field("after").type)
         self._shared_bytes = 0
 
     def decode(self, events: Iterable[Event]) -> Iterator[pa.RecordBatch]:
@@ -188,18 +193,29 @@ class Decoder:
         shared_bytes = len(run.query or "") + 100
 
         data, end, pos = event.body, len(event.body), head.rows_start
+        lost_before, lost_after = self._before.lost, self._after.lost
         row = first = 0
         more = True
         while more:
             # do-while: a rows event has one row at least.
             pos = self._image(self._before, before, data, pos)
             pos = self._image(self._after, after, data, pos)
+            if lost_before or lost_after:
+                # A row of its own: `absent` is part of what a run shares.
+                if first < row:
+                    self._envelope.add(run, first, row - first)
+                lost = (*(run.absent or ()), *lost_before, *lost_after)
+                self._envelope.add(run._replace(absent=lost), row, 1)
+                lost_before.clear()
+                lost_after.clear()
+                first = row + 1
             row += 1
             self._shared_bytes += shared_bytes
             more = pos < end
             room = self._batch_rows - len(self._envelope)
             if not more or row - first >= room or self._bytes() >= self._batch_bytes:
-                self._envelope.add(run, first, row - first)
+                if first < row:
+                    self._envelope.add(run, first, row - first)
                 first = row
                 if more and self._is_full():
                     yield self._finish()
@@ -251,10 +267,10 @@ class Decoder:
         after: ImagePlan | None,
     ) -> Run:
         absent: tuple[str, ...] = ()
-        if before is not None and before.absent:
-            absent += tuple(f"before.{name}" for name in before.absent)
-        if after is not None and after.absent:
-            absent += tuple(f"after.{name}" for name in after.absent)
+        if before is not None:
+            absent += tuple(f"before.{name}" for name in self._before.absent(before))
+        if after is not None:
+            absent += tuple(f"after.{name}" for name in self._after.absent(after))
         table_map = plan.table_map
         name = (table_map.database, table_map.table)
         return self._shared(event, op, name, plan.schema, absent or None)

@@ -1,12 +1,12 @@
 """Which events are wanted, and where the log may be cut.
 
-A transaction is GTID?, BEGIN, then per statement ROWS_QUERY?, TABLE_MAPs and rows events, then XID or
-COMMIT; a DDL statement is a transaction of its own. The filter keeps the events of wanted tables
+A transaction is GTID?, BEGIN, then per statement ROWS_QUERY?, TABLE_MAPs and rows events, then XID
+or COMMIT; a DDL statement is a transaction of its own. The filter keeps the events of wanted tables
 with the frame around them (GTID, BEGIN, their ROWS_QUERY, the end) and drops everything else. It
 looks at headers, table names and statements; row images stay undecoded.
 
-Whatever would make rows wrong or incomplete stops here: statement-format DML of a wanted table, rows
-whose transaction was rolled back in part, two-phase XA, incidents, events that nobody knows.
+Whatever would make rows wrong or incomplete stops here: statement-format DML of a wanted table,
+rows whose transaction was rolled back in part, two-phase XA, incidents, events that nobody knows.
 """
 
 from __future__ import annotations
@@ -121,11 +121,20 @@ class EventFilter:
         # GTID, BEGIN and ROWS_QUERY wait here until a wanted table shows that they are needed.
         self._frame: list[Event] = []
         self._rows_query: Event | None = None
+        # What a reader that starts inside of the transaction would have to know.
+        self._group_events: list[Event] = []
+        self._statement_events: list[Event] = []
+        self._rows_seen = False
         self._in_group = False
         self._wanted_ids: dict[int, bool] = {}
         self._kept_rows_events = 0
         self._savepoints: dict[str, int] = {}
         self._xid: str | None = None
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction has begun that has not ended yet."""
+        return self._in_group or bool(self._frame)
 
     def feed(self, event: Event) -> list[Event]:
         """The events to keep, in order: none, this one, or this one and what led up to it."""
@@ -133,6 +142,14 @@ class EventFilter:
             return self._feed(event)
         except MySQLBinlogError as error:
             raise error.at(event.file, event.start) from None
+
+    def prelude(self) -> list[Event]:
+        """What must be fed to another filter before it can go on behind the last event.
+
+        The first events of the transaction that is going on, and the text and the table maps of its
+        statement, wanted or not.
+        """
+        return [*self._group_events, *self._statement_events]
 
     def _feed(self, event: Event) -> list[Event]:
         kind = event.type
@@ -150,8 +167,11 @@ class EventFilter:
         if kind in _GTIDS:
             self._expect_no_group(event)
             self._frame.append(event)
+            self._group_events.append(event)
         elif kind in _STATEMENT_TEXTS:
             self._rows_query = event
+            self._statement_events = [event]
+            self._rows_seen = False
         elif kind in _FILE_EVENTS:
             self._file_event(event)
         elif kind == _XA_PREPARE:
@@ -177,6 +197,7 @@ class EventFilter:
 
     def _rows(self, event: Event) -> list[Event]:
         self._expect_group(event)
+        self._rows_seen = True
         table_id = int.from_bytes(event.body[:6], "little")
         wanted = self._wanted_ids.get(table_id)
         if wanted is None:
@@ -193,6 +214,12 @@ class EventFilter:
 
     def _table_map(self, event: Event) -> list[Event]:
         self._expect_group(event)
+        if self._rows_seen:
+            # All maps of a statement stand before its rows: this is the next statement.
+            self._statement_events = []
+            self._rows_query = None
+            self._rows_seen = False
+        self._statement_events.append(event)
         table_id, database, table = parse_table_name(event.body)
         wanted = database not in SYSTEM_DATABASES and self._wants(database, table)
         self._wanted_ids[table_id] = wanted
@@ -219,6 +246,7 @@ class EventFilter:
             self._in_group = True
             self._xid = statement.xid
             self._frame.append(event)
+            self._group_events.append(event)
             return []
         if kind is _KIND.COMMIT:
             self._expect_group(event)
@@ -243,6 +271,10 @@ class EventFilter:
     def _other_statement(self, event: Event, query: Query, statement: Statement) -> list[Event]:
         kind = statement.kind
         kept: list[Event] = []
+        if kind is _KIND.DML and statement.whole_table and not self._in_group:
+            # A client's statement stands between BEGIN and COMMIT. Alone, it is the server's own:
+            # it emptied a MEMORY table when it started.
+            kind = _KIND.TRUNCATE
         if kind is _KIND.DML:
             self._refuse_statement(statement)
         elif kind is _KIND.UNKNOWN:
@@ -288,6 +320,9 @@ class EventFilter:
         self._in_group = False
         self._frame = []
         self._rows_query = None
+        self._group_events = []
+        self._statement_events = []
+        self._rows_seen = False
         self._kept_rows_events = 0
         self._xid = None
         self._wanted_ids.clear()
@@ -320,9 +355,9 @@ class EventFilter:
         if wanted == []:
             return
         name = ".".join(wanted[0]) if wanted else None
+        what = name or "a table that its text does not tell"
         raise StatementFormatError(
-            f"a change of {name or 'a table that its text does not tell'} was logged as a statement,"
-            f" not as rows: {statement.head!r}; set binlog_format=ROW globally and in every session,"
+            f"a change of {what} was logged as a statement, not as rows: {statement.head!r}; set binlog_format=ROW globally and in every session,"
             " then start again with a new checkpoint behind this position",
             table=name,
         )

@@ -1,14 +1,15 @@
 """Row images to one Arrow column: the builders of `before` and `after`.
 
 A builder has few verbs: append an image, append a null, pass over an image, finish. What a row
-becomes is the builder's affair: `JsonPayload` writes one JSON text per image; structs and variants
-fit behind the same verbs. NULL values and absent columns are settled per null bitmap, before any
-value is read: each (columns present, null bitmap) is compiled once into the texts that never change
-and the reads between them.
+becomes is the builder's affair: `JsonPayload` writes one JSON text per image; `StructPayload` and
+`VariantPayload` stand behind the same verbs. NULL values and absent columns are settled per null
+bitmap, before any value is read: each (columns present, null bitmap) is compiled once, here into
+the texts that never change and the reads between them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -18,7 +19,7 @@ from pyspark_mysqlbinlog.decoder.plan import ImagePlan
 from pyspark_mysqlbinlog.decoder.values.codec import ReadJson, Skip, cut_short
 from pyspark_mysqlbinlog.errors import UnsupportedEventError
 
-__all__ = ["JsonPayload", "PayloadBuilder", "skip_image"]
+__all__ = ["JsonPayload", "PayloadBuilder", "PayloadFactory", "json_payload", "skip_image"]
 
 # Columns in all null bitmaps compiled for one kind of image before starting over: a sparse table of
 # 600 columns has nearly as many bitmaps as rows.
@@ -31,9 +32,12 @@ class PayloadBuilder(Protocol):
     Attributes
     ----------
     size : bytes held, about; to cut batches by.
+    lost : what of the images appended since it was last cleared became null though it is not NULL,
+        as `source.absent` names it: ``after.d=0000-00-00``. Whoever reads it clears it.
     """
 
     size: int
+    lost: list[str]
 
     def append(self, image: ImagePlan, data: bytes, pos: int) -> int:
         """Read the image at `pos`; returns the position after it."""
@@ -44,8 +48,15 @@ class PayloadBuilder(Protocol):
     def skip(self, image: ImagePlan, data: bytes, pos: int) -> int:
         """Pass over the image at `pos`; nothing is appended. Returns the position after it."""
 
+    def absent(self, image: ImagePlan) -> tuple[str, ...]:
+        """Names of the columns that such an image does not give, excluded ones left out."""
+
     def finish(self) -> pa.Array[Any]:
         """The column of what was appended since the last finish; the builder is empty again."""
+
+
+# (before or after, the column's Arrow type) -> its builder.
+PayloadFactory = Callable[[str, pa.DataType], PayloadBuilder]
 
 
 def skip_image(image: ImagePlan, data: bytes, pos: int) -> int:
@@ -72,11 +83,12 @@ class _Texts:
 class JsonPayload:
     """One JSON object per image: columns in table order, NULL as null, absent columns left out."""
 
-    __slots__ = ("_texts", "_type", "size")
+    __slots__ = ("_texts", "_type", "lost", "size")
 
     def __init__(self, arrow_type: pa.DataType) -> None:
         self._type = arrow_type
         self._texts: list[str | None] = []
+        self.lost: list[str] = []
         self.size = 0
 
     def append(self, image: ImagePlan, data: bytes, pos: int) -> int:
@@ -100,6 +112,9 @@ class JsonPayload:
     def skip(self, image: ImagePlan, data: bytes, pos: int) -> int:
         return skip_image(image, data, pos)
 
+    def absent(self, image: ImagePlan) -> tuple[str, ...]:
+        return image.absent
+
     def finish(self) -> pa.Array[Any]:
         # The stubs don't know that more than fits one array gives a ChunkedArray.
         array: Any = pa.array(self._texts, type=self._type)
@@ -111,6 +126,11 @@ class JsonPayload:
                 " exclude its largest columns"
             )
         return array
+
+
+def json_payload(_side: str, arrow_type: pa.DataType) -> JsonPayload:
+    """The factory of payload=json."""
+    return JsonPayload(arrow_type)
 
 
 def _compile(image: ImagePlan, nulls: bytes) -> _Texts:

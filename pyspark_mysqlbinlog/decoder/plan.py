@@ -17,7 +17,7 @@ from pyspark_mysqlbinlog.decoder.table_map import TableMap
 from pyspark_mysqlbinlog.decoder.values.choose import codec_for, skip_for
 from pyspark_mysqlbinlog.decoder.values.codec import Codec, Skip
 from pyspark_mysqlbinlog.errors import MySQLBinlogError
-from pyspark_mysqlbinlog.tables import TableSchema
+from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 
 __all__ = ["ColumnPlan", "ImagePlan", "RowPlan"]
 
@@ -30,12 +30,14 @@ class ColumnPlan:
     ----------
     json_key : the name as a JSON string with its colon.
     codec : None when the column is excluded: skipped and never shown.
+    schema : None where names and types are not known, so that there is no codec either.
     """
 
     name: str
     json_key: str
     skip: Skip
     codec: Codec | None
+    schema: ColumnSchema | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,12 +49,14 @@ class ImagePlan:
     bitmap_length : bytes of an image's null bitmap, which counts these columns only.
     absent : names of the columns that the image does not hold, excluded ones left out.
     cache : room for what a payload builder compiles per null bitmap.
+    table : (database, table).
     """
 
     columns: tuple[ColumnPlan, ...]
     bitmap_length: int
     absent: tuple[str, ...]
     cache: dict[bytes, Any] = field(default_factory=dict, repr=False)
+    table: tuple[str, str] = ("", "")
 
 
 class RowPlan:
@@ -95,7 +99,7 @@ class RowPlan:
                     raise error.at(table=table_map.full_name) from None
             skip = codec.skip if codec else skip_for(code, metadata, what)
             key = f"{encode_basestring(column.name)}:"
-            columns.append(ColumnPlan(column.name, key, skip, codec))
+            columns.append(ColumnPlan(column.name, key, skip, codec, column))
         return cls(table_map, schema, tuple(columns))
 
     def image(self, present: bytes) -> ImagePlan:
@@ -112,7 +116,12 @@ class RowPlan:
                     held.append(column)
                 elif column.codec is not None:
                     absent.append(column.name)
-            plan = ImagePlan(tuple(held), (len(held) + 7) // 8, tuple(absent))
+            plan = ImagePlan(
+                tuple(held),
+                (len(held) + 7) // 8,
+                tuple(absent),
+                table=(self.schema.database, self.schema.table),
+            )
             # A minimal log has one bitmap per set of columns that statements change.
             if len(self._images) >= 256:
                 self._images.clear()

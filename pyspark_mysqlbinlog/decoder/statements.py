@@ -10,7 +10,7 @@ The grammar is that of MySQL 5.5 to 8.0 and MariaDB (sql/sql_yacc.yy).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from pyspark_mysqlbinlog.decoder.dml_tables import delete_tables, insert_tables, update_tables
@@ -105,69 +105,18 @@ _BEGIN = Statement(StatementKind.BEGIN, head="BEGIN")
 _COMMIT = Statement(StatementKind.COMMIT, head="COMMIT")
 
 # First words of statements that leave rows and columns of real tables alone.
-_OTHER = frozenset(
-    {
-        "ANALYZE",
-        "BACKUP",
-        "BINLOG",
-        "CACHE",
-        "CHANGE",
-        "CHECK",
-        "CHECKSUM",
-        "DEALLOCATE",
-        "DESCRIBE",
-        "DESC",
-        "EXPLAIN",
-        "FLUSH",
-        "GRANT",
-        "HELP",
-        "INSTALL",
-        "KILL",
-        "LOCK",
-        "OPTIMIZE",
-        "PURGE",
-        "REPAIR",
-        "RESET",
-        "REVOKE",
-        "SET",
-        "SHOW",
-        "SHUTDOWN",
-        "SIGNAL",
-        "START",
-        "STOP",
-        "UNINSTALL",
-        "UNLOCK",
-        "USE",
-    }
-)
+_OTHER = frozenset({
+    "ANALYZE", "BACKUP", "BINLOG", "CACHE", "CHANGE", "CHECK", "CHECKSUM", "DEALLOCATE",
+    "DESCRIBE", "DESC", "EXPLAIN", "FLUSH", "GRANT", "HELP", "INSTALL", "KILL", "LOCK",
+    "OPTIMIZE", "PURGE", "REPAIR", "RESET", "REVOKE", "SET", "SHOW", "SHUTDOWN", "SIGNAL",
+    "START", "STOP", "UNINSTALL", "UNLOCK", "USE",
+})  # fmt: skip
 # Objects that CREATE, ALTER and DROP take besides tables and databases.
-_OTHER_OBJECTS = frozenset(
-    {
-        "AGGREGATE",
-        "EVENT",
-        "FULLTEXT",
-        "FUNCTION",
-        "INDEX",
-        "INSTANCE",
-        "LOGFILE",
-        "PACKAGE",
-        "PREPARE",
-        "PROCEDURE",
-        "RESOURCE",
-        "ROLE",
-        "SEQUENCE",
-        "SERVER",
-        "SPATIAL",
-        "SQL",
-        "TABLESPACE",
-        "TEMPORARY",
-        "TRIGGER",
-        "UNDO",
-        "UNIQUE",
-        "USER",
-        "VIEW",
-    }
-)
+_OTHER_OBJECTS = frozenset({
+    "AGGREGATE", "EVENT", "FULLTEXT", "FUNCTION", "INDEX", "INSTANCE", "LOGFILE", "PACKAGE",
+    "PREPARE", "PROCEDURE", "RESOURCE", "ROLE", "SEQUENCE", "SERVER", "SPATIAL", "SQL",
+    "TABLESPACE", "TEMPORARY", "TRIGGER", "UNDO", "UNIQUE", "USER", "VIEW",
+})  # fmt: skip
 # Statements that may run functions or blocks that write: which tables, the text does not tell.
 _MAY_WRITE_ANYTHING = frozenset({"CALL", "DO", "EXECUTE", "HANDLER", "SELECT", "VALUES", "WITH"})
 
@@ -185,12 +134,13 @@ def classify(sql: str, default_database: str, context: SqlContext = DEFAULT_CONT
     if sql == "COMMIT":
         return _COMMIT
     head = " ".join(sql[: 2 * _HEAD_LENGTH].split())[:_HEAD_LENGTH]
-    server_made = _SERVER_MADE in sql[-200:]
-    stream = TokenStream(sql, context)
     try:
-        return _Classifier(stream, default_database, head, server_made).statement()
+        statement = _Classifier(TokenStream(sql, context), default_database).statement()
     except SchemaError:
         return Statement(StatementKind.UNKNOWN, None, head=head)
+    tables = statement.tables and tuple(dict.fromkeys(statement.tables))
+    server_made = _SERVER_MADE in sql[-200:]
+    return replace(statement, tables=tables, head=head, server_made=server_made)
 
 
 def xid_text(gtrid: bytes, bqual: bytes, format_id: int) -> str:
@@ -202,50 +152,13 @@ def xid_text(gtrid: bytes, bqual: bytes, format_id: int) -> str:
 
 
 class _Classifier:
-    """One statement's tokens and what is known beside them."""
+    """One statement's tokens, and the database of names without one."""
 
-    __slots__ = ("database", "head", "server_made", "stream")
+    __slots__ = ("database", "stream")
 
-    def __init__(self, stream: TokenStream, database: str, head: str, server_made: bool) -> None:
+    def __init__(self, stream: TokenStream, database: str) -> None:
         self.stream = stream
         self.database = database
-        self.head = head
-        self.server_made = server_made
-
-    def made(
-        self,
-        kind: StatementKind,
-        tables: tuple[Table, ...] | None = (),
-        *,
-        database: str | None = None,
-        if_not_exists: bool = False,
-        or_replace: bool = False,
-        like: Table | None = None,
-        renames: tuple[tuple[Table, Table], ...] = (),
-        exchanged: tuple[Table, ...] = (),
-        truncated_partitions: tuple[str, ...] = (),
-        xid: str | None = None,
-        one_phase: bool = False,
-        savepoint: str | None = None,
-        whole_table: bool = False,
-    ) -> Statement:
-        return Statement(
-            kind,
-            None if tables is None else tuple(dict.fromkeys(tables)),
-            database=database,
-            if_not_exists=if_not_exists,
-            or_replace=or_replace,
-            like=like,
-            renames=renames,
-            exchanged=exchanged,
-            truncated_partitions=truncated_partitions,
-            xid=xid,
-            one_phase=one_phase,
-            savepoint=savepoint,
-            whole_table=whole_table,
-            server_made=self.server_made,
-            head=self.head,
-        )
 
     def table(self) -> Table:
         return self.stream.qualified_name(self.database)
@@ -261,22 +174,22 @@ class _Classifier:
         while stream.accept(";"):
             pass
         if stream.at_end():
-            return self.made(StatementKind.OTHER)  # a comment: MariaDB's dummy events
+            return Statement(StatementKind.OTHER)  # a comment: MariaDB's dummy events
         first = stream.next().word
         match first:
             case "BEGIN":
-                return self.made(StatementKind.BEGIN)
+                return Statement(StatementKind.BEGIN)
             case "START" if stream.accept("TRANSACTION"):
-                return self.made(StatementKind.BEGIN)
+                return Statement(StatementKind.BEGIN)
             case "COMMIT":
-                return self.made(StatementKind.COMMIT)
+                return Statement(StatementKind.COMMIT)
             case "ROLLBACK":
                 return self.rollback()
             case "SAVEPOINT":
-                return self.made(StatementKind.SAVEPOINT, savepoint=stream.name())
+                return Statement(StatementKind.SAVEPOINT, savepoint=stream.name())
             case "RELEASE":
                 stream.expect("SAVEPOINT")
-                return self.made(StatementKind.RELEASE_SAVEPOINT, savepoint=stream.name())
+                return Statement(StatementKind.RELEASE_SAVEPOINT, savepoint=stream.name())
             case "XA":
                 return self.xa()
             case "CREATE":
@@ -289,22 +202,22 @@ class _Classifier:
                 return self.rename()
             case "TRUNCATE":
                 stream.accept("TABLE")
-                return self.made(StatementKind.TRUNCATE, (self.table(),))
+                return Statement(StatementKind.TRUNCATE, (self.table(),))
             case "INSERT" | "REPLACE":
-                return self.made(StatementKind.DML, insert_tables(stream, self.database))
+                return Statement(StatementKind.DML, insert_tables(stream, self.database))
             case "UPDATE":
-                return self.made(StatementKind.DML, update_tables(stream, self.database))
+                return Statement(StatementKind.DML, update_tables(stream, self.database))
             case "DELETE":
                 tables, whole = delete_tables(stream, self.database)
-                return self.made(StatementKind.DML, tables, whole_table=whole)
+                return Statement(StatementKind.DML, tables, whole_table=whole)
             case "LOAD":
                 return self.load()
             case "SET" if stream.at("STATEMENT") and stream.peek(1).kind is TokenKind.WORD:
                 return self.set_statement()
         if first in _MAY_WRITE_ANYTHING or first == "(":
-            return self.made(StatementKind.DML, None)
+            return Statement(StatementKind.DML, None)
         if first in _OTHER:
-            return self.made(StatementKind.OTHER)
+            return Statement(StatementKind.OTHER)
         raise SchemaError("not a statement that is known here")
 
     def rollback(self) -> Statement:
@@ -314,14 +227,14 @@ class _Classifier:
             # `ROLLBACK TO savepoint` names a savepoint that is called savepoint.
             if stream.peek(1).kind is not TokenKind.END:
                 stream.accept("SAVEPOINT")
-            return self.made(StatementKind.ROLLBACK_TO, savepoint=stream.name())
-        return self.made(StatementKind.ROLLBACK)
+            return Statement(StatementKind.ROLLBACK_TO, savepoint=stream.name())
+        return Statement(StatementKind.ROLLBACK)
 
     def xa(self) -> Statement:
         stream = self.stream
         verb = stream.next().word
         if verb == "RECOVER":
-            return self.made(StatementKind.OTHER)
+            return Statement(StatementKind.OTHER)
         kinds = {
             "START": StatementKind.XA_START,
             "BEGIN": StatementKind.XA_START,
@@ -339,7 +252,7 @@ class _Classifier:
             # An unsigned 32-bit number; 5.7 itself writes the decimal one.
             hexadecimal = stream.peek().kind is TokenKind.HEX
             format_id = int(stream.next().text, 16) if hexadecimal else stream.integer()
-        return self.made(
+        return Statement(
             kinds[verb],
             xid=xid_text(gtrid, bqual, format_id),
             one_phase=stream.accept("ONE", "PHASE"),
@@ -359,15 +272,15 @@ class _Classifier:
         if stream.accept("TABLE"):
             if_not_exists = stream.accept("IF", "NOT", "EXISTS")
             table = self.table()
-            if stream.accept("LIKE") or (stream.at("(", "LIKE") and stream.accept("(", "LIKE")):
-                return self.made(
+            if stream.accept("LIKE") or stream.accept("(", "LIKE"):
+                return Statement(
                     StatementKind.CREATE_TABLE_LIKE,
                     (table,),
                     if_not_exists=if_not_exists,
                     or_replace=or_replace,
                     like=self.table(),
                 )
-            return self.made(
+            return Statement(
                 StatementKind.CREATE_TABLE,
                 (table,),
                 if_not_exists=if_not_exists,
@@ -375,7 +288,7 @@ class _Classifier:
             )
         if stream.accept_any("DATABASE", "SCHEMA"):
             if_not_exists = stream.accept("IF", "NOT", "EXISTS")
-            return self.made(
+            return Statement(
                 StatementKind.CREATE_DATABASE,
                 None,
                 database=stream.name("a database name"),
@@ -387,18 +300,18 @@ class _Classifier:
     def other_object(self) -> Statement:
         # ALGORITHM = … and DEFINER = … come before VIEW, TRIGGER and the like only.
         if self.stream.accept_any("ALGORITHM", "DEFINER", "ONLINE", "OFFLINE", *_OTHER_OBJECTS):
-            return self.made(StatementKind.OTHER)
+            return Statement(StatementKind.OTHER)
         raise self.stream.unexpected("what can be created, altered or dropped")
 
     def drop(self) -> Statement:
         stream = self.stream
         if stream.accept_any("TABLE", "TABLES"):
             stream.accept("IF", "EXISTS")
-            return self.made(StatementKind.DROP_TABLE, self.table_list())
+            return Statement(StatementKind.DROP_TABLE, self.table_list())
         if stream.accept_any("DATABASE", "SCHEMA"):
             stream.accept("IF", "EXISTS")
             name = stream.name("a database name")
-            return self.made(StatementKind.DROP_DATABASE, None, database=name)
+            return Statement(StatementKind.DROP_DATABASE, None, database=name)
         return self.other_object()
 
     def alter(self) -> Statement:
@@ -415,7 +328,7 @@ class _Classifier:
             name = self.database
             if not _database_option_next(stream):
                 name = stream.name("a database name")
-            return self.made(StatementKind.ALTER_DATABASE, None, database=name)
+            return Statement(StatementKind.ALTER_DATABASE, None, database=name)
         return self.other_object()
 
     def alter_table(self, table: Table) -> Statement:
@@ -442,13 +355,11 @@ class _Classifier:
                 truncated.append(stream.name("a partition"))
                 while stream.accept(","):
                     truncated.append(stream.name("a partition"))
-            elif clause_start and stream.accept("PARTITION"):
-                pass  # MariaDB may put other words here; what follows starts no clause
             else:
                 clause_start = stream.next().word == ","
                 continue
             clause_start = False
-        return self.made(
+        return Statement(
             StatementKind.ALTER_TABLE,
             (table, *exchanged, *([new_name] if new_name else [])),
             renames=((table, new_name),) if new_name else (),
@@ -461,7 +372,7 @@ class _Classifier:
     def rename(self) -> Statement:
         stream = self.stream
         if stream.accept("USER"):
-            return self.made(StatementKind.OTHER)
+            return Statement(StatementKind.OTHER)
         if not stream.accept_any("TABLE", "TABLES"):
             raise stream.unexpected("TABLE")
         stream.accept("IF", "EXISTS")
@@ -479,17 +390,17 @@ class _Classifier:
         if not stream.at_end() and not stream.at(";"):
             raise stream.unexpected("the end")
         names = tuple(name for pair in pairs for name in pair)
-        return self.made(StatementKind.RENAME_TABLE, names, renames=tuple(pairs))
+        return Statement(StatementKind.RENAME_TABLE, names, renames=tuple(pairs))
 
     def load(self) -> Statement:
         stream = self.stream
         if stream.accept("INDEX"):
-            return self.made(StatementKind.OTHER)  # LOAD INDEX INTO CACHE
+            return Statement(StatementKind.OTHER)  # LOAD INDEX INTO CACHE
         while not stream.accept("INTO", "TABLE"):
             if stream.at_end():
                 raise stream.unexpected("INTO TABLE")
             stream.next()
-        return self.made(StatementKind.DML, (self.table(),))
+        return Statement(StatementKind.DML, (self.table(),))
 
     def set_statement(self) -> Statement:
         """MariaDB: SET STATEMENT variable = value, … FOR statement."""

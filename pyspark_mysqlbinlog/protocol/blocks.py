@@ -2,8 +2,8 @@
 
 Each event is its 19-byte header as in the log and its body; the checksum is left out, since it was
 verified when the event was read. The position is told by the header's log_pos, whose upper bits the
-block's first event gives. A block holds events of one file, and no two neighbours lie 2 GiB apart, so
-a wrap of log_pos is never missed.
+block's first event gives. A block holds events of one file, and no two neighbours lie 2 GiB apart,
+so a wrap of log_pos is never missed.
 """
 
 from __future__ import annotations

@@ -137,7 +137,7 @@ class ReplicaClient:
                 cursor.execute(sql, tuple(arguments) or None)
                 return list(cursor.fetchall())
         except (pymysql.err.MySQLError, OSError) as error:
-            raise refused(error, self._settings.address, f"asked for {sql[:60]!r}") from None
+            raise refused(error, self._settings.address, f"running {sql[:60]!r}") from None
 
     def variable(self, name: str) -> str | None:
         """A global variable's value; None where the server does not know it."""

@@ -102,7 +102,13 @@ class Rotate:
     @classmethod
     def parse(cls, body: bytes) -> Rotate:
         reader = Reader(body, "ROTATE")
-        return cls(reader.u64(), reader.rest().decode("utf-8"))
+        pos, file = reader.u64(), reader.rest()
+        try:
+            return cls(pos, file.decode("utf-8"))
+        except UnicodeDecodeError:
+            raise MalformedEventError(
+                f"ROTATE names a file that is not UTF-8: 0x{file.hex()}"
+            ) from None
 
 
 @dataclass(frozen=True, slots=True)

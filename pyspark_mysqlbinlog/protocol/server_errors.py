@@ -50,11 +50,12 @@ def refused(error: Exception, address: str, doing: str) -> MySQLBinlogError:
         )
     if isinstance(error, pymysql.err.MySQLError):
         code, text = _code_and_text(error)
-        if code in _ACCESS_DENIED:
+        if code in _ACCESS_DENIED and doing == "connecting":
             return AccessDeniedError(
                 f"{address} refused the user: {text}; check the options user and password"
             )
-        if code in _GRANT_MISSING:
+        # A user without REPLICATION SLAVE is denied access a second time when it registers.
+        if code in _GRANT_MISSING or code in _ACCESS_DENIED:
             return AccessDeniedError(
                 f"{address} refused {doing}: {text}; GRANT REPLICATION SLAVE, REPLICATION CLIENT"
                 " ON *.* and SELECT on the tables to this user"
@@ -65,12 +66,19 @@ def refused(error: Exception, address: str, doing: str) -> MySQLBinlogError:
             return dump_refused(code, text, None, None)
         if code in _TRANSIENT or isinstance(cause, OSError):
             return LostConnectionError(f"{address} does not answer while {doing}: {text}")
+        if code == 0:
+            # pymysql's own words about packets that no MySQL server sends.
+            return _no_mysql(address, doing, text)
         return ServerError(f"{address} failed while {doing}: error {code}: {text}")
     if isinstance(error, (OSError, EOFError)):
         return LostConnectionError(f"the connection to {address} broke while {doing}: {error}")
-    return ServerError(
-        f"{address} gave an answer that is not MySQL's while {doing}: {error!r}; check host and"
-        " port"
+    return _no_mysql(address, doing, repr(error))
+
+
+def _no_mysql(address: str, doing: str, found: str) -> ConnectionFailedError:
+    return ConnectionFailedError(
+        f"{address} gave an answer that is not MySQL's while {doing}: {found}; check the options"
+        " host and port"
     )
 
 
@@ -112,7 +120,9 @@ def dump_refused(code: int, text: str, file: str | None, position: int | None) -
         return BinlogSettingsError(
             "the server writes no binlog; start it with --log-bin and binlog_format=ROW"
         )
-    if "position > file size" in lower or "from past eof" in lower:
+    # "impossible position": 5.5 and MariaDB, for positions past the end and before 4 alike.
+    past_the_end = ("position > file size", "from past eof", "impossible position")
+    if any(words in lower for words in past_the_end):
         return InvalidPositionError(
             f"the position is past the end of its file: {text}; the server lost its tail or was"
             " restored; start again with a new checkpoint",

@@ -86,7 +86,7 @@ class LogWalker:
         if length != size:
             raise MalformedEventError(f"{type_name(kind)} says it has {length} bytes, found {size}")
         if kind == _FORMAT_DESCRIPTION:
-            body = self._format_description(raw)
+            body = self._format_description(raw, repeated=log_pos == 0)
         elif self._checksum:
             verify(raw)
             body = raw[HEADER_LENGTH : size - CHECKSUM_LENGTH]
@@ -95,7 +95,7 @@ class LogWalker:
 
         if kind in _HEARTBEATS:
             return None
-        if flags & ARTIFICIAL_FLAG or log_pos == 0:
+        if flags & ARTIFICIAL_FLAG or (log_pos == 0 and not self._ends_at_a_wrap(kind, size)):
             if kind == _ROTATE:
                 rotate = Rotate.parse(body)
                 self.file, self.pos = rotate.file, rotate.pos
@@ -123,14 +123,21 @@ class LogWalker:
             self.pos = end
         return event
 
-    def _format_description(self, raw: bytes) -> bytes:
+    def _ends_at_a_wrap(self, kind: int, size: int) -> bool:
+        """Whether a log_pos of 0 is a real one: the event ends at a multiple of 4 GiB."""
+        return kind != _FORMAT_DESCRIPTION and (self.pos + size) & 0xFFFFFFFF == 0
+
+    def _format_description(self, raw: bytes, *, repeated: bool) -> bytes:
         format_description = FormatDescription.parse(raw[HEADER_LENGTH:])
         if format_description.binlog_version != 4 or format_description.header_length != 19:
             raise UnsupportedEventError(
                 f"binlog version {format_description.binlog_version} with headers of"
                 f" {format_description.header_length} bytes, expected version 4 with 19"
             )
-        if format_description.carries_checksum:
+        # It has a CRC32 even where the events have none. A server that repeats it for a start in
+        # mid-file changes its bytes, and renews the CRC32 only where the events have one.
+        stale = repeated and format_description.checksum is ChecksumAlgorithm.OFF
+        if format_description.carries_checksum and not stale:
             verify(_without_in_use_flag(raw))
         self._checksum = format_description.checksum
         self._has_format = True

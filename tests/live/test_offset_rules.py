@@ -1,7 +1,7 @@
-"""The rules of the offset calls, each found by losing rows: against a real server, without a JVM.
+"""The rules of the offset calls, each found by losing rows: on a real server, without a JVM.
 
-The reader is driven as Spark's source runner drives it: `initialOffset`, then `latestOffset` from the
-last end, then `partitions` and `read`, offsets going through JSON as Spark stores them.
+The reader is driven as Spark's source runner drives it: `initialOffset`, then `latestOffset` from
+the last end, then `partitions` and `read`, offsets going through JSON as Spark stores them.
 """
 
 from __future__ import annotations
@@ -15,9 +15,12 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 from pyspark.sql.types import StringType
 
+from pyspark_mysqlbinlog.connector.buffer import LogBuffer
 from pyspark_mysqlbinlog.connector.columns import envelope
 from pyspark_mysqlbinlog.connector.options import Options
+from pyspark_mysqlbinlog.connector.ranges import RangePartition
 from pyspark_mysqlbinlog.connector.stream_reader import MySQLBinlogStreamReader
+
 from servers import Server
 from waiting import until
 
@@ -57,6 +60,11 @@ class Spark:
     def next_batch(self, start: Offset) -> Offset:
         """The end of the next batch that is not the start."""
         return until(lambda: _other_than(start, self.latest(start)), "no new offset came")
+
+    def carried(self, start: Offset, end: Offset) -> list[bool]:
+        """Whether each range of the batch travels in its task."""
+        parts = self.reader.partitions(start, end)
+        return [isinstance(part, RangePartition) and part.blocks is not None for part in parts]
 
 
 def _through_json(offset: Offset) -> Offset:
@@ -198,7 +206,7 @@ def test_limit_cuts_between_transactions(live_server: Server, table: str) -> Non
 
 
 def test_a_replayed_batch_is_identical(live_server: Server, table: str, stream: Spark) -> None:
-    """Carried the first time, pulled after a restart: the same rows, `seq` and `source` included."""
+    """Carried the first time, pulled after a restart: the same rows, `seq` and `source` too."""
     start = stream.initial()
     assert stream.latest(start) == start
     insert(live_server, table, 1, 2)
@@ -211,9 +219,9 @@ def test_a_replayed_batch_is_identical(live_server: Server, table: str, stream: 
         end = stream.next_batch(end)
         rows = stream.rows(start, end)
     assert [row["op"] for row in rows] == ["c", "c", "u", "u", "d", "t"]
-    assert all(part.blocks is not None for part in stream.reader.partitions(start, end))
+    assert stream.carried(start, end) == [True]
     again = Spark(new_reader(live_server, table))
-    assert all(part.blocks is None for part in again.reader.partitions(start, end))
+    assert again.carried(start, end) == [False]
     assert again.rows(start, end) == rows
 
 
@@ -301,3 +309,85 @@ def test_offset_of_unknown_table_names_survive_case(live_server: Server, table: 
     later = Spark(new_reader(live_server, table))
     assert ids(later.rows(start, end)) == [1]
     stream.reader.stop()
+
+
+def test_a_huge_transaction_is_read_in_pieces(live_server: Server, table: str) -> None:
+    """Too large for the buffer: cut at row events, each piece with the table maps it needs."""
+    stream = Spark(
+        new_reader(
+            live_server, table, bufferBytes="1m", targetPartitionBytes="1", maxConnections="6"
+        )
+    )
+    start = stream.initial()
+    assert stream.latest(start) == start
+    other = table.replace(".t", ".other")
+    with live_server.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("SET SESSION binlog_rows_query_log_events = ON")
+        cursor.execute(f"ALTER TABLE {other} ADD filler VARCHAR(20000)")
+        cursor.execute("BEGIN")
+        for number in range(100):
+            ids_here = range(1000 * number, 1000 * number + 1000)
+            cursor.execute(
+                f"INSERT INTO {table} (id) VALUES " + ",".join(f"({i})" for i in ids_here)
+            )
+            cursor.execute(
+                f"INSERT INTO {other} VALUES "
+                + ",".join(f"({i}, REPEAT('x', 20000))" for i in ids_here[:10])
+            )
+        # One statement that is long by itself: its table maps stand at its beginning only.
+        cursor.execute(f"UPDATE {table} SET v = REPEAT('y', 20)")
+        cursor.execute("COMMIT")
+    end = stream.next_batch(start)
+    parts = stream.reader.partitions(start, end)
+    assert len(parts) == 6
+    rows = stream.rows(start, end)
+    assert len(rows) == 200_000
+    again = Spark(new_reader(live_server, table))
+    assert len(again.reader.partitions(start, end)) == 1
+    assert rows == again.rows(start, end)
+    assert sum(row["source"]["query"].startswith("UPDATE") for row in rows) == 100_000
+    stream.reader.stop()
+
+
+def test_rows_limit_cuts_between_transactions(live_server: Server, table: str) -> None:
+    stream = Spark(new_reader(live_server, table, maxRowsPerTrigger="10"))
+    start = stream.initial()
+    assert stream.latest(start) == start
+    for first in range(0, 60, 4):
+        values = ", ".join(f"({number})" for number in range(first, first + 4))
+        live_server.execute(f"INSERT INTO {table} (id) VALUES {values}")
+    live_server.execute(f"UPDATE {table} SET v = 'x'")
+    stream.reader.prepareForTriggerAvailableNow()
+    counts = []
+    while (end := stream.latest(start)) != start:
+        counts.append(len(stream.rows(start, end)))
+        start = end
+    assert counts == [8] * 7 + [4, 60]
+    stream.reader.stop()
+
+
+def test_an_index_that_is_full_does_not_stop_a_run(
+    live_server: Server, table: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The tail waits for Spark and Spark for the tail: neither may wait for ever."""
+    monkeypatch.setattr(LogBuffer.__init__, "__kwdefaults__", {"most_spans": 4})
+    for limit in (None, ReadAllAvailable()):
+        stream = Spark(new_reader(live_server, table, maxBytesPerTrigger="8000"))
+        start = stream.initial()
+        assert stream.latest(start) == start
+        insert(live_server, table, *range(100))
+        if limit is None:
+            stream.reader.prepareForTriggerAvailableNow()
+        else:
+            stream.limit = limit
+        got: list[int] = []
+        batches = 0
+        while len(got) < 100 and batches < 100:
+            end = stream.latest(start)
+            got += ids(stream.rows(start, end))
+            start = end
+            batches += 1
+        assert got == list(range(100))
+        assert batches == 1 or limit is None
+        live_server.execute(f"DELETE FROM {table}")
+        stream.reader.stop()

@@ -1,4 +1,4 @@
-"""CREATE TABLE to TableSchema: what tests/live/test_ddl_live.py does not compare with servers here."""
+"""CREATE TABLE to TableSchema; tests/live/test_ddl_live.py asks servers about the same cases."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ddl_cases import KEYS, OPTIONS, TYPES, C, S, logged_statements
+from ddl_cases import KEYS, OPTIONS, TYPES, bare, logged_statements, text
 
 from pyspark_mysqlbinlog.decoder.ddl import parse_column_type, parse_create_table
 from pyspark_mysqlbinlog.decoder.sql_tokens import DEFAULT_CONTEXT, SqlContext
@@ -37,9 +37,7 @@ def test_primary_key(sql: str, key: tuple[str, ...], not_null: set[str]) -> None
 
 
 @pytest.mark.parametrize(("options", "table_charset", "column_charset"), OPTIONS)
-def test_table_options(
-    options: str, table_charset: str | None, column_charset: str | None
-) -> None:
+def test_table_options(options: str, table_charset: str | None, column_charset: str | None) -> None:
     schema = parse_create_table(f"create table t (a int, b varchar(9)) {options}", "d", "utf8mb4")
     assert (schema.charset, schema.columns[1].charset) == (table_charset, column_charset)
 
@@ -52,7 +50,7 @@ def test_names() -> None:
 
 
 def test_like() -> None:
-    known = TableSchema("x", "u", (C("int"),), ("a",), "latin1")
+    known = TableSchema("x", "u", (bare("int"),), ("a",), "latin1")
     found = {("x", "u"): known}
     for sql in ("create table t like x.u", "create table if not exists t (like x.u)"):
         schema = parse_create_table(sql, "d", None, lambda *name: found.get(name))
@@ -65,7 +63,7 @@ def test_what_the_session_and_the_server_decide() -> None:
     assert columns("a real", real_as_float=True)[0].type == "float"
     assert columns("a timestamp", explicit_defaults_for_timestamp=True)[0].nullable
     assert columns("a timestamp(6)", server_version=50568)[0].length == 0
-    assert columns("a json", mariadb=True) == [S("longtext")]
+    assert columns("a json", mariadb=True) == [text("longtext")]
     assert columns(r"a enum('\')", no_backslash_escapes=True)[0].labels == ("\\",)
     assert columns('"a b" int', ansi_quotes=True)[0].name == "a b"
     assert columns("a uuid", mariadb=True)[0].type == "uuid"

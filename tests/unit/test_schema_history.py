@@ -28,14 +28,23 @@ def table(name: str, *columns: str, database: str = "shop") -> TableSchema:
 
 
 A, B = table("orders", "id"), table("orders", "id", "total")
-GONE = SchemaHistory().with_table(at(100), A).without(at(200), "shop", "orders", "x", gone=True)
+KNOWN = SchemaHistory().with_table(at(100), A)
+GONE = KNOWN.without(at(200), "shop", "orders", "x", gone=True)
 
 
 def test_a_version_holds_from_its_start_to_the_next() -> None:
     history = SchemaHistory().with_table(at(100), A).with_table(at(50, 2), B)
     seen = [
         history.at(position, "shop", "orders")
-        for position in (at(99), at(100), at(10**10), at(4, 2), at(49, 2), at(50, 2), at(4, 1000000))
+        for position in (
+            at(99),
+            at(100),
+            at(10**10),
+            at(4, 2),
+            at(49, 2),
+            at(50, 2),
+            at(4, 1000000),
+        )
     ]
     assert seen == [None, A, A, A, A, B, B]
     assert history.at(at(100), "shop", "Orders") is None
@@ -79,10 +88,10 @@ def test_a_change_leaves_the_old_value_and_other_tables_alone() -> None:
 @pytest.mark.parametrize(
     ("history", "position", "starts"),
     [
-        (SchemaHistory().with_table(at(100), A).with_table(at(200), B), at(4), [100, 200]),
-        (SchemaHistory().with_table(at(100), A).with_table(at(200), B), at(199), [0, 200]),
-        (SchemaHistory().with_table(at(100), A).with_table(at(200), B), at(200), [0]),
-        (SchemaHistory().with_table(at(100), A).without(at(200), "shop", "orders", "x"), at(300), [0]),
+        (KNOWN.with_table(at(200), B), at(4), [100, 200]),
+        (KNOWN.with_table(at(200), B), at(199), [0, 200]),
+        (KNOWN.with_table(at(200), B), at(200), [0]),
+        (KNOWN.without(at(200), "shop", "orders", "x"), at(300), [0]),
         (GONE, at(100), [0, 200]),
         (GONE, at(200), []),
         (GONE.with_table(at(300), B), at(250), [300]),
@@ -108,7 +117,7 @@ def test_select() -> None:
 _names = st.one_of(
     st.from_regex(r"\A[a-z]{1,4}(_[a-z0-9]{1,3}){0,3}\Z"),
     st.from_regex(r"\A[A-Za-z_]{1,9}\Z"),
-    st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=9),
+    st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=9),
 )
 _columns = st.builds(
     ColumnSchema,
@@ -118,7 +127,7 @@ _columns = st.builds(
     scale=st.none() | st.integers(0, 30),
     unsigned=st.booleans(),
     charset=st.none() | st.sampled_from(["utf8mb4", "latin1"]),
-    labels=st.lists(st.text(st.characters(exclude_categories=("Cs",)), max_size=4), max_size=3).map(
+    labels=st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=4), max_size=3).map(
         tuple
     ),
     nullable=st.booleans(),
@@ -235,34 +244,47 @@ def test_a_newer_layout_says_so() -> None:
         SchemaHistory.unpack(repacked('"layout":1', '"layout":2'))
 
 
-ENTITIES = """account address agent article audit batch booking brand budget campaign cart category
-channel claim comment company contact contract coupon course customer delivery department device
-discount document employee event expense feature feedback file filter goal group inventory invoice
-item job label lead ledger location machine media member merchant message module notification offer
-order organization package page partner payment payout permission plan policy position post price
-product profile project promotion property purchase question quote rating receipt refund region
-report request reservation return review role route rule sale schedule segment seller service session
-shipment shop site source stock store subscription supplier survey task tax team template tenant
-ticket token tour transaction transfer user vehicle vendor visit voucher warehouse webhook
-workflow zone""".split()
-COMMON = {
-    "id": ("bigint", None, True), "uuid": ("char", 36, False), "tenant_id": ("int", None, True),
-    "name": ("varchar", 255, False), "title": ("varchar", 255, False), "email": ("varchar", 191, False),
-    "description": ("text", None, False), "status": ("varchar", 32, False), "type": ("varchar", 32, False),
-    "is_active": ("tinyint", 1, False), "is_deleted": ("tinyint", 1, False), "notes": ("text", None, False),
-    "currency": ("char", 3, False), "amount": ("decimal", 12, False), "country_code": ("char", 2, False),
-    "city": ("varchar", 100, False), "street": ("varchar", 255, False), "zip_code": ("varchar", 16, False),
-    "phone_number": ("varchar", 32, False), "sort_order": ("int", None, False), "quantity": ("int", None, False),
-    "metadata": ("json", None, False), "external_id": ("varchar", 64, False), "locale": ("varchar", 8, False),
-    "created_by": ("bigint", None, True), "updated_by": ("bigint", None, True),
-    "created_at": ("datetime", 0, False), "updated_at": ("datetime", 0, False), "deleted_at": ("datetime", 0, False),
-    "valid_from": ("date", None, False), "valid_to": ("date", None, False), "version": ("int", None, False),
+ENTITIES = [
+    "account", "address", "agent", "article", "audit", "batch", "booking", "brand", "budget",
+    "campaign", "cart", "category", "channel", "claim", "comment", "company", "contact",
+    "contract", "coupon", "course", "customer", "delivery", "department", "device", "discount",
+    "document", "employee", "event", "expense", "feature", "feedback", "file", "filter", "goal",
+    "group", "inventory", "invoice", "item", "job", "label", "lead", "ledger", "location",
+    "machine", "media", "member", "merchant", "message", "module", "notification", "offer",
+    "order", "organization", "package", "page", "partner", "payment", "payout", "permission",
+    "plan", "policy", "position", "post", "price", "product", "profile", "project", "promotion",
+    "property", "purchase", "question", "quote", "rating", "receipt", "refund", "region",
+    "report", "request", "reservation", "return", "review", "role", "route", "rule", "sale",
+    "schedule", "segment", "seller", "service", "session", "shipment", "shop", "site", "source",
+    "stock", "store", "subscription", "supplier", "survey", "task", "tax", "team", "template",
+    "tenant", "ticket", "token", "tour", "transaction", "transfer", "user", "vehicle", "vendor",
+    "visit", "voucher", "warehouse", "webhook", "workflow", "zone",
+]  # fmt: skip
+Shape = tuple[str, int | None, bool]  # type, length, unsigned
+KEY: Shape = ("bigint", None, True)
+NUMBER: Shape = ("int", None, True)
+MONEY: Shape = ("decimal", 12, False)
+FLAG: Shape = ("tinyint", 1, False)
+LINE: Shape = ("varchar", 255, False)
+CODE: Shape = ("varchar", 32, False)
+LONG: Shape = ("text", None, False)
+DAY: Shape = ("date", None, False)
+MOMENT: Shape = ("datetime", 0, False)
+# Columns that many tables share, and last words of a table's own columns.
+COMMON: dict[str, Shape] = {
+    "id": KEY, "uuid": ("char", 36, False), "tenant_id": NUMBER, "name": LINE, "title": LINE,
+    "email": ("varchar", 191, False), "description": LONG, "status": CODE, "type": CODE,
+    "is_active": FLAG, "is_deleted": FLAG, "notes": LONG, "currency": ("char", 3, False),
+    "amount": MONEY, "country_code": ("char", 2, False), "city": LINE, "street": LINE,
+    "zip_code": CODE, "phone_number": CODE, "sort_order": NUMBER, "quantity": NUMBER,
+    "metadata": ("json", None, False), "external_id": CODE, "locale": CODE, "created_by": KEY,
+    "updated_by": KEY, "created_at": MOMENT, "updated_at": MOMENT, "deleted_at": MOMENT,
+    "valid_from": DAY, "valid_to": DAY, "version": NUMBER,
 }  # fmt: skip
-ENDINGS = {
-    "id": ("bigint", None, True), "code": ("varchar", 32, False), "name": ("varchar", 255, False),
-    "status": ("varchar", 32, False), "count": ("int", None, True), "total": ("decimal", 12, False),
-    "date": ("date", None, False), "at": ("datetime", 6, False), "rate": ("decimal", 8, False),
-    "url": ("varchar", 1024, False), "type": ("enum", None, False), "flag": ("tinyint", 1, False),
+ENDINGS: dict[str, Shape] = {
+    "id": KEY, "code": CODE, "name": LINE, "status": CODE, "count": NUMBER, "total": MONEY,
+    "date": DAY, "at": ("datetime", 6, False), "rate": ("decimal", 8, False),
+    "url": ("varchar", 1024, False), "type": ("enum", None, False), "flag": FLAG,
 }  # fmt: skip
 
 
@@ -270,8 +292,8 @@ def realistic(camel: bool) -> SchemaHistory:
     """200 tables of 50 columns: half shared names, half of the table's own."""
     random_ = random.Random(1)
 
-    def column(name: str, type_: tuple[str, int | None, bool]) -> ColumnSchema:
-        kind, length, unsigned = type_
+    def column(name: str, shape: Shape) -> ColumnSchema:
+        kind, length, unsigned = shape
         if camel:
             head, *tail = name.split("_")
             name = head + "".join(word.capitalize() for word in tail)
@@ -297,7 +319,9 @@ def realistic(camel: bool) -> SchemaHistory:
         name = "_".join([*random_.sample(ENTITIES, 2), str(number)])
         columns = tuple(column(*each) for each in names.items())
         schema = TableSchema("shop", name, columns, ("id",), "utf8mb4")
-        history = history.with_table(at(random_.randrange(4, 10**9), random_.randrange(1, 50)), schema)
+        history = history.with_table(
+            at(random_.randrange(4, 10**9), random_.randrange(1, 50)), schema
+        )
     return history
 
 

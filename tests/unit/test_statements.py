@@ -159,7 +159,11 @@ DETAILS: list[tuple[str, str, object]] = [
     ("alter schema default character set utf8", "database", "d"),
     ("alter database `#mysql50#a` upgrade data directory name", "database", "#mysql50#a"),
     ("drop schema x", "database", "x"),
-    ("rename table a to b, b to c", "renames", ((("d", "a"), ("d", "b")), (("d", "b"), ("d", "c")))),
+    (
+        "rename table a to b, b to c",
+        "renames",
+        ((("d", "a"), ("d", "b")), (("d", "b"), ("d", "c"))),
+    ),
     ("alter table t rename to u", "renames", ((T, ("d", "u")),)),
     ("alter table t add a int default 1", "renames", ()),
     ("alter table t exchange partition p with table x.u", "exchanged", (("x", "u"),)),

@@ -1,100 +1,200 @@
 """MySQL's character sets: how wide a character can be, and bytes to str.
 
-Widths (mbmaxlen) are known for all that 5.7 has, since the table map gives lengths in bytes while a
-schema gives characters. Decoders exist for the sets that are built; a column in another is refused
-when a plan is made for it, not when its first odd byte arrives.
+The characters are those that SELECT shows: MySQL's own tables, which are Python's codecs but for
+the differences in `charset_tables` (swept from live servers, every code of every set). A code that
+has no character in the set's table is ``?``, as SELECT shows it; bytes that no column of the set
+can hold are an error.
+
+utf8mb4 and utf8 are not converted by the server, so invalid bytes in them are an error too. ucs2
+has no characters beyond U+FFFF: a surrogate in it is an error.
 """
 
 from __future__ import annotations
 
 import codecs
+import re
 from collections.abc import Callable
+from functools import cache
 
+from pyspark_mysqlbinlog.charsets import MAX_BYTES_PER_CHARACTER, canonical_charset
+from pyspark_mysqlbinlog.decoder.values.charset_tables import DIFFERENCES
 from pyspark_mysqlbinlog.errors import MalformedEventError, SchemaError
 
-__all__ = ["bytes_per_character", "text_decoder"]
+__all__ = ["PYTHON_CODECS", "bytes_per_character", "text_decoder"]
 
-_MBMAXLEN = {
-    "big5": 2,
-    "cp932": 2,
-    "eucjpms": 3,
-    "euckr": 2,
-    "gb18030": 4,
-    "gb2312": 2,
-    "gbk": 2,
-    "sjis": 2,
-    "ucs2": 2,
-    "ujis": 3,
-    "utf16": 4,
-    "utf16le": 4,
-    "utf32": 4,
-    "utf8": 3,
-    "utf8mb3": 3,
-    "utf8mb4": 4,
+Decode = Callable[[bytes], str]
+
+# The nearest of Python's codecs; `charset_tables` has what is different.
+PYTHON_CODECS = {
+    "armscii8": "ascii",
+    "ascii": "ascii",
+    "big5": "big5",
+    "cp1250": "cp1250",
+    "cp1251": "cp1251",
+    "cp1256": "cp1256",
+    "cp1257": "cp1257",
+    "cp850": "cp850",
+    "cp852": "cp852",
+    "cp866": "cp866",
+    "cp932": "cp932",
+    "dec8": "latin-1",
+    "eucjpms": "euc_jp",
+    "euckr": "cp949",
+    "gb18030": "gb18030",
+    "gb2312": "gb2312",
+    "gbk": "gbk",
+    "geostd8": "ascii",
+    "greek": "iso8859-7",
+    "hebrew": "iso8859-8",
+    "hp8": "hp-roman8",
+    "keybcs2": "cp852",
+    "koi8r": "koi8-r",
+    "koi8u": "koi8-u",
+    "latin1": "cp1252",
+    "latin2": "iso8859-2",
+    "latin5": "iso8859-9",
+    "latin7": "iso8859-13",
+    "macce": "mac-latin2",
+    "macroman": "mac-roman",
+    "sjis": "shift_jis",
+    "swe7": "ascii",
+    "tis620": "tis-620",
+    "ujis": "euc_jp",
 }
-# fmt: off
-_SINGLE_BYTE = frozenset(
-    {
-        "armscii8", "ascii", "binary", "cp1250", "cp1251", "cp1256", "cp1257", "cp850", "cp852",
-        "cp866", "dec8", "geostd8", "greek", "hebrew", "hp8", "keybcs2", "koi8r", "koi8u",
-        "latin1", "latin2", "latin5", "latin7", "macce", "macroman", "swe7", "tis620",
-    }
-)
-# fmt: on
+
+# Codes of more than one byte that columns of the set can hold, with or without a character.
+_SHIFT_JIS = rb"[\x81-\x9f\xe0-\xfc][\x40-\x7e\x80-\xfc]|[\xa1-\xdf]"
+_EUC_JP = rb"\x8f[\xa1-\xfe][\xa1-\xfe]|\x8e[\xa0-\xdf]|[\xa1-\xfe][\xa1-\xfe]"
+_CODES = {
+    "big5": rb"[\xa1-\xf9][\x40-\x7e\xa1-\xfe]",
+    "cp932": _SHIFT_JIS,
+    "eucjpms": _EUC_JP,
+    "euckr": rb"[\x81-\xfe][\x41-\x5a\x61-\x7a\x81-\xfe]",
+    "gb18030": rb"[\x81-\xfe][\x30-\x39][\x81-\xfe][\x30-\x39]|"
+    rb"[\x81-\xfe][\x40-\x7e\x80-\xfe]",
+    "gb2312": rb"[\xa1-\xf7][\xa1-\xfe]",
+    "gbk": rb"[\x81-\xfe][\x40-\x7e\x80-\xfe]",
+    "sjis": _SHIFT_JIS,
+    "ujis": _EUC_JP,
+}
+_WIDE = {"utf16": "utf-16-be", "utf16le": "utf-16-le", "utf32": "utf-32-be"}
 
 
 def bytes_per_character(charset: str | None) -> int | None:
     """mbmaxlen; None for a set that 5.7 does not have."""
-    if charset is None or charset in _SINGLE_BYTE:
-        return 1
-    return _MBMAXLEN.get(charset)
-
-
-def _latin1_table() -> str:
-    """MySQL's latin1 is cp1252; the five bytes that cp1252 leaves open are C1 controls."""
-    return "".join(
-        chr(byte) if byte in (0x81, 0x8D, 0x8F, 0x90, 0x9D) else bytes([byte]).decode("cp1252")
-        for byte in range(256)
-    )
-
-
-_LATIN1 = _latin1_table()
-
-
-def _decode_latin1(raw: bytes) -> str:
-    if raw.isascii():
-        return raw.decode("ascii")
-    return codecs.charmap_decode(raw, "strict", _LATIN1)[0]
+    return 1 if charset is None else MAX_BYTES_PER_CHARACTER.get(canonical_charset(charset))
 
 
 def _decode_utf8(raw: bytes) -> str:
     return raw.decode("utf-8")
 
 
-def _decode_ascii(raw: bytes) -> str:
-    return raw.decode("ascii")
+def _wide(codec: str) -> Decode:
+    def decode(raw: bytes) -> str:
+        return raw.decode(codec)
+
+    return decode
 
 
-_DECODERS: dict[str, Callable[[bytes], str]] = {
-    "utf8mb4": _decode_utf8,
-    "utf8mb3": _decode_utf8,
-    "utf8": _decode_utf8,
-    "latin1": _decode_latin1,
-    "ascii": _decode_ascii,
-}
+def _decode_ucs2(raw: bytes) -> str:
+    text = raw.decode("utf-16-be")
+    if 2 * len(text) != len(raw):
+        at = next(index for index, character in enumerate(text) if character > "\uffff")
+        raise UnicodeDecodeError("ucs2", raw, 2 * at, 2 * at + 2, "surrogate")
+    return text
 
 
-def text_decoder(what: str, charset: str | None) -> Callable[[bytes], str]:
+def _character(code: bytes, codec: str) -> str:
+    try:
+        return code.decode(codec)
+    except UnicodeDecodeError:
+        return "?"
+
+
+def _differences(charset: str) -> dict[bytes, str]:
+    return {
+        code.to_bytes((code.bit_length() + 7) // 8 or 1, "big"): character
+        for first, text in DIFFERENCES.get(charset, ())
+        for code, character in enumerate(text, first)
+    }
+
+
+def _single_byte(charset: str) -> Decode:
+    """A table of 256 characters. Only swe7 has other characters than ASCII below 0x80."""
+    different = _differences(charset)
+    codec = PYTHON_CODECS[charset]
+    codes = [bytes([byte]) for byte in range(256)]
+    table = "".join(different.get(code) or _character(code, codec) for code in codes)
+    is_ascii = table[:128] == "".join(map(chr, range(128)))
+
+    def decode(raw: bytes) -> str:
+        if is_ascii and raw.isascii():
+            return raw.decode("ascii")
+        return codecs.charmap_decode(raw, "strict", table)[0]
+
+    return decode
+
+
+class _Characters(dict[bytes, str]):
+    """The characters of codes, looked up in Python's codec when they are first met."""
+
+    def __init__(self, charset: str) -> None:
+        super().__init__(_differences(charset))
+        self._codec = PYTHON_CODECS[charset]
+        if _CODES[charset] is _EUC_JP:
+            # MySQL stores this one although it is no code, and shows its bytes one by one.
+            self[b"\x8e\xa0"] = "??"
+
+    def __missing__(self, code: bytes) -> str:
+        if code.isascii():
+            return code.decode("ascii")
+        character = _character(code, self._codec)
+        if len(self) < 0x10000:
+            self[code] = character
+        return character
+
+
+def _multi_byte(charset: str) -> Decode:
+    """Split into codes, then look each one up: never a character of half of two codes."""
+    is_valid = re.compile(rb"(?:[\x00-\x7f]|" + _CODES[charset] + rb")*+")
+    split = re.compile(rb"[\x00-\x7f]+|" + _CODES[charset]).findall
+    characters = _Characters(charset)
+
+    def decode(raw: bytes) -> str:
+        if raw.isascii():
+            return raw.decode("ascii")
+        valid = is_valid.match(raw)
+        end = valid.end() if valid is not None else 0
+        if end != len(raw):
+            raise UnicodeDecodeError(charset, raw, end, end + 1, "no code of the set")
+        return "".join([characters[code] for code in split(raw)])
+
+    return decode
+
+
+@cache
+def _decoder(charset: str) -> Decode | None:
+    if charset in ("utf8", "utf8mb4"):
+        return _decode_utf8
+    if charset == "ucs2":
+        return _decode_ucs2
+    if charset in _WIDE:
+        return _wide(_WIDE[charset])
+    if charset in _CODES:
+        return _multi_byte(charset)
+    return _single_byte(charset) if charset in PYTHON_CODECS else None
+
+
+def text_decoder(what: str, charset: str | None) -> Decode:
     """bytes -> str for a charset by MySQL's name; raises MalformedEventError on invalid bytes.
 
-    SchemaError when the charset is not built (yet).
+    SchemaError when there is no such charset in MySQL 5.7.
     """
-    decode = _DECODERS.get(charset or "")
+    decode = _decoder(canonical_charset(charset or ""))
     if decode is None:
-        built = ", ".join(sorted(_DECODERS))
         raise SchemaError(
-            f"{what} has the character set {charset}, which is not built yet (built are {built});"
-            " exclude the column"
+            f"{what} has the character set {charset}, which MySQL 5.7 does not have; exclude the"
+            " column"
         )
 
     def decode_checked(raw: bytes) -> str:

@@ -10,6 +10,8 @@ from pyspark_mysqlbinlog.decoder.field_types import FieldType, field_type_name, 
 from pyspark_mysqlbinlog.decoder.values import decimals, numbers, strings, temporals
 from pyspark_mysqlbinlog.decoder.values.charsets import text_decoder
 from pyspark_mysqlbinlog.decoder.values.codec import Codec, Skip, fixed_skip
+from pyspark_mysqlbinlog.decoder.values.geometry import geometry
+from pyspark_mysqlbinlog.decoder.values.json_binary import json_document
 from pyspark_mysqlbinlog.errors import SchemaError, UnsupportedEventError
 from pyspark_mysqlbinlog.tables import ColumnSchema
 
@@ -115,6 +117,10 @@ def codec_for(code: int, metadata: int, column: ColumnSchema) -> Codec:
             return _string(what, _length_bytes(metadata), column)
         case FieldType.BLOB:
             return _string(what, metadata, column)
+        case FieldType.JSON:
+            return json_document(what, metadata)
+        case FieldType.GEOMETRY:
+            return geometry(what, metadata)
         case FieldType.STRING:
             real, length = real_string(metadata)
             if real == FieldType.ENUM:

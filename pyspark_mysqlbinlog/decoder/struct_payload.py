@@ -1,0 +1,409 @@
+"""Row images to a struct: one typed Arrow column for each column of the table.
+
+The struct's fields are settled before the first row is read, by what the query was promised; each
+image's columns find theirs by name, once per kind of image. What is in the image and not in the
+struct, or there with another type, stops the read: nothing is dropped. What is in the struct and
+not in the image is null and named as absent.
+
+With several tables the struct is nested, `after.shop.orders.id`: a table's columns are filled by
+its own rows only and spread over the batch when it is finished, by Arrow's take. So a row costs
+what its own table's columns cost, and a null row costs nothing.
+
+A date that is no day (0000-00-00, 2026-11-00) has no place in a typed column: it becomes null and
+is named, text and all, in `lost`; or it stops the read, as `zeroDates` says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from pyspark_mysqlbinlog.decoder.payload import skip_image
+from pyspark_mysqlbinlog.decoder.plan import ColumnPlan, ImagePlan
+from pyspark_mysqlbinlog.decoder.struct_types import VARIANT, StructOptions, arrow_type
+from pyspark_mysqlbinlog.decoder.values.codec import Codec, Read, Skip, cut_short
+from pyspark_mysqlbinlog.decoder.values.days import day_number
+from pyspark_mysqlbinlog.decoder.variant import Keys, encode_metadata, encode_tree
+from pyspark_mysqlbinlog.errors import (
+    SchemaChangedError,
+    SchemaError,
+    UnrepresentableValueError,
+    UnsupportedEventError,
+)
+from pyspark_mysqlbinlog.tables import SPATIAL_TYPES, ColumnSchema
+
+__all__ = ["StructPayload"]
+
+_MICROS_PER_DAY = 86_400_000_000
+_MAX_INT32 = (1 << 31) - 1
+# Columns in all null bitmaps compiled for one kind of image before starting over.
+_MAX_COMPILED_COLUMNS = 16_384
+_MAX_LAYOUTS = 1_024
+
+Put = Callable[[Any], None]
+
+
+class _Column:
+    """One Arrow column under construction."""
+
+    __slots__ = ("name", "type", "values")
+
+    def __init__(self, name: str, type_: pa.DataType) -> None:
+        self.name = name
+        self.type = type_
+        self.values: list[Any] = []
+
+    def finish(self) -> pa.Array[Any]:
+        values = self.values
+        if pa.types.is_struct(self.type):
+            array = _pairs(values, self.type)
+        elif pa.types.is_decimal(self.type) and any(isinstance(value, str) for value in values):
+            # Digits as text: Arrow reads them faster than Python makes a Decimal of each.
+            array = pa.array(values, type=pa.string()).cast(self.type)
+        else:
+            array = pa.array(values, type=self.type)
+        # What is bound to `append` stays bound to this list.
+        values.clear()
+        if not isinstance(array, pa.Array):
+            raise UnsupportedEventError(
+                f"column `{self.name}` has values of more than 2 GB in one batch, the most that an"
+                " Arrow column holds; exclude it with excludeColumns"
+            )
+        return array
+
+
+def _pairs(values: list[Any], type_: pa.StructType) -> pa.Array[Any]:
+    """GEOMETRY's (srid, wkb), a variant's (value, metadata); None is a null pair."""
+    # A variant's fields are not nullable, not even under a null.
+    filler = (None, None) if type_.field(0).nullable else (b"", b"")
+    columns = zip(*[filler if pair is None else pair for pair in values], strict=True)
+    arrays = [
+        pa.array(list(column), type=field.type)
+        for column, field in zip(columns, type_, strict=True)
+    ] or [pa.array([], type=field.type) for field in type_]
+    mask = pa.array([pair is None for pair in values], type=pa.bool_())
+    return pa.StructArray.from_arrays(arrays, fields=list(type_), mask=mask)
+
+
+class _Steps(NamedTuple):
+    """What one image with one null bitmap is: the reads in its order, and the nulls."""
+
+    reads: tuple[tuple[Read, Put], ...]
+    nulls: tuple[Put, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Layout:
+    """One kind of image, its columns matched with the struct's.
+
+    Attributes
+    ----------
+    columns : how each of the image's columns is read, and put: the value, and a null.
+    missing : puts of the struct's columns that the image does not have.
+    absent : their names.
+    """
+
+    rows: _TableRows
+    columns: tuple[tuple[Read, Put, Put], ...]
+    missing: tuple[Put, ...]
+    absent: tuple[str, ...]
+    compiled: dict[bytes, _Steps] = field(default_factory=dict)
+
+    def steps(self, nulls: bytes) -> _Steps:
+        bits = int.from_bytes(nulls, "little")
+        steps = _Steps(
+            tuple(
+                (read, put) for at, (read, put, _) in enumerate(self.columns) if not bits >> at & 1
+            ),
+            self.missing
+            + tuple(null for at, (_, _, null) in enumerate(self.columns) if bits >> at & 1),
+        )
+        if len(self.compiled) * len(self.columns) >= _MAX_COMPILED_COLUMNS:
+            self.compiled.clear()
+        self.compiled[nulls] = steps
+        return steps
+
+
+class _TableRows:
+    """The rows of one table: its columns, and which rows of the batch they are."""
+
+    __slots__ = ("by_name", "columns", "places", "type")
+
+    def __init__(self, type_: pa.StructType) -> None:
+        self.type = type_
+        self.columns = [_Column(field.name, field.type) for field in type_]
+        self.by_name = {column.name: column for column in self.columns}
+        self.places: list[int] = []
+
+    def column(self, name: str) -> _Column | None:
+        """By name; names of columns are the same in any case, for MySQL and for Spark."""
+        found = self.by_name.get(name)
+        if found is None:
+            lower = name.lower()
+            found = next((each for each in self.columns if each.name.lower() == lower), None)
+        return found
+
+    def finish(self, count: int) -> pa.Array[Any]:
+        """The table's column of a batch of `count` rows; null in those that are not its own."""
+        if not self.places:
+            return pa.nulls(count, self.type)
+        array: pa.Array[Any] = pa.StructArray.from_arrays(
+            [column.finish() for column in self.columns], fields=list(self.type)
+        )
+        if len(self.places) < count:
+            spread: list[int | None] = [None] * count
+            for at, place in enumerate(self.places):
+                spread[place] = at
+            array = array.take(pa.array(spread, type=pa.int32()))
+        self.places.clear()
+        return array
+
+
+class StructPayload:
+    """A struct per image, of exactly the Arrow type given.
+
+    Parameters
+    ----------
+    side : ``before`` or ``after``, as names in `lost` begin.
+    type_ : the struct; its fields are the table's columns, or with `nested` databases, whose
+        fields are tables.
+    """
+
+    __slots__ = (
+        "_count",
+        "_layouts",
+        "_nested",
+        "_options",
+        "_side",
+        "_tables",
+        "_type",
+        "lost",
+        "size",
+    )
+
+    def __init__(
+        self, side: str, type_: pa.DataType, options: StructOptions, *, nested: bool = False
+    ) -> None:
+        if not isinstance(type_, pa.StructType):
+            raise SchemaError(f"the Arrow schema has {side} as {type_}, expected a struct")
+        self._side = side
+        self._type = type_
+        self._options = options
+        self._nested = nested
+        self._layouts: dict[ImagePlan, _Layout] = {}
+        self._tables: dict[tuple[str, str], _TableRows] = {}
+        if nested:
+            for database in type_:
+                assert isinstance(database.type, pa.StructType)
+                for table in database.type:
+                    assert isinstance(table.type, pa.StructType)
+                    self._tables[database.name, table.name] = _TableRows(table.type)
+        else:
+            self._tables["", ""] = _TableRows(type_)
+        self._count = 0
+        self.lost: list[str] = []
+        self.size = 0
+
+    def append(self, image: ImagePlan, data: bytes, pos: int) -> int:
+        layout = self._layouts.get(image) or self._layout(image)
+        values = pos + image.bitmap_length
+        if values > len(data):
+            raise cut_short("its null bitmap", image.bitmap_length, data, pos)
+        nulls = data[pos:values]
+        steps = layout.compiled.get(nulls) or layout.steps(nulls)
+        begin, pos = pos, values
+        for read, put in steps.reads:
+            value, pos = read(data, pos)
+            put(value)
+        for put in steps.nulls:
+            put(None)
+        layout.rows.places.append(self._count)
+        self._count += 1
+        self.size += pos - begin + 8 * len(layout.rows.columns)
+        return pos
+
+    def append_null(self) -> None:
+        self._count += 1
+
+    def skip(self, image: ImagePlan, data: bytes, pos: int) -> int:
+        return skip_image(image, data, pos)
+
+    def absent(self, image: ImagePlan) -> tuple[str, ...]:
+        return (self._layouts.get(image) or self._layout(image)).absent
+
+    def finish(self) -> pa.Array[Any]:
+        count, self._count, self.size = self._count, 0, 0
+        if not self._nested:
+            return self._tables["", ""].finish(count)
+        filled = [False] * count
+        databases: list[pa.Array[Any]] = []
+        for database in self._type:
+            assert isinstance(database.type, pa.StructType)
+            tables = [self._tables[database.name, table.name] for table in database.type]
+            empty = [True] * count
+            for table in tables:
+                for place in table.places:
+                    empty[place] = False
+                    filled[place] = True
+            databases.append(
+                pa.StructArray.from_arrays(
+                    [table.finish(count) for table in tables],
+                    fields=list(database.type),
+                    mask=pa.array(empty, type=pa.bool_()),
+                )
+            )
+        return pa.StructArray.from_arrays(
+            databases,
+            fields=list(self._type),
+            mask=pa.array([not each for each in filled], type=pa.bool_()),
+        )
+
+    def _rows_of(self, table: tuple[str, str]) -> _TableRows:
+        if not self._nested:
+            return self._tables["", ""]
+        rows = self._tables.get(table)
+        if rows is None:
+            # A server that does not tell names by case may log another spelling than it shows.
+            lower = [name.lower() for name in table]
+            rows = next(
+                (rows for key, rows in self._tables.items() if [n.lower() for n in key] == lower),
+                None,
+            )
+        if rows is None:
+            raise SchemaChangedError(
+                f"the query's struct has no table {'.'.join(table)}; restart the query, so that its"
+                " schema is read again, or set payload=json"
+            )
+        return rows
+
+    def _layout(self, image: ImagePlan) -> _Layout:
+        """Match an image's columns with the struct's; once per kind of image."""
+        rows = self._rows_of(image.table)
+        columns: list[tuple[Read, Put, Put]] = []
+        held = set()
+        for plan in image.columns:
+            if plan.codec is None or plan.schema is None:
+                columns.append((_skipping(plan.skip), _drop, _drop))
+                continue
+            column = self._column(rows, plan, plan.schema)
+            held.add(column.name)
+            read, put = self._read_and_put(plan.name, plan.schema, plan.codec, column)
+            columns.append((read, put, column.values.append))
+        missing = [column for column in rows.columns if column.name not in held]
+        layout = _Layout(
+            rows,
+            tuple(columns),
+            tuple(column.values.append for column in missing),
+            tuple(column.name for column in missing),
+        )
+        # A minimal log has one image per set of columns that statements change.
+        if len(self._layouts) >= _MAX_LAYOUTS:
+            self._layouts.clear()
+        self._layouts[image] = layout
+        return layout
+
+    def _column(self, rows: _TableRows, plan: ColumnPlan, schema: ColumnSchema) -> _Column:
+        column = rows.column(plan.name)
+        if column is None:
+            raise SchemaChangedError(
+                f"column `{plan.name}` ({schema.type}) is in the log here and not in the query's"
+                " struct: the table's columns are not those of when the query began; restart the"
+                " query, so that its schema is read again, or set payload=json, or exclude the"
+                " column with excludeColumns"
+            )
+        found = arrow_type(schema, self._options)
+        if found != column.type:
+            raise SchemaChangedError(
+                f"column `{plan.name}` ({schema.type}) is {found} in the log here, expected"
+                f" {column.type} as in the query's struct: its type was changed; restart the query,"
+                " so that its schema is read again, from a position after the change, or set"
+                " payload=json, or exclude the column with excludeColumns"
+            )
+        return column
+
+    def _read_and_put(
+        self, name: str, schema: ColumnSchema, codec: Codec, column: _Column
+    ) -> tuple[Read, Put]:
+        """How a value is read, and how it gets into its column; `codec`'s values have a day, a
+        number or a text that is Arrow's, or are made into one."""
+        append = column.values.append
+        kind = schema.type
+        lost = self._lost(name)
+
+        if pa.types.is_boolean(column.type) and kind == "tinyint":
+            return codec.read, lambda value: append(value != 0)
+        if kind == "time" and self._options.time_type == "string":
+            return codec.read, lambda value: append(codec.json(value)[1:-1])
+        if kind == "json":
+            if column.type == VARIANT:
+                return codec.read, lambda tree: append(_variant(tree))
+            return codec.read_json, append
+        if kind in SPATIAL_TYPES:
+            return codec.read, lambda value: append(_checked_geometry(name, value))
+
+        def put_date(ymd: int) -> None:
+            days = day_number(ymd)
+            append(days)
+            if days is None:
+                lost(codec.json(ymd))
+
+        def put_datetime(value: tuple[int, int]) -> None:
+            days = day_number(value[0])
+            if days is None:
+                append(None)
+                lost(codec.json(value))
+            else:
+                append(days * _MICROS_PER_DAY + value[1])
+
+        def put_timestamp(micros: int | None) -> None:
+            append(micros)
+            if micros is None:
+                lost(codec.json(micros))
+
+        puts: dict[str, Put] = {"date": put_date, "datetime": put_datetime, "timestamp": put_timestamp}
+        return codec.read, puts.get(kind, append)
+
+    def _lost(self, name: str) -> Callable[[str], None]:
+        """Takes the JSON text of a date that is no day."""
+
+        def note(text: str) -> None:
+            self.lost.append(f"{self._side}.{name}={text[1:-1].replace('T', ' ')}")
+
+        def fail(text: str) -> None:
+            raise UnrepresentableValueError(
+                f"column `{name}` holds {text[1:-1].replace('T', ' ')}, which is no day, and"
+                " zeroDates=fail; correct the value on the server, or set zeroDates=null"
+            )
+
+        return fail if self._options.zero_dates == "fail" else note
+
+
+def _variant(tree: Any) -> tuple[bytes, bytes]:
+    keys: Keys = {}
+    value = encode_tree(tree, keys)
+    return value, encode_metadata(keys)
+
+
+def _checked_geometry(name: str, value: tuple[int | None, bytes]) -> tuple[int | None, bytes]:
+    if value[0] is not None and value[0] > _MAX_INT32:
+        raise UnrepresentableValueError(
+            f"column `{name}` has the SRID {value[0]}, expected {_MAX_INT32} at most, which is what"
+            " an int holds; set payload=json or variant"
+        )
+    return value
+
+
+def _skipping(skip: Skip) -> Read:
+    """An excluded column: passed over."""
+
+    def read(data: bytes, pos: int) -> tuple[None, int]:
+        return None, skip(data, pos)
+
+    return read
+
+
+def _drop(_: Any) -> None:
+    """Where an excluded column goes."""

@@ -1,0 +1,46 @@
+"""GEOMETRY and kin: a 4-byte SRID, little-endian, and the well-known binary form (WKB).
+
+The WKB is passed on as it is stored (always little-endian, byte order mark included): every
+geometry library reads it.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+
+from pyspark_mysqlbinlog.decoder.values.codec import Codec, make_codec
+from pyspark_mysqlbinlog.decoder.values.strings import prefixed_skip
+from pyspark_mysqlbinlog.errors import MalformedEventError
+
+__all__ = ["geometry"]
+
+_SRID_BYTES = 4
+
+
+def geometry(what: str, length_bytes: int) -> Codec:
+    """GEOMETRY, POINT, …. Value: (srid, WKB); JSON: ``{"srid":4326,"wkb":base64}``.
+
+    Old servers leave an empty value where a NOT NULL column got none (INSERT IGNORE): it has no SRID
+    and an empty WKB.
+    """
+    skip = prefixed_skip(what, length_bytes)
+
+    def read(data: bytes, pos: int) -> tuple[tuple[int | None, bytes], int]:
+        end = skip(data, pos)
+        start = pos + length_bytes
+        wkb = start + _SRID_BYTES
+        if wkb > end:
+            if start == end:
+                return (None, b""), end
+            raise MalformedEventError(
+                f"{what} holds {end - start} bytes, expected an SRID of 4 and a WKB; correct the"
+                " value on the server or exclude the column"
+            )
+        return (int.from_bytes(data[start:wkb], "little"), data[wkb:end]), end
+
+    def json(value: tuple[int | None, bytes]) -> str:
+        srid, wkb = value
+        number = "null" if srid is None else srid
+        return f'{{"srid":{number},"wkb":"{b64encode(wkb).decode("ascii")}"}}'
+
+    return make_codec(read, skip, json)

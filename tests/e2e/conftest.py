@@ -1,0 +1,122 @@
+"""What the end-to-end tests share: accounts of their own, and errors as a user sees them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from pyspark_mysqlbinlog import errors
+from servers import MySQL56Server, Server
+from spark_session import Reads
+
+# Given as every account's password: no error may show it.
+SECRET = "s3cret-Wort!"
+
+
+@dataclass(frozen=True)
+class ShownError:
+    """The last line of the traceback in what a user sees, and all of it."""
+
+    name: str
+    message: str
+    text: str
+
+
+def shown_error(error: PySparkException) -> ShownError:
+    """The one line that our error is; AssertionError when it is not one line, or has a cause."""
+    text = str(error)
+    assert SECRET not in text, "the password is shown"
+    assert "During handling of the above exception" not in text, text
+    assert "The above exception was the direct cause" not in text, text
+    first, *repeats = re.findall(
+        r"Traceback \(most recent call last\):\n((?:[ \t]+.*\n)+)(.*)\n(.*)", text
+    )
+    # Spark may show a failed task's error twice, as its own and as the job's.
+    assert all(repeat[1] == first[1] for repeat in repeats), text
+    _, line, behind = first
+    # What follows is Spark's, not a second line of ours.
+    assert re.match(r"$| SQLSTATE|\tat |Driver stacktrace|\s*JVM stacktrace", behind), text
+    qualified, _, message = line.partition(": ")
+    module, _, name = qualified.rpartition(".")
+    assert module == errors.__name__, line
+    assert name in errors.__all__, line
+    return ShownError(name, message, text)
+
+
+@pytest.fixture
+def fails(tmp_path: Path) -> Callable[..., ShownError]:
+    """``fails(frame)``: run a batch or streaming read that must fail; gives its error.
+
+    A stream runs with the default trigger unless `trigger` says otherwise; `rows` collects what is
+    delivered before.
+    """
+
+    def run(
+        frame: Callable[[], DataFrame],
+        *,
+        trigger: dict[str, Any] | None = None,
+        checkpoint: Path | None = None,
+        rows: list[Any] | None = None,
+        started: Callable[[], None] | None = None,
+    ) -> ShownError:
+        delivered: list[Any] = [] if rows is None else rows
+        with pytest.raises(PySparkException) as caught:
+            read = frame()
+            if not read.isStreaming:
+                read.collect()
+            else:
+                writer = read.writeStream.foreachBatch(
+                    lambda batch, _: delivered.extend(batch.collect())
+                ).option("checkpointLocation", str(checkpoint or tmp_path / "checkpoint"))
+                if trigger is not None:
+                    writer = writer.trigger(**trigger)
+                query = writer.start()
+                try:
+                    if started is not None:
+                        started()
+                    ended = query.awaitTermination(60)
+                    assert ended, "the query did not fail within 60 s"
+                finally:
+                    query.stop()
+        return shown_error(caught.value)
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def own_server() -> Iterator[Server]:
+    """A MySQL whose logs and settings the module may spoil."""
+    if reason := MySQL56Server.missing():
+        pytest.skip(reason)
+    with MySQL56Server() as server:
+        yield server
+
+
+Account = Callable[..., Reads]
+
+
+@pytest.fixture
+def account(spark: SparkSession) -> Iterator[Account]:
+    """``account(server, "REPLICATION SLAVE ON *.*", …)``: reads as a new user with these grants."""
+    made: list[tuple[Server, str]] = []
+
+    def create(server: Server, *grants: str) -> Reads:
+        user = f"reader_{len(made)}"
+        server.execute(f"GRANT USAGE ON *.* TO '{user}'@'%' IDENTIFIED BY '{SECRET}'")
+        made.append((server, user))
+        for grant in grants:
+            server.execute(f"GRANT {grant} TO '{user}'@'%'")
+        reads = Reads(spark, server)
+        reads.options |= {"user": user, "password": SECRET}
+        return reads
+
+    yield create
+    for server, user in made:
+        server.execute(f"DROP USER '{user}'@'%'")

@@ -1,0 +1,90 @@
+"""A streaming query as a program of its own, to be stopped and killed from outside.
+
+Run as ``python stream_driver.py SETTINGS.json``; `live.stream_process` writes the settings and is
+the other end of all the files named there. Each batch's rows become one file, written under another
+name and renamed, so that a killed driver leaves a whole file or none. A batch that runs a second
+time must give the same rows as the first time, or the query fails.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - as everyone calls it
+
+# This file is run as a program, which puts its own folder first.
+sys.path[0] = str(Path(__file__).resolve().parents[1])
+
+from spark_session import make_spark  # noqa: E402
+
+
+class Output:
+    """The sink: one file of JSON lines for each batch."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def __call__(self, frame: DataFrame, batch: int) -> None:
+        self._hold("hold-before-sink", batch)
+        numbered = frame.select(F.spark_partition_id().alias("partition"), "*")
+        row = F.to_json(F.struct("*"), {"ignoreNullFields": "false"})
+        lines = [found[0] for found in numbered.select(row).collect()]
+        target = self._folder / f"batch-{batch:06}.jsonl"
+        if target.exists():
+            _expect_same_rows(target.read_text(), lines, batch)
+        written = target.with_suffix(".writing")
+        written.write_text("".join(f"{line}\n" for line in lines))
+        written.replace(target)
+        self._hold("hold-after-sink", batch)
+
+    def _hold(self, name: str, batch: int) -> None:
+        """Stand still in this batch for as long as somebody outside wants it."""
+        gate = self._folder / name
+        while gate.exists():
+            (self._folder / f"{name}-reached").write_text(str(batch))
+            time.sleep(0.005)
+
+
+def _expect_same_rows(before: str, now: list[str], batch: int) -> None:
+    first, second = _rows(before.splitlines()), _rows(now)
+    if first != second:
+        raise RuntimeError(
+            f"batch {batch} ran again with other rows: {len(first)} before, {len(second)} now"
+        )
+
+
+def _rows(lines: list[str]) -> list[dict[str, Any]]:
+    """In log order; how a batch is cut into partitions may differ."""
+    rows = [json.loads(line) for line in lines]
+    for row in rows:
+        del row["partition"]
+    return sorted(rows, key=lambda row: tuple(row["seq"].values()))
+
+
+def main(settings: dict[str, Any]) -> None:
+    folder = Path(settings["folder"])
+    spark = make_spark()
+    changes = spark.readStream.format("mysqlbinlog").options(**settings["options"]).load()
+    query = (
+        changes.writeStream.foreachBatch(Output(folder))
+        .option("checkpointLocation", settings["checkpoint"])
+        .start()
+    )
+    stop = folder / "stop"
+    while query.isActive:
+        if stop.exists():
+            query.stop()
+        time.sleep(0.02)
+    error = query.exception()
+    if error is not None:
+        raise error
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(json.loads(Path(sys.argv[1]).read_text()))

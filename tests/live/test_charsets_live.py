@@ -1,0 +1,49 @@
+"""Every code of every character set: our decoders against two servers' own conversion."""
+
+from __future__ import annotations
+
+import pytest
+from charset_sweep import SWEPT, swept_codes
+
+from pyspark_mysqlbinlog.decoder.values.charsets import text_decoder
+from pyspark_mysqlbinlog.errors import MalformedEventError
+from servers import Server
+
+
+def _is_text(raw: bytes) -> bool:
+    try:
+        raw.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("server_name", ["mysql56", "mariadb"])
+@pytest.mark.parametrize("charset", SWEPT)
+def test_every_code_has_the_characters_that_select_shows(
+    server_name: str, charset: str, request: pytest.FixtureRequest
+) -> None:
+    server: Server = request.getfixturevalue(server_name)
+    decode = text_decoder("c", charset)
+    shown = swept_codes(server, charset)
+    assert len(shown) > 200
+    differing = {}
+    for code, expected in shown.items():
+        try:
+            found: str | None = decode(code)
+        except MalformedEventError:
+            found = None
+        # Surrogates are stored in ucs2 and utf32, and SELECT shows bytes that are no UTF-8.
+        if found != (expected.decode("utf-8") if _is_text(expected) else None):
+            differing[code.hex()] = (found, expected)
+    assert not differing, f"{len(differing)} differ: {list(differing.items())[:10]}"
+
+
+@pytest.mark.parametrize("server_name", ["mysql56", "mariadb"])
+@pytest.mark.parametrize("charset", SWEPT)
+def test_codes_in_a_row(server_name: str, charset: str, request: pytest.FixtureRequest) -> None:
+    """A text of all codes, in which every code has neighbours to be mistaken with."""
+    server: Server = request.getfixturevalue(server_name)
+    shown = {code: raw for code, raw in swept_codes(server, charset).items() if _is_text(raw)}
+    text = b"".join(raw for raw in shown.values())
+    assert text_decoder("c", charset)(b"".join(shown)) == text.decode("utf-8")

@@ -1,0 +1,193 @@
+"""The driver is killed around batch 0, with startingOffset=latest and traffic running.
+
+The first start is the moment at which batch 0's offset became durable, and that offset says where
+in the log it was: a driver that died before had started nothing that anybody could go on from.
+Every change behind that place must arrive exactly once, none before it may, and batch 0 must be
+empty. Which changes lie behind it the server tells, by SHOW BINLOG EVENTS.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import random
+import time
+from collections import Counter
+from pathlib import Path
+from threading import Event, Thread
+from typing import Self
+
+import pytest
+from live.stream_process import StreamProcess, options_of, wait_until
+
+from servers import Server
+
+LOG = logging.getLogger(__name__)
+
+# When the driver is killed.
+BEFORE_OFFSET = "before the offset"
+OFFSET_WRITTEN = "the offset is written"
+BEFORE_SINK = "before batch 0 reaches the sink"
+AFTER_SINK = "after batch 0 reached the sink"
+COMMITTED = "batch 0 is committed"
+MOMENTS = (BEFORE_OFFSET, OFFSET_WRITTEN, BEFORE_SINK, AFTER_SINK, COMMITTED)
+
+
+class Traffic:
+    """One connection that inserts the numbers 1, 2, 3, … into `changes`, a transaction each."""
+
+    def __init__(self, server: Server, database: str) -> None:
+        self._server = server
+        self._database = database
+        self._ended = Event()
+        self._thread = Thread(target=self._run, daemon=True)
+        self.last = 0
+        self.error: Exception | None = None
+        server.execute(
+            "CREATE TABLE changes (id INT PRIMARY KEY, what VARCHAR(40))",
+            "CREATE TABLE others (id INT PRIMARY KEY)",
+            database=database,
+        )
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join()
+        if self.error is not None:
+            raise self.error
+
+    def _run(self) -> None:
+        try:
+            with self._server.connect(database=self._database) as connection:
+                cursor = connection.cursor()
+                while not self._ended.wait(0.003):
+                    cursor.execute("INSERT INTO changes VALUES (%s, 'new')", (self.last + 1,))
+                    self.last += 1
+                    cursor.execute("INSERT INTO others VALUES (%s)", (self.last,))
+        except Exception as error:  # noqa: BLE001 - raised where it is waited for
+            self.error = error
+
+
+def _kill_at(stream: StreamProcess, moment: str, seed: int) -> str:
+    """Start a driver and kill it at a moment; gives what the checkpoint then was."""
+    if moment in {BEFORE_SINK, AFTER_SINK}:
+        reached = stream.hold("before-sink" if moment == BEFORE_SINK else "after-sink")
+        stream.start()
+        stream.wait_until(reached.exists, moment)
+    else:
+        stream.start()
+        if moment == COMMITTED:
+            stream.wait_until(lambda: stream.commits() == [0], moment)
+        elif moment == OFFSET_WRITTEN:
+            stream.wait_until(lambda: bool(stream.offsets()), moment)
+        else:
+            # Spark writes this file first; then it asks for the initial offset, for some 100 ms.
+            metadata = stream.checkpoint / "metadata"
+            stream.wait_until(metadata.exists, "the query is about to begin")
+            deadline = time.monotonic() + random.Random(seed).uniform(0, 0.4)
+            stream.wait_until(
+                lambda: bool(stream.offsets()) or time.monotonic() > deadline, "a moment later"
+            )
+    stream.kill()
+    stream.let_go()
+    if not stream.offsets():
+        found = "nothing durable"
+    elif stream.commits():
+        found = "committed"
+    elif (stream.output / "batch-000000.jsonl").exists():
+        found = "in the sink, not committed"
+    else:
+        found = "offset only"
+    expected = {
+        BEFORE_SINK: "offset only",
+        AFTER_SINK: "in the sink, not committed",
+        COMMITTED: "committed",
+    }
+    assert found == expected.get(moment, found)
+    return found
+
+
+def _inserts_behind(server: Server, position: tuple[str, int], database: str) -> int:
+    """How many transactions of `changes` the log holds from a position on."""
+    file, pos = position
+    found = 0
+    for name, _ in server.binlog_files():
+        if name >= file:
+            begin = f" FROM {pos}" if name == file else ""
+            for row in server.execute(f"SHOW BINLOG EVENTS IN '{name}'{begin}"):
+                found += row[2] == "Table_map" and f"({database}.changes)" in str(row[5])
+    return found
+
+
+def _trial(server: Server, database: str, folder: Path, moment: str, seed: int) -> str:
+    server.execute(f"DROP DATABASE {database}", f"CREATE DATABASE {database}", "FLUSH BINARY LOGS")
+    options = options_of(
+        server,
+        tables=f"{database}.changes",
+        startingOffset="latest",
+        idleOffsetInterval="1s",
+    )
+    with StreamProcess(folder, options) as stream:
+        with Traffic(server, database) as traffic:
+            wait_until(lambda: traffic.last > 20, "there is traffic")
+            before = server.position()
+            found = _kill_at(stream, moment, seed)
+            killed_at = traffic.last
+            offset = (stream.checkpoint / "offsets" / "0").read_text() if stream.offsets() else None
+            # Much is written while nobody reads.
+            wait_until(lambda: traffic.last > killed_at + 50, "traffic goes on")
+            stream.start()
+            stream.wait_until(lambda: len(stream.commits()) > 2, "batches are committed")
+        last = server.position()
+        stream.wait_until(lambda: stream.reached(last), f"the stream has reached {last}")
+        stream.stop()
+
+        if offset is not None:
+            assert (stream.checkpoint / "offsets" / "0").read_text() == offset
+        first = stream.offset(0)
+        assert first >= before
+        behind = _inserts_behind(server, first, database)
+        everything = server.execute("SELECT id FROM changes ORDER BY id", database=database)
+        ids = [int(row[0]) for row in everything]
+        assert ids == list(range(1, traffic.last + 1))
+        if offset is not None:
+            # What was written while nobody read, at the least.
+            assert behind >= 50
+        assert 0 < behind < len(ids)
+
+        batches = dict(stream.batches())
+        assert batches[0] == []
+        arrived = [
+            json.loads(row["after"])["id"]
+            for rows in batches.values()
+            for row in sorted(rows, key=lambda row: tuple(row["seq"].values()))
+        ]
+        assert arrived == ids[-behind:]
+    return found
+
+
+def _run(server: Server, database: str, folder: Path, moments: list[str]) -> None:
+    begun = time.monotonic()
+    found = Counter[str]()
+    for number, moment in enumerate(moments):
+        found[_trial(server, database, folder / str(number), moment, seed=number)] += 1
+    took = time.monotonic() - begun
+    LOG.info("%d kills in %.0f s; the checkpoint then held: %s", len(moments), took, dict(found))
+
+
+@pytest.mark.parametrize("moment", [BEFORE_OFFSET, OFFSET_WRITTEN, AFTER_SINK])
+def test_nothing_is_lost_when_the_driver_dies(
+    live_server: Server, database: str, tmp_path: Path, moment: str
+) -> None:
+    _run(live_server, database, tmp_path, [moment])
+
+
+@pytest.mark.endurance
+@pytest.mark.timeout(1800)
+def test_nothing_is_lost_in_twenty_deaths(
+    live_server: Server, database: str, tmp_path: Path
+) -> None:
+    _run(live_server, database, tmp_path, list(MOMENTS) * 4)

@@ -1,0 +1,62 @@
+"""Events packed into blocks and back."""
+
+from __future__ import annotations
+
+import pytest
+from decoding import CAPTURED, read_log
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyspark_mysqlbinlog.protocol.blocks import pack_events, unpack_events
+from pyspark_mysqlbinlog.protocol.events import HEADER_LENGTH, Event
+
+GIB4 = 1 << 32
+
+
+@st.composite
+def logs(draw: st.DrawFn) -> list[Event]:
+    """Events in log order with gaps (what was not wanted), wraps and file changes."""
+    events: list[Event] = []
+    file, pos, trailer = 1, draw(st.sampled_from([4, GIB4 - 60, 3 * GIB4 - 23, GIB4 - 23])), 4
+    for _ in range(draw(st.integers(0, 20))):
+        step = draw(st.integers(0, 9))
+        if step == 0:
+            file, pos = file + 1, 4
+            trailer = draw(st.sampled_from([0, 4]))
+        elif step == 1:
+            pos += draw(st.sampled_from([100, (1 << 31) - 40, 1 << 31, GIB4 - 1, GIB4, 5 * GIB4]))
+        body = draw(st.binary(max_size=30))
+        end = pos + HEADER_LENGTH + len(body) + trailer
+        timestamp, kind = draw(st.integers(0, 2**32 - 1)), draw(st.integers(0, 255))
+        flags = draw(st.integers(0, 2**16 - 1))
+        events.append(Event(f"b.{file:06d}", pos, end, timestamp, kind, 2**32 - 1, flags, body))
+        pos = end
+    return events
+
+
+@given(logs())
+def test_round_trip(events: list[Event]) -> None:
+    assert list(unpack_events(pack_events(events))) == events
+
+
+@given(logs(), st.integers(0, 20))
+def test_blocks_of_parts_are_the_blocks_of_the_whole(events: list[Event], at: int) -> None:
+    """Spans are packed one by one and travel together."""
+    parts = [*pack_events(events[:at]), *pack_events(events[at:])]
+    assert list(unpack_events(parts)) == events
+
+
+@pytest.mark.parametrize("file", ["transactions.001.binlog", "gtid_no_checksum.001.binlog"])
+def test_captured(file: str) -> None:
+    """The first event always has its checksum; where the others have none, a block of its own."""
+    events = list(read_log(CAPTURED / file))
+    blocks = pack_events(events)
+    assert list(unpack_events(blocks)) == events
+    assert [block.trailer for block in blocks] == ([4] if "trans" in file else [4, 0])
+    length = sum(HEADER_LENGTH + len(event.body) for event in events)
+    assert sum(len(block.data) for block in blocks) == length
+
+
+def test_nothing() -> None:
+    assert pack_events([]) == []
+    assert list(unpack_events([])) == []

@@ -1,0 +1,42 @@
+"""CRC32 of whole events."""
+
+from __future__ import annotations
+
+import pytest
+from decoding import CAPTURED
+from events import raw_event
+
+from pyspark_mysqlbinlog.errors import ChecksumError, UnsupportedEventError
+from pyspark_mysqlbinlog.protocol.checksum import ChecksumAlgorithm, checksum_algorithm, verify
+from pyspark_mysqlbinlog.protocol.events import EventType
+from pyspark_mysqlbinlog.protocol.files import read_events
+
+
+def test_algorithms() -> None:
+    assert checksum_algorithm(0) is ChecksumAlgorithm.OFF
+    assert checksum_algorithm(1) is ChecksumAlgorithm.CRC32
+    assert checksum_algorithm(255) is ChecksumAlgorithm.OFF
+    for code in (2, 3, 254):
+        with pytest.raises(UnsupportedEventError, match=f"checksum algorithm {code}"):
+            checksum_algorithm(code)
+
+
+def test_every_event_that_a_server_wrote() -> None:
+    for raw in read_events(CAPTURED / "transactions.001.binlog"):
+        verify(raw)
+
+
+def test_every_flipped_bit_is_found() -> None:
+    raw = raw_event(EventType.XID_EVENT, b"12345678", log_pos=100)
+    verify(raw)
+    for bit in range(8 * len(raw)):
+        damaged = bytearray(raw)
+        damaged[bit >> 3] ^= 1 << (bit & 7)
+        with pytest.raises(ChecksumError, match="0x[0-9a-f]{8} where its bytes give 0x"):
+            verify(bytes(damaged))
+
+
+def test_the_message_tells_the_event() -> None:
+    raw = raw_event(EventType.XID_EVENT, b"12345678", log_pos=100)
+    with pytest.raises(ChecksumError, match="XID_EVENT of 31 bytes has CRC32 0x00000000"):
+        verify(raw[:-4] + bytes(4))

@@ -1,0 +1,188 @@
+"""Packets of a dump, from a peer that is a real socket."""
+
+from __future__ import annotations
+
+import io
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from pyspark_mysqlbinlog.errors import (
+    AccessDeniedError,
+    BinlogPurgedError,
+    BinlogSettingsError,
+    MalformedEventError,
+    MySQLBinlogError,
+)
+from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings, _read_payload
+from pyspark_mysqlbinlog.protocol.server_errors import LostConnectionError
+
+MAX = (1 << 24) - 1
+SETTINGS = ServerSettings("h", 3306, "u", "secret")
+
+
+def packets(payload: bytes, sequence: int = 1) -> bytes:
+    """A payload as a server sends it: one of exactly 2^24 - 1 bytes is followed by an empty one."""
+    parts = []
+    at = 0
+    while True:
+        part = payload[at : at + MAX]
+        parts.append(len(part).to_bytes(3, "little") + bytes([sequence & 0xFF]) + part)
+        at += MAX
+        sequence += 1
+        if len(part) < MAX:
+            return b"".join(parts)
+
+
+def event(body: bytes) -> bytes:
+    return packets(b"\x00" + body)
+
+
+def error(code: int, text: str) -> bytes:
+    return packets(b"\xff" + code.to_bytes(2, "little") + b"#HY000" + text.encode())
+
+
+EOF = packets(b"\xfe\x00\x00\x00\x00")
+
+
+@contextmanager
+def dump_of(sent: bytes, settings: ServerSettings = SETTINGS) -> Iterator[Iterator[bytes]]:
+    """A dump whose peer sends these bytes and closes the connection."""
+    ours, theirs = socket.socketpair()
+
+    def send() -> None:
+        with theirs:
+            theirs.sendall(sent)
+
+    peer = threading.Thread(target=send)
+    peer.start()
+    # The handshake is pymysql's; from the dump on only the socket is used.
+    connection = cast(Any, SimpleNamespace(_sock=ours))
+    try:
+        with ours:
+            yield ReplicaClient(settings, connection)._events("mysql-bin.000001", 4)
+            ours.shutdown(socket.SHUT_RDWR)
+    finally:
+        peer.join()
+
+
+@pytest.mark.parametrize("size", [1, 2, MAX - 1, MAX, MAX + 1, 2 * MAX - 1, 2 * MAX, 2 * MAX + 5])
+def test_payloads_are_joined(size: int) -> None:
+    payload = bytes([size & 0xFF]) * (size - 1) + b"e"
+    sent = packets(payload)
+    assert len(sent) == size + 4 * (size // MAX + 1)
+    stream = io.BufferedReader(io.BytesIO(sent + EOF))  # type: ignore[arg-type]
+    assert _read_payload(stream) == payload
+    assert _read_payload(stream) == EOF[4:]
+
+
+def test_events_up_to_the_end_of_the_log() -> None:
+    big = b"x" * (MAX - 1)  # with its status byte exactly one full packet
+    with dump_of(event(b"one") + event(big) + event(b"") + EOF) as events:
+        assert next(events) == b"one"
+        assert next(events) == big
+        assert list(events) == [b""]
+
+
+def test_cut_at_every_byte() -> None:
+    """Between packets or inside one: what is whole comes, then the connection is lost."""
+    sent = [event(b"one"), event(b"two"), event(b"three")]
+    ends = [len(b"".join(sent[:n])) for n in range(4)]
+    whole = b"".join(sent)
+    for length in range(len(whole) + 1):
+        found = []
+        with dump_of(whole[:length]) as events, pytest.raises(LostConnectionError) as caught:
+            found.extend(iter(lambda: next(events), None))
+        assert len(found) == max(n for n, end in enumerate(ends) if end <= length)
+        inside = length not in ends and not any(end < length < end + 4 for end in ends)
+        assert ("inside a packet" in str(caught.value)) == inside, length
+
+
+@pytest.mark.parametrize("length", [4 + MAX, 4 + MAX + 3, 4 + MAX + 4 + 5])
+def test_cut_between_the_packets_of_one_event(length: int) -> None:
+    sent = event(b"x" * (MAX + 100))
+    with dump_of(sent[:length]) as events, pytest.raises(LostConnectionError):
+        next(events)
+
+
+@pytest.mark.parametrize(
+    ("packet", "kind", "words"),
+    [
+        (
+            error(1236, "Could not find first log file name in binary log index file"),
+            BinlogPurgedError,
+            "no longer has this binlog",
+        ),
+        # Before 4.1 there was no SQL state.
+        (packets(b"\xff\xd4\x04Binary log is not open"), BinlogSettingsError, "writes no binlog"),
+        (error(1227, "Access denied"), AccessDeniedError, "GRANT REPLICATION SLAVE"),
+        (error(1053, "Server shutdown in progress"), LostConnectionError, "1053"),
+        (packets(b"\xff"), MySQLBinlogError, "ended the dump"),
+        (packets(b"\x01abc"), MalformedEventError, "begins with 0x01, expected"),
+        (packets(b"\xfe" + bytes(8)), MalformedEventError, "begins with 0xfe"),
+        (packets(b""), MalformedEventError, "empty packet"),
+    ],
+)
+def test_errors_in_mid_dump(packet: bytes, kind: type[MySQLBinlogError], words: str) -> None:
+    with dump_of(event(b"one") + packet + event(b"two")) as events:
+        assert next(events) == b"one"
+        with pytest.raises(kind, match=words):
+            next(events)
+
+
+def test_a_missing_grant_has_no_place() -> None:
+    with dump_of(error(1227, "Access denied")) as events:
+        with pytest.raises(AccessDeniedError) as caught:
+            next(events)
+    assert caught.value.file is None
+    assert "mysql-bin" not in str(caught.value)
+
+
+def test_another_thread_makes_a_waiting_reader_lose_its_connection() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        client = ReplicaClient(SETTINGS, cast(Any, SimpleNamespace(_sock=ours)))
+        events = client._events("mysql-bin.000001", 4)
+        theirs.sendall(event(b"one"))
+        assert next(events) == b"one"
+        aborting = threading.Timer(0.05, client.abort)
+        aborting.start()
+        with pytest.raises(LostConnectionError):
+            next(events)
+        aborting.join()
+
+
+def test_three_heartbeats_without_a_word_are_a_lost_connection() -> None:
+    """The time allowed, not the waiting: at least half a minute, else three heartbeats."""
+    for interval, expected in ((1.0, 30.0), (10.0, 30.0), (60.0, 180.0)):
+        settings = ServerSettings("h", 1, "u", "secret", heartbeat_interval=interval)
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            client = ReplicaClient(settings, cast(Any, SimpleNamespace(_sock=ours)))
+            theirs.sendall(event(b"one"))
+            assert next(client._events("mysql-bin.000001", 4)) == b"one"
+            assert ours.gettimeout() == expected
+
+
+def test_settings_show_no_password() -> None:
+    assert "secret" not in repr(SETTINGS)
+
+
+# sslMode as MySQL's --ssl-mode, in pymysql's arguments
+SSL: list[tuple[str, dict[str, Any]]] = [
+    ("DISABLED", {"ssl_disabled": True}),
+    ("PREFERRED", {}),
+    ("REQUIRED", {"ssl": {"check_hostname": False, "verify_mode": "none"}}),
+    ("VERIFY_CA", {"ssl_verify_cert": True, "ssl_verify_identity": False}),
+    ("VERIFY_IDENTITY", {"ssl_verify_cert": True, "ssl_verify_identity": True}),
+]
+
+
+@pytest.mark.parametrize(("mode", "expected"), SSL)
+def test_ssl_arguments(mode: str, expected: dict[str, Any]) -> None:
+    assert ServerSettings("h", 1, "u", "p", ssl_mode=mode).ssl_arguments() == expected

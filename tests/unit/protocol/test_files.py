@@ -1,0 +1,81 @@
+"""Binlog files as raw events."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from events import LogBuilder
+
+from pyspark_mysqlbinlog.errors import FormatError, MalformedEventError, UnsupportedEventError
+from pyspark_mysqlbinlog.protocol.files import MAGIC, read_events
+
+
+@pytest.fixture
+def log() -> LogBuilder:
+    return LogBuilder().format_description().begin().rows(1, "t", 1, 2).xid()
+
+
+def test_whole(log: LogBuilder, tmp_path: Path) -> None:
+    assert list(read_events(log.write(tmp_path))) == log.raws
+
+
+def test_cut_at_every_byte(log: LogBuilder, tmp_path: Path) -> None:
+    """At an event's end that is a shorter log, anywhere else an error that says where."""
+    path = log.write(tmp_path)
+    data = path.read_bytes()
+    starts = [4]
+    for raw in log.raws:
+        starts.append(starts[-1] + len(raw))
+    for length in range(4, len(data)):
+        path.write_bytes(data[:length])
+        if length in starts:
+            assert list(read_events(path)) == log.raws[: starts.index(length)]
+            continue
+        with pytest.raises(MalformedEventError, match="cut short") as caught:
+            list(read_events(path))
+        assert caught.value.file == path.name
+        assert caught.value.position == max(start for start in starts if start < length)
+
+
+def test_a_tail(log: LogBuilder, tmp_path: Path) -> None:
+    path = log.write(tmp_path)
+    path.write_bytes(path.read_bytes() + bytes(19))
+    with pytest.raises(MalformedEventError, match="event length of 0") as caught:
+        list(read_events(path))
+    assert caught.value.position == log.pos
+
+
+@pytest.mark.parametrize(
+    ("data", "error", "words"),
+    [
+        (b"", FormatError, "begins with 0x, expected 0xfe62696e"),
+        (b"\xfebi", FormatError, "no binlog"),
+        (b"PK\x03\x04" + bytes(50), FormatError, "begins with 0x504b0304"),
+        (b"\xfdbin" + bytes(512), UnsupportedEventError, "encrypted"),
+    ],
+)
+def test_what_is_no_binlog(
+    data: bytes, error: type[FormatError], words: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "x.000001"
+    path.write_bytes(data)
+    with pytest.raises(error, match=words) as caught:
+        list(read_events(path))
+    assert caught.value.file == "x.000001"
+
+
+def test_nothing_but_the_magic(tmp_path: Path) -> None:
+    path = tmp_path / "x.000001"
+    path.write_bytes(MAGIC)
+    assert list(read_events(path)) == []
+
+
+def test_a_later_start_has_the_format_description_first(log: LogBuilder, tmp_path: Path) -> None:
+    path = log.write(tmp_path)
+    pos = 4
+    for at, raw in enumerate(log.raws):
+        expected = log.raws if at == 0 else [log.raws[0], *log.raws[at:]]
+        assert list(read_events(path, pos)) == expected
+        pos += len(raw)
+    assert list(read_events(path, pos)) == log.raws[:1]

@@ -1,0 +1,215 @@
+"""What a server's refusal is told to be; only a LostConnectionError is worth another try."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+
+import pymysql
+import pytest
+
+from pyspark_mysqlbinlog.errors import (
+    AccessDeniedError,
+    BinlogPurgedError,
+    BinlogSettingsError,
+    ConnectionFailedError,
+    InvalidPositionError,
+    MySQLBinlogError,
+    ServerError,
+)
+from pyspark_mysqlbinlog.protocol.server_errors import LostConnectionError, dump_refused, refused
+
+OperationalError = pymysql.err.OperationalError
+# How 5.6 and 5.7 end their 1236 texts.
+TAIL = (
+    "; the first event 'mysql-bin.000001' at 4, the last event read from './mysql-bin.000001' at"
+    " 123, the last byte read from './mysql-bin.000001' at 123."
+)
+
+# (code, text, class, words of the message), as error packets in a dump
+DUMP: list[tuple[int, str, type[MySQLBinlogError], str]] = [
+    (
+        1236,
+        "Could not find first log file name in binary log index file",
+        BinlogPurgedError,
+        "no longer has this binlog",
+    ),
+    (
+        1236,
+        "The slave is connecting using CHANGE MASTER TO MASTER_AUTO_POSITION = 1, but the master"
+        " has purged binary logs containing GTIDs that the slave requires.",
+        BinlogPurgedError,
+        "no longer has this binlog",
+    ),
+    (
+        1236,
+        "A slave with the same server_uuid/server_id as this slave has connected to the master"
+        + TAIL,
+        ServerError,
+        "another replica took our identity",
+    ),
+    (
+        1236,
+        "A slave with the same server_uuid as this slave has connected to the master" + TAIL,
+        ServerError,
+        "another replica took our identity",
+    ),
+    (
+        1236,
+        "log event entry exceeded max_allowed_packet; Increase max_allowed_packet on master" + TAIL,
+        InvalidPositionError,
+        "no event begins at this position",
+    ),
+    (
+        1236,
+        "bogus data in log event" + TAIL,
+        InvalidPositionError,
+        "no event begins at this position",
+    ),
+    (
+        1236,
+        "Client requested master to start replication from position < 4" + TAIL,
+        InvalidPositionError,
+        "no event begins at this position",
+    ),
+    (
+        1236,
+        "Client requested master to start replication from position > file size" + TAIL,
+        InvalidPositionError,
+        "past the end of its file",
+    ),
+    (
+        1236,
+        "Client requested master to start replication from impossible position" + TAIL,
+        InvalidPositionError,
+        "past the end of its file",
+    ),
+    (1236, "Binary log is not open", BinlogSettingsError, "writes no binlog"),
+    (1236, "binlog truncated in the middle of event", ServerError, "ended the dump: binlog trunc"),
+    (
+        1227,
+        "Access denied; you need (at least one of) the REPLICATION SLAVE privilege(s)",
+        AccessDeniedError,
+        "GRANT REPLICATION SLAVE",
+    ),
+    (1053, "Server shutdown in progress", LostConnectionError, "error 1053"),
+    (1105, "Unknown error", ServerError, "error 1105: Unknown error"),
+]
+
+
+@pytest.mark.parametrize(("code", "text", "kind", "words"), DUMP)
+def test_error_packets_of_a_dump(
+    code: int, text: str, kind: type[MySQLBinlogError], words: str
+) -> None:
+    error = dump_refused(code, text, "mysql-bin.000001", 4)
+    assert type(error) is kind
+    assert words in error.message
+    if isinstance(error, BinlogPurgedError | InvalidPositionError):
+        assert str(error).endswith("(at mysql-bin.000001:4)")
+
+
+def wrapped(cause: Exception) -> Exception:
+    """As pymysql hands over what failed while connecting."""
+    error = OperationalError(2003, f"Can't connect to MySQL server on 'h' ({cause})")
+    error.original_exception = cause  # type: ignore[attr-defined]
+    return error
+
+
+# (exception, while doing, class, words)
+REFUSALS: list[tuple[Exception, str, type[MySQLBinlogError], str]] = [
+    (
+        wrapped(socket.gaierror(-2, "Name or service not known")),
+        "connecting",
+        ConnectionFailedError,
+        "no host of that name: h:3306 (Name or service not known)",
+    ),
+    (
+        wrapped(ConnectionRefusedError(111, "Connection refused")),
+        "connecting",
+        LostConnectionError,
+        "does not answer",
+    ),
+    (wrapped(TimeoutError("timed out")), "connecting", LostConnectionError, "does not answer"),
+    (wrapped(ssl.SSLError(1, "bad cert")), "connecting", ConnectionFailedError, "sslMode"),
+    (ssl.SSLCertVerificationError(1, "bad"), "connecting", ConnectionFailedError, "sslMode"),
+    (
+        OperationalError(1045, "Access denied for user 'u'@'h' (using password: YES)"),
+        "connecting",
+        AccessDeniedError,
+        "check the options user and password",
+    ),
+    (
+        OperationalError(1227, "Access denied; you need the REPLICATION CLIENT privilege"),
+        "running 'SHOW MASTER STATUS'",
+        AccessDeniedError,
+        "GRANT REPLICATION SLAVE, REPLICATION CLIENT",
+    ),
+    (
+        OperationalError(1045, "Access denied for user 'u'@'h' (using password: YES)"),
+        "registering as a replica",
+        AccessDeniedError,
+        "GRANT REPLICATION SLAVE",
+    ),
+    (
+        OperationalError(1142, "SELECT command denied to user"),
+        "running 'SELECT'",
+        AccessDeniedError,
+        "SELECT on the tables",
+    ),
+    (
+        OperationalError(1130, "Host 'h' is not allowed to connect"),
+        "connecting",
+        AccessDeniedError,
+        "create the user for it",
+    ),
+    (OperationalError(1040, "Too many connections"), "connecting", LostConnectionError, "Too many"),
+    (
+        OperationalError(2006, "MySQL server has gone away (BrokenPipeError(32))"),
+        "running 'SELECT 1'",
+        LostConnectionError,
+        "gone away",
+    ),
+    (OperationalError(2013, "Lost connection"), "running 'x'", LostConnectionError, "Lost"),
+    (
+        pymysql.err.ProgrammingError(1064, "You have an error in your SQL syntax"),
+        "running 'x'",
+        ServerError,
+        "error 1064",
+    ),
+    (
+        pymysql.err.InternalError(1236, "Could not find first log file name in binary log index"),
+        "registering as a replica",
+        BinlogPurgedError,
+        "no longer has",
+    ),
+    (
+        pymysql.err.InternalError("Packet sequence number wrong - got 45 expected 0"),
+        "connecting",
+        ConnectionFailedError,
+        "not MySQL's",
+    ),
+    (IndexError("out of range"), "connecting", ConnectionFailedError, "not MySQL's"),
+    (ConnectionResetError(104, "reset"), "reading the binlog", LostConnectionError, "broke while"),
+    (EOFError("closed"), "reading the binlog", LostConnectionError, "broke while reading"),
+    (TimeoutError("timed out"), "reading the binlog", LostConnectionError, "timed out"),
+]
+
+
+@pytest.mark.parametrize(("error", "doing", "kind", "words"), REFUSALS)
+def test_refusals(
+    error: Exception, doing: str, kind: type[MySQLBinlogError], words: str
+) -> None:
+    found = refused(error, "h:3306", doing)
+    assert type(found) is kind
+    assert words in found.message
+    if kind is not BinlogPurgedError:
+        assert "h:3306" in found.message
+
+
+def test_only_a_lost_connection_is_worth_another_try() -> None:
+    """The tables above hold what is told apart; here is where retrying looks."""
+    lost = [case for case in REFUSALS if case[2] is LostConnectionError]
+    assert len(lost) == 8
+    assert not any(
+        issubclass(case[2], LostConnectionError) for case in REFUSALS if case not in lost
+    )
