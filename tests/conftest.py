@@ -90,13 +90,30 @@ def live_server(request: pytest.FixtureRequest) -> Iterator[Server]:
         yield from _running(request.param)
 
 
+@pytest.fixture(params=["mysql", "mariadb"])
+def any_server(request: pytest.FixtureRequest) -> Server:
+    """Both kinds of server, one after the other, for what must not depend on the kind."""
+    server: Server = request.getfixturevalue("mariadb" if request.param == "mariadb" else "mysql56")
+    return server
+
+
+def _empty_database(server: Server, test: str) -> Iterator[str]:
+    name = "t_" + "".join(c if c.isalnum() else "_" for c in test.lower())[:50]
+    server.execute(f"DROP DATABASE IF EXISTS `{name}`", f"CREATE DATABASE `{name}`")
+    yield name
+    server.execute(f"DROP DATABASE IF EXISTS `{name}`")
+
+
 @pytest.fixture
 def database(live_server: Server, request: pytest.FixtureRequest) -> Iterator[str]:
     """An empty database of this test's own on `live_server`; gives its name."""
-    name = "t_" + "".join(c if c.isalnum() else "_" for c in request.node.name.lower())[:50]
-    live_server.execute(f"DROP DATABASE IF EXISTS `{name}`", f"CREATE DATABASE `{name}`")
-    yield name
-    live_server.execute(f"DROP DATABASE IF EXISTS `{name}`")
+    yield from _empty_database(live_server, request.node.name)
+
+
+@pytest.fixture
+def any_database(any_server: Server, request: pytest.FixtureRequest) -> Iterator[str]:
+    """An empty database of this test's own on `any_server`; gives its name."""
+    yield from _empty_database(any_server, request.node.name)
 
 
 @pytest.fixture(scope="session")

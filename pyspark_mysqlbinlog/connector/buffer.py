@@ -160,8 +160,11 @@ class LogBuffer:
     def moved(self, mark: Mark) -> None:
         """The last boundary has a new spelling: the next file's beginning."""
         with self._changed:
-            if self._tip.position <= self._handed_out or self._crosses_cut(mark):
-                pass  # whoever knows the old spelling must find it again
+            # Whoever knows the old spelling must find it again.
+            if self._crosses_cut(mark):
+                self._close_span()
+            elif self._tip.position <= self._handed_out:
+                pass
             elif self._open_wanted is not None and self._open_wanted.position == self._tip.position:
                 self._open_wanted = mark
             elif self._spans and self._spans[-1].end.position == self._tip.position:
@@ -286,6 +289,8 @@ class LogBuffer:
         """What lies between two boundaries; None when the buffer can't tell."""
         with self._changed:
             if start < self._base or end > self._tip.position:
+                return None
+            if self._open_wanted is not None and end > self._open_start:
                 return None
             for span in self._spans:
                 if span.start < end < span.end.position or span.start < start < span.end.position:

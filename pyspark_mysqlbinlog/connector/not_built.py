@@ -29,8 +29,6 @@ class NotBuilt(NamedTuple):
 
 
 NOT_BUILT = (
-    NotBuilt("payload", "struct|variant", "leave it out or set payload=json"),
-    NotBuilt("excludeColumns", ".*", "leave it out and drop the columns in Spark"),
     NotBuilt("startingOffset", "gtid:.*", "give FILE:POS or a time"),
     NotBuilt("endingOffset", "gtid:.*", "give FILE:POS or a time"),
     NotBuilt("startingOffset", "snapshot", "load the tables with Spark's jdbc source first"),
@@ -38,10 +36,6 @@ NOT_BUILT = (
     NotBuilt("schemaEvolutionMode", "rescue|failOnNewColumns|none", "leave it out"),
     NotBuilt("schemaDdl", ".*", "read logs that begin before each CREATE TABLE"),
     NotBuilt("onUnknownSchema", "positional", "leave it out"),
-    NotBuilt("timeType", "interval|micros", "leave it out and convert in Spark"),
-    NotBuilt("jsonType", "variant", "leave it out and call parse_json in Spark"),
-    NotBuilt("zeroDates", "fail", "leave it out"),
-    NotBuilt("tinyInt1IsBoolean", "true", "leave it out and cast in Spark"),
     NotBuilt("failOnDataLoss", "false", "leave it out"),
 )
 

@@ -31,7 +31,8 @@ from pyspark_mysqlbinlog.connector.option_values import (
     parse_server_ids,
     parse_size,
 )
-from pyspark_mysqlbinlog.connector.table_filter import TableFilter
+from pyspark_mysqlbinlog.connector.table_filter import ColumnFilter, TableFilter
+from pyspark_mysqlbinlog.decoder.struct_types import StructOptions
 from pyspark_mysqlbinlog.errors import OptionError
 from pyspark_mysqlbinlog.protocol.client import ServerSettings
 
@@ -173,7 +174,11 @@ class Options(BaseModel):
         "tables that are not wanted, in the same forms; wins over `tables`",
     )
     exclude_columns: Text | None = _option(
-        None, "", "a list of database.table.column", "columns that are skipped. Not built yet"
+        None,
+        "",
+        "a list of database.table.column, globs and /regexes/",
+        "columns that are skipped: `db.table.column` in the same forms, or `/regex/` over"
+        " `db.table.column`; they are in no payload and not in `source.absent`",
     )
     operations: Operations = _option(
         frozenset({"insert", "update", "delete", "truncate"}),
@@ -198,11 +203,13 @@ class Options(BaseModel):
         " 2026-11-20T10:00:00Z",
         "where a batch read ends: `latest`, `FILE:POS`, or an ISO time",
     )
-    payload: Payload = _option(
-        "json",
-        "json",
+    payload: Payload | None = _option(
+        None,
+        "",
         "json, struct or variant",
-        "the type of `before` and `after`. `struct` and `variant` are not built yet",
+        "the type of `before` and `after`: `struct` (needs literal `tables`), `json` or `variant`."
+        " When left out, `struct` if `tables` is one table's name, else `json`; a checkpoint whose"
+        " query would change its payload so is refused",
     )
     max_bytes_per_trigger: Size = _option(
         1 << 30,
@@ -319,25 +326,27 @@ class Options(BaseModel):
         "string",
         "string",
         "string, interval or micros",
-        "how TIME is given in a `struct` payload. Others are not built yet",
+        "how TIME is given in a `struct` payload: as SELECT shows it, as `interval` (day to"
+        " second), or as `micros` (a bigint)",
     )
     json_type: JsonType = _option(
         "string",
         "string",
         "string or variant",
-        "how JSON is given in a `struct` payload. `variant` is not built yet",
+        "how JSON is given in a `struct` payload",
     )
     zero_dates: ZeroDates = _option(
         "null",
         "null",
         "null or fail",
-        "what becomes of zero dates in a `struct` payload. `fail` is not built yet",
+        "what becomes of zero dates (`0000-00-00`, `2026-11-00`) in a `struct` payload: `null`,"
+        " named in `source.absent`, or `fail`",
     )
     tiny_int1_is_boolean: Flag = _option(
         False,
         "false",
         "true or false",
-        "whether TINYINT(1) is a boolean in a `struct` payload. `true` is not built yet",
+        "whether TINYINT(1) is a boolean in a `struct` payload: all but 0 is true",
     )
 
     @classmethod
@@ -365,6 +374,28 @@ class Options(BaseModel):
     def table_filter(self, case_sensitive: bool = True) -> TableFilter:
         """What `tables` and `excludeTables` say; see TableFilter.parse."""
         return TableFilter.parse(self.tables, self.exclude_tables, case_sensitive)
+
+    def column_filter(self, case_sensitive: bool = True) -> ColumnFilter:
+        """What `excludeColumns` says; see ColumnFilter.parse."""
+        return ColumnFilter.parse(self.exclude_columns, case_sensitive)
+
+    @property
+    def payload_kind(self) -> Literal["json", "struct", "variant"]:
+        """`payload`, or its default for these tables."""
+        if self.payload is not None:
+            return self.payload
+        tables = self.table_filter()
+        return "struct" if tables.is_literal and len(tables.literals) == 1 else "json"
+
+    @property
+    def struct_options(self) -> StructOptions:
+        """How types are given that a struct can give in more than one way."""
+        return StructOptions(
+            time_type=self.time_type,
+            json_type=self.json_type,
+            zero_dates=self.zero_dates,
+            tiny_int1_is_boolean=self.tiny_int1_is_boolean,
+        )
 
     def place_to_start(self, *, streaming: bool) -> Place:
         """`startingOffset`, or its default for this kind of read."""
@@ -467,3 +498,19 @@ def _check_together(options: Options, texts: Mapping[str, str]) -> None:
     if isinstance(options.ending_offset, Earliest):
         raise _wrong("endingOffset", texts)
     options.table_filter()
+    options.column_filter()
+    if options.payload_kind == "struct":
+        tables = options.table_filter()
+        if not tables.is_literal or not tables.literals:
+            raise OptionError(
+                "option payload: struct needs the names of its tables; give tables as"
+                " database.table without globs, or set payload=json or variant"
+            )
+    elif options.struct_options != StructOptions():
+        name = next(
+            name for name in _STRUCT_ONLY if getattr(options, _fields_name(name)) != _FIELDS[name].default
+        )
+        raise OptionError(
+            f"option {name} is for a struct and means nothing with"
+            f" payload={options.payload_kind}: leave it out, or set payload=struct"
+        )

@@ -1,10 +1,12 @@
-"""Which tables a query wants.
+"""Which tables a query wants, and which of their columns.
 
 The options `tables` and `excludeTables` are lists of patterns, separated by commas outside ``/…/``
 and backquotes. A pattern is ``database.table``, either part plain, with the globs ``*`` and ``?``,
 or literal in backquotes; or ``/regex/``, which the whole of ``database.table`` must match. An
 excluded table is never wanted, nor is one of a system schema. All patterns become predicates once;
 the answer for each table is remembered, since the tail asks again for each of its events.
+
+`excludeColumns` is a list of the same kind, of ``database.table.column``.
 """
 
 from __future__ import annotations
@@ -16,12 +18,16 @@ from typing import NamedTuple, Self
 from pyspark_mysqlbinlog.errors import OptionError
 from pyspark_mysqlbinlog.tables import SYSTEM_DATABASES
 
-__all__ = ["TableFilter"]
+__all__ = ["ColumnFilter", "TableFilter"]
 
 # Answers kept. A server with more tables than this costs a look-up now and then, not memory.
 _REMEMBERED = 10_000
+_COLUMNS_OPTION = "excludeColumns"
 
 _FORMS = "expected database.table, `database`.`table`, a glob such as shop.* or a /regex/"
+_COLUMN_FORMS = (
+    "expected database.table.column, any of them a glob or in backquotes, or a /regex/"
+)
 
 
 class _Part(NamedTuple):
@@ -36,6 +42,13 @@ class _Pattern(NamedTuple):
 
     matches: Callable[[str, str], bool]
     literal: tuple[str, str] | None
+
+
+class _ColumnPattern(NamedTuple):
+    """One pattern of `excludeColumns`; see _Pattern."""
+
+    matches: Callable[[str, str, str], bool]
+    literal: tuple[str, str, str] | None
 
 
 class TableFilter:
@@ -108,7 +121,13 @@ class TableFilter:
         In the order of the option; these must exist.
         """
         named = (pattern.literal for pattern in self._included if pattern.literal is not None)
-        return tuple(dict.fromkeys(literal for literal in named if self.wants(*literal)))
+        case_sensitive = self._options[2]
+        by_name: dict[tuple[str, ...], tuple[str, str]] = {}
+        for literal in named:
+            if self.wants(*literal):
+                name = literal if case_sensitive else tuple(part.lower() for part in literal)
+                by_name.setdefault(name, literal)
+        return tuple(by_name.values())
 
     @property
     def is_literal(self) -> bool:
@@ -130,6 +149,51 @@ class TableFilter:
 
     def __reduce__(self) -> tuple[object, ...]:
         # The predicates are closures: a copy parses again.
+        return (type(self).parse, self._options)
+
+
+class ColumnFilter:
+    """Which columns are left out. Made by `parse`; picklable; equal when the options are equal."""
+
+    def __init__(
+        self, exclude: str | None, case_sensitive: bool, excluded: tuple[_ColumnPattern, ...]
+    ) -> None:
+        self._options = (exclude, case_sensitive)
+        self._excluded = excluded
+
+    @classmethod
+    def parse(cls, exclude: str | None = None, case_sensitive: bool = True) -> Self:
+        """Read the option `excludeColumns`; None excludes nothing.
+
+        Names of columns are the same in any case, whatever the server does with those of tables.
+
+        Raises
+        ------
+        OptionError : a pattern is none of ``database.table.column``; it names the pattern.
+        """
+        excluded = () if exclude is None else tuple(_column_patterns(exclude, case_sensitive))
+        return cls(exclude, case_sensitive, excluded)
+
+    def excludes(self, database: str, table: str, column: str) -> bool:
+        """Whether a column is left out. Asked once per column of a plan, so nothing is kept."""
+        return any(pattern.matches(database, table, column) for pattern in self._excluded)
+
+    @property
+    def literals(self) -> tuple[tuple[str, str, str], ...]:
+        """(database, table, column) that are named without a glob or regex: they must exist."""
+        return tuple(p.literal for p in self._excluded if p.literal is not None)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ColumnFilter) and self._options == other._options
+
+    def __hash__(self) -> int:
+        return hash(self._options)
+
+    def __repr__(self) -> str:
+        exclude, case_sensitive = self._options
+        return f"ColumnFilter.parse({exclude!r}, case_sensitive={case_sensitive})"
+
+    def __reduce__(self) -> tuple[object, ...]:
         return (type(self).parse, self._options)
 
 
@@ -163,6 +227,44 @@ def _pattern(option: str, text: str, pos: int, case_sensitive: bool) -> tuple[_P
     return _name(database, table, case_sensitive), pos
 
 
+def _column_patterns(text: str, case_sensitive: bool) -> Iterator[_ColumnPattern]:
+    """The patterns of excludeColumns."""
+    pos = 0
+    while True:
+        pattern, pos = _column_pattern(text, _skip_spaces(text, pos), case_sensitive)
+        yield pattern
+        pos = _skip_spaces(text, pos)
+        if pos == len(text):
+            return
+        if text[pos] != ",":
+            raise _wrong(_COLUMNS_OPTION, f"a comma was expected before {text[pos:]!r}", text)
+        pos += 1
+
+
+def _column_pattern(text: str, pos: int, case_sensitive: bool) -> tuple[_ColumnPattern, int]:
+    option = _COLUMNS_OPTION
+    if text[pos : pos + 1] == "/":
+        expression, pos = _expression(option, text, pos, case_sensitive)
+        return _ColumnPattern(
+            lambda db, tb, col: expression.fullmatch(f"{db}.{tb}.{col}") is not None, None
+        ), pos
+    parts = []
+    for at in range(3):
+        if at and text[pos : pos + 1] != ".":
+            raise _wrong(option, "a name needs database, table and column", text)
+        part, pos = _part(option, text, pos + (at > 0))
+        parts.append(part)
+    if text[pos : pos + 1] == ".":
+        raise _wrong(option, "a name that contains a dot needs backquotes", text)
+    database, table, column = parts
+    of_table = _name(database, table, case_sensitive).matches
+    expression = re.compile(_glob_to_regex(column), re.DOTALL | re.IGNORECASE)
+    literal = None if any(p.is_glob for p in parts) else (database.text, table.text, column.text)
+    return _ColumnPattern(
+        lambda db, tb, col: of_table(db, tb) and expression.fullmatch(col) is not None, literal
+    ), pos
+
+
 def _name(database: _Part, table: _Part, case_sensitive: bool) -> _Pattern:
     if not database.is_glob and not table.is_glob:
         literal = (database.text, table.text)
@@ -189,6 +291,14 @@ def _glob_to_regex(part: _Part) -> str:
 
 
 def _regex(option: str, text: str, pos: int, case_sensitive: bool) -> tuple[_Pattern, int]:
+    expression, pos = _expression(option, text, pos, case_sensitive)
+    return _Pattern(lambda db, tb: expression.fullmatch(f"{db}.{tb}") is not None, None), pos
+
+
+def _expression(
+    option: str, text: str, pos: int, case_sensitive: bool
+) -> tuple[re.Pattern[str], int]:
+    """The regex that begins at `pos`, and where it ends."""
     end = pos + 1
     while end < len(text) and text[end] != "/":
         end += 2 if text[end] == "\\" else 1
@@ -198,13 +308,9 @@ def _regex(option: str, text: str, pos: int, case_sensitive: bool) -> tuple[_Pat
     if not source:
         raise _wrong(option, "the regex // is empty", text)
     try:
-        expression = re.compile(source, 0 if case_sensitive else re.IGNORECASE)
+        return re.compile(source, 0 if case_sensitive else re.IGNORECASE), end + 1
     except re.error as error:
         problem = str(error)
-    else:
-        return _Pattern(
-            lambda db, tb: expression.fullmatch(f"{db}.{tb}") is not None, None
-        ), end + 1
     raise _wrong(option, f"/{source}/ is no regex: {problem}", text)
 
 
@@ -243,4 +349,5 @@ def _skip_spaces(text: str, pos: int) -> int:
 
 
 def _wrong(option: str, problem: str, text: str) -> OptionError:
-    return OptionError(f"option {option}: {problem}; {_FORMS}, separated by commas; found {text!r}")
+    forms = _COLUMN_FORMS if option == _COLUMNS_OPTION else _FORMS
+    return OptionError(f"option {option}: {problem}; {forms}, separated by commas; found {text!r}")

@@ -32,6 +32,7 @@ from pyspark_mysqlbinlog.protocol.events import (
     type_name,
 )
 from pyspark_mysqlbinlog.protocol.messages import Incident, Query, XaPrepare, parse_server_version
+from pyspark_mysqlbinlog.protocol.wire import Reader
 from pyspark_mysqlbinlog.tables import SYSTEM_DATABASES
 
 __all__ = ["DDL_KINDS", "EventFilter"]
@@ -61,6 +62,8 @@ _XID = int(EventType.XID_EVENT)
 _XA_PREPARE = int(EventType.XA_PREPARE_LOG_EVENT)
 _INCIDENT = int(EventType.INCIDENT_EVENT)
 _EXECUTE_LOAD_QUERY = int(EventType.EXECUTE_LOAD_QUERY_EVENT)
+_MARIADB_GTID = int(EventType.MARIADB_GTID_EVENT)
+_MARIADB_STANDALONE_FLAG = 0x01
 _FORMAT_DESCRIPTION = int(EventType.FORMAT_DESCRIPTION_EVENT)
 _GTIDS = _types(EventType.GTID_LOG_EVENT, EventType.ANONYMOUS_GTID_LOG_EVENT)
 _STATEMENT_TEXTS = _types(EventType.ROWS_QUERY_LOG_EVENT, EventType.MARIADB_ANNOTATE_ROWS_EVENT)
@@ -168,6 +171,8 @@ class EventFilter:
             self._expect_no_group(event)
             self._frame.append(event)
             self._group_events.append(event)
+        elif kind == _MARIADB_GTID:
+            self._mariadb_gtid(event)
         elif kind in _STATEMENT_TEXTS:
             self._rows_query = event
             self._statement_events = [event]
@@ -194,6 +199,15 @@ class EventFilter:
                 " writes events that this version does not read"
             )
         return []
+
+    def _mariadb_gtid(self, event: Event) -> None:
+        """number u64 | domain u32 | flags u8 | …; stands for BEGIN unless flagged as standalone."""
+        self._expect_no_group(event)
+        reader = Reader(event.body, "MARIADB_GTID")
+        reader.take(12)
+        self._in_group = not reader.u8() & _MARIADB_STANDALONE_FLAG
+        self._frame.append(event)
+        self._group_events.append(event)
 
     def _rows(self, event: Event) -> list[Event]:
         self._expect_group(event)
@@ -241,7 +255,7 @@ class EventFilter:
         statement = classify(query.sql, query.database, self.context)
         kind = statement.kind
         if kind is _KIND.BEGIN or kind is _KIND.XA_START:
-            if self._in_group:
+            if self._in_group and not self._begun_by_gtid():
                 raise MalformedEventError(f"{kind.value} comes inside a transaction")
             self._in_group = True
             self._xid = statement.xid
@@ -327,6 +341,10 @@ class EventFilter:
         self._xid = None
         self._wanted_ids.clear()
         self._savepoints.clear()
+
+    def _begun_by_gtid(self) -> bool:
+        """MariaDB's GTID stands for BEGIN, but XA START may still follow it."""
+        return bool(self._group_events) and self._group_events[-1].type == _MARIADB_GTID
 
     def _expect_group(self, event: Event) -> None:
         if not self._in_group:

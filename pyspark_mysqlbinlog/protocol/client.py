@@ -28,6 +28,7 @@ from pyspark_mysqlbinlog.protocol.server_errors import dump_refused, refused
 __all__ = ["ReplicaClient", "ServerSettings"]
 
 _BINLOG_DUMP_NON_BLOCK = 1
+_MARIADB_SEND_ANNOTATE_ROWS = 2
 _MAX_PAYLOAD = (1 << 24) - 1
 _READ_BUFFER = 1 << 18
 # A dump may wait for us as long as Spark lets a batch run; the server's default is one minute.
@@ -130,6 +131,10 @@ class ReplicaClient:
     def server_version(self) -> str:
         return str(self._internals.server_version)
 
+    @property
+    def is_mariadb(self) -> bool:
+        return "mariadb" in self.server_version.lower()
+
     def query(self, sql: str, arguments: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """All rows of a statement's result."""
         try:
@@ -153,6 +158,8 @@ class ReplicaClient:
         server_id = random.randint(*self._settings.server_ids)
         self._register(server_id)
         flags = 0 if blocking else _BINLOG_DUMP_NON_BLOCK
+        if self.is_mariadb:
+            flags |= _MARIADB_SEND_ANNOTATE_ROWS
         self._send(
             COMMAND.COM_BINLOG_DUMP, struct.pack("<IHI", pos, flags, server_id) + file.encode()
         )
@@ -168,7 +175,7 @@ class ReplicaClient:
         self.query("SET @slave_uuid = %s", [str(uuid4())])
         self.query(f"SET @master_heartbeat_period = {heartbeat}")
         self.query(f"SET SESSION net_write_timeout = {_NET_WRITE_TIMEOUT}")
-        if "mariadb" in self.server_version.lower():
+        if self.is_mariadb:
             # 4: knows GTID and ANNOTATE events, so that the server sends the log as it is.
             self.query("SET @mariadb_slave_capability = 4")
         algorithm = self.variable("binlog_checksum")

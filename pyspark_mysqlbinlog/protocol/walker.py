@@ -15,6 +15,7 @@ from pyspark_mysqlbinlog.errors import (
     UnsupportedEventError,
 )
 from pyspark_mysqlbinlog.protocol.checksum import CHECKSUM_LENGTH, ChecksumAlgorithm, verify
+from pyspark_mysqlbinlog.protocol.compressed import COMPRESSED_TYPES, expand
 from pyspark_mysqlbinlog.protocol.events import (
     ARTIFICIAL_FLAG,
     HEADER,
@@ -114,6 +115,8 @@ class LogWalker:
                 f"{type_name(kind)} of {size} bytes says it ends at {log_pos}, expected"
                 f" {end & 0xFFFFFFFF}"
             )
+        if kind in COMPRESSED_TYPES:
+            kind, body = expand(kind, body)
         event = Event(self.file, start, end, timestamp, kind, server_id, flags, body)
         if kind == _ROTATE:
             rotate = Rotate.parse(body)

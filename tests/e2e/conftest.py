@@ -35,19 +35,29 @@ def shown_error(error: PySparkException) -> ShownError:
     assert SECRET not in text, "the password is shown"
     assert "During handling of the above exception" not in text, text
     assert "The above exception was the direct cause" not in text, text
-    first, *repeats = re.findall(
-        r"Traceback \(most recent call last\):\n((?:[ \t]+.*\n)+)(.*)\n(.*)", text
-    )
+    lines = text.splitlines()
+    shown = [
+        _behind_frames(lines, at + 1)
+        for at, line in enumerate(lines)
+        if line.endswith("Traceback (most recent call last):")
+    ]
     # Spark may show a failed task's error twice, as its own and as the job's.
-    assert all(repeat[1] == first[1] for repeat in repeats), text
-    _, line, behind = first
+    line, behind = shown[0]
+    assert all(other == line for other, _ in shown), text
     # What follows is Spark's, not a second line of ours.
-    assert re.match(r"$| SQLSTATE|\tat |Driver stacktrace|\s*JVM stacktrace", behind), text
+    assert re.match(r"$| SQLSTATE|\tat |Driver stacktrace|JVM stacktrace", behind), text
     qualified, _, message = line.partition(": ")
     module, _, name = qualified.rpartition(".")
     assert module == errors.__name__, line
     assert name in errors.__all__, line
     return ShownError(name, message, text)
+
+
+def _behind_frames(lines: list[str], at: int) -> tuple[str, str]:
+    """The line behind a traceback's frames, and the one behind that."""
+    while lines[at].startswith((" ", "\t")):
+        at += 1
+    return lines[at], lines[at + 1] if at + 1 < len(lines) else ""
 
 
 @pytest.fixture

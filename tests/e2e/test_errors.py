@@ -444,7 +444,7 @@ def checkpoint(shop: Server, account: Account, tmp_path: Path) -> tuple[Reads, P
     reads = account(shop, REPLICATION, "SELECT ON *.*")
     path = tmp_path / "checkpoint"
     delivered = reads.available_now(path, tables="shop.orders", startingOffset="earliest")
-    assert len(delivered[-1]) > 0
+    assert any(delivered)
     return reads, path
 
 

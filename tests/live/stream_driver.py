@@ -68,7 +68,10 @@ def _rows(lines: list[str]) -> list[dict[str, Any]]:
 
 def main(settings: dict[str, Any]) -> None:
     folder = Path(settings["folder"])
-    spark = make_spark()
+    # The JVM lives for seconds: it should not spend them on compiling itself well.
+    spark = make_spark(
+        **{"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+    )
     changes = spark.readStream.format("mysqlbinlog").options(**settings["options"]).load()
     query = (
         changes.writeStream.foreachBatch(Output(folder))

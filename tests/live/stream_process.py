@@ -34,12 +34,17 @@ def options_of(server: Server, **options: Any) -> dict[str, str]:
     return {name: str(value) for name, value in (defaults | options).items()}
 
 
-def wait_until(ready: Callable[[], bool], what: str, timeout: float = 60.0) -> None:
-    """Return as soon as `ready`; an AssertionError that names `what` when the time is over."""
+def wait_until(
+    ready: Callable[[], bool], what: str, timeout: float = 60.0, *, every: float = 0.02
+) -> None:
+    """Return when `ready`; an AssertionError that names `what` when the time is over.
+
+    every : seconds between two looks.
+    """
     deadline = time.monotonic() + timeout
     while not ready():
         assert time.monotonic() < deadline, f"not within {timeout:.0f} s: {what}"
-        time.sleep(0.002)
+        time.sleep(every)
 
 
 class StreamProcess:
@@ -107,7 +112,14 @@ class StreamProcess:
         self._process.wait()
         self._process = None
 
-    def wait_until(self, ready: Callable[[], bool], what: str, timeout: float = 60.0) -> None:
+    def wait_until(
+        self,
+        ready: Callable[[], bool],
+        what: str,
+        timeout: float = 60.0,
+        *,
+        every: float = 0.02,
+    ) -> None:
         """As the function; fails at once when the driver has ended."""
 
         def ready_or_dead() -> bool:
@@ -118,7 +130,7 @@ class StreamProcess:
             return False
 
         try:
-            wait_until(ready_or_dead, what, timeout)
+            wait_until(ready_or_dead, what, timeout, every=every)
         except AssertionError as error:
             raise AssertionError(f"{error}; {self.progress()}\n{self.log()}") from None
 

@@ -63,7 +63,7 @@ class Traffic:
         try:
             with self._server.connect(database=self._database) as connection:
                 cursor = connection.cursor()
-                while not self._ended.wait(0.003):
+                while not self._ended.wait(0.006):
                     cursor.execute("INSERT INTO changes VALUES (%s, 'new')", (self.last + 1,))
                     self.last += 1
                     cursor.execute("INSERT INTO others VALUES (%s)", (self.last,))
@@ -80,16 +80,18 @@ def _kill_at(stream: StreamProcess, moment: str, seed: int) -> str:
     else:
         stream.start()
         if moment == COMMITTED:
-            stream.wait_until(lambda: stream.commits() == [0], moment)
+            stream.wait_until(lambda: stream.commits() == [0], moment, every=0.001)
         elif moment == OFFSET_WRITTEN:
-            stream.wait_until(lambda: bool(stream.offsets()), moment)
+            stream.wait_until(lambda: bool(stream.offsets()), moment, every=0.001)
         else:
             # Spark writes this file first; then it asks for the initial offset, for some 100 ms.
             metadata = stream.checkpoint / "metadata"
-            stream.wait_until(metadata.exists, "the query is about to begin")
+            stream.wait_until(metadata.exists, "the query is about to begin", every=0.001)
             deadline = time.monotonic() + random.Random(seed).uniform(0, 0.4)
             stream.wait_until(
-                lambda: bool(stream.offsets()) or time.monotonic() > deadline, "a moment later"
+                lambda: bool(stream.offsets()) or time.monotonic() > deadline,
+                "a moment later",
+                every=0.001,
             )
     stream.kill()
     stream.let_go()

@@ -81,15 +81,15 @@ def ids(rows: list[dict[str, Any]]) -> list[int]:
 
 
 @pytest.fixture
-def table(live_server: Server, database: str) -> str:
-    live_server.execute(f"CREATE TABLE `{database}`.t (id INT PRIMARY KEY, v VARCHAR(20))")
-    live_server.execute(f"CREATE TABLE `{database}`.other (id INT PRIMARY KEY)")
-    return f"{database}.t"
+def table(any_server: Server, any_database: str) -> str:
+    any_server.execute(f"CREATE TABLE `{any_database}`.t (id INT PRIMARY KEY, v VARCHAR(20))")
+    any_server.execute(f"CREATE TABLE `{any_database}`.other (id INT PRIMARY KEY)")
+    return f"{any_database}.t"
 
 
 @pytest.fixture
-def stream(live_server: Server, table: str) -> Iterator[Spark]:
-    spark = Spark(new_reader(live_server, table))
+def stream(any_server: Server, table: str) -> Iterator[Spark]:
+    spark = Spark(new_reader(any_server, table))
     yield spark
     spark.reader.stop()
 
@@ -100,29 +100,29 @@ def insert(server: Server, table: str, *values: int) -> None:
 
 
 def test_initial_offset_is_the_same_every_time(
-    live_server: Server, table: str, stream: Spark
+    any_server: Server, table: str, stream: Spark
 ) -> None:
     first = stream.initial()
-    insert(live_server, table, 1)
+    insert(any_server, table, 1)
     assert stream.initial() == first
 
 
 def test_batch_zero_is_empty_and_loses_nothing(
-    live_server: Server, table: str, stream: Spark
+    any_server: Server, table: str, stream: Spark
 ) -> None:
     start = stream.initial()
-    insert(live_server, table, 1, 2)
+    insert(any_server, table, 1, 2)
     assert stream.latest(start) == start
     assert stream.rows(start, start) == []
     assert ids(stream.rows(start, stream.next_batch(start)))[:1] == [1]
 
 
-def test_batch_zero_replayed_in_a_new_process_is_empty(live_server: Server, table: str) -> None:
+def test_batch_zero_replayed_in_a_new_process_is_empty(any_server: Server, table: str) -> None:
     """The first process died after batch 0's offset was stored; Spark asks for a start again."""
-    first = Spark(new_reader(live_server, table))
+    first = Spark(new_reader(any_server, table))
     stored = first.initial()
-    insert(live_server, table, 1)
-    second = Spark(new_reader(live_server, table))
+    insert(any_server, table, 1)
+    second = Spark(new_reader(any_server, table))
     later = second.initial()
     assert later["pos"] > stored["pos"]
     assert second.rows(later, stored) == []
@@ -131,20 +131,18 @@ def test_batch_zero_replayed_in_a_new_process_is_empty(live_server: Server, tabl
     second.reader.stop()
 
 
-def test_batch_zero_replayed_with_an_earlier_start_is_empty(
-    live_server: Server, table: str
-) -> None:
-    insert(live_server, table, 1)
-    stored = Spark(new_reader(live_server, table)).initial()
-    second = Spark(new_reader(live_server, table, startingOffset="earliest"))
+def test_batch_zero_replayed_with_an_earlier_start_is_empty(any_server: Server, table: str) -> None:
+    insert(any_server, table, 1)
+    stored = Spark(new_reader(any_server, table)).initial()
+    second = Spark(new_reader(any_server, table, startingOffset="earliest"))
     assert second.rows(second.initial(), stored) == []
 
 
-def test_available_now_waits_for_the_tail(live_server: Server, table: str, stream: Spark) -> None:
+def test_available_now_waits_for_the_tail(any_server: Server, table: str, stream: Spark) -> None:
     start = stream.initial()
-    insert(live_server, table, *range(100))
+    insert(any_server, table, *range(100))
     stream.reader.prepareForTriggerAvailableNow()
-    insert(live_server, table, 1000)  # not for this run
+    insert(any_server, table, 1000)  # not for this run
     assert stream.latest(start) == start
     got: list[int] = []
     end = stream.latest(start)
@@ -155,7 +153,7 @@ def test_available_now_waits_for_the_tail(live_server: Server, table: str, strea
 
 
 def test_available_now_without_a_backlog_ends(
-    live_server: Server, table: str, stream: Spark
+    any_server: Server, table: str, stream: Spark
 ) -> None:
     start = stream.initial()
     stream.reader.prepareForTriggerAvailableNow()
@@ -165,13 +163,13 @@ def test_available_now_without_a_backlog_ends(
 
 @pytest.mark.parametrize("rotations", [0, 1, 3])
 def test_available_now_ends_when_only_unwanted_tables_changed(
-    live_server: Server, table: str, stream: Spark, rotations: int
+    any_server: Server, table: str, stream: Spark, rotations: int
 ) -> None:
     start = stream.initial()
     assert stream.latest(start) == start
-    insert(live_server, table.replace(".t", ".other"), *range(10))
+    insert(any_server, table.replace(".t", ".other"), *range(10))
     for _ in range(rotations):
-        live_server.rotate()
+        any_server.rotate()
     stream.reader.prepareForTriggerAvailableNow()
     batches = 0
     while (end := stream.latest(start)) != start:
@@ -181,21 +179,21 @@ def test_available_now_ends_when_only_unwanted_tables_changed(
     assert batches <= 1
 
 
-def test_trigger_once_gets_all_there_is(live_server: Server, table: str, stream: Spark) -> None:
+def test_trigger_once_gets_all_there_is(any_server: Server, table: str, stream: Spark) -> None:
     start = stream.initial()
     assert stream.latest(start) == start
-    insert(live_server, table, *range(50))
+    insert(any_server, table, *range(50))
     stream.limit = ReadAllAvailable()
     assert ids(stream.rows(start, stream.latest(start))) == list(range(50))
 
 
-def test_limit_cuts_between_transactions(live_server: Server, table: str) -> None:
-    stream = Spark(new_reader(live_server, table, maxBytesPerTrigger="1"))
+def test_limit_cuts_between_transactions(any_server: Server, table: str) -> None:
+    stream = Spark(new_reader(any_server, table, maxBytesPerTrigger="1"))
     start = stream.initial()
     assert stream.latest(start) == start
-    insert(live_server, table, 1, 2, 3)
+    insert(any_server, table, 1, 2, 3)
     values = ", ".join(f"({number})" for number in range(10, 20))
-    live_server.execute(f"INSERT INTO {table} (id) VALUES {values}")
+    any_server.execute(f"INSERT INTO {table} (id) VALUES {values}")
     batches: list[list[int]] = []
     while sum(map(len, batches)) < 13:
         end = stream.next_batch(start)
@@ -205,14 +203,14 @@ def test_limit_cuts_between_transactions(live_server: Server, table: str) -> Non
     stream.reader.stop()
 
 
-def test_a_replayed_batch_is_identical(live_server: Server, table: str, stream: Spark) -> None:
+def test_a_replayed_batch_is_identical(any_server: Server, table: str, stream: Spark) -> None:
     """Carried the first time, pulled after a restart: the same rows, `seq` and `source` too."""
     start = stream.initial()
     assert stream.latest(start) == start
-    insert(live_server, table, 1, 2)
-    live_server.rotate()
-    live_server.execute(f"UPDATE {table} SET v = 'x'", f"DELETE FROM {table} WHERE id = 1")
-    live_server.execute(f"TRUNCATE TABLE {table}")
+    insert(any_server, table, 1, 2)
+    any_server.rotate()
+    any_server.execute(f"UPDATE {table} SET v = 'x'", f"DELETE FROM {table} WHERE id = 1")
+    any_server.execute(f"TRUNCATE TABLE {table}")
     rows: list[dict[str, Any]] = []
     end = start
     while len(rows) < 6:
@@ -220,39 +218,39 @@ def test_a_replayed_batch_is_identical(live_server: Server, table: str, stream: 
         rows = stream.rows(start, end)
     assert [row["op"] for row in rows] == ["c", "c", "u", "u", "d", "t"]
     assert stream.carried(start, end) == [True]
-    again = Spark(new_reader(live_server, table))
+    again = Spark(new_reader(any_server, table))
     assert again.carried(start, end) == [False]
     assert again.rows(start, end) == rows
 
 
-def test_unwanted_traffic_moves_the_offset_seldom(live_server: Server, table: str) -> None:
-    stream = Spark(new_reader(live_server, table, idleOffsetInterval="3s"))
+def test_unwanted_traffic_moves_the_offset_seldom(any_server: Server, table: str) -> None:
+    stream = Spark(new_reader(any_server, table, idleOffsetInterval="3s"))
     start = stream.initial()
     assert stream.latest(start) == start
     other = table.replace(".t", ".other")
-    insert(live_server, other, 1)
+    insert(any_server, other, 1)
     moved = stream.next_batch(start)
     assert stream.rows(start, moved) == []
     # The next move is due three seconds later, however much happens before.
-    insert(live_server, other, *range(2, 30))
-    live_server.rotate()
+    insert(any_server, other, *range(2, 30))
+    any_server.rotate()
     assert stream.latest(moved) == moved
     assert stream.next_batch(moved)["pos"] == 4
     stream.reader.stop()
 
 
-def test_wanted_rows_behind_an_idle_move_are_not_lost(live_server: Server, table: str) -> None:
-    stream = Spark(new_reader(live_server, table, idleOffsetInterval="1ms"))
+def test_wanted_rows_behind_an_idle_move_are_not_lost(any_server: Server, table: str) -> None:
+    stream = Spark(new_reader(any_server, table, idleOffsetInterval="1ms"))
     start = stream.initial()
     assert stream.latest(start) == start
     other = table.replace(".t", ".other")
     got: list[int] = []
     for number in range(1, 40):
-        insert(live_server, other, number)
+        insert(any_server, other, number)
         if number % 3 == 0:
-            insert(live_server, table, number)
+            insert(any_server, table, number)
         if number % 7 == 0:
-            live_server.rotate()
+            any_server.rotate()
         end = stream.latest(start)
         got += ids(stream.rows(start, end))
         start = end
@@ -264,65 +262,66 @@ def test_wanted_rows_behind_an_idle_move_are_not_lost(live_server: Server, table
     stream.reader.stop()
 
 
-def test_one_boundary_has_one_spelling(live_server: Server, table: str) -> None:
+def test_one_boundary_has_one_spelling(any_server: Server, table: str) -> None:
     """Behind a rotation it is the next file's beginning, wherever one comes from."""
-    stream = Spark(new_reader(live_server, table, idleOffsetInterval="1ms"))
+    stream = Spark(new_reader(any_server, table, idleOffsetInterval="1ms"))
     start = stream.initial()
     assert stream.latest(start) == start
-    insert(live_server, table, 1)
-    live_server.rotate()
-    file, _ = live_server.position()
+    insert(any_server, table, 1)
+    any_server.rotate()
+    file, _ = any_server.position()
     end = until(
         lambda: next((o for o in [stream.latest(start)] if o["file"] == file), None),
         "the rotation was not followed",
     )
     assert end["pos"] == 4
-    fresh = Spark(new_reader(live_server, table)).initial()
+    fresh = Spark(new_reader(any_server, table)).initial()
     assert (fresh["file"], fresh["pos"]) == (file, 4)
     assert fresh["schemas"] == end["schemas"]
     stream.reader.stop()
 
 
-def test_a_killed_connection_is_made_again(live_server: Server, table: str, stream: Spark) -> None:
+def test_a_killed_connection_is_made_again(any_server: Server, table: str, stream: Spark) -> None:
     start = stream.initial()
     assert stream.latest(start) == start
     got: list[int] = []
     for number in range(1, 6):
-        insert(live_server, table, number)
+        insert(any_server, table, number)
         while number not in got:
             end = stream.next_batch(start)
             got += ids(stream.rows(start, end))
             start = end
-        for thread in live_server.dump_threads():
-            live_server.execute(f"KILL {thread}")
+        for thread in any_server.dump_threads():
+            any_server.execute(f"KILL {thread}")
     assert got == [1, 2, 3, 4, 5]
 
 
-def test_offset_of_unknown_table_names_survive_case(live_server: Server, table: str) -> None:
+def test_offset_of_unknown_table_names_survive_case(any_server: Server, table: str) -> None:
     """`schemas` travels in the offset: a later reader decodes without asking anybody."""
-    stream = Spark(new_reader(live_server, table))
+    stream = Spark(new_reader(any_server, table))
     start = stream.initial()
     assert stream.latest(start) == start
-    insert(live_server, table, 1)
+    insert(any_server, table, 1)
     end = stream.next_batch(start)
-    live_server.execute(f"DROP TABLE {table}")
-    later = Spark(new_reader(live_server, table))
+    any_server.execute(f"DROP TABLE {table}")
+    later = Spark(new_reader(any_server, table))
     assert ids(later.rows(start, end)) == [1]
     stream.reader.stop()
 
 
-def test_a_huge_transaction_is_read_in_pieces(live_server: Server, table: str) -> None:
+def test_a_huge_transaction_is_read_in_pieces(any_server: Server, table: str) -> None:
     """Too large for the buffer: cut at row events, each piece with the table maps it needs."""
     stream = Spark(
         new_reader(
-            live_server, table, bufferBytes="1m", targetPartitionBytes="1", maxConnections="6"
+            any_server, table, bufferBytes="1m", targetPartitionBytes="1", maxConnections="6"
         )
     )
     start = stream.initial()
     assert stream.latest(start) == start
     other = table.replace(".t", ".other")
-    with live_server.connect() as connection, connection.cursor() as cursor:
-        cursor.execute("SET SESSION binlog_rows_query_log_events = ON")
+    with any_server.connect() as connection, connection.cursor() as cursor:
+        texts = "annotate_row_events" if any_server.name == "mariadb" else "rows_query_log_events"
+        cursor.execute(f"SET SESSION binlog_{texts} = ON")
         cursor.execute(f"ALTER TABLE {other} ADD filler VARCHAR(20000)")
         cursor.execute("BEGIN")
         for number in range(100):
@@ -342,21 +341,21 @@ def test_a_huge_transaction_is_read_in_pieces(live_server: Server, table: str) -
     assert len(parts) == 6
     rows = stream.rows(start, end)
     assert len(rows) == 200_000
-    again = Spark(new_reader(live_server, table))
+    again = Spark(new_reader(any_server, table))
     assert len(again.reader.partitions(start, end)) == 1
     assert rows == again.rows(start, end)
     assert sum(row["source"]["query"].startswith("UPDATE") for row in rows) == 100_000
     stream.reader.stop()
 
 
-def test_rows_limit_cuts_between_transactions(live_server: Server, table: str) -> None:
-    stream = Spark(new_reader(live_server, table, maxRowsPerTrigger="10"))
+def test_rows_limit_cuts_between_transactions(any_server: Server, table: str) -> None:
+    stream = Spark(new_reader(any_server, table, maxRowsPerTrigger="10"))
     start = stream.initial()
     assert stream.latest(start) == start
     for first in range(0, 60, 4):
         values = ", ".join(f"({number})" for number in range(first, first + 4))
-        live_server.execute(f"INSERT INTO {table} (id) VALUES {values}")
-    live_server.execute(f"UPDATE {table} SET v = 'x'")
+        any_server.execute(f"INSERT INTO {table} (id) VALUES {values}")
+    any_server.execute(f"UPDATE {table} SET v = 'x'")
     stream.reader.prepareForTriggerAvailableNow()
     counts = []
     while (end := stream.latest(start)) != start:
@@ -367,15 +366,15 @@ def test_rows_limit_cuts_between_transactions(live_server: Server, table: str) -
 
 
 def test_an_index_that_is_full_does_not_stop_a_run(
-    live_server: Server, table: str, monkeypatch: pytest.MonkeyPatch
+    any_server: Server, table: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The tail waits for Spark and Spark for the tail: neither may wait for ever."""
     monkeypatch.setattr(LogBuffer.__init__, "__kwdefaults__", {"most_spans": 4})
     for limit in (None, ReadAllAvailable()):
-        stream = Spark(new_reader(live_server, table, maxBytesPerTrigger="8000"))
+        stream = Spark(new_reader(any_server, table, maxBytesPerTrigger="8000"))
         start = stream.initial()
         assert stream.latest(start) == start
-        insert(live_server, table, *range(100))
+        insert(any_server, table, *range(100))
         if limit is None:
             stream.reader.prepareForTriggerAvailableNow()
         else:
@@ -389,5 +388,5 @@ def test_an_index_that_is_full_does_not_stop_a_run(
             batches += 1
         assert got == list(range(100))
         assert batches == 1 or limit is None
-        live_server.execute(f"DELETE FROM {table}")
+        any_server.execute(f"DELETE FROM {table}")
         stream.reader.stop()

@@ -248,13 +248,13 @@ def test_misfit_has_place_and_table() -> None:
     assert str(caught.value).endswith(f"(at {FILE}:{event.start}, table d.t)")
 
 
-def test_table_of_a_column_that_is_not_built_is_refused_at_its_first_row() -> None:
-    schema = simple_schema(C("id", "int"), C("j", "json"))
+def test_table_with_an_unknown_charset_is_refused_at_its_first_row() -> None:
+    schema = simple_schema(C("id", "int"), C("v", "text", charset="klingon"))
     log = Log()
     log.table_map(schema)
     assert list(decoder([schema]).decode(log.events)) == []
     log.insert(1)
-    with pytest.raises(SchemaError, match=r"`j` \(json\).*not built yet.*table d\.t"):
+    with pytest.raises(SchemaError, match=r"`v` \(text\).*character set klingon.*table d\.t"):
         list(decoder([schema]).decode(log.events))
 
 
