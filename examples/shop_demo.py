@@ -43,7 +43,7 @@ from shop_server import NoServerError, Server, find_server
 from shop_workload import DATABASE, READER, SETUP, TABLES, TEARDOWN, Shop
 
 _MARKS = {"c": ("+", "green"), "u": ("~", "yellow"), "d": ("-", "red")}
-_CATCH_UP_TIMEOUT = 60.0
+_CATCH_UP_TIMEOUT = 120.0
 
 Image = dict[str, Any]
 
@@ -338,8 +338,8 @@ def wait_for_position(query: StreamingQuery, end: tuple[str, int]) -> None:
 def _pause(query: StreamingQuery, shop: Shop, seconds: float) -> None:
     """Let the stream run; an error of the query or of the shop ends the demo."""
     until = time.monotonic() + seconds
-    while (left := until - time.monotonic()) > 0:
-        query.awaitTermination(min(left, 0.5))  # type: ignore[arg-type]
+    while time.monotonic() < until:
+        query.awaitTermination(0.2)  # type: ignore[arg-type]
         if shop.error is not None:
             raise shop.error
 
@@ -358,6 +358,7 @@ def run(console: Console, server: Server, folder: Path, seconds: float, seed: in
         "user": READER,
         "password": password,
         "tables": f"{DATABASE}.*",
+        "payload": "json",
         "startingOffset": start,
     }
     spark: SparkSession | None = None

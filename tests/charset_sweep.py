@@ -84,11 +84,8 @@ def _python(code: bytes, codec: str) -> str:
         return "?"
 
 
-def _runs(charset: str, codec: str, server: Server) -> Iterator[tuple[int, int, str]]:
-    """Differences as (code, count, text): the text of `count` codes in a row.
-
-    Longer runs of characters in a row are given by their first one.
-    """
+def _runs(charset: str, codec: str, server: Server) -> Iterator[tuple[int, str]]:
+    """Differences as (first code, the characters of it and of the codes right after it)."""
     length, run, last = 0, 0, -1
     text = ""
     # By length first: within one length a run's codes follow each other.
@@ -99,7 +96,7 @@ def _runs(charset: str, codec: str, server: Server) -> Iterator[tuple[int, int, 
         differs = len(shown) == 1 and shown != _python(code, codec)
         number = int.from_bytes(code, "big")
         if text and not (differs and len(code) == length and number == last + 1):
-            yield run, len(text), text
+            yield run, text
             text = ""
         if differs:
             if not text:
@@ -107,7 +104,7 @@ def _runs(charset: str, codec: str, server: Server) -> Iterator[tuple[int, int, 
             text += shown
             last = number
     if text:
-        yield run, len(text), text
+        yield run, text
 
 
 def _source(server: Server) -> str:
@@ -131,11 +128,11 @@ def _source(server: Server) -> str:
         runs = list(_runs(charset, codec, server))
         if runs:
             lines.append(f'    "{charset}": (')
-            for code, _, text in runs:
+            for code, text in runs:
                 parts = [text[at : at + 12] for at in range(0, len(text), 12)]
-                lines.append(f"        (0x{code:02x},")
-                lines += [f"         {_literal(part)}" for part in parts]
-                lines[-1] += "),"
+                lines.append(f"        (0x{code:02x}, (")
+                lines += [f"            {_literal(part)}" for part in parts]
+                lines.append("        )),")
             lines.append("    ),")
     return "\n".join([*lines, "}", "# fmt: on", ""])
 

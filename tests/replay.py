@@ -11,6 +11,7 @@ type                  payload                        SELECT
 ====================  =============================  ==========================
 BIT                   true, 5                        1, 5 (hexadecimal)
 FLOAT                 all digits                     6 digits, or FLOAT(m,d)'s d
+DOUBLE(m,d)           all digits                     d digits
 integers, YEAR        807261, 0                      00807261 (ZEROFILL), 0000
 binaries              base64                         hexadecimal, upper case
 spatial types         {"srid": 4326, "wkb": base64}  hexadecimal of SRID and WKB
@@ -24,6 +25,7 @@ from __future__ import annotations
 
 import json
 import re
+import struct
 from base64 import b64decode
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -37,13 +39,13 @@ from pyspark_mysqlbinlog.tables import (
     TableSchema,
 )
 
-__all__ = ["Replay", "captured_schemas", "parse_column", "select_tokens"]
+__all__ = ["BINARIES", "Number", "Replay", "captured_schemas", "parse_column", "select_tokens"]
 
 Token = str | None
-_BINARIES = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
+BINARIES = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
 
 
-class _Number(str):
+class Number(str):
     """A JSON number, as its digits."""
 
     __slots__ = ()
@@ -62,8 +64,8 @@ def _load(text: str) -> dict[str, Any]:
 
     loaded = json.loads(
         text,
-        parse_int=_Number,
-        parse_float=_Number,
+        parse_int=Number,
+        parse_float=Number,
         parse_constant=constant,
         object_pairs_hook=once,
     )
@@ -77,13 +79,13 @@ def payload_token(column: ColumnSchema, value: Any) -> Token:
         return None
     kind = column.type
     if kind == "bit":
-        assert isinstance(value, bool if column.length == 1 else _Number), (column, value)
+        assert isinstance(value, bool if column.length == 1 else Number), (column, value)
         return str(int(value))
     if kind in INTEGER_TYPES or kind in {"year", "float", "double", "decimal"}:
-        assert isinstance(value, _Number), f"{column.name}: expected a number, found {value!r}"
+        assert isinstance(value, Number), f"{column.name}: expected a number, found {value!r}"
         if kind == "float":
             return _float_token(column, value)
-        return repr(float(value)) if kind == "double" else str(value)
+        return _double_token(column, value) if kind == "double" else str(value)
     if kind == "json":
         return json_token(value)
     if kind in SPATIAL_TYPES:
@@ -91,8 +93,8 @@ def payload_token(column: ColumnSchema, value: Any) -> Token:
         srid = b"" if value["srid"] is None else int(value["srid"]).to_bytes(4, "little")
         return (srid + b64decode(value["wkb"], validate=True)).hex().upper()
     assert isinstance(value, str), f"{column.name}: expected a string, found {value!r}"
-    assert not isinstance(value, _Number), f"{column.name}: expected a string, found {value!r}"
-    if kind in _BINARIES:
+    assert not isinstance(value, Number), f"{column.name}: expected a string, found {value!r}"
+    if kind in BINARIES:
         return b64decode(value, validate=True).hex().upper()
     if kind in {"datetime", "timestamp"}:
         # Zero and partial-zero dates, and only they, are spelled as SELECT spells them.
@@ -115,10 +117,10 @@ def select_token(column: ColumnSchema, text: str | None) -> Token:
     if kind == "float":
         return _float_token(column, text)
     if kind == "double":
-        return repr(float(text))
+        return _double_token(column, text)
     if kind == "json":
         # Not strict: 5.7 breaks the base64 of a long opaque value into lines and leaves them raw.
-        loaded = json.loads(text, parse_int=_Number, parse_float=_Number, strict=False)
+        loaded = json.loads(text, parse_int=Number, parse_float=Number, strict=False)
         return None if loaded is None else json_token(loaded)
     return text
 
@@ -126,14 +128,14 @@ def select_token(column: ColumnSchema, text: str | None) -> Token:
 def json_token(value: Any) -> str:
     """One spelling for each JSON value: keys sorted, numbers by all of their digits.
 
-    value : as `json.loads` gives it, with `_Number` for numbers.
+    value : as `json.loads` gives it, with `Number` for numbers.
     """
     if isinstance(value, dict):
         members = (f"{json.dumps(key)}:{json_token(value[key])}" for key in sorted(value))
         return "{" + ",".join(members) + "}"
     if isinstance(value, list):
         return "[" + ",".join(map(json_token, value)) + "]"
-    if isinstance(value, _Number):
+    if isinstance(value, Number):
         sign, digits, exponent = Decimal(value).as_tuple()
         text = "".join(map(str, digits)).lstrip("0")
         stripped = text.rstrip("0")
@@ -143,7 +145,14 @@ def json_token(value: Any) -> str:
 
 
 def _float_token(column: ColumnSchema, text: str) -> str:
+    # Both texts stand for a float32; below the normal range its digits say less than a double's.
+    text = repr(struct.unpack("<f", struct.pack("<f", float(text)))[0])
     shown = f"{float(text):.6g}" if column.scale is None else f"{float(text):.{column.scale}f}"
+    return repr(float(shown))
+
+
+def _double_token(column: ColumnSchema, text: str) -> str:
+    shown = text if column.scale is None else f"{float(text):.{column.scale}f}"
     return repr(float(shown))
 
 

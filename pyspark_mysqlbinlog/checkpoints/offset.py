@@ -9,8 +9,8 @@ file, pos       the boundary: everything before it is delivered
 server_uuid     the server that wrote the file; empty where it has none (before 5.6, MariaDB)
 gtid            reserved: the executed GTID set at the boundary; empty
 xa              XA transactions that are prepared at the boundary and hold no wanted rows
-schemas         the packed schema history: every version that holds anywhere in the batch that ends
-                here, with primary keys
+schemas         the query's payload and a colon, then the packed schema history: every version that
+                holds anywhere in the batch that ends here, with primary keys
 phase           reserved: "stream"
 ==============  ====================================================================================
 
@@ -27,9 +27,10 @@ from typing import Any
 from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
 from pyspark_mysqlbinlog.errors import InvalidPositionError, OffsetError
 
-__all__ = ["OFFSET_VERSION", "Offset"]
+__all__ = ["OFFSET_VERSION", "PAYLOADS", "Offset"]
 
 OFFSET_VERSION = 1
+PAYLOADS = ("json", "struct", "variant")
 _TYPES: dict[str, type] = {
     "v": int,
     "epoch": int,
@@ -45,7 +46,10 @@ _TYPES: dict[str, type] = {
 
 @dataclass(frozen=True, slots=True)
 class Offset:
-    """One offset. `schemas` stays packed: Spark hands offsets back and forth every few ms."""
+    """One offset. `schemas` stays packed: Spark hands offsets back and forth every few ms.
+
+    payload : ``json``, ``struct`` or ``variant``, of the query that made it; empty when not known.
+    """
 
     position: Position
     server_uuid: str = ""
@@ -54,6 +58,7 @@ class Offset:
     gtid: str = ""
     epoch: int = 0
     phase: str = "stream"
+    payload: str = ""
 
     @property
     def order(self) -> tuple[int, int, int]:
@@ -69,7 +74,7 @@ class Offset:
             "server_uuid": self.server_uuid,
             "gtid": self.gtid,
             "xa": list(self.xa),
-            "schemas": self.schemas,
+            "schemas": f"{self.payload}:{self.schemas}" if self.payload else self.schemas,
             "phase": self.phase,
         }
 
@@ -107,10 +112,18 @@ class Offset:
             position = Position.of(value["file"], value["pos"])
         except InvalidPositionError as error:
             raise OffsetError(f"the offset's 'file': {error.message}") from None
+        # The packed text has no colon, so what stands before one is the payload.
+        payload, colon, schemas = value["schemas"].rpartition(":")
+        if colon and payload not in PAYLOADS:
+            raise OffsetError(
+                f"the offset's payload is {payload!r}, expected one of {', '.join(PAYLOADS)}; the"
+                " checkpoint is damaged"
+            )
         return cls(
             position=position,
             server_uuid=value["server_uuid"],
-            schemas=value["schemas"],
+            schemas=schemas,
+            payload=payload,
             xa=tuple(value["xa"]),
             gtid=value["gtid"],
             epoch=value["epoch"],

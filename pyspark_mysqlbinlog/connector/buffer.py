@@ -44,11 +44,13 @@ class Piece:
     log_bytes : from the boundary before its transaction to here.
     prelude : what the events behind it can't be read without: the transaction's first events and
         the table maps of the statement that is going on.
+    pending_xa : prepared XA transactions at this place that hold no wanted rows.
     """
 
     start: Position
     log_bytes: int
     prelude: tuple[EventBlock, ...]
+    pending_xa: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,12 +264,17 @@ class LogBuffer:
                 self._handed_out = best.position
             return best
 
-    def take_tip(self) -> Mark | None:
-        """The last boundary that was walked; None when something wanted lies before it."""
+    def take_tip(self, until: Position | None = None) -> Mark | None:
+        """The last boundary that was walked; None when something wanted lies before it.
+
+        None, too, when it lies behind `until`: the tail walks on while Spark's calls look at it.
+        """
         with self._changed:
             if self._open_wanted is not None or (
                 self._spans and self._spans[-1].end.position > self._handed_out
             ):
+                return None
+            if until is not None and self._tip.position > until:
                 return None
             self._handed_out = self._open_start = self._tip.position
             self._open_log_bytes = 0

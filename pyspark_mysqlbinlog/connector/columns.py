@@ -17,6 +17,7 @@ from pyspark.sql.types import (
     StructField,
     StructType,
     TimestampType,
+    VariantType,
 )
 
 from pyspark_mysqlbinlog.errors import OptionError
@@ -66,13 +67,30 @@ def envelope(payload: DataType) -> StructType:
     )
 
 
-def check_schema(given: StructType, ours: StructType) -> None:
-    """OptionError unless a schema that the user gave is the one that the read has."""
-    if given != ours:
-        raise OptionError(
-            f"the schema given is {given.simpleString()}, expected {ours.simpleString()}; leave"
-            " .schema(…) out"
-        )
+def check_schema(given: StructType, payload: str) -> None:
+    """OptionError unless a schema that the user gave is one that the read can have.
+
+    What the structs of payload=struct hold is checked where the first row of a table comes: there
+    its columns are known as they were then.
+    """
+    if payload == "struct":
+        kinds = [
+            field.dataType
+            for field in given
+            if field.name in ("before", "after") and isinstance(field.dataType, StructType)
+        ]
+        if len(kinds) == 2 and given == envelope(kinds[0]):
+            return
+        shape = envelope(StructType()).simpleString()
+        expected = f"one struct for before and after in {shape}"
+    else:
+        ours = envelope(VariantType() if payload == "variant" else StringType())
+        if given == ours:
+            return
+        expected = ours.simpleString()
+    raise OptionError(
+        f"the schema given is {given.simpleString()}, expected {expected}; leave .schema(…) out"
+    )
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:

@@ -40,22 +40,37 @@ class MySQLBinlogDataSource(DataSource):
         return "mysqlbinlog"
 
     def schema(self) -> StructType:
-        """The columns; also the first place where wrong options show."""
-        from pyspark.sql.types import StringType
+        """The columns; also the first place where wrong options show.
+
+        For payload=struct the server is asked for its tables, or the files are read for their DDL.
+        """
+        from pyspark.sql.types import StringType, VariantType
 
         from pyspark_mysqlbinlog.connector.columns import envelope
 
-        self._parsed()
-        return envelope(StringType())
+        options = self._parsed()
+        match options.payload_kind:
+            case "struct":
+                from pyspark_mysqlbinlog.connector.struct_schema import read_payload_type
+
+                return envelope(read_payload_type(options))
+            case "variant":
+                return envelope(VariantType())
+            case "json":
+                return envelope(StringType())
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """A batch read."""
         from pyspark_mysqlbinlog.connector.batch_reader import MySQLBinlogReader
+        from pyspark_mysqlbinlog.connector.columns import check_schema
 
-        return MySQLBinlogReader(self._parsed(), self._checked(schema))
+        options = self._parsed()
+        check_schema(schema, options.payload_kind)
+        return MySQLBinlogReader(options, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """A streaming read, of a server only."""
+        from pyspark_mysqlbinlog.connector.columns import check_schema
         from pyspark_mysqlbinlog.connector.stream_reader import MySQLBinlogStreamReader
         from pyspark_mysqlbinlog.errors import OptionError
 
@@ -64,15 +79,10 @@ class MySQLBinlogDataSource(DataSource):
             raise OptionError(
                 "option path is for batch reads: use spark.read, or give host for a stream"
             )
-        return MySQLBinlogStreamReader(options, self._checked(schema))
+        check_schema(schema, options.payload_kind)
+        return MySQLBinlogStreamReader(options, schema)
 
     def _parsed(self) -> Options:
         from pyspark_mysqlbinlog.connector.options import Options
 
         return Options.parse(self.options)
-
-    def _checked(self, schema: StructType) -> StructType:
-        from pyspark_mysqlbinlog.connector.columns import check_schema
-
-        check_schema(schema, self.schema())
-        return schema

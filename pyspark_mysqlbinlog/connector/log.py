@@ -22,6 +22,10 @@ from pyspark_mysqlbinlog.protocol.walker import LogWalker
 __all__ = ["FileLog", "Log", "ServerLog", "dump_events"]
 
 
+# COM_BINLOG_DUMP has the position as u32.
+_LAST_DUMP_POSITION = (1 << 32) - 1
+
+
 class Log(Protocol):
     """Something that has events in an order."""
 
@@ -50,13 +54,16 @@ class ServerLog:
 
 def dump_events(client: ReplicaClient, start: Position, *, blocking: bool) -> Iterator[Event]:
     """Events from `start` on over an open connection; for ever when blocking."""
-    raws = client.dump(start.file, start.pos, blocking=blocking)
-    walker = LogWalker(start.file, start.pos, client.checksum)
+    # A dump can't be asked for from behind 4 GiB: what lies before is read and passed over.
+    begin = start.pos if start.pos <= _LAST_DUMP_POSITION else FIRST_EVENT
+    raws = client.dump(start.file, begin, blocking=blocking)
+    walker = LogWalker(start.file, begin, client.checksum)
     try:
         for raw in raws:
             event = walker.feed(raw)
-            if event is not None:
-                yield event
+            if event is None or (event.file == start.file and event.start < start.pos):
+                continue
+            yield event
     except MySQLBinlogError as error:
         # A dump that the server refuses in its middle is refused at the place it had reached.
         raise error.at(walker.file, walker.pos) from None
@@ -86,7 +93,7 @@ class FileLog:
             found, what = [path], ""
         else:
             # The pattern may be absolute, which Path.glob refuses.
-            found = [Path(name) for name in glob.glob(pattern)]  # noqa: PTH207
+            found = [path for path in map(Path, glob.glob(pattern)) if path.is_file()]  # noqa: PTH207
             what = "path with no file at it"
         if not found:
             raise OptionError(
@@ -133,9 +140,25 @@ class FileLog:
 
 def _file_events(path: Path, pos: int) -> Iterator[Event]:
     """One file's events. Its closing ROTATE is one of them, but what follows is up to the list."""
+    size = path.stat().st_size
+    if pos > size:
+        raise InvalidPositionError(
+            f"the position is past the end of its file, which has {size} bytes; give one that SHOW"
+            " BINLOG EVENTS lists",
+            file=path.name,
+            position=pos,
+        )
     walker = LogWalker(path.name, FIRST_EVENT)
     for raw in read_events(path, pos):
+        is_first = walker.pos == FIRST_EVENT
         event = walker.feed(raw)
+        if is_first and FIRST_EVENT < pos < walker.pos:
+            raise InvalidPositionError(
+                "the position lies inside the file's first event; give one that SHOW BINLOG EVENTS"
+                " lists",
+                file=path.name,
+                position=pos,
+            )
         if event is not None and (event.start >= pos or event.start == FIRST_EVENT == pos):
             yield event
         if walker.pos < pos and walker.file == path.name:

@@ -506,11 +506,15 @@ def _check_together(options: Options, texts: Mapping[str, str]) -> None:
                 "option payload: struct needs the names of its tables; give tables as"
                 " database.table without globs, or set payload=json or variant"
             )
-    elif options.struct_options != StructOptions():
-        name = next(
-            name for name in _STRUCT_ONLY if getattr(options, _fields_name(name)) != _FIELDS[name].default
-        )
-        raise OptionError(
-            f"option {name} is for a struct and means nothing with"
-            f" payload={options.payload_kind}: leave it out, or set payload=struct"
-        )
+        return
+    for name, value in (
+        ("timeType", options.time_type),
+        ("jsonType", options.json_type),
+        ("zeroDates", options.zero_dates),
+        ("tinyInt1IsBoolean", options.tiny_int1_is_boolean),
+    ):
+        if value != _FIELDS[name].default:
+            raise OptionError(
+                f"option {name}: {texts[name].strip()!r} is for payload=struct and means nothing"
+                f" with payload={options.payload_kind}; leave it out, or set payload=struct"
+            )

@@ -14,7 +14,10 @@ from pyspark_mysqlbinlog.connector.ranges import RangePartition
 from pyspark_mysqlbinlog.connector.retry import lost_connection
 from pyspark_mysqlbinlog.decoder.decode import Decoder
 from pyspark_mysqlbinlog.decoder.event_filter import EventFilter
+from pyspark_mysqlbinlog.decoder.payload import PayloadFactory, json_payload
 from pyspark_mysqlbinlog.decoder.statements import StatementKind, classify
+from pyspark_mysqlbinlog.decoder.struct_payload import StructPayload
+from pyspark_mysqlbinlog.decoder.variant_payload import VariantPayload
 from pyspark_mysqlbinlog.errors import InvalidPositionError, UnknownSchemaError
 from pyspark_mysqlbinlog.protocol.blocks import unpack_events
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
@@ -94,9 +97,11 @@ def events_between(log: Log, start: Position, end: Position) -> Iterator[Event]:
                 position=end.pos,
             )
         yield event
+        if event.type == _ROTATE and (last >= end or end.number > here.number):
+            last = Position(here.number + 1, FIRST_EVENT, Rotate.parse(event.body).file)
         if last >= end:
             return
-    if last < end and end.pos != FIRST_EVENT:
+    if last < end:
         raise InvalidPositionError(
             f"the log ends at {last}, expected to read up to here: the server lost its tail or was"
             " restored; start again with a new checkpoint",
@@ -126,8 +131,23 @@ def read_range(
         options.operations,
         file_ordinal=number,
         truncated=lambda event: _truncated(event, wants),
+        excluded=options.column_filter(partition.case_sensitive).excludes,
+        payload=_payload_of(options, partition.case_sensitive),
     )
     yield from decoder.decode(events)
+
+
+def _payload_of(options: Options, case_sensitive: bool) -> PayloadFactory:
+    """What builds `before` and `after`."""
+    kind = options.payload_kind
+    if kind == "json":
+        return json_payload
+    if kind == "variant":
+        return lambda _, arrow_type: VariantPayload(arrow_type)
+    nested = len(options.table_filter(case_sensitive).literals) > 1
+    return lambda side, arrow_type: StructPayload(
+        side, arrow_type, options.struct_options, nested=nested
+    )
 
 
 def _wanted(
@@ -177,12 +197,12 @@ class SchemasAt:
         schema = self._history.at(position, database, table)
         if schema is None:
             reason = self._history.reason(position, database, table) or (
-                "neither the server nor a CREATE TABLE in the log tells (on a server, GRANT SELECT"
-                " on the table to this user)"
+                "neither the server nor a CREATE TABLE in the log tells"
             )
             raise UnknownSchemaError(
                 f"the columns of {database}.{table} are not known here: {reason}; start from a"
-                " position where it already looks as it does now, or exclude the table"
+                " position where it already looks as it does now, GRANT SELECT on it to the user if"
+                " that is missing, or exclude the table"
             )
         return schema
 

@@ -110,8 +110,9 @@ def _pieces(begin: Position, span: Span, pending_xa: tuple[str, ...]) -> list[Cu
     ends = [*(piece.start for piece in pieces), span.end.position]
     at = [0, *(piece.log_bytes for piece in pieces), span.log_bytes]
     preludes = [(), *(piece.prelude for piece in pieces)]
+    pending = [pending_xa, *(piece.pending_xa for piece in pieces)]
     return [
-        Cut(starts[n], ends[n], at[n + 1] - at[n], None, pending_xa, preludes[n], n < len(pieces))
+        Cut(starts[n], ends[n], at[n + 1] - at[n], None, pending[n], preludes[n], n < len(pieces))
         for n in range(len(starts))
     ]
 

@@ -25,15 +25,17 @@ from pyspark_mysqlbinlog.connector.server import (
     names_are_case_sensitive,
     server_uuid,
 )
-from pyspark_mysqlbinlog.connector.table_filter import TableFilter
+from pyspark_mysqlbinlog.connector.table_filter import ColumnFilter, TableFilter
 from pyspark_mysqlbinlog.connector.times import first_since
 from pyspark_mysqlbinlog.errors import (
     BinlogPurgedError,
     InvalidPositionError,
+    OptionError,
     UnknownTableError,
 )
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 from pyspark_mysqlbinlog.protocol.events import EventType
+from pyspark_mysqlbinlog.tables import TableSchema
 
 __all__ = ["LogStart", "resolve_end", "start_of_files", "start_of_server"]
 
@@ -86,6 +88,7 @@ def start_of_server(options: Options, *, streaming: bool) -> LogStart:
             client, log, position, tables.wants, case_sensitive=case_sensitive
         )
         _expect_literals(tables, history, case_sensitive)
+        _expect_columns(options.column_filter(case_sensitive), history, case_sensitive)
         return LogStart(log, position, end, history, server_uuid(client), case_sensitive)
 
 
@@ -105,6 +108,7 @@ def start_of_files(options: Options) -> LogStart:
             position = log.begins()[0]
     history = history_of_log(log, log.begins()[0], tables.wants)
     _expect_literals(tables, history, True)
+    _expect_columns(options.column_filter(), history, True)
     return LogStart(log, position, log.end(), history, "", True)
 
 
@@ -169,6 +173,27 @@ def _expect_literals(tables: TableFilter, history: SchemaHistory, case_sensitive
             raise UnknownTableError(
                 "option tables: neither the server nor the log has this table; check the"
                 " spelling and the user's SELECT grant, or use a glob for a table that comes later",
+                table=f"{database}.{table}",
+            )
+
+
+def _expect_columns(columns: ColumnFilter, history: SchemaHistory, case_sensitive: bool) -> None:
+    """A column that is named literally must exist in its table, now or in the log.
+
+    A misspelt one would be delivered: excluding is how columns are kept out of a lake.
+    """
+    for database, table, column in columns.literals:
+        names = {
+            each.name.lower()
+            for name in history.tables()
+            if _same(name, (database, table), case_sensitive)
+            for _, schema in history.versions(*name)
+            if isinstance(schema, TableSchema)
+            for each in schema.columns
+        }
+        if names and column.lower() not in names:
+            raise OptionError(
+                f"option excludeColumns: the table has no column `{column}`; check the spelling",
                 table=f"{database}.{table}",
             )
 

@@ -17,6 +17,7 @@ Three rules, each found by losing rows:
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -44,7 +45,7 @@ from pyspark_mysqlbinlog.connector.server import (
 )
 from pyspark_mysqlbinlog.connector.start import start_of_server
 from pyspark_mysqlbinlog.connector.tail import Tail
-from pyspark_mysqlbinlog.errors import InvalidPositionError
+from pyspark_mysqlbinlog.errors import InvalidPositionError, OptionError
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         if self._initial is None:
             start = start_of_server(self._options, streaming=True)
             self._case_sensitive = start.case_sensitive
-            self._initial = start.offset
+            self._initial = replace(start.offset, payload=self._options.payload_kind)
         return self._initial.to_dict()
 
     def getDefaultReadLimit(self) -> ReadLimit:
@@ -92,7 +93,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """The furthest boundary within the limit: at least one transaction, never part of one."""
-        offset = Offset.from_dict(start)
+        offset = self._read_offset(start)
         if not self._batch_zero_done:
             self._batch_zero_done = True
             if self._initial is not None and offset == self._initial:
@@ -138,7 +139,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
             return None
         if target is not None:
             # The run ends where it should: the next one need not read this traffic again.
-            return buffer.take_tip() if tip <= target else None
+            return buffer.take_tip(until=target)
         if monotonic() - self._moved_at < self._options.idle_offset_interval:
             return None
         return buffer.take_tip()
@@ -160,7 +161,24 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
             schemas=self._packed[1],
             xa=mark.pending_xa,
             epoch=start.epoch,
+            payload=self._options.payload_kind,
         )
+
+    def _read_offset(self, value: dict[str, Any]) -> Offset:
+        """An offset of the checkpoint, of a query that gave the same payload or chose another.
+
+        OptionError when the payload would change by default: the table's columns would silently
+        become a struct where a text was, or the other way round.
+        """
+        offset = Offset.from_dict(value)
+        kind = self._options.payload_kind
+        if self._options.payload is None and offset.payload not in ("", kind):
+            raise OptionError(
+                f"option payload: the checkpoint is of payload={offset.payload}, and this query"
+                f" would change it to {kind} by default; set payload={offset.payload} to go on as"
+                f" before, or payload={kind} to change it"
+            )
+        return offset
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
         """Where the tail is, for the query's progress; without the schemas, to be short."""
@@ -183,7 +201,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """The ranges of one batch. Everything they need is in the offsets and in the buffer."""
-        first, last = Offset.from_dict(start), Offset.from_dict(end)
+        first, last = self._read_offset(start), self._read_offset(end)
         if first.order >= last.order:
             return []
         if self._initial is not None and first == self._initial and not self._batch_zero_done:

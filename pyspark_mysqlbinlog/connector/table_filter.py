@@ -25,9 +25,7 @@ _REMEMBERED = 10_000
 _COLUMNS_OPTION = "excludeColumns"
 
 _FORMS = "expected database.table, `database`.`table`, a glob such as shop.* or a /regex/"
-_COLUMN_FORMS = (
-    "expected database.table.column, any of them a glob or in backquotes, or a /regex/"
-)
+_COLUMN_FORMS = "expected database.table.column, any of them a glob or in backquotes, or a /regex/"
 
 
 class _Part(NamedTuple):

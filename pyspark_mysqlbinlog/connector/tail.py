@@ -189,7 +189,7 @@ class Tail:
         if self._log_bytes - last < self._piece_bytes or end.pos > _LAST_DUMP_START:
             return
         prelude = tuple(pack_events(filtering.prelude()))
-        self._pieces.append(Piece(end, self._log_bytes, prelude))
+        self._pieces.append(Piece(end, self._log_bytes, prelude, filtering.pending_xa))
         if len(self._pieces) > _MOST_PIECES:
             del self._pieces[::2]
             self._piece_bytes *= 2

@@ -15,6 +15,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from pyspark_mysqlbinlog.decoder.envelope import Envelope, Run
+from pyspark_mysqlbinlog.decoder.optional_metadata import described_schema
 from pyspark_mysqlbinlog.decoder.payload import PayloadBuilder, PayloadFactory, json_payload
 from pyspark_mysqlbinlog.decoder.plan import ImagePlan, RowPlan
 from pyspark_mysqlbinlog.decoder.rows import OPERATIONS, STMT_END_FLAG, RowsHead
@@ -121,7 +122,8 @@ class Decoder:
 
     def _start(self) -> None:
         self._table_maps = TableMapRegistry()
-        self._plans: dict[int, RowPlan] = {}
+        # By table id, with the schema that was known when the plan was made.
+        self._plans: dict[int, tuple[RowPlan, TableSchema | None]] = {}
         self._transaction = TransactionContext()
         self._envelope = Envelope(self._arrow_schema)
         self._before: PayloadBuilder = self._payload(
@@ -229,23 +231,26 @@ class Decoder:
 
     def _plan(self, event: Event, table_map: TableMap) -> RowPlan:
         """The plan of a table map under the schema that holds here; made when either is new."""
-        schema = self._schemas.at(event.file, event.start, table_map.database, table_map.table)
-        if schema is None:
-            raise UnknownSchemaError(
-                f"the columns of {table_map.full_name} are not known here: the log has their types"
-                " but no names; start from a position where the table already looks as it does now,"
-                " or from one before its CREATE TABLE, or exclude the table"
-            )
-        plan = self._plans.get(table_map.table_id)
+        known = self._schemas.at(event.file, event.start, table_map.database, table_map.table)
+        plan, planned_for = self._plans.get(table_map.table_id, (None, None))
         if (
             plan is None
             or plan.table_map is not table_map
-            or (plan.schema is not schema and plan.schema != schema)
+            or (planned_for is not known and planned_for != known)
         ):
+            # What the log itself says (8.0, MariaDB) holds at this very event.
+            is_mariadb = OPERATIONS[event.type][1] == 1  # it never writes rows events v2
+            schema = described_schema(table_map, known, is_mariadb=is_mariadb) or known
+            if schema is None:
+                raise UnknownSchemaError(
+                    f"the columns of {table_map.full_name} are not known here: the log has their"
+                    " types but no names; start from a position where the table already looks as it"
+                    " does now, or from one before its CREATE TABLE, or exclude the table"
+                )
             plan = RowPlan.make(table_map, schema, self._excluded)
             if len(self._plans) >= 1024:
                 self._plans.clear()
-            self._plans[table_map.table_id] = plan
+            self._plans[table_map.table_id] = (plan, known)
         return plan
 
     def _query(self, event: Event) -> None:

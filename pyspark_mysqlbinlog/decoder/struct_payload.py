@@ -327,8 +327,7 @@ class StructPayload:
     def _read_and_put(
         self, name: str, schema: ColumnSchema, codec: Codec, column: _Column
     ) -> tuple[Read, Put]:
-        """How a value is read, and how it gets into its column; `codec`'s values have a day, a
-        number or a text that is Arrow's, or are made into one."""
+        """How a value is read, and how it gets into its column: as it is, or made Arrow's."""
         append = column.values.append
         kind = schema.type
         lost = self._lost(name)
@@ -363,7 +362,11 @@ class StructPayload:
             if micros is None:
                 lost(codec.json(micros))
 
-        puts: dict[str, Put] = {"date": put_date, "datetime": put_datetime, "timestamp": put_timestamp}
+        puts: dict[str, Put] = {
+            "date": put_date,
+            "datetime": put_datetime,
+            "timestamp": put_timestamp,
+        }
         return codec.read, puts.get(kind, append)
 
     def _lost(self, name: str) -> Callable[[str], None]:

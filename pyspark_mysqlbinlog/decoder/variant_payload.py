@@ -215,7 +215,12 @@ def _encoder(schema: ColumnSchema, codec: Codec) -> Encode:
     def timestamp(micros: int | None) -> bytes:
         return text(micros) if micros is None else variant.encode_timestamp(micros)
 
-    temporal: dict[str, Encode] = {"time": text, "date": date, "datetime": datetime, "timestamp": timestamp}
+    temporal: dict[str, Encode] = {
+        "time": text,
+        "date": date,
+        "datetime": datetime,
+        "timestamp": timestamp,
+    }
     return temporal.get(kind, variant.encode_string)
 
 

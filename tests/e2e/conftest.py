@@ -13,6 +13,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from pyspark_mysqlbinlog import errors
+
 from servers import MySQL56Server, Server
 from spark_session import Reads
 
@@ -68,6 +69,8 @@ def fails(tmp_path: Path) -> Callable[..., ShownError]:
     delivered before.
     """
 
+    runs: list[int] = []
+
     def run(
         frame: Callable[[], DataFrame],
         *,
@@ -76,15 +79,20 @@ def fails(tmp_path: Path) -> Callable[..., ShownError]:
         rows: list[Any] | None = None,
         started: Callable[[], None] | None = None,
     ) -> ShownError:
-        delivered: list[Any] = [] if rows is None else rows
-        with pytest.raises(PySparkException) as caught:
+        def read_all() -> None:
             read = frame()
             if not read.isStreaming:
                 read.collect()
             else:
-                writer = read.writeStream.foreachBatch(
-                    lambda batch, _: delivered.extend(batch.collect())
-                ).option("checkpointLocation", str(checkpoint or tmp_path / "checkpoint"))
+                writer = read.writeStream.option(
+                    "checkpointLocation", str(checkpoint or tmp_path / f"checkpoint-{len(runs)}")
+                )
+                runs.append(1)
+                # foreachBatch would wrap the error of a task once more, in its own Python's.
+                if rows is None:
+                    writer = writer.format("noop")
+                else:
+                    writer = writer.foreachBatch(lambda batch, _: rows.extend(batch.collect()))
                 if trigger is not None:
                     writer = writer.trigger(**trigger)
                 query = writer.start()
@@ -95,16 +103,17 @@ def fails(tmp_path: Path) -> Callable[..., ShownError]:
                     assert ended, "the query did not fail within 60 s"
                 finally:
                     query.stop()
+
+        with pytest.raises(PySparkException) as caught:
+            read_all()
         return shown_error(caught.value)
 
     return run
 
 
 @pytest.fixture(scope="module")
-def own_server() -> Iterator[Server]:
-    """A MySQL whose logs and settings the module may spoil."""
-    if reason := MySQL56Server.missing():
-        pytest.skip(reason)
+def own_server(mysql56: Server) -> Iterator[Server]:
+    """A MySQL whose logs and settings the module may spoil; there if the shared one is."""
     with MySQL56Server() as server:
         yield server
 

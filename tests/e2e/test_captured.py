@@ -18,8 +18,8 @@ from typing import Any
 
 import pytest
 from pyspark.sql import Row, SparkSession
-from replay import Replay, captured_schemas
 
+from replay import Replay, captured_schemas
 from servers import LocalServer, Server, captured_files
 from servers.captured import CAPTURED, original_name
 from spark_session import Reads
@@ -30,9 +30,7 @@ Changes = list[dict[str, Any]]
 
 @cache
 def described(scenario: str) -> dict[str, Any]:
-    loaded: dict[str, Any] = json.loads(
-        (CAPTURED / f"{scenario}.json").read_text(encoding="utf-8")
-    )
+    loaded: dict[str, Any] = json.loads((CAPTURED / f"{scenario}.json").read_text(encoding="utf-8"))
     return loaded
 
 

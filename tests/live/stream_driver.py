@@ -70,7 +70,11 @@ def main(settings: dict[str, Any]) -> None:
     folder = Path(settings["folder"])
     # The JVM lives for seconds: it should not spend them on compiling itself well.
     spark = make_spark(
-        **{"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+        **{
+            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+            # Every batch of the run stays in the checkpoint, for whoever looks at it afterwards.
+            "spark.sql.streaming.minBatchesToRetain": "1000000",
+        }
     )
     changes = spark.readStream.format("mysqlbinlog").options(**settings["options"]).load()
     query = (

@@ -15,7 +15,7 @@ from typing import Any, Self
 
 from servers import Server
 
-__all__ = ["StreamProcess", "options_of", "wait_until"]
+__all__ = ["StreamProcess", "options_of", "wait_for_dumps_to_end", "wait_until"]
 
 _DRIVER = Path(__file__).with_name("stream_driver.py")
 
@@ -35,7 +35,7 @@ def options_of(server: Server, **options: Any) -> dict[str, str]:
 
 
 def wait_until(
-    ready: Callable[[], bool], what: str, timeout: float = 60.0, *, every: float = 0.02
+    ready: Callable[[], bool], what: str, timeout: float = 180.0, *, every: float = 0.02
 ) -> None:
     """Return when `ready`; an AssertionError that names `what` when the time is over.
 
@@ -45,6 +45,11 @@ def wait_until(
     while not ready():
         assert time.monotonic() < deadline, f"not within {timeout:.0f} s: {what}"
         time.sleep(every)
+
+
+def wait_for_dumps_to_end(server: Server, but: list[int]) -> None:
+    """The server has let go of every dump `but` these: it notices when it next writes to them."""
+    wait_until(lambda: set(server.dump_threads()) <= set(but), "the server has ended its dumps", 30)
 
 
 class StreamProcess:
@@ -95,7 +100,7 @@ class StreamProcess:
         assert self._process is not None
         flag = self.output / "stop"
         flag.touch()
-        code = self._process.wait(60)
+        code = self._process.wait(180)
         self._process = None
         flag.unlink()
         assert code == 0, self.log()
@@ -116,7 +121,7 @@ class StreamProcess:
         self,
         ready: Callable[[], bool],
         what: str,
-        timeout: float = 60.0,
+        timeout: float = 180.0,
         *,
         every: float = 0.02,
     ) -> None:

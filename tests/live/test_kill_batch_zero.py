@@ -18,7 +18,12 @@ from threading import Event, Thread
 from typing import Self
 
 import pytest
-from live.stream_process import StreamProcess, options_of, wait_until
+from live.stream_process import (
+    StreamProcess,
+    options_of,
+    wait_for_dumps_to_end,
+    wait_until,
+)
 
 from servers import Server
 
@@ -126,6 +131,7 @@ def _inserts_behind(server: Server, position: tuple[str, int], database: str) ->
 
 def _trial(server: Server, database: str, folder: Path, moment: str, seed: int) -> str:
     server.execute(f"DROP DATABASE {database}", f"CREATE DATABASE {database}", "FLUSH BINARY LOGS")
+    dumps = server.dump_threads()
     options = options_of(
         server,
         tables=f"{database}.changes",
@@ -168,6 +174,7 @@ def _trial(server: Server, database: str, folder: Path, moment: str, seed: int) 
             for row in sorted(rows, key=lambda row: tuple(row["seq"].values()))
         ]
         assert arrived == ids[-behind:]
+    wait_for_dumps_to_end(server, dumps)
     return found
 
 
@@ -175,9 +182,11 @@ def _run(server: Server, database: str, folder: Path, moments: list[str]) -> Non
     begun = time.monotonic()
     found = Counter[str]()
     for number, moment in enumerate(moments):
-        found[_trial(server, database, folder / str(number), moment, seed=number)] += 1
+        held = _trial(server, database, folder / str(number), moment, seed=number)
+        LOG.info("killed when %s; the checkpoint held: %s", moment, held)
+        found[held] += 1
     took = time.monotonic() - begun
-    LOG.info("%d kills in %.0f s; the checkpoint then held: %s", len(moments), took, dict(found))
+    LOG.info("%d kills in %.0f s; checkpoints held: %s", len(moments), took, dict(found))
 
 
 @pytest.mark.parametrize("moment", [BEFORE_OFFSET, OFFSET_WRITTEN, AFTER_SINK])

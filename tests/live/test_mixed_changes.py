@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from live.stream_process import StreamProcess, options_of
+from live.stream_process import StreamProcess, options_of, wait_for_dumps_to_end
 from live.workload import UNWANTED, WANTED, Workload, select_rows
 
 from pyspark_mysqlbinlog.connector.information_schema import read_table_schemas
@@ -66,6 +66,7 @@ def test_what_arrives_is_what_select_shows(
         # The end of the log is reached even when only unwanted changes lie before it.
         idleOffsetInterval="1s",
     )
+    dumps = live_server.dump_threads()
     workload = Workload(live_server, database, seed=changes, rate=rate)
     begun = time.monotonic()
     with StreamProcess(tmp_path, options) as stream, workload:
@@ -94,6 +95,7 @@ def test_what_arrives_is_what_select_shows(
         took = time.monotonic() - begun
         _check(stream, live_server, database, workload)
         batches = len(stream.commits())
+    wait_for_dumps_to_end(live_server, dumps)
     LOG.info(
         "%d changes in %d operations, %d rotations, %d rollbacks, %d batches, restarts after: %s;"
         " written in %.0f s, all there after %.0f s",

@@ -8,19 +8,8 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from decoding import CAPTURED, captured_ordinal, decoder, read_log, rows_of
-from events import (
-    LogBuilder,
-    dummy_rows_body,
-    incident_body,
-    rows_body,
-    rows_query_body,
-    table_map,
-    xa_prepare_body,
-)
 from hypothesis import given
 from hypothesis import strategies as st
-from replay import captured_schemas
 
 from pyspark_mysqlbinlog.decoder.event_filter import EventFilter
 from pyspark_mysqlbinlog.decoder.statements import StatementKind
@@ -38,6 +27,18 @@ from pyspark_mysqlbinlog.protocol.events import (
     Event,
     EventType,
 )
+
+from decoding import CAPTURED, captured_ordinal, decoder, read_log, rows_of
+from events import (
+    LogBuilder,
+    dummy_rows_body,
+    incident_body,
+    rows_body,
+    rows_query_body,
+    table_map,
+    xa_prepare_body,
+)
+from replay import captured_schemas
 
 T = EventType
 Wants = Callable[[str, str], bool]
@@ -65,7 +66,9 @@ class Filtered:
 
     @property
     def types(self) -> list[str]:
-        return [T(event.type).name.removesuffix("_EVENT").removesuffix("_LOG") for event in self.kept]
+        return [
+            T(event.type).name.removesuffix("_EVENT").removesuffix("_LOG") for event in self.kept
+        ]
 
 
 def filtered(log: LogBuilder, **settings: Any) -> Filtered:
@@ -398,7 +401,9 @@ WRONG_PLACES: list[tuple[str, Callable[[LogBuilder], object], type[MySQLBinlogEr
 
 
 @pytest.mark.parametrize(
-    ("build", "error", "words"), [case[1:] for case in WRONG_PLACES], ids=[c[0] for c in WRONG_PLACES]
+    ("build", "error", "words"),
+    [case[1:] for case in WRONG_PLACES],
+    ids=[c[0] for c in WRONG_PLACES],
 )
 def test_wrong_places(
     build: Callable[[LogBuilder], object], error: type[MySQLBinlogError], words: str
@@ -423,9 +428,7 @@ def test_files_are_no_transactions() -> None:
 def load(scenario: str) -> tuple[dict[str, Any], list[Event]]:
     text = (CAPTURED / f"{scenario}.json").read_text(encoding="utf-8")
     described: dict[str, Any] = json.loads(text)
-    return described, [
-        event for file in described["files"] for event in read_log(CAPTURED / file)
-    ]
+    return described, [event for file in described["files"] for event in read_log(CAPTURED / file)]
 
 
 def without_two_phase_xa(events: list[Event]) -> list[Event]:
@@ -433,9 +436,7 @@ def without_two_phase_xa(events: list[Event]) -> list[Event]:
     return [event for event in events if not 4606 <= event.start < 5780]
 
 
-def rows_by_table(
-    described: Mapping[str, Any], events: Iterable[Event]
-) -> list[dict[str, Any]]:
+def rows_by_table(described: Mapping[str, Any], events: Iterable[Event]) -> list[dict[str, Any]]:
     decoding = decoder(captured_schemas(described), file_ordinal=captured_ordinal)
     return [dict(row) for row in rows_of(decoding.decode(events))]
 
@@ -471,13 +472,17 @@ def test_every_boundary_is_a_place_to_start(scenario: str) -> None:
     for at in ends:
         if events[at - 1].type not in (T.XID_EVENT, T.QUERY_EVENT):
             continue
-        parts = [Filtered(part, lambda database, table: True) for part in (events[:at], events[at:])]
+        parts = [
+            Filtered(part, lambda database, table: True) for part in (events[:at], events[at:])
+        ]
         assert parts[0].kept + parts[1].kept == whole.kept
 
 
 def test_captured_xa() -> None:
     _, events = load("transactions")
-    with pytest.raises(UnsupportedTransactionError, match="XA PREPARE of X'786131',X'',1") as caught:
+    with pytest.raises(
+        UnsupportedTransactionError, match="XA PREPARE of X'786131',X'',1"
+    ) as caught:
         Filtered(events, lambda database, table: table == "a")
     assert caught.value.position == 4984
     found = Filtered(events, lambda database, table: table == "b")
@@ -488,12 +493,12 @@ def test_captured_xa() -> None:
 def test_captured_statements() -> None:
     _, events = load("statements")
     filtering = EventFilter(lambda database, table: True)
-    kept: list[Event] = []
-    with pytest.raises(StatementFormatError, match="fx_statements.t") as caught:
-        for event in events:
-            kept += filtering.feed(event)
-    assert caught.value.position == 1047
+    refused = next(event for event in events if event.start == 1047)
+    kept = [kept for event in events[: events.index(refused)] for kept in filtering.feed(event)]
     assert kept[-1].end == 853
+    with pytest.raises(StatementFormatError, match=r"fx_statements\.t") as caught:
+        filtering.feed(refused)
+    assert caught.value.position == 1047
     assert Filtered(events, lambda database, table: table == "other").ends[-1] == 1798
 
 

@@ -16,6 +16,7 @@ from pydantic import SecretStr
 from pyspark_mysqlbinlog.connector.not_built import NOT_BUILT
 from pyspark_mysqlbinlog.connector.option_values import Earliest, FilePosition, Latest, Timestamp
 from pyspark_mysqlbinlog.connector.options import _FIELDS, Options
+from pyspark_mysqlbinlog.decoder.struct_types import StructOptions
 from pyspark_mysqlbinlog.errors import OptionError
 from pyspark_mysqlbinlog.protocol.client import ServerSettings
 
@@ -41,7 +42,7 @@ def test_defaults() -> None:
     assert (options.host, options.port, options.user) == ("db", 3306, "repl")
     assert options.password is None
     assert options.operations == {"insert", "update", "delete", "truncate"}
-    assert options.payload == "json"
+    assert (options.payload, options.payload_kind) == (None, "json")
     assert (options.starting_offset, options.ending_offset) == (None, Latest())
     assert options.server_id == (2**30, 2**31 - 1)
 
@@ -220,6 +221,23 @@ def test_unknown_options(name: str, hint: str) -> None:
         (SERVER | {"sslMode": "verify_identity"}, "option sslCa is missing"),
         (SERVER | {"tables": "orders"}, "option tables: 'orders' has no database and table"),
         (SERVER | {"excludeTables": "/(/"}, "option excludeTables: /(/ is no regex"),
+        (SERVER | {"excludeColumns": "a.b"}, "option excludeColumns: a name needs database, table"),
+        (SERVER | {"payload": "struct"}, "option payload: struct needs the names of its tables"),
+        (
+            SERVER | {"payload": "struct", "tables": "a.b,a.c*"},
+            "option payload: struct needs the names of its tables",
+        ),
+        (
+            SERVER | {"payload": "struct", "tables": "a.b", "excludeTables": "a.*"},
+            "option payload: struct needs the names of its tables",
+        ),
+        (SERVER | {"timeType": "Micros"}, "option timeType: 'Micros' is for payload=struct"),
+        (SERVER | {"jsonType": "variant"}, "option jsonType: 'variant' is for payload=struct"),
+        (
+            SERVER | {"zeroDates": "fail", "payload": "variant"},
+            "option zeroDates: 'fail' is for payload=struct and means nothing with payload=variant",
+        ),
+        (SERVER | {"tinyInt1IsBoolean": "true"}, "option tinyInt1IsBoolean: 'true' is for payload"),
     ],
 )
 def test_options_at_odds(options: dict[str, str], message: str) -> None:
@@ -229,9 +247,6 @@ def test_options_at_odds(options: dict[str, str], message: str) -> None:
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("payload", "struct"),
-        ("payload", "Variant"),
-        ("excludeColumns", "a.b.c"),
         ("startingOffset", "gtid:690a9884-e53a-11f1-9af7-02fc00000001:1-11"),
         ("startingOffset", "snapshot"),
         ("endingOffset", "gtid:690a9884-e53a-11f1-9af7-02fc00000001:1-11"),
@@ -242,11 +257,6 @@ def test_options_at_odds(options: dict[str, str], message: str) -> None:
         ("schemaEvolutionMode", "none"),
         ("schemaDdl", "schema.sql"),
         ("onUnknownSchema", "positional"),
-        ("timeType", "interval"),
-        ("timeType", "micros"),
-        ("jsonType", "variant"),
-        ("zeroDates", "fail"),
-        ("tinyInt1IsBoolean", "true"),
         ("failOnDataLoss", "false"),
     ],
 )
@@ -272,6 +282,33 @@ def test_every_rule_of_what_is_not_built_names_an_option() -> None:
 )
 def test_place_to_start(streaming: bool, options: dict[str, str], place: object) -> None:
     assert Options.parse(options).place_to_start(streaming=streaming) == place
+
+
+@pytest.mark.parametrize(
+    ("given", "kind"),
+    [
+        ({}, "json"),
+        ({"tables": "a.b"}, "struct"),
+        ({"tables": "`a.b`.`c*`"}, "struct"),
+        ({"tables": "a.b, a.b"}, "struct"),
+        ({"tables": "a.b, a.c"}, "json"),
+        ({"tables": "a.b, a.c", "excludeTables": "a.c"}, "struct"),
+        ({"tables": "a.b, a.c*"}, "json"),
+        ({"tables": "/a[.]b/"}, "json"),
+        ({"tables": "a.b", "payload": "json"}, "json"),
+        ({"tables": "a.b", "payload": "Variant"}, "variant"),
+        ({"tables": "a.b, a.c", "payload": "STRUCT"}, "struct"),
+    ],
+)
+def test_payload_kind(given: dict[str, str], kind: str) -> None:
+    assert Options.parse(SERVER | given).payload_kind == kind
+
+
+def test_struct_options() -> None:
+    shaped = {"timeType": "interval", "jsonType": "variant", "zeroDates": "fail"}
+    given = SERVER | {"tables": "a.b", "tinyInt1IsBoolean": "true"} | shaped
+    assert Options.parse(given).struct_options == StructOptions("interval", "variant", "fail", True)
+    assert Options.parse(SERVER).struct_options == StructOptions()
 
 
 def test_table_filter() -> None:

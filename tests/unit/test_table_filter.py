@@ -1,4 +1,4 @@
-"""The options tables and excludeTables."""
+"""The options tables, excludeTables and excludeColumns."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pickle
 import pytest
 
 from pyspark_mysqlbinlog.connector import table_filter
-from pyspark_mysqlbinlog.connector.table_filter import TableFilter
+from pyspark_mysqlbinlog.connector.table_filter import ColumnFilter, TableFilter
 from pyspark_mysqlbinlog.errors import OptionError
 
 
@@ -167,3 +167,62 @@ def test_answers_are_remembered_within_bounds(monkeypatch: pytest.MonkeyPatch) -
         assert found.wants("a", f"t{number}") is str(number).startswith("1")
         assert found.wants("a", f"t{number}") is str(number).startswith("1")
         assert len(found._answers) <= 10
+
+
+# --- excludeColumns
+
+
+# pattern, case_sensitive, database, table, column, excluded
+@pytest.mark.parametrize(
+    ("pattern", "case_sensitive", "name", "excluded"),
+    [
+        ("shop.users.email", True, ("shop", "users", "email"), True),
+        ("shop.users.email", True, ("shop", "users", "EMAIL"), True),
+        ("shop.users.email", True, ("shop", "Users", "email"), False),
+        ("shop.users.email", False, ("Shop", "USERS", "eMail"), True),
+        ("shop.users.email", True, ("shop", "users", "email2"), False),
+        ("*.*.password", True, ("a", "b", "Password"), True),
+        ("*.*.pass*", True, ("a", "b", "pass"), True),
+        ("shop.u?.*", True, ("shop", "u1", "x"), True),
+        ("shop.u?.*", True, ("shop", "u", "x"), False),
+        ("a.b.c, `d.e`.`f*`.`g``,h`", True, ("d.e", "f*", "g`,h"), True),
+        ("a.b.c, `d.e`.`f*`.`g``,h`", True, ("a", "b", "c"), True),
+        ("a.b.c, `d.e`.`f*`.`g``,h`", True, ("d.e", "fx", "g`,h"), False),
+        (r"/shop\..*\.(pw|mail),?/", True, ("shop", "x.y", "mail"), True),
+        (r"/shop\..*\.(pw|mail),?/", True, ("shop", "x", "Mail"), False),
+        (r"/(?i)shop\..*\.(pw|mail)/", True, ("shop", "x", "Mail"), True),
+    ],
+)
+def test_excluded_columns(
+    pattern: str, case_sensitive: bool, name: tuple[str, str, str], excluded: bool
+) -> None:
+    columns = ColumnFilter.parse(pattern, case_sensitive)
+    assert columns.excludes(*name) is excluded
+    assert pickle.loads(pickle.dumps(columns)) == columns
+
+
+def test_literal_columns() -> None:
+    columns = ColumnFilter.parse("a.b.c, a.*.c, /x/, `a`.b.`c d`")
+    assert columns.literals == (("a", "b", "c"), ("a", "b", "c d"))
+    assert ColumnFilter.parse().literals == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("a.b", "a name needs database, table and column"),
+        ("a.b.c.d", "a name that contains a dot needs backquotes"),
+        ("a.b.", "a name is missing"),
+        ("a.b.c d.e.f", "a comma was expected before 'd.e.f'"),
+        ("a.b.c,", "a name is missing"),
+        ("/(/", "/(/ is no regex"),
+        ("a.b.`c", "'`c' has no closing backquote"),
+    ],
+)
+def test_wrong_patterns_of_columns(text: str, problem: str) -> None:
+    with pytest.raises(OptionError) as caught:
+        ColumnFilter.parse(text)
+    message = str(caught.value)
+    assert message.startswith(f"option excludeColumns: {problem}")
+    assert "expected database.table.column" in message
+    assert message.endswith(f"found {text!r}")

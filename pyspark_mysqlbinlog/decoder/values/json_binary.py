@@ -30,7 +30,7 @@ from decimal import Decimal
 from typing import Any, TypeAlias
 
 from pyspark_mysqlbinlog.decoder.field_types import FieldType
-from pyspark_mysqlbinlog.decoder.values.codec import Codec, cut_short, make_codec, quote
+from pyspark_mysqlbinlog.decoder.values.codec import Codec, make_codec, quote
 from pyspark_mysqlbinlog.decoder.values.decimals import decimal, decimal_size
 from pyspark_mysqlbinlog.decoder.values.numbers import float64_text
 from pyspark_mysqlbinlog.decoder.values.strings import prefixed_skip
@@ -187,7 +187,10 @@ class _Parser:
     def _take(self, pos: int, size: int, end: int) -> bytes:
         """The only read: `size` bytes that lie before `end`."""
         if pos + size > end:
-            raise cut_short(f"the JSON of {self._what}", size, self._data[:end], pos)
+            raise MalformedEventError(
+                f"{self._what} holds JSON that is cut short: expected {size} bytes at offset {pos},"
+                f" found {max(end - pos, 0)}"
+            )
         return self._data[pos : pos + size]
 
     def _uint(self, pos: int, size: int, end: int) -> int:
@@ -203,14 +206,16 @@ class _Parser:
         """The value that begins at `pos` and lies before `end`."""
         number = _NUMBERS.get(code)
         if number is not None:
+            raw = self._take(pos, number.size, end)
             self._spend(number.size, pos)
-            value: int | float = number.unpack(self._take(pos, number.size, end))[0]
+            value: int | float = number.unpack(raw)[0]
             return value
         if code == _STRING:
             return self._text(*self._extent(pos, end))
         if code == _LITERAL:
+            literal = self._uint(pos, 1, end)
             self._spend(1, pos)
-            return self._literal(self._uint(pos, 1, end), pos)
+            return self._literal(literal, pos)
         if code in (_SMALL_OBJECT, _LARGE_OBJECT):
             return self._object(pos, end, 2 if code == _SMALL_OBJECT else 4, depth + 1)
         if code in (_SMALL_ARRAY, _LARGE_ARRAY):
@@ -256,9 +261,7 @@ class _Parser:
         self._spend(head, pos)
         return count, pos + size
 
-    def _entry(
-        self, pos: int, start: int, head: int, end: int, width: int, depth: int
-    ) -> JsonTree:
+    def _entry(self, pos: int, start: int, head: int, end: int, width: int, depth: int) -> JsonTree:
         """The value of the value entry at `pos`, in the container at `start`."""
         code = self._uint(pos, 1, end)
         if code in _INLINED[width]:
@@ -332,8 +335,8 @@ class _Parser:
     def _temporal(self, field_type: int, packed: int, pos: int) -> JsonTree:
         """TIME_from_longlong_*_packed: 24 bits of microseconds, above them::
 
-            TIME      hhhh hhhh hhmm mmmm ssss ss
-            others    (year * 13 + month) dddd dhhh hhmm mmmm ssss ss
+        TIME      hhhh hhhh hhmm mmmm ssss ss
+        others    (year * 13 + month) dddd dhhh hhmm mmmm ssss ss
         """
         negative, packed = packed < 0, abs(packed)
         fraction, packed = packed & 0xFFFFFF, packed >> 24

@@ -6,10 +6,8 @@ import threading
 from dataclasses import dataclass, field
 
 import pytest
-from decoding import make_event
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from waiting import until
 
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
@@ -17,6 +15,9 @@ from pyspark_mysqlbinlog.connector.buffer import LogBuffer, Mark, Span
 from pyspark_mysqlbinlog.errors import ServerError
 from pyspark_mysqlbinlog.protocol.blocks import unpack_events
 from pyspark_mysqlbinlog.protocol.events import Event, EventType
+
+from decoding import make_event
+from waiting import until
 
 EMPTY = SchemaHistory()
 

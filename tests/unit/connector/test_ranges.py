@@ -6,7 +6,6 @@ import pickle
 from itertools import pairwise
 
 import pytest
-from decoding import make_event
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,6 +15,8 @@ from pyspark_mysqlbinlog.connector.buffer import Mark, Piece, Span
 from pyspark_mysqlbinlog.connector.ranges import Cut, RangePartition, cut, pulled
 from pyspark_mysqlbinlog.protocol.blocks import EventBlock, pack_events, unpack_events
 from pyspark_mysqlbinlog.protocol.events import HEADER_LENGTH, EventType
+
+from decoding import make_event
 
 MOST_CARRIED = 900_000
 EMPTY = SchemaHistory()
@@ -40,9 +41,7 @@ def spans_of(
     for n, (log_bytes, kept) in enumerate(sizes):
         blocks = None if kept is None else blocks_of(pos, kept)
         end = Mark(at(pos + log_bytes), EMPTY, (f"xid{n}",))
-        spans.append(
-            Span(at(pos), end, log_bytes, blocks, kept or 0, 0, (pieces or {}).get(n, ()))
-        )
+        spans.append(Span(at(pos), end, log_bytes, blocks, kept or 0, 0, (pieces or {}).get(n, ())))
         pos += log_bytes
     return spans
 

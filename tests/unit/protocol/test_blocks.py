@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from decoding import CAPTURED, read_log
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pyspark_mysqlbinlog.protocol.blocks import pack_events, unpack_events
 from pyspark_mysqlbinlog.protocol.events import HEADER_LENGTH, Event
+
+from decoding import CAPTURED, read_log
 
 GIB4 = 1 << 32
 

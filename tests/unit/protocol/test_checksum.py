@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from decoding import CAPTURED
-from events import raw_event
 
 from pyspark_mysqlbinlog.errors import ChecksumError, UnsupportedEventError
 from pyspark_mysqlbinlog.protocol.checksum import ChecksumAlgorithm, checksum_algorithm, verify
 from pyspark_mysqlbinlog.protocol.events import EventType
 from pyspark_mysqlbinlog.protocol.files import read_events
+
+from decoding import CAPTURED
+from events import raw_event
 
 
 def test_algorithms() -> None:
@@ -32,7 +33,7 @@ def test_every_flipped_bit_is_found() -> None:
     for bit in range(8 * len(raw)):
         damaged = bytearray(raw)
         damaged[bit >> 3] ^= 1 << (bit & 7)
-        with pytest.raises(ChecksumError, match="0x[0-9a-f]{8} where its bytes give 0x"):
+        with pytest.raises(ChecksumError, match=r"0x[0-9a-f]{8} where its bytes give 0x"):
             verify(bytes(damaged))
 
 

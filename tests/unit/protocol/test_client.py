@@ -76,7 +76,7 @@ def test_payloads_are_joined(size: int) -> None:
     payload = bytes([size & 0xFF]) * (size - 1) + b"e"
     sent = packets(payload)
     assert len(sent) == size + 4 * (size // MAX + 1)
-    stream = io.BufferedReader(io.BytesIO(sent + EOF))  # type: ignore[arg-type]
+    stream = cast(Any, io.BufferedReader(io.BytesIO(sent + EOF)))
     assert _read_payload(stream) == payload
     assert _read_payload(stream) == EOF[4:]
 
@@ -95,7 +95,7 @@ def test_cut_at_every_byte() -> None:
     ends = [len(b"".join(sent[:n])) for n in range(4)]
     whole = b"".join(sent)
     for length in range(len(whole) + 1):
-        found = []
+        found: list[bytes] = []
         with dump_of(whole[:length]) as events, pytest.raises(LostConnectionError) as caught:
             found.extend(iter(lambda: next(events), None))
         assert len(found) == max(n for n, end in enumerate(ends) if end <= length)
@@ -136,9 +136,11 @@ def test_errors_in_mid_dump(packet: bytes, kind: type[MySQLBinlogError], words: 
 
 
 def test_a_missing_grant_has_no_place() -> None:
-    with dump_of(error(1227, "Access denied")) as events:
-        with pytest.raises(AccessDeniedError) as caught:
-            next(events)
+    with (
+        dump_of(error(1227, "Access denied")) as events,
+        pytest.raises(AccessDeniedError) as caught,
+    ):
+        next(events)
     assert caught.value.file is None
     assert "mysql-bin" not in str(caught.value)
 

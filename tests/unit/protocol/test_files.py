@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from events import LogBuilder
 
 from pyspark_mysqlbinlog.errors import FormatError, MalformedEventError, UnsupportedEventError
 from pyspark_mysqlbinlog.protocol.files import MAGIC, read_events
+
+from events import LogBuilder
 
 
 @pytest.fixture

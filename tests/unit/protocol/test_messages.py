@@ -7,17 +7,6 @@ from collections.abc import Callable
 from struct import pack
 
 import pytest
-from decoding import CAPTURED, read_log
-from events import (
-    UUID,
-    format_description_body,
-    gtid_body,
-    incident_body,
-    query_body,
-    rotate_body,
-    rows_query_body,
-    xa_prepare_body,
-)
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -35,9 +24,26 @@ from pyspark_mysqlbinlog.protocol.messages import (
     parse_server_version,
 )
 
+from decoding import CAPTURED, read_log
+from events import (
+    UUID,
+    format_description_body,
+    gtid_body,
+    incident_body,
+    query_body,
+    rotate_body,
+    rows_query_body,
+    xa_prepare_body,
+)
+
 # Q_FLAGS2, Q_SQL_MODE, Q_CATALOG_NZ, Q_CHARSET: what every 5.7 server writes in front.
 SESSION = (
-    b"\x00" + bytes(4) + b"\x01" + pack("<Q", 1436549152) + b"\x06\x03std\x04" + b"\x2d\0\x2d\0\x21\0"
+    b"\x00"
+    + bytes(4)
+    + b"\x01"
+    + pack("<Q", 1436549152)
+    + b"\x06\x03std\x04"
+    + b"\x2d\0\x2d\0\x21\0"
 )
 
 # (parser, whole body, value, bytes that must be there: fewer are an error)
@@ -84,14 +90,16 @@ PARSERS: list[tuple[str, Callable[[bytes], object], bytes, object, int]] = [
 
 
 @pytest.mark.parametrize(
-    ("parse", "body", "expected", "needed"), [case[1:] for case in PARSERS], ids=[c[0] for c in PARSERS]
+    ("parse", "body", "expected", "needed"),
+    [case[1:] for case in PARSERS],
+    ids=[c[0] for c in PARSERS],
 )
 def test_whole_and_cut_at_every_byte(
     parse: Callable[[bytes], object], body: bytes, expected: object, needed: int
 ) -> None:
     assert parse(body) == expected
     for length in range(needed):
-        with pytest.raises(MalformedEventError, match="cut short|no 0x00"):
+        with pytest.raises(MalformedEventError, match=r"cut short|no 0x00"):
             parse(body[:length])
     for length in range(needed, len(body)):
         parse(body[:length])  # the rest is text of any length
@@ -145,7 +153,9 @@ VARIABLES: list[tuple[str, bytes, int, int | None]] = [
 
 
 @pytest.mark.parametrize(
-    ("variables", "sql_mode", "collation"), [v[1:] for v in VARIABLES], ids=[v[0] for v in VARIABLES]
+    ("variables", "sql_mode", "collation"),
+    [v[1:] for v in VARIABLES],
+    ids=[v[0] for v in VARIABLES],
 )
 def test_session_of_a_query(variables: bytes, sql_mode: int, collation: int | None) -> None:
     query = Query.parse(query_body("BEGIN", "d", variables))

@@ -5,14 +5,6 @@ from __future__ import annotations
 from struct import pack
 
 import pytest
-from decoding import CAPTURED
-from events import (
-    LogBuilder,
-    format_description_body,
-    query_body,
-    raw_event,
-    rotate_body,
-)
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -33,6 +25,15 @@ from pyspark_mysqlbinlog.protocol.events import (
 )
 from pyspark_mysqlbinlog.protocol.files import read_events
 from pyspark_mysqlbinlog.protocol.walker import LogWalker
+
+from decoding import CAPTURED
+from events import (
+    LogBuilder,
+    format_description_body,
+    query_body,
+    raw_event,
+    rotate_body,
+)
 
 T = EventType
 FILE = "mysql-bin.000003"
@@ -91,9 +92,7 @@ def test_golden_group_positions() -> None:
     walker = walker_at(194)
     found = []
     for length in lengths:
-        event = walker.feed(
-            raw_event(T.XID_EVENT, bytes(length - 23), log_pos=walker.pos + length)
-        )
+        event = walker.feed(raw_event(T.XID_EVENT, bytes(length - 23), log_pos=walker.pos + length))
         assert event is not None
         found.append(event.start)
     assert found == [194, 259, 331, 389, 441, 472, 537, 609, 667, 712]
@@ -118,8 +117,6 @@ def test_every_truncation_and_a_tail_are_errors(raw: bytes) -> None:
         with pytest.raises(MalformedEventError) as caught:
             walker_behind(start).feed(wrong)
         assert (caught.value.file, caught.value.position) == (FILE, start)
-
-
 
 
 def walker_behind(pos: int) -> LogWalker:
@@ -159,11 +156,11 @@ def test_start_in_mid_file() -> None:
     """ROTATE to the start's position, FORMAT_DESCRIPTION with log_pos 0, then the log."""
     walker = LogWalker("", 0, CRC32)
     rotate = rotate_body(FILE, 389)
-    assert (
-        walker.feed(raw_event(T.ROTATE_EVENT, rotate, log_pos=0, flags=ARTIFICIAL_FLAG)) is None
-    )
+    assert walker.feed(raw_event(T.ROTATE_EVENT, rotate, log_pos=0, flags=ARTIFICIAL_FLAG)) is None
     assert walker.feed(format_description(0)) is None
     assert (walker.file, walker.pos) == (FILE, 389)
+    with pytest.raises(InvalidPositionError, match="no event begins here"):
+        walker.feed(DELETE)
     event = walker.feed(UPDATE)
     assert event is not None
     assert event.start == 389
@@ -250,9 +247,7 @@ def test_the_algorithm_changes_from_file_to_file() -> None:
     logs = (first, second, third)
     walker = LogWalker(first.file, 4)
     found = [walker.feed(raw) for log in logs for raw in log.raws]
-    expected = [
-        (log.file, end) for log in logs for end in _ends([len(raw) for raw in log.raws])
-    ]
+    expected = [(log.file, end) for log in logs for end in _ends([len(raw) for raw in log.raws])]
     assert [(event.file, event.end) for event in found if event] == expected
     bodies = [event.body for event in found if event and event.type == T.XID_EVENT]
     assert bodies == [bytes(8)] * 3
@@ -309,9 +304,7 @@ def test_format_descriptions_that_are_refused(
     body: bytes, error: type[FormatError], words: str
 ) -> None:
     checksum = len(body) > 57
-    raw = raw_event(
-        T.FORMAT_DESCRIPTION_EVENT, body, log_pos=23 + len(body), checksum=checksum
-    )
+    raw = raw_event(T.FORMAT_DESCRIPTION_EVENT, body, log_pos=23 + len(body), checksum=checksum)
     with pytest.raises(error, match=words):
         LogWalker(FILE, 4).feed(raw)
 

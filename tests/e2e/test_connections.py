@@ -1,0 +1,102 @@
+"""What a live stream costs the server: one connection, as a replica does; none once it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from time import monotonic, sleep
+from typing import Any
+
+import pytest
+from e2e.conftest import Account
+from pyspark.sql import Row
+from pyspark.sql.streaming.query import StreamingQuery
+
+from servers import Server
+from waiting import until
+
+HEARTBEAT = 1.0
+WATCHED = 5.0
+
+
+@pytest.fixture
+def table(live_server: Server, database: str) -> str:
+    live_server.execute(f"CREATE TABLE `{database}`.t (id INT PRIMARY KEY AUTO_INCREMENT)")
+    return f"{database}.t"
+
+
+@pytest.fixture
+def stream(
+    live_server: Server, table: str, account: Account, tmp_path: Path
+) -> Iterator[tuple[StreamingQuery, list[Row]]]:
+    """A running query on `table` that has begun to listen, and what it delivers."""
+    reads = account(live_server, "REPLICATION SLAVE, REPLICATION CLIENT ON *.*", "SELECT ON *.*")
+    rows: list[Row] = []
+    query = (
+        reads.stream(tables=table, heartbeatInterval=f"{HEARTBEAT:g}s")
+        .writeStream.foreachBatch(lambda frame, _: rows.extend(frame.collect()))
+        .option("checkpointLocation", str(tmp_path))
+        .start()
+    )
+    try:
+        until(lambda: "Binlog Dump" in connections(live_server), "the stream has not connected")
+        yield query, rows
+    finally:
+        query.stop()
+
+
+def connections(server: Server) -> list[str]:
+    """What each connection of the stream's account does."""
+    rows = server.execute("SHOW PROCESSLIST")
+    return [str(row[4]) for row in rows if row[1] == "reader_0"]
+
+
+def watch(server: Server, do: Callable[[], Any]) -> list[list[str]]:
+    """Samples of `connections`, taken as fast as the server answers, `do` before each."""
+    samples: list[list[str]] = []
+    over = monotonic() + WATCHED
+    while monotonic() < over or len(samples) < 200:
+        do()
+        samples.append(connections(server))
+    return samples
+
+
+def test_one_connection_when_idle(
+    live_server: Server, stream: tuple[StreamingQuery, list[Row]]
+) -> None:
+    samples = watch(live_server, lambda: sleep(0.002))
+    assert [sample for sample in samples if sample != ["Binlog Dump"]] == []
+    assert stream[0].isActive
+
+
+def test_one_connection_under_light_load(
+    live_server: Server, table: str, stream: tuple[StreamingQuery, list[Row]]
+) -> None:
+    _, rows = stream
+    inserted = 0
+    next_at = monotonic()
+
+    def insert_now_and_then() -> None:
+        nonlocal inserted, next_at
+        if monotonic() >= next_at:
+            live_server.execute(f"INSERT INTO {table} VALUES ()")
+            inserted += 1
+            next_at += 0.05
+
+    samples = watch(live_server, insert_now_and_then)
+    assert inserted > 5
+    assert [sample for sample in samples if sample != ["Binlog Dump"]] == []
+    until(lambda: len(rows) == inserted, f"not all of {inserted} rows have arrived")
+
+
+def test_none_three_heartbeats_after_the_query_stopped(
+    live_server: Server, stream: tuple[StreamingQuery, list[Row]]
+) -> None:
+    query, _ = stream
+    assert connections(live_server) == ["Binlog Dump"]
+    query.stop()
+    until(
+        lambda: connections(live_server) == [],
+        "the server still has connections of the stopped query",
+        timeout=3 * HEARTBEAT,
+    )

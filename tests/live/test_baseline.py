@@ -1,0 +1,248 @@
+"""The schema history of a start in the past, with DDL in between, against a real server."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
+from pyspark_mysqlbinlog.connector.baseline import history_of_log, history_of_server
+from pyspark_mysqlbinlog.connector.log import ServerLog
+from pyspark_mysqlbinlog.connector.schema_tracker import SchemaTracker
+from pyspark_mysqlbinlog.connector.server import current_position
+from pyspark_mysqlbinlog.decoder.event_filter import DDL_KINDS
+from pyspark_mysqlbinlog.decoder.sql_tokens import SqlContext
+from pyspark_mysqlbinlog.decoder.statements import classify
+from pyspark_mysqlbinlog.errors import SchemaChangedError
+from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
+from pyspark_mysqlbinlog.protocol.events import EventType
+from pyspark_mysqlbinlog.protocol.messages import Query
+
+from servers import Server
+
+
+class Followed:
+    """One database on a server, and the history of its tables."""
+
+    def __init__(self, server: Server, client: ReplicaClient, database: str) -> None:
+        self.server = server
+        self.client = client
+        self.database = database
+        settings = ServerSettings(server.host, server.port, server.user, server.password)
+        self.log = ServerLog(settings)
+
+    def run(self, *statements: str) -> Position:
+        """The log's end after the statements."""
+        self.server.execute(*statements, database=self.database)
+        return self.here()
+
+    def here(self) -> Position:
+        return current_position(self.client)
+
+    def history(self, start: Position | None) -> SchemaHistory:
+        history, end = history_of_server(
+            self.client, self.log, start, self.wants, case_sensitive=True
+        )
+        assert start is None or end >= start
+        return history
+
+    def wants(self, database: str, table: str) -> bool:
+        return database == self.database
+
+    def columns(self, history: SchemaHistory, position: Position, table: str) -> list[str] | None:
+        schema = history.at(position, self.database, table)
+        return None if schema is None else [column.name for column in schema.columns]
+
+    def reason(self, history: SchemaHistory, position: Position, table: str) -> str:
+        return history.reason(position, self.database, table)
+
+
+@pytest.fixture
+def followed(live_server: Server, database: str) -> Iterator[Followed]:
+    settings = ServerSettings(
+        live_server.host, live_server.port, live_server.user, live_server.password
+    )
+    with ReplicaClient.connect(settings) as client:
+        yield Followed(live_server, client, database)
+
+
+def test_without_ddl_the_tables_look_as_they_do_now_from_the_start_on(followed: Followed) -> None:
+    start = followed.run("CREATE TABLE t (id INT PRIMARY KEY, v INT UNSIGNED)")
+    followed.run("INSERT INTO t VALUES (1, 2)", "FLUSH BINARY LOGS", "TRUNCATE TABLE t")
+    for place in (start, None):
+        history = followed.history(place)
+        assert list(history.tables()) == [(followed.database, "t")]
+        assert followed.columns(history, place or followed.here(), "t") == ["id", "v"]
+    schema = followed.history(start).at(start, followed.database, "t")
+    assert schema is not None
+    assert schema.primary_key == ("id",)
+    assert [column.unsigned for column in schema.columns] == [False, True]
+
+
+def test_created_in_between(followed: Followed) -> None:
+    start = followed.here()
+    after = followed.run("CREATE TABLE t (id INT)")
+    history = followed.history(start)
+    assert followed.columns(history, start, "t") is None
+    assert followed.columns(history, after, "t") == ["id"]
+
+
+def test_altered_in_between(followed: Followed) -> None:
+    """Before the ALTER nobody knows; from its end on it looks as it does now."""
+    start = followed.run("CREATE TABLE t (id INT)")
+    rows = followed.run("INSERT INTO t VALUES (1)")
+    after = followed.run("ALTER TABLE t ADD v INT")
+    history = followed.history(start)
+    assert followed.columns(history, start, "t") is None
+    assert followed.columns(history, rows, "t") is None
+    assert followed.columns(history, after, "t") == ["id", "v"]
+
+
+def test_created_and_altered_in_between(followed: Followed) -> None:
+    start = followed.here()
+    created = followed.run("CREATE TABLE t (id INT)")
+    altered = followed.run("ALTER TABLE t ADD v INT")
+    again = followed.run("INSERT INTO t VALUES (1, 2)", "ALTER TABLE t DROP id")
+    history = followed.history(start)
+    assert followed.columns(history, created, "t") == ["id"]
+    assert followed.columns(history, altered, "t") is None
+    assert "ALTER TABLE t ADD v INT" in followed.reason(history, altered, "t")
+    assert followed.columns(history, again, "t") == ["v"]
+
+
+def test_dropped_in_between(followed: Followed) -> None:
+    followed.run("CREATE TABLE t (id INT)", "CREATE TABLE stays (id INT)")
+    start = followed.here()
+    after = followed.run("DROP TABLE t")
+    history = followed.history(start)
+    assert followed.columns(history, start, "t") is None
+    assert followed.columns(history, after, "t") is None
+    assert "it was dropped" in followed.reason(history, after, "t")
+    assert followed.columns(history, start, "stays") == ["id"]
+
+
+def test_dropped_and_created_again(followed: Followed) -> None:
+    start = followed.run("CREATE TABLE t (a INT)")
+    dropped = followed.run("DROP TABLE t")
+    after = followed.run("CREATE TABLE t (b INT, c INT)")
+    history = followed.history(start)
+    assert followed.columns(history, start, "t") is None
+    assert followed.columns(history, dropped, "t") is None
+    assert followed.columns(history, after, "t") == ["b", "c"]
+
+
+def test_renamed_in_between(followed: Followed) -> None:
+    """gh-ost's swap: under both names the old look must not be taken for the new one."""
+    start = followed.run("CREATE TABLE t (a INT)", "CREATE TABLE _t_gho (a INT, b INT)")
+    after = followed.run("RENAME TABLE t TO _t_del, _t_gho TO t")
+    history = followed.history(start)
+    assert followed.columns(history, start, "t") is None
+    assert followed.columns(history, start, "_t_gho") is None
+    assert followed.columns(history, after, "t") == ["a", "b"]
+    assert followed.columns(history, after, "_t_del") == ["a"]
+    assert followed.columns(history, after, "_t_gho") is None
+
+
+def test_a_database_that_was_dropped(followed: Followed) -> None:
+    start = followed.run("CREATE TABLE t (id INT)")
+    name = followed.database
+    created = followed.run("CREATE TABLE u (id INT)")
+    followed.run(f"DROP DATABASE `{name}`", f"CREATE DATABASE `{name}`")
+    after = followed.run(f"CREATE TABLE `{name}`.u (v INT)")
+    history = followed.history(start)
+    assert followed.columns(history, created, "u") == ["id"]
+    assert followed.columns(history, after, "u") == ["v"]
+    assert followed.columns(history, after, "t") is None
+
+
+def test_create_if_not_exists_that_created_nothing(followed: Followed) -> None:
+    start = followed.here()
+    followed.run("CREATE TABLE t (id INT)")
+    after = followed.run("CREATE TABLE IF NOT EXISTS t (other INT)")
+    history = followed.history(start)
+    assert followed.columns(history, after, "t") == ["id"]
+
+
+def test_the_log_alone_tells_what_the_server_tells(followed: Followed) -> None:
+    start = followed.here()
+    after = followed.run(
+        "CREATE TABLE t (id INT UNSIGNED PRIMARY KEY, e ENUM('a','b'), s VARCHAR(9))",
+        "CREATE TABLE u LIKE t",
+        "CREATE TABLE gone (id INT)",
+        "DROP TABLE gone",
+    )
+    by_server = followed.history(None)
+    by_log = history_of_log(followed.log, start, followed.wants)
+    for table in ("t", "u"):
+        expected = by_server.at(followed.here(), followed.database, table)
+        assert expected is not None
+        assert by_log.at(after, followed.database, table) == expected
+    assert followed.columns(by_log, after, "gone") is None
+
+
+def test_under_constant_ddl_of_other_tables(followed: Followed) -> None:
+    """Only DDL of what is wanted makes the look at information_schema start over."""
+    followed.run("CREATE TABLE t (id INT)", "CREATE TABLE other (id INT)")
+    stop = threading.Event()
+
+    def alter() -> None:
+        with followed.server.connect(database=followed.database) as connection:
+            cursor = connection.cursor()
+            while not stop.is_set():
+                cursor.execute("ALTER TABLE other COMMENT 'x'")
+
+    altering = threading.Thread(target=alter)
+    altering.start()
+    try:
+        for _ in range(5):
+            history, _end = history_of_server(
+                followed.client,
+                followed.log,
+                None,
+                lambda database, table: (database, table) == (followed.database, "t"),
+                case_sensitive=True,
+            )
+            assert list(history.tables()) == [(followed.database, "t")]
+    finally:
+        stop.set()
+        altering.join()
+
+
+@pytest.mark.parametrize(
+    ("ddl", "words"),
+    [
+        ("ALTER TABLE t ADD v INT", "ALTER TABLE t ADD v INT' changes"),
+        ("RENAME TABLE t TO u", "RENAME TABLE t TO u' changes"),
+        ("DROP TABLE t", None),
+        ("CREATE TABLE u (id INT)", None),
+        ("TRUNCATE TABLE t", None),
+        ("CREATE INDEX i ON t (id)", None),
+    ],
+)
+def test_live_ddl_that_is_not_followed_stops(
+    followed: Followed, ddl: str, words: str | None
+) -> None:
+    start = followed.run("CREATE TABLE t (id INT)")
+    tracker = SchemaTracker(followed.history(None), followed.wants, {}, case_sensitive=True)
+    followed.run(ddl)
+    if words is None:
+        _follow(followed, tracker, start)
+        return
+    with pytest.raises(SchemaChangedError, match=words) as caught:
+        _follow(followed, tracker, start)
+    assert caught.value.table is not None
+    assert caught.value.table.startswith(followed.database)
+
+
+def _follow(followed: Followed, tracker: SchemaTracker, start: Position) -> None:
+    for event in followed.log.events(start):
+        if event.type == EventType.QUERY_EVENT:
+            query = Query.parse(event.body)
+            context = SqlContext.of(query.sql_mode, followed.client.server_version)
+            statement = classify(query.sql, query.database, context)
+            if statement.kind in DDL_KINDS:
+                end = followed.log.position(event.file, event.end)
+                tracker.follow(event, statement, context, end)

@@ -1,0 +1,120 @@
+"""The offset as Spark stores it: a public format."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyspark_mysqlbinlog.checkpoints.offset import PAYLOADS, Offset
+from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.errors import OffsetError
+
+OFFSET = Offset(
+    Position.of("mysql-bin.000003", 1234),
+    server_uuid="3e11fa47-71ca-11e1-9e33-c80aa9429562",
+    schemas="abc",
+    xa=("X'61',X'',1",),
+)
+STORED = (
+    '{"v": 1, "epoch": 0, "file": "mysql-bin.000003", "pos": 1234,'
+    ' "server_uuid": "3e11fa47-71ca-11e1-9e33-c80aa9429562", "gtid": "",'
+    ' "xa": ["X\'61\',X\'\',1"], "schemas": "abc", "phase": "stream"}'
+)
+
+
+def test_version_1_byte_for_byte() -> None:
+    """Checkpoints hold this text: a release that reads it otherwise breaks them."""
+    assert json.dumps(OFFSET.to_dict()) == STORED
+    assert Offset.from_dict(json.loads(STORED)) == OFFSET
+
+
+@given(
+    st.builds(
+        Offset,
+        st.builds(
+            Position.of, st.integers(1, 10**7).map(lambda n: f"b.{n:06d}"), st.integers(4, 2**40)
+        ),
+        server_uuid=st.text(max_size=5),
+        schemas=st.text("abcXYZ019", max_size=5),
+        payload=st.sampled_from(["", *PAYLOADS]),
+        xa=st.lists(st.text(max_size=5), max_size=3).map(tuple),
+        gtid=st.text(max_size=5),
+        epoch=st.integers(0, 100),
+    )
+)
+def test_round_trip(offset: Offset) -> None:
+    text = json.dumps(offset.to_dict())
+    copy = Offset.from_dict(json.loads(text))
+    assert copy == offset
+    assert json.dumps(copy.to_dict()) == text
+
+
+def test_the_payload_stands_before_the_schemas() -> None:
+    offset = Offset.from_dict(changed(schemas="json:abc"))
+    assert (offset.payload, offset.schemas) == ("json", "abc")
+    assert offset.to_dict()["schemas"] == "json:abc"
+
+
+def test_order() -> None:
+    def offset(epoch: int, file: int, pos: int) -> Offset:
+        return Offset(Position.of(f"b.{file:06d}", pos), epoch=epoch)
+
+    ordered = [
+        offset(0, 9, 4),
+        offset(0, 9, 5),
+        offset(0, 10, 4),
+        offset(0, 1_000_000, 4),
+        offset(1, 1, 4),
+    ]
+    orders = [each.order for each in ordered]
+    assert orders == sorted(set(orders))
+
+
+def changed(**changes: Any) -> dict[str, Any]:
+    return {**OFFSET.to_dict(), **changes}
+
+
+# (value, words of the error)
+BROKEN: list[tuple[dict[str, Any], str]] = [
+    ({}, "no version 'v'; the checkpoint belongs to another source"),
+    ({"topic": {"0": 17}}, "belongs to another source"),
+    (changed(v=2), "has version 2, this release reads up to 1; .* upgrade"),
+    (changed(v=0), "version 'v' is 0, expected 1"),
+    (changed(v="1"), "version 'v' is '1', expected 1"),
+    (changed(v=True), "version 'v' is True"),
+    (changed(v=None), "version 'v' is None"),
+    (changed(pos=3), "'pos' is 3, expected 4 or more"),
+    (changed(pos="4"), "'pos' is '4', expected int"),
+    (changed(pos=4.0), "'pos' is 4.0, expected int"),
+    (changed(pos=True), "'pos' is True, expected int"),
+    (changed(epoch=None), "'epoch' is None, expected int"),
+    (changed(file="x"), "'file': 'x' is no binlog file name"),
+    (changed(file=7), "'file' is 7, expected str"),
+    (changed(xa="x"), "'xa' is 'x', expected list"),
+    (changed(schemas=[]), "'schemas' is .*, expected str"),
+    (changed(schemas="avro:abc"), "payload is 'avro', expected one of json, struct, variant"),
+    (changed(phase="snapshot"), "'phase' is 'snapshot', which this release does not know"),
+]
+
+
+@pytest.mark.parametrize(("value", "words"), BROKEN)
+def test_broken_offsets(value: dict[str, Any], words: str) -> None:
+    with pytest.raises(OffsetError, match=words):
+        Offset.from_dict(value)
+
+
+@pytest.mark.parametrize("name", list(OFFSET.to_dict()))
+def test_a_missing_name(name: str) -> None:
+    value = OFFSET.to_dict()
+    del value[name]
+    words = "no version" if name == "v" else f"lacks '{name}'"
+    with pytest.raises(OffsetError, match=words):
+        Offset.from_dict(value)
+
+
+def test_names_that_a_later_minor_release_adds_are_passed_over() -> None:
+    assert Offset.from_dict(changed(more=1)) == OFFSET

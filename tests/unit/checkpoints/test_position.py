@@ -1,0 +1,49 @@
+"""Positions compare as the server wrote them."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position, file_number
+from pyspark_mysqlbinlog.errors import InvalidPositionError
+
+# (name, its number)
+NAMES: list[tuple[str, int | None]] = [
+    ("mysql-bin.000042", 42),
+    ("mysql-bin.1000000", 1_000_000),
+    ("a.b.000007", 7),
+    ("000007", 7),
+    ("rotations.001.binlog", None),
+    ("mysql-bin.index", None),
+    ("mysql-bin.", None),
+    ("mysql-bin.-1", None),
+    ("mysql-bin.٤", None),
+    ("mysql-bin.²", None),
+    ("", None),
+]
+
+
+@pytest.mark.parametrize(("name", "number"), NAMES)
+def test_file_number(name: str, number: int | None) -> None:
+    assert file_number(name) == number
+    if number is None:
+        with pytest.raises(InvalidPositionError, match="no binlog file name"):
+            Position.of(name, 4)
+    else:
+        assert Position.of(name, 4) == (number, 4, name)
+
+
+def test_order_is_by_number_then_bytes() -> None:
+    ordered = [
+        Position.of("mysql-bin.000009", FIRST_EVENT),
+        Position.of("mysql-bin.000009", 1 << 33),
+        Position.of("mysql-bin.000010", FIRST_EVENT),
+        Position.of("mysql-bin.999999", 500),
+        # Text order would put this one first.
+        Position.of("mysql-bin.1000000", FIRST_EVENT),
+    ]
+    assert ordered == sorted(set(ordered))
+
+
+def test_as_text() -> None:
+    assert str(Position.of("mysql-bin.000001", 4)) == "mysql-bin.000001:4"

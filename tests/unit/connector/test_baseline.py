@@ -1,0 +1,49 @@
+"""What a log tells of its tables by itself, against what the server showed at its end."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pyspark_mysqlbinlog.connector.baseline import history_of_log
+from pyspark_mysqlbinlog.connector.log import FileLog
+
+from decoding import CAPTURED
+from events import LogBuilder
+from replay import captured_schemas
+
+
+@pytest.mark.parametrize(
+    "scenario",
+    ["numbers", "temporals", "strings", "rotations", "gtid_no_checksum", "wide", "transactions"],
+)
+def test_tables_of_a_captured_log(scenario: str) -> None:
+    described: dict[str, Any] = json.loads(
+        (CAPTURED / f"{scenario}.json").read_text(encoding="utf-8")
+    )
+    log = FileLog.find(str(CAPTURED / f"{scenario}.*.binlog"))
+    history = history_of_log(log, log.begins()[0], lambda database, table: True)
+    expected = captured_schemas(described)
+    assert expected
+    for schema in expected:
+        found = history.at(log.end(), schema.database, schema.table)
+        assert found is not None
+        # SHOW COLUMNS does not tell the table's own charset, and FLOAT(m,d) is only how to show it.
+        columns = tuple(
+            replace(column, length=None, scale=None) if column.type == "float" else column
+            for column in schema.columns
+        )
+        assert (found.columns, found.primary_key) == (columns, schema.primary_key)
+        assert history.at(log.begins()[0], schema.database, schema.table) is None
+
+
+def test_only_wanted_tables_are_followed(tmp_path: Path) -> None:
+    log = LogBuilder().format_description()
+    log.query("CREATE TABLE t (id INT)").query("CREATE TABLE x (id INT)")
+    files = FileLog.find(str(log.write(tmp_path)))
+    history = history_of_log(files, files.begins()[0], lambda database, table: table == "t")
+    assert list(history.tables()) == [("d", "t")]

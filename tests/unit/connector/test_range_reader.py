@@ -1,0 +1,169 @@
+"""What an executor does with a range: carried or pulled, whole or in pieces, the same rows."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
+from pyspark_mysqlbinlog.connector.log import FileLog
+from pyspark_mysqlbinlog.connector.options import Options
+from pyspark_mysqlbinlog.connector.range_reader import SchemasAt, events_between, read_range
+from pyspark_mysqlbinlog.connector.ranges import RangePartition
+from pyspark_mysqlbinlog.decoder.event_filter import EventFilter
+from pyspark_mysqlbinlog.errors import InvalidPositionError, UnknownSchemaError
+from pyspark_mysqlbinlog.protocol.blocks import EventBlock, pack_events
+from pyspark_mysqlbinlog.tables import ColumnSchema
+
+from decoding import ARROW_SCHEMA, CAPTURED, rows_of, simple_schema
+from events import LogBuilder
+from replay import captured_schemas
+
+INT = ColumnSchema("id", "int")
+ROTATIONS = str(CAPTURED / "rotations.*.binlog")
+
+
+def test_events_between_every_two_boundaries() -> None:
+    log = FileLog.find(ROTATIONS)
+    everything = list(log.events(log.begins()[0]))
+    places = [log.position(event.file, event.start) for event in everything]
+    for at, start in enumerate(places[:40]):
+        for to, end in enumerate(places[at : at + 60], at):
+            assert list(events_between(log, start, end)) == everything[at:to]
+
+
+def test_a_range_that_ends_at_the_end_of_the_log() -> None:
+    log = FileLog.find(ROTATIONS)
+    everything = list(log.events(log.begins()[0]))
+    assert list(events_between(log, log.begins()[0], log.end())) == everything
+
+
+def test_a_log_that_lost_its_tail() -> None:
+    """By bytes or by files: what a range should have had is not there."""
+    log = FileLog.find(ROTATIONS)
+    end = log.end()
+    for lost in (end._replace(pos=end.pos + 100), Position(6, 500, "rotations.006.binlog")):
+        with pytest.raises(InvalidPositionError, match="the log ends at") as caught:
+            list(events_between(log, log.begins()[0], lost))
+        assert (caught.value.file, caught.value.position) == (lost.file, lost.pos)
+
+
+def test_an_end_inside_an_event() -> None:
+    log = FileLog.find(str(CAPTURED / "transactions.001.binlog"))
+    end = log.position("transactions.001.binlog", 1210)
+    with pytest.raises(InvalidPositionError, match=r"inside an event that begins at .*:1205"):
+        list(events_between(log, log.begins()[0], end))
+
+
+# --- ranges
+
+
+class Scenario:
+    """A captured scenario, its boundaries and its schemas from the beginning on."""
+
+    def __init__(self, name: str) -> None:
+        text = (CAPTURED / f"{name}.json").read_text(encoding="utf-8")
+        described: dict[str, Any] = json.loads(text)
+        path = str(CAPTURED / f"{name}.*.binlog")
+        self.options = Options.parse({"path": path, "tables": "*.*", "payload": "json"})
+        self.log = FileLog.find(path)
+        history = SchemaHistory()
+        for schema in captured_schemas(described):
+            history = history.with_table(self.log.begins()[0], schema)
+        self.schemas = history.pack()
+        filtering = EventFilter(lambda database, table: True)
+        self.boundaries = self.log.begins()[:1]
+        for event in self.log.events(self.boundaries[0]):
+            filtering.feed(event)
+            if filtering.ended:
+                self.boundaries.append(self.log.position(event.file, event.end))
+        self.boundaries.append(self.log.end())
+
+    def rows(
+        self, start: Position, end: Position, blocks: tuple[EventBlock, ...] | None = None
+    ) -> list[dict[str, Any]]:
+        partition = RangePartition(start, end, self.schemas, (), True, blocks)
+        return [dict(row) for row in rows_of(read_range(self.options, partition, ARROW_SCHEMA))]
+
+    def kept(self, start: Position, end: Position) -> tuple[EventBlock, ...]:
+        filtering = EventFilter(lambda database, table: True)
+        events = events_between(self.log, start, end)
+        return tuple(pack_events(kept for event in events for kept in filtering.feed(event)))
+
+
+@pytest.mark.parametrize("name", ["rotations", "gtid_no_checksum", "numbers", "temporals"])
+def test_parts_are_the_whole(name: str) -> None:
+    """Any way of cutting at boundaries gives the same rows, source and seq included."""
+    scenario = Scenario(name)
+    first, last = scenario.boundaries[0], scenario.boundaries[-1]
+    whole = scenario.rows(first, last)
+    assert whole
+    parts = [scenario.rows(start, end) for start, end in pairwise(scenario.boundaries)]
+    assert [row for part in parts for row in part] == whole
+    for middle in scenario.boundaries:
+        assert scenario.rows(first, middle) + scenario.rows(middle, last) == whole
+
+
+@pytest.mark.parametrize("name", ["numbers", "temporals", "strings"])
+def test_carried_is_pulled(name: str, tmp_path: Path) -> None:
+    """Only a server's ranges are carried, so the file gets a server's name."""
+    (tmp_path / "b.000007").write_bytes((CAPTURED / f"{name}.001.binlog").read_bytes())
+    scenario = Scenario(name)
+    scenario.options = Options.parse(
+        {"path": str(tmp_path / "b.000007"), "tables": "*.*", "payload": "json"}
+    )
+    scenario.log = FileLog.find(str(tmp_path / "b.000007"))
+    history = SchemaHistory.unpack(scenario.schemas)
+    moved = SchemaHistory()
+    for table in history.tables():
+        moved = moved.with_table(scenario.log.begins()[0], history.versions(*table)[0][1])  # type: ignore[arg-type]
+    scenario.schemas = moved.pack()
+    first, last = scenario.log.begins()[0], scenario.log.end()
+    pulled = scenario.rows(first, last)
+    assert pulled
+    assert {row["seq"]["file"] for row in pulled} == {7}
+    assert scenario.rows(first, last, scenario.kept(first, last)) == pulled
+
+
+def test_the_same_range_gives_the_same_batches() -> None:
+    scenario = Scenario("rotations")
+    first, last = scenario.boundaries[0], scenario.boundaries[-1]
+    partition = RangePartition(first, last, scenario.schemas, (), True, None)
+    one, two = (list(read_range(scenario.options, partition, ARROW_SCHEMA)) for _ in range(2))
+    assert one == two
+
+
+def test_an_end_inside_a_transaction(tmp_path: Path) -> None:
+    log = LogBuilder().format_description()
+    start = log.position()
+    log.begin().rows(1, "x", 1)
+    path = log.write(tmp_path)
+    options = Options.parse({"path": str(path), "tables": "d.t", "payload": "json"})
+    partition = RangePartition(start, log.position(), "", (), True, None)
+    with pytest.raises(InvalidPositionError, match="the end lies inside a transaction"):
+        list(read_range(options, partition, ARROW_SCHEMA))
+
+
+def test_truncate_of_a_wanted_table(tmp_path: Path) -> None:
+    log = LogBuilder().format_description()
+    log.query("TRUNCATE TABLE t").query("TRUNCATE TABLE other")
+    options = Options.parse({"path": str(log.write(tmp_path)), "tables": "d.t", "payload": "json"})
+    history = SchemaHistory().with_table(log.position(4), simple_schema(INT, key=("id",)))
+    partition = RangePartition(log.position(4), log.position(), history.pack(), (), True, None)
+    rows = list(rows_of(read_range(options, partition, ARROW_SCHEMA)))
+    assert [(row["op"], row["database"], row["table"]) for row in rows] == [("t", "d", "t")]
+    assert rows[0]["source"]["key"] == ["id"]
+
+
+def test_a_schema_that_is_not_known_says_why() -> None:
+    history = SchemaHistory().without(Position.of("b.000001", 100), "d", "t", "it was altered")
+    schemas = SchemasAt(history, lambda file: 1)
+    with pytest.raises(UnknownSchemaError, match=r"columns of d\.t .*: it was altered; start"):
+        schemas.at("b.000001", 100, "d", "t")
+    with pytest.raises(UnknownSchemaError, match=r"columns of d\.t are not known here: "):
+        schemas.at("b.000001", 50, "d", "t")

@@ -1,0 +1,163 @@
+"""The documents, compared with what they are about: files, code, errors, columns."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql.types import StringType, StructType
+
+from pyspark_mysqlbinlog import errors
+from pyspark_mysqlbinlog.connector.columns import envelope
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
+
+_FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+_LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+_HEADING = re.compile(r"^#+ +(.+)$", re.MULTILINE)
+
+
+def test_there_are_documents() -> None:
+    names = {path.name for path in DOCUMENTS}
+    assert names >= {"README.md", "CHANGELOG.md", "how-it-works.md", "options.md", "types.md"}
+
+
+def _prose(path: Path) -> str:
+    """A document without its blocks of code."""
+    return _FENCE.sub("", path.read_text(encoding="utf-8"))
+
+
+def _anchors(path: Path) -> set[str]:
+    """The anchors that a document's headings get on GitHub."""
+    headings = (heading.lower() for heading in _HEADING.findall(_prose(path)))
+    return {re.sub(r"[^\w\- ]", "", heading).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_links_lead_somewhere(path: Path) -> None:
+    for link in _LINK.findall(_prose(path)):
+        if link.startswith("https://"):
+            continue
+        file, _, anchor = link.partition("#")
+        target = (path.parent / file).resolve() if file else path
+        assert target.is_relative_to(ROOT), f"{link} leads out of the repository"
+        assert target.exists(), f"{link} leads nowhere"
+        if anchor:
+            assert anchor in _anchors(target), f"{link}: {target.name} has {_anchors(target)}"
+
+
+def test_every_document_is_reachable_from_the_readme() -> None:
+    linked = {
+        (ROOT / link.partition("#")[0]).resolve() for link in _LINK.findall(_prose(DOCUMENTS[2]))
+    }
+    assert DOCUMENTS[2].name == "README.md"
+    assert {path for path in DOCUMENTS if path.name != "README.md"} <= linked
+
+
+def _python_blocks() -> Iterator[tuple[str, str]]:
+    for path in DOCUMENTS:
+        text = path.read_text(encoding="utf-8")
+        for found in _FENCE.finditer(text):
+            if found[1] == "python":
+                line = text.count("\n", 0, found.start()) + 2
+                yield f"{path.name}:{line}", found[2]
+
+
+@pytest.mark.parametrize(("place", "code"), [*_python_blocks()])
+def test_python_blocks_compile(place: str, code: str) -> None:
+    compile(code, place, "exec")
+
+
+def _option_names(code: str) -> set[str]:
+    """What a block gives to ``option("…", …)`` and to ``options(…)`` of our reads."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(code)):
+        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
+            continue
+        if node.func.attr == "option" and isinstance(node.args[0], ast.Constant):
+            names.add(str(node.args[0].value))
+        elif node.func.attr == "options":
+            names.update(keyword.arg for keyword in node.keywords if keyword.arg)
+    # Spark's own, of its sinks.
+    return names - {"checkpointLocation", "truncate"}
+
+
+def test_options_in_python_blocks_are_documented() -> None:
+    documented = set(
+        re.findall(r"^\| `(\w+)` \|", (ROOT / "docs/options.md").read_text(), re.MULTILINE)
+    )
+    used = {name: place for place, code in _python_blocks() for name in _option_names(code)}
+    assert len(used) >= 4
+    unknown = {name: place for name, place in used.items() if name not in documented}
+    assert not unknown, unknown
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_errors_that_are_named_exist(path: Path) -> None:
+    named = set(re.findall(r"`(\w+Error)`", path.read_text(encoding="utf-8")))
+    assert named <= set(errors.__all__), named - set(errors.__all__)
+
+
+def test_every_error_has_its_way_on() -> None:
+    rows = re.findall(
+        r"^\| (`.*?) \|", (ROOT / "docs/offsets-and-recovery.md").read_text(), re.MULTILINE
+    )
+    explained = {name for row in rows for name in re.findall(r"`(\w+Error)`", row)}
+    classes = {name: getattr(errors, name) for name in errors.__all__}
+    # A branch of the tree is explained by its leaves, unless it is raised itself.
+    branches = {base.__name__ for error in classes.values() for base in error.__bases__}
+    assert set(classes) - branches <= explained
+
+
+def _table(section: str) -> dict[str, str]:
+    """name -> type of the first table under a heading of docs/types.md."""
+    text = (ROOT / "docs/types.md").read_text(encoding="utf-8")
+    after = re.split(rf"^#+ {section}$", text, flags=re.MULTILINE)[1]
+    first = re.search(r"(?:^\|.*\n)+", after, re.MULTILINE)
+    assert first is not None
+    rows = [line.split("|") for line in first[0].splitlines()[2:]]
+    return {row[1].strip(" `"): row[2].strip(" `") for row in rows}
+
+
+def test_columns_are_those_of_the_code() -> None:
+    columns = envelope(StringType())
+    built = {field.name: field.dataType.simpleString() for field in columns}
+    told = _table("Columns")
+    # What the payload decides is told in words.
+    assert built.pop("before") == built.pop("after") == "string"
+    assert list(told) == list(columns.fieldNames())
+    assert {name: told[name] for name in built} == built
+    for name in ("seq", "source"):
+        struct = columns[name].dataType
+        assert isinstance(struct, StructType)
+        fields = [(field.name, field.dataType.simpleString()) for field in struct]
+        assert list(_table(name).items()) == fields
+
+
+def _rules() -> list[str]:
+    """The last column of the table of rules in docs/how-it-works.md."""
+    text = (ROOT / "docs/how-it-works.md").read_text(encoding="utf-8")
+    section = text.split("## Rules, and why")[1].split("\n## ")[0]
+    rows = [line.split(" | ") for line in section.splitlines() if line.startswith("| ")]
+    return [row[2].rstrip(" |") for row in rows[1:]]
+
+
+def test_rules_name_code_that_is_there() -> None:
+    package = ROOT / "pyspark_mysqlbinlog"
+    named = re.findall(r"`([^`]+)`", " ".join(_rules()))
+    assert len(named) > 20
+    for name in named:
+        module, _, function = name.partition(".")
+        if function == "py":
+            assert (package / name).exists(), name
+            continue
+        files = list(package.glob(f"*/{module}.py"))
+        if not files:
+            # A method of the module that was named before it.
+            files, function = list(package.glob("*/*.py")), module
+        texts = [file.read_text(encoding="utf-8") for file in files]
+        assert any(f"def {function}(" in text for text in texts) or not function, name
