@@ -3,9 +3,9 @@
     python examples/delta_mirror.py --host db.example --user spark --password-file pw \
         --tables shop.customers,shop.orders --into /lake --checkpoint /lake/_checkpoints/shop
 
-Of each key only the batch's last change counts, by `seq`. A batch that Spark runs again is not applied
-twice: each merge commits the batch's number with it, as a Delta application transaction. Delta is
-written by delta-rs (`pip install deltalake`): the JVM needs no jars.
+Of each key only the batch's last change counts, by `seq`. A batch that Spark runs again is not
+applied twice: each merge commits the batch's number with it, as a Delta application transaction.
+Delta is written by delta-rs (`pip install deltalake`): the JVM needs no jars.
 
 Rows that were there before the log begins are not loaded: start at a log that has them all.
 """
@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction
-from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import Column, DataFrame, Row, SparkSession, Window
 from pyspark.sql import functions as F
 
 __all__ = ["DeltaMirror"]
@@ -59,17 +59,16 @@ def _apply(changes: DataFrame, image: str, path: Path, transaction: Transaction)
         raise ValueError(f"{path}: a table without a primary key can't be merged")
     if DeltaTable.is_deltatable(str(path)):
         target = DeltaTable(path)
-        if (target.transaction_version(transaction.app_id) or -1) >= transaction.version:
+        applied = target.transaction_version(transaction.app_id)
+        if applied is not None and applied >= transaction.version:
             return  # this batch was committed before, and runs again
     else:
         target = DeltaTable.create(path, _columns(changes, image))
 
-    emptied = changes.where("op = 't'").agg(F.max("seq")).head()[0]
+    emptied = changes.where("op = 't'").orderBy(F.desc("seq")).select("seq.*").first()
     if emptied is not None:
         target.delete()
-        fields = changes.schema["seq"].dataType.fields
-        since = F.struct(*(F.lit(emptied[each.name]).cast(each.dataType) for each in fields))
-        changes = changes.where(F.col("seq") > since)
+        changes = changes.where(_behind(emptied))
 
     rows = last_changes(changes, image, first.key).toArrow()
     target.merge(
@@ -81,6 +80,12 @@ def _apply(changes: DataFrame, image: str, path: Path, transaction: Transaction)
     ).when_matched_delete("s.`_gone`").when_matched_update_all(
         except_cols=["_gone"]
     ).when_not_matched_insert_all("NOT s.`_gone`", except_cols=["_gone"]).execute()
+
+
+def _behind(seq: Row) -> Column:
+    """Changes with a greater `seq`."""
+    kinds = {"epoch": "int", "file": "int", "pos": "bigint", "row": "int"}
+    return F.col("seq") > F.struct(*(F.lit(seq[name]).cast(kind) for name, kind in kinds.items()))
 
 
 def last_changes(changes: DataFrame, image: str, key: Sequence[str]) -> DataFrame:

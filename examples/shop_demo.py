@@ -1,8 +1,9 @@
 """A shop on a real MySQL, its changes in a Spark stream, live in the terminal: `make demo`.
 
-In the middle the query is stopped and started again from its checkpoint, while the shop goes on. At
-the end what the stream told is compared with what the server holds, row by row; the exit code is 1
-when they differ.
+One query shows the changes, another keeps a Delta table beside each MySQL table (see
+`delta_mirror.py`). In the middle both are stopped and started again from their checkpoints, while
+the shop goes on. At the end what the stream told and what the Delta tables hold is compared with
+the server, row by row; the exit code is 1 when they differ.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
+from delta_mirror import DeltaMirror
+from deltalake import DeltaTable
 from pymysql.err import MySQLError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
@@ -182,6 +185,27 @@ def _payload_value(kind: str, value: Any) -> Any:
             return value
 
 
+def _delta_value(kind: str, value: Any) -> Any:
+    """A value of a Delta table, as pymysql gives a column of that type."""
+    if value is None:
+        return None
+    match kind:
+        case "timestamp":
+            return value.replace(tzinfo=None)
+        case "bigint":  # unsigned, it is a decimal(20,0)
+            return int(value)
+        case "float":  # SELECT shows six digits of what is stored
+            return float(f"{value:.6g}")
+        case _:
+            return value
+
+
+def _mirrored(folder: Path, table: str, kinds: dict[str, str]) -> list[Image]:
+    """The rows that the Delta table holds."""
+    rows = DeltaTable(folder / "lake" / DATABASE / table).to_pyarrow_table().to_pylist()
+    return [{name: _delta_value(kinds[name], value) for name, value in row.items()} for row in rows]
+
+
 def _selected(server: Server, table: str) -> list[Image]:
     """The rows that the server holds."""
     with server.connect(database=DATABASE) as connection, connection.cursor() as cursor:
@@ -212,11 +236,12 @@ def _missing(rows: list[Image], others: list[Image]) -> list[Image]:
     return left
 
 
-def compare(console: Console, server: Server, mirror: Mirror) -> bool:
-    """Print the summary; whether the mirror's tables are the server's."""
-    summary = Table(title="what the stream told, and what the server holds", title_style="bold")
+def compare(console: Console, server: Server, mirror: Mirror, folder: Path) -> bool:
+    """Print the summary; whether the mirror's tables and the Delta tables are the server's."""
+    title = "what the stream told, what Delta holds, and what the server holds"
+    summary = Table(title=title, title_style="bold")
     summary.add_column("table", style="bold")
-    for title in ("inserts", "updates", "deletes", "rows replayed", "rows by SELECT"):
+    for title in ("inserts", "updates", "deletes", "rows replayed", "in Delta", "by SELECT"):
         summary.add_column(title, justify="right")
     summary.add_column("content")
     differences: list[str] = []
@@ -227,14 +252,18 @@ def compare(console: Console, server: Server, mirror: Mirror) -> bool:
             {name: _payload_value(kinds[name], value) for name, value in row.items()}
             for row in mirror.tables[table].values()
         ]
-        missing, extra = _missing(expected, found), _missing(found, expected)
-        equal = not missing and not extra
-        differences += [f"{table}: only on the server: {row}" for row in missing[:3]]
-        differences += [f"{table}: only in the stream: {row}" for row in extra[:3]]
+        delta = _mirrored(folder, table, kinds)
+        equal = True
+        for where, rows in (("stream", found), ("Delta table", delta)):
+            missing, extra = _missing(expected, rows), _missing(rows, expected)
+            equal = equal and not missing and not extra
+            differences += [f"{table}: not in the {where}: {row}" for row in missing[:3]]
+            differences += [f"{table}: only in the {where}: {row}" for row in extra[:3]]
         summary.add_row(
             table,
             *(str(mirror.counts[table, op]) for op in "cud"),
             str(len(found)),
+            str(len(delta)),
             str(len(expected)),
             "[green]equal[/]" if equal else "[bold red]DIFFERENT[/]",
         )
@@ -284,16 +313,22 @@ def start_spark(folder: Path) -> SparkSession:
         )
 
 
-def start_query(
+def start_queries(
     spark: SparkSession, options: dict[str, Any], mirror: Mirror, folder: Path
-) -> StreamingQuery:
-    """The stream: what the panel at the beginning shows."""
+) -> list[StreamingQuery]:
+    """The stream that the panel at the beginning shows, and one into Delta."""
     changes = spark.readStream.format("mysqlbinlog").options(**options).load()
-    return (
+    tables = [f"{DATABASE}.{table}" for table in TABLES]
+    typed = options | {"tables": ",".join(tables), "payload": "struct"}
+    images = spark.readStream.format("mysqlbinlog").options(**typed).load()
+    return [
         changes.writeStream.foreachBatch(mirror.batch)
         .option("checkpointLocation", str(folder / "checkpoint"))
-        .start()
-    )
+        .start(),
+        images.writeStream.foreachBatch(DeltaMirror(tables, folder / "lake"))
+        .option("checkpointLocation", str(folder / "lake_checkpoint"))
+        .start(),
+    ]
 
 
 _CODE = f"""\
@@ -335,11 +370,17 @@ def wait_for_position(query: StreamingQuery, end: tuple[str, int]) -> None:
     _wait_for(query, reached, f"did not reach {end[0]}:{end[1]}")
 
 
-def _pause(query: StreamingQuery, shop: Shop, seconds: float) -> None:
-    """Let the stream run; an error of the query or of the shop ends the demo."""
+def _stop(queries: list[StreamingQuery]) -> None:
+    for query in queries:
+        query.stop()
+
+
+def _pause(queries: list[StreamingQuery], shop: Shop, seconds: float) -> None:
+    """Let the streams run; an error of a query or of the shop ends the demo."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
-        query.awaitTermination(0.2)  # type: ignore[arg-type]
+        for query in queries:
+            query.awaitTermination(0.1)  # type: ignore[arg-type]
         if shop.error is not None:
             raise shop.error
 
@@ -362,7 +403,7 @@ def run(console: Console, server: Server, folder: Path, seconds: float, seed: in
         "startingOffset": start,
     }
     spark: SparkSession | None = None
-    query: StreamingQuery | None = None
+    queries: list[StreamingQuery] = []
     shop = Shop(
         lambda: server.connect(autocommit=False, init_command="SET time_zone = '+00:00'"),
         seed=seed,
@@ -383,23 +424,25 @@ def run(console: Console, server: Server, folder: Path, seconds: float, seed: in
             "[green]+[/] inserted  [yellow]~[/] updated  [red]-[/] deleted   #primary key  "
             "what changed   [dim]seq: file:pos/row[/]\n"
         )
-        query = start_query(spark, options, mirror, folder)
-        with console.status("starting the query"):
-            wait_until_running(query)
+        queries = start_queries(spark, options, mirror, folder)
+        with console.status("starting the queries"):
+            for query in queries:
+                wait_until_running(query)
         shop.open()
-        _pause(query, shop, seconds * 0.5)
-        query.stop()
-        console.print(Rule("the query is stopped, the shop goes on", style="magenta"))
+        _pause(queries, shop, seconds * 0.5)
+        _stop(queries)
+        console.print(Rule("the queries are stopped, the shop goes on", style="magenta"))
         time.sleep(min(2.0, seconds * 0.1))
-        console.print(Rule("started again from its checkpoint", style="magenta"))
-        query = start_query(spark, options, mirror, folder)
-        _pause(query, shop, seconds * 0.4)
+        console.print(Rule("started again from their checkpoints", style="magenta"))
+        queries = start_queries(spark, options, mirror, folder)
+        _pause(queries, shop, seconds * 0.4)
         shop.close()
         if shop.error is not None:
             raise shop.error
-        wait_for_position(query, server.position())
-        query.stop()
-        equal = compare(console, server, mirror)
+        for query in queries:
+            wait_for_position(query, server.position())
+        _stop(queries)
+        equal = compare(console, server, mirror, folder)
         console.print(
             f"{shop.transactions} transactions were committed and {mirror.transactions} arrived,"
             f" with {sum(mirror.counts.values())} changes; {shop.rolled_back} were rolled back and"
@@ -411,9 +454,8 @@ def run(console: Console, server: Server, folder: Path, seconds: float, seed: in
         mirror.quiet = True
         shop.close()
         with _stderr_to(folder / "spark.log"):
-            if query is not None:
-                with contextlib.suppress(PySparkException):
-                    query.stop()
+            with contextlib.suppress(PySparkException):
+                _stop(queries)
             if spark is not None:
                 spark.stop()
         # A server that is not ours keeps nothing of the shop.

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from pyspark_mysqlbinlog.charsets import MAX_BYTES_PER_CHARACTER
 from pyspark_mysqlbinlog.decoder.values.charsets import PYTHON_CODECS
+
 from servers import MySQL56Server, Server
 
 __all__ = ["SWEPT", "swept_codes"]

@@ -1,13 +1,10 @@
-"""What a live server's log says about some tables, decoded without Spark, beside what SELECT shows."""
+"""What a live server's log says, decoded without Spark, beside what SELECT shows."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
-
-from decoding import decoder, rows_of
-from replay import BINARIES
 
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.information_schema import read_table_schemas
@@ -16,6 +13,9 @@ from pyspark_mysqlbinlog.decoder.event_filter import EventFilter
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
 from pyspark_mysqlbinlog.protocol.events import Event
 from pyspark_mysqlbinlog.tables import SPATIAL_TYPES, ColumnSchema, TableSchema
+
+from decoding import decoder, rows_of
+from replay import BINARIES
 from servers import Server
 
 __all__ = ["log_events", "log_rows", "new_database", "schemas_of", "selected"]

@@ -81,9 +81,7 @@ def _bit(random: Random) -> tuple[str, Value]:
 def _date(random: Random) -> str:
     if random.random() < 0.05:
         return random.choice(("0000-00-00", "2026-00-00", "2026-11-00"))
-    return (
-        f"{random.randint(0, 9999):04d}-{random.randint(1, 12):02d}-{random.randint(1, 28):02d}"
-    )
+    return f"{random.randint(0, 9999):04d}-{random.randint(1, 12):02d}-{random.randint(1, 28):02d}"
 
 
 def _clock(random: Random, hours: int = 23) -> str:
@@ -97,8 +95,9 @@ def _temporal(random: Random) -> tuple[str, Value]:
     if kind == "DATE":
         return kind, lambda random: f"'{_date(random)}'"
     if kind == "TIME":
-        return f"TIME({digits})", lambda random: (
-            f"'{random.choice(('', '-'))}{_clock(random, 837)}'"
+        return (
+            f"TIME({digits})",
+            lambda random: f"'{random.choice(('', '-'))}{_clock(random, 837)}'",
         )
     if kind == "DATETIME":
         return f"DATETIME({digits})", lambda random: f"'{_date(random)} {_clock(random)}'"
@@ -182,7 +181,7 @@ class RandomTable:
         return cls(described)
 
     def statements(self, random: Random, rows: int) -> Iterator[str]:
-        """CREATE; `rows` inserted; a third changed, a tenth deleted, in statements of many sizes."""
+        """CREATE; `rows` inserted in statements of many sizes; a third changed, a tenth deleted."""
         definitions = ", ".join(f"{name} {kind}" for name, kind, _ in self.columns)
         yield f"CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, {definitions})"
         names = ", ".join(name for name, _, _ in self.columns)

@@ -1,8 +1,8 @@
 """(type, SQL literal), one a line: what live tests write and compare with what SELECT shows.
 
-Type and literal are parted by `` <- ``. The literals are written in sql_mode '', so that zero dates,
-labels that are none and numbers that are cut are stored as old applications left them. ENUM and SET
-labels stay within U+FFFF: information_schema shows no others (the captured logs have them).
+Type and literal are parted by `` <- ``. The literals are written in sql_mode '', so that zero
+dates, labels that are none and numbers that are cut are stored as old applications left them. ENUM
+and SET labels stay within U+FFFF: information_schema shows no others (the captured logs have them).
 """
 
 from __future__ import annotations

@@ -80,7 +80,8 @@ def described_schema(
 ) -> TableSchema | None:
     """The schema that a table map's optional metadata gives; None when it is not complete.
 
-    is_mariadb : MariaDB counts geometries among the character columns, MySQL does not.
+    is_mariadb : MariaDB counts YEAR among the numeric columns and geometries among the character
+        columns, MySQL does not.
     known : what was known otherwise. Display widths are in no metadata: that a column is TINYINT(1)
         is taken from there, where the column of that name is a TINYINT there too.
 
@@ -114,6 +115,8 @@ class _Description:
 
     def __init__(self, table_map: TableMap, fields: dict[int, bytes], is_mariadb: bool) -> None:
         self._table_map = table_map
+        # Measured on MariaDB 10.11; MySQL's own sources leave both out.
+        self._numeric = _NUMERIC | {FieldType.YEAR} if is_mariadb else _NUMERIC
         self._character = _CHARACTER | {FieldType.GEOMETRY} if is_mariadb else _CHARACTER
         self._fields = fields
         self._types = [
@@ -184,7 +187,7 @@ class _Description:
 
     def _unsigned(self) -> set[int] | None:
         """The unsigned columns; None where signs were not sent."""
-        numeric = self._columns_of(_NUMERIC)
+        numeric = self._columns_of(self._numeric)
         if not numeric:
             return set()
         if _SIGNEDNESS not in self._fields:
@@ -192,7 +195,12 @@ class _Description:
         reader = self._reader(_SIGNEDNESS)
         bits = reader.take((len(numeric) + 7) // 8)
         reader.expect_end()
-        return {index for at, index in enumerate(numeric) if bits[at >> 3] << (at & 7) & 0x80}
+        return {
+            index
+            for at, index in enumerate(numeric)
+            # A YEAR is always marked.
+            if bits[at >> 3] << (at & 7) & 0x80 and self._types[index] != FieldType.YEAR
+        }
 
     def _charsets(self, default: int, each: int, columns: list[int]) -> dict[int, str]:
         """The charset of each of these columns; {} where charsets were not sent."""

@@ -7,6 +7,7 @@ from charset_sweep import SWEPT, swept_codes
 
 from pyspark_mysqlbinlog.decoder.values.charsets import text_decoder
 from pyspark_mysqlbinlog.errors import MalformedEventError
+
 from servers import Server
 
 

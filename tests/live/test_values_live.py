@@ -1,8 +1,8 @@
 """Every type, live: the value that SELECT shows is the value that our decoder reads from the log.
 
-Each line of `value_lines` goes into a table of its type on MySQL 5.6 and on MariaDB. Tables of random
-types are written, changed and replayed. JSON is not here: 5.6 has none, and MariaDB's is a text; the
-captured 5.7 logs have it.
+Each line of `value_lines` goes into a table of its type on MySQL 5.6 and on MariaDB. Tables of
+random types are written, changed and replayed. JSON is not here: 5.6 has none, and MariaDB's is a
+text; the captured 5.7 logs have it.
 """
 
 from __future__ import annotations
@@ -11,15 +11,14 @@ import base64
 import json
 import random
 import re
-from decimal import Decimal
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Any
 
 import pytest
 from live_log import log_events, log_rows, new_database, schemas_of, selected
 from random_tables import RandomTable
-from replay import Number, Replay, payload_token, select_token
 from value_lines import LINES
 
 from pyspark_mysqlbinlog.decoder.field_types import FieldType as F
@@ -27,6 +26,8 @@ from pyspark_mysqlbinlog.decoder.optional_metadata import described_schema
 from pyspark_mysqlbinlog.decoder.table_map import TableMap
 from pyspark_mysqlbinlog.protocol.events import EventType
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
+
+from replay import Number, Replay, payload_token, select_token
 from servers import Server
 
 SERVERS = ["mysql56", "mariadb"]
@@ -70,8 +71,8 @@ def write_lines(server: Server, database: str) -> dict[tuple[str, str], Line]:
     lines = {}
     for kind, schema, shown in zip(kinds, tables, selected(server, *tables), strict=True):
         column = with_digits(schema.columns[1], kind)
-        for at, (literal, row) in enumerate(zip(literals[kind], shown, strict=True)):
-            lines[kind, literal] = Line(column, row[1], logged[schema.table, at])
+        for at, (literal, texts) in enumerate(zip(literals[kind], shown, strict=True)):
+            lines[kind, literal] = Line(column, texts[1], logged[schema.table, at])
     return lines
 
 
@@ -166,7 +167,12 @@ def test_year_0000_is_not_1900(server: Server, scratch: str) -> None:
 
 def test_enum_and_set_have_labels(server: Server, scratch: str) -> None:
     kind = "ENUM('small','a,b','it''s')"
-    assert written(server, scratch, kind, "1", "2", "3", "'no such'") == ["small", "a,b", "it's", ""]
+    assert written(server, scratch, kind, "1", "2", "3", "'no such'") == [
+        "small",
+        "a,b",
+        "it's",
+        "",
+    ]
     assert written(server, scratch, "SET('x','y','z')", "'z,x'", "''") == ["x,z", ""]
 
 
@@ -295,7 +301,7 @@ def table_map_types(server: Server, start: tuple[str, int], database: str) -> se
 
 
 def test_optional_metadata_gives_the_whole_schema(mariadb: Server, mariadb_global: Any) -> None:
-    """Every type of the lines: the log alone says what information_schema says, and gives the rows."""
+    """Every type of the lines: the log alone says what information_schema says."""
     mariadb_global("binlog_row_metadata", "FULL")
     with new_database(mariadb, "row_metadata") as database:
         start = mariadb.position()
@@ -315,7 +321,7 @@ def test_optional_metadata_gives_the_whole_schema(mariadb: Server, mariadb_globa
 
 
 def without_sizes(schema: TableSchema) -> TableSchema:
-    """FLOAT(m,d) and DOUBLE(m,d) are plain ones in the log; the table's default charset is not there."""
+    """FLOAT(m,d) and DOUBLE(m,d) are plain ones in the log."""
     columns = tuple(
         replace(column, length=None, scale=None) if column.type in ("float", "double") else column
         for column in schema.columns
@@ -345,7 +351,7 @@ def test_random_table_with_optional_metadata_only(
 def test_optional_metadata_follows_what_no_table_map_shows(
     mariadb: Server, mariadb_global: Any
 ) -> None:
-    """Swapped names, other labels, another sign, another key: byte-identical maps without metadata."""
+    """Swapped names, other labels, another sign, another key: the maps are the same without."""
     mariadb_global("binlog_row_metadata", "FULL")
     with new_database(mariadb, "row_metadata_ddl") as database:
         start = mariadb.position()

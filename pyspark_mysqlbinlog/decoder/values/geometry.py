@@ -20,8 +20,8 @@ _SRID_BYTES = 4
 def geometry(what: str, length_bytes: int) -> Codec:
     """GEOMETRY, POINT, …. Value: (srid, WKB); JSON: ``{"srid":4326,"wkb":base64}``.
 
-    Old servers leave an empty value where a NOT NULL column got none (INSERT IGNORE): it has no SRID
-    and an empty WKB.
+    Old servers leave an empty value where a NOT NULL column got none (INSERT IGNORE): it has no
+    SRID and an empty WKB.
     """
     skip = prefixed_skip(what, length_bytes)
 

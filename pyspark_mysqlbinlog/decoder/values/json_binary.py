@@ -27,7 +27,7 @@ from base64 import b64encode
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from pyspark_mysqlbinlog.decoder.field_types import FieldType
 from pyspark_mysqlbinlog.decoder.values.codec import Codec, make_codec, quote
@@ -155,12 +155,23 @@ def json_document(what: str, length_bytes: int) -> Codec:
 def parse_json(document: bytes, what: str = "a JSON document") -> JsonTree:
     """The tree of a whole document.
 
-    An empty document is JSON null: the server itself leaves one where a NOT NULL column got no value
-    (INSERT IGNORE, ALTER), and reads it so (Field_json::val_json).
+    An empty document is JSON null: the server itself leaves one where a NOT NULL column got no
+    value (INSERT IGNORE, ALTER), and reads it so (Field_json::val_json).
 
     Raises MalformedEventError, which names `what`.
     """
     return _Parser(document, what).parse() if document else None
+
+
+class _Container(NamedTuple):
+    """An object or array: offsets in it count from `start`, its values lie behind `head` bytes."""
+
+    start: int
+    elements: int
+    head: int
+    end: int
+    width: int
+    depth: int
 
 
 class _Parser:
@@ -248,8 +259,8 @@ class _Parser:
                 return start, start + length
         raise self._bad(pos, "a length of more than 5 bytes", "at most 5")
 
-    def _container(self, pos: int, end: int, width: int, depth: int, entry: int) -> tuple[int, int]:
-        """(count, end) of the object or array at `pos`, whose elements have `entry` bytes."""
+    def _container(self, pos: int, end: int, width: int, depth: int, entry: int) -> _Container:
+        """The head of the object or array at `pos`, whose elements have `entry` bytes in it."""
         if depth > _MAX_DEPTH:
             raise self._bad(pos, f"more than {_MAX_DEPTH} levels", "the depth that servers allow")
         count = self._uint(pos, width, end)
@@ -259,10 +270,44 @@ class _Parser:
             raise self._bad(pos, f"{count} elements in {size} bytes", f"{head} bytes at least")
         self._take(pos, size, end)
         self._spend(head, pos)
-        return count, pos + size
+        return _Container(pos, count, head, pos + size, width, depth)
 
-    def _entry(self, pos: int, start: int, head: int, end: int, width: int, depth: int) -> JsonTree:
-        """The value of the value entry at `pos`, in the container at `start`."""
+    def _object(self, pos: int, end: int, width: int, depth: int) -> dict[str, JsonTree]:
+        key_entry, value_entry = width + 2, width + 1
+        container = self._container(pos, end, width, depth, key_entry + value_entry)
+        keys = pos + 2 * width
+        values = keys + container.elements * key_entry
+        tree: dict[str, JsonTree] = {}
+        for index in range(container.elements):
+            key = self._key(keys + index * key_entry, container)
+            if key in tree:
+                raise self._bad(pos, f"the key {key[:40]!r} twice", "each key once")
+            tree[key] = self._element(values + index * value_entry, container)
+        return tree
+
+    def _array(self, pos: int, end: int, width: int, depth: int) -> list[JsonTree]:
+        value_entry = width + 1
+        container = self._container(pos, end, width, depth, value_entry)
+        values = pos + 2 * width
+        return [
+            self._element(values + index * value_entry, container)
+            for index in range(container.elements)
+        ]
+
+    def _key(self, pos: int, container: _Container) -> str:
+        """The key of the key entry at `pos`."""
+        width, end = container.width, container.end
+        offset, length = self._uint(pos, width, end), self._uint(pos + width, 2, end)
+        if offset < container.head:
+            raise self._bad(pos, f"the key offset {offset}", f"{container.head} at least")
+        start = container.start + offset
+        self._take(start, length, end)
+        self._spend(length, pos)
+        return self._text(start, start + length)
+
+    def _element(self, pos: int, container: _Container) -> JsonTree:
+        """The value of the value entry at `pos`."""
+        width, end = container.width, container.end
         code = self._uint(pos, 1, end)
         if code in _INLINED[width]:
             if code == _LITERAL:
@@ -271,39 +316,9 @@ class _Parser:
             value: int = number.unpack(self._take(pos + 1, number.size, end))[0]
             return value
         offset = self._uint(pos + 1, width, end)
-        if offset < head:
-            raise self._bad(pos + 1, f"the offset {offset}", f"{head} at least")
-        return self._value(code, start + offset, end, depth)
-
-    def _object(self, pos: int, end: int, width: int, depth: int) -> dict[str, JsonTree]:
-        key_entry, value_entry = width + 2, width + 1
-        count, end = self._container(pos, end, width, depth, key_entry + value_entry)
-        keys = pos + 2 * width
-        values = keys + count * key_entry
-        head = values + count * value_entry - pos
-        tree: dict[str, JsonTree] = {}
-        for index in range(count):
-            at = keys + index * key_entry
-            offset, length = self._uint(at, width, end), self._uint(at + width, 2, end)
-            if offset < head:
-                raise self._bad(at, f"the key offset {offset}", f"{head} at least")
-            self._take(pos + offset, length, end)
-            self._spend(length, at)
-            key = self._text(pos + offset, pos + offset + length)
-            if key in tree:
-                raise self._bad(at, f"the key {key[:40]!r} twice", "each key once")
-            tree[key] = self._entry(values + index * value_entry, pos, head, end, width, depth)
-        return tree
-
-    def _array(self, pos: int, end: int, width: int, depth: int) -> list[JsonTree]:
-        value_entry = width + 1
-        count, end = self._container(pos, end, width, depth, value_entry)
-        values = pos + 2 * width
-        head = values + count * value_entry - pos
-        return [
-            self._entry(values + index * value_entry, pos, head, end, width, depth)
-            for index in range(count)
-        ]
+        if offset < container.head:
+            raise self._bad(pos + 1, f"the offset {offset}", f"{container.head} at least")
+        return self._value(code, container.start + offset, end, container.depth)
 
     def _opaque(self, pos: int, end: int) -> JsonTree:
         field_type = self._uint(pos, 1, end)

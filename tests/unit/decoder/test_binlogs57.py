@@ -7,11 +7,12 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pytest
-from decoding import CAPTURED, captured_ordinal, decoder, read_log, rows_of, wanted
-from replay import Replay, captured_schemas
 
 from pyspark_mysqlbinlog.protocol.events import Event, EventType
 from pyspark_mysqlbinlog.protocol.messages import Query
+
+from decoding import CAPTURED, captured_ordinal, decoder, read_log, rows_of, wanted
+from replay import Replay, captured_schemas
 
 # What INSERT leaves in columns that minimal and noblob images do not hold.
 DEFAULTS = {

@@ -64,7 +64,8 @@ def _packed(field_type: int, high: int, micros: int, negative: bool = False) -> 
     return struct.pack("<BBBq", 0x0F, field_type, 8, -number if negative else number)
 
 
-def _datetime(year: int, month: int, day: int, hour: int, minute: int, second: int) -> int:
+def _datetime(year: int, month: int, day: int, *clock: int) -> int:
+    hour, minute, second = clock
     return ((year * 13 + month) << 5 | day) << 17 | hour << 12 | minute << 6 | second
 
 
