@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import datetime as dt
-import json
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from captured_logs import CASCADES, DEFAULTS, SCENARIOS, load
 from payload_faces import as_json_rows
 from pyspark.sql.types import (
     BinaryType,
@@ -52,14 +52,11 @@ from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 
 from decoding import (
     ALL_OPERATIONS,
-    CAPTURED,
     StaticSchemas,
     captured_ordinal,
     make_event,
-    read_log,
     simple_schema,
     table_map_body_for,
-    wanted,
 )
 from replay import Replay, captured_schemas
 
@@ -122,34 +119,6 @@ def rows_of(made: tuple[Decoder, pa.Schema], events: list[Event]) -> Iterator[Ma
 
 # --- captured logs
 
-SCENARIOS = [
-    "numbers",
-    "temporals",
-    "strings",
-    "charsets",
-    "json_docs",
-    "geometry",
-    "rotations",
-    "gtid_no_checksum",
-    "wide",
-    "row_images",
-]
-# What INSERT leaves in columns that minimal and noblob images do not hold.
-DEFAULTS = {
-    "row_images": {
-        ("fx_row_images", "t"): {"a": None, "b": None, "c": None, "d": None, "e": "5"},
-    },
-}
-
-
-def load(scenario: str) -> tuple[dict[str, Any], list[Event]]:
-    described: dict[str, Any] = json.loads(
-        (CAPTURED / f"{scenario}.json").read_text(encoding="utf-8")
-    )
-    tables = {(described["database"], table) for table in described["tables"]}
-    events = [event for file in described["files"] for event in read_log(CAPTURED / file)]
-    return described, list(wanted(events, tables))
-
 
 @pytest.mark.parametrize("batch_rows", [16_384, 1])
 @pytest.mark.parametrize("payload", ["struct", "variant"])
@@ -159,7 +128,7 @@ def test_replayed_log_equals_select(scenario: str, payload: str, batch_rows: int
     schemas = captured_schemas(described)
     make = struct_decoder if payload == "struct" else variant_decoder
     made = make(schemas, batch_rows=batch_rows, file_ordinal=captured_ordinal)
-    replay = Replay(schemas, DEFAULTS.get(scenario))
+    replay = Replay(schemas, DEFAULTS.get(scenario), CASCADES.get(scenario))
     replay.apply(as_json_rows(rows_of(made, events), schemas, payload))
     assert replay.count > 0
     for name, table in described["tables"].items():

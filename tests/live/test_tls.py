@@ -1,0 +1,90 @@
+"""TLS, on a server that has a certificate and insists on it: MariaDB."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.connector.log import dump_events
+from pyspark_mysqlbinlog.connector.options import Options
+from pyspark_mysqlbinlog.errors import (
+    AccessDeniedError,
+    ConnectionFailedError,
+    MySQLBinlogError,
+    OptionError,
+)
+from pyspark_mysqlbinlog.protocol.client import ReplicaClient
+from servers import Certificates, MariaDBServer, Server, write_certificates
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    return write_certificates(tmp_path_factory.mktemp("certificates"))
+
+
+@pytest.fixture(scope="module")
+def tls_server(mariadb: Server, certificates: Certificates) -> Iterator[Server]:
+    """Takes nothing but TLS from `tls`. (`mariadb` decides whether one can run here at all.)"""
+    assert mariadb.name == "mariadb"
+    with MariaDBServer(options=certificates.server_options) as server:
+        server.execute(
+            "CREATE USER tls@'%' IDENTIFIED BY 'secret' REQUIRE SSL",
+            "GRANT ALL ON *.* TO tls@'%'",
+            "CREATE DATABASE shop",
+            "CREATE TABLE shop.t (id INT PRIMARY KEY)",
+            "INSERT INTO shop.t VALUES (1), (2)",
+        )
+        yield server
+
+
+def _options(server: Server, **more: str | Path) -> Options:
+    given = {"host": server.host, "port": str(server.port), "user": "tls", "password": "secret"}
+    return Options.parse(given | {name: str(value) for name, value in more.items()})
+
+
+def _cipher_and_events(options: Options) -> tuple[str, int]:
+    """The cipher of a connection, and the number of events of a whole dump over it."""
+    with ReplicaClient.connect(options.server_settings()) as client:
+        cipher = str(client.query("SHOW SESSION STATUS LIKE 'Ssl_cipher'")[0][1])
+        first = str(client.query("SHOW BINARY LOGS")[0][0])
+        events = list(dump_events(client, Position.of(first, 4), blocking=False))
+        return cipher, len(events)
+
+
+@pytest.mark.parametrize("mode", ["PREFERRED", "REQUIRED", "VERIFY_CA", "VERIFY_IDENTITY"])
+def test_a_dump_over_tls(tls_server: Server, certificates: Certificates, mode: str) -> None:
+    more = {"sslCa": certificates.ca} if mode.startswith("VERIFY") else {}
+    cipher, events = _cipher_and_events(_options(tls_server, sslMode=mode, **more))
+    assert cipher
+    assert events > 10
+
+
+def test_without_tls_the_account_is_refused(tls_server: Server) -> None:
+    with pytest.raises(AccessDeniedError, match="refused the user"):
+        ReplicaClient.connect(_options(tls_server, sslMode="DISABLED").server_settings())
+
+
+@pytest.mark.parametrize("mode", ["VERIFY_CA", "VERIFY_IDENTITY"])
+def test_a_certificate_of_another_authority_is_refused(
+    tls_server: Server, tmp_path: Path, mode: str
+) -> None:
+    other = write_certificates(tmp_path)
+    options = _options(tls_server, sslMode=mode, sslCa=other.ca)
+    with pytest.raises(ConnectionFailedError, match="TLS with .* failed.*sslCa"):
+        ReplicaClient.connect(options.server_settings())
+
+
+def test_a_server_without_tls_is_refused_when_it_is_required(mysql56: Server) -> None:
+    given = {"host": mysql56.host, "port": str(mysql56.port), "user": mysql56.user}
+    options = Options.parse(given | {"password": mysql56.password, "sslMode": "REQUIRED"})
+    with pytest.raises(MySQLBinlogError, match=r"(?i)ssl") as caught:
+        ReplicaClient.connect(options.server_settings())
+    assert "\n" not in str(caught.value)
+
+
+def test_verification_without_an_authority_is_refused(tls_server: Server) -> None:
+    with pytest.raises(OptionError, match="sslCa"):
+        _options(tls_server, sslMode="VERIFY_CA")
