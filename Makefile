@@ -24,18 +24,21 @@ SOURCES := $(shell find pyspark_mysqlbinlog -not -path '*/__pycache__*') pyproje
 
 PYTEST_ARGS ?=
 
-.PHONY: help demo test lint format servers clean java
+.PHONY: help demo test endurance lint format servers clean java
 
 help: ## Show this help
 	@echo "pyspark-mysqlbinlog: MySQL's row changes as a Spark stream"
 	@echo
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s  %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s  %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(VENV)/installed java servers ## Stream a small shop's changes from a real MySQL into Spark
 	$(PYTHON) examples/shop_demo.py
 
 test: $(VENV)/installed java servers ## Install the package and run every test (PYTEST_ARGS=… for some)
 	$(VENV)/bin/pytest $(PYTEST_ARGS)
+
+endurance: $(VENV)/installed java servers ## Run the long tests: 100,000 changes, kills, 50 MB of backlog, memory
+	$(VENV)/bin/pytest -m endurance --log-cli-level=INFO $(PYTEST_ARGS)
 
 lint: $(VENV)/installed ## Check style and types
 	$(VENV)/bin/ruff check .

@@ -210,7 +210,7 @@ class LogBuffer:
             self._cut = position
 
     def take_all(self) -> None:
-        """Never wait again: a batch without limits is to be made. The index gets coarser instead."""
+        """Never wait again, for a batch without limits: the index gets coarser instead."""
         with self._changed:
             self._unlimited = True
             if self.is_full:

@@ -375,8 +375,9 @@ class EventFilter:
         name = ".".join(wanted[0]) if wanted else None
         what = name or "a table that its text does not tell"
         raise StatementFormatError(
-            f"a change of {what} was logged as a statement, not as rows: {statement.head!r}; set binlog_format=ROW globally and in every session,"
-            " then start again with a new checkpoint behind this position",
+            f"a change of {what} was logged as a statement, not as rows: {statement.head!r}; set"
+            " binlog_format=ROW globally and in every session, then start again with a new"
+            " checkpoint behind this position",
             table=name,
         )
 

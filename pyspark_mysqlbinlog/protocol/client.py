@@ -15,7 +15,7 @@ import socket
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 from uuid import uuid4
 
 import pymysql
@@ -102,7 +102,7 @@ class ReplicaClient:
                 client_flag=CLIENT.MULTI_RESULTS,
                 **settings.ssl_arguments(),
             )
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001
             # pymysql hands over whatever a peer that is no MySQL server makes it stumble on.
             raise refused(error, settings.address, "connecting") from None
         # A handshake is quick; a query on information_schema may take its time.
@@ -110,7 +110,7 @@ class ReplicaClient:
         client._internals._read_timeout = max(settings.connect_timeout, _QUERY_TIMEOUT)
         return client
 
-    def __enter__(self) -> ReplicaClient:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -185,7 +185,7 @@ class ReplicaClient:
         return ChecksumAlgorithm.OFF if algorithm == "NONE" else ChecksumAlgorithm.CRC32
 
     def _register(self, server_id: int) -> None:
-        """COM_REGISTER_SLAVE: server_id u32, host, user, password, port u16, rank u32, master u32"""
+        """server_id u32 | host | user | password | port u16 | rank u32 | master id u32"""
         host = b"pyspark-mysqlbinlog"
         payload = struct.pack("<IB", server_id, len(host)) + host + b"\x00\x00"
         self._send(COMMAND.COM_REGISTER_SLAVE, payload + struct.pack("<HII", 0, 0, 0))

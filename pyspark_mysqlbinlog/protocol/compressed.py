@@ -1,7 +1,7 @@
 """MariaDB's compressed events (log_bin_compress), turned into the plain ones that they stand for.
 
-Only the tail of an event is compressed: a QUERY's statement, a rows event's row images. That tail is
-(MariaDB's log_event.cc, binlog_buf_uncompress)::
+Only the tail of an event is compressed: a QUERY's statement, a rows event's row images. That tail
+is (MariaDB's log_event.cc, binlog_buf_uncompress)::
 
     0x80 | algorithm << 4 | bytes of the length | length, big-endian | zlib data
 

@@ -148,9 +148,8 @@ def test_killed_and_started_again_it_is_what_select_shows(
 ) -> None:
     for number in range(1, 4):
         any_server.execute(f"INSERT INTO orders (id) VALUES ({number})", database=shop)
-    with _Traffic(any_server, shop, seed=4):
-        with _mirror(any_server, shop, tmp_path):
-            until(lambda: _committed(tmp_path) >= 3, "no batch was committed", 120)
+    with _Traffic(any_server, shop, seed=4), _mirror(any_server, shop, tmp_path):
+        until(lambda: _committed(tmp_path) >= 3, "no batch was committed", 120)
     with _mirror(any_server, shop, tmp_path):
         any_server.execute("REPLACE INTO orders VALUES (1000, 'the last', 1)", database=shop)
         end = any_server.position()

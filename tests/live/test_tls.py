@@ -17,6 +17,7 @@ from pyspark_mysqlbinlog.errors import (
     OptionError,
 )
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
+
 from servers import Certificates, MariaDBServer, Server, write_certificates
 
 
@@ -73,7 +74,7 @@ def test_a_certificate_of_another_authority_is_refused(
 ) -> None:
     other = write_certificates(tmp_path)
     options = _options(tls_server, sslMode=mode, sslCa=other.ca)
-    with pytest.raises(ConnectionFailedError, match="TLS with .* failed.*sslCa"):
+    with pytest.raises(ConnectionFailedError, match=r"TLS with .* failed.*sslCa"):
         ReplicaClient.connect(options.server_settings())
 
 

@@ -7,15 +7,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from decoding import (
-    ARROW_SCHEMA,
-    decoder,
-    make_event,
-    rows_of,
-    simple_schema,
-    table_map_body,
-    table_map_body_for,
-)
 
 from pyspark_mysqlbinlog.decoder.decode import Decoder, file_number
 from pyspark_mysqlbinlog.decoder.field_types import FieldType as F
@@ -31,6 +22,16 @@ from pyspark_mysqlbinlog.protocol.events import Event, EventType
 from pyspark_mysqlbinlog.protocol.messages import Query
 from pyspark_mysqlbinlog.tables import ColumnSchema as C
 from pyspark_mysqlbinlog.tables import TableSchema
+
+from decoding import (
+    ARROW_SCHEMA,
+    decoder,
+    make_event,
+    rows_of,
+    simple_schema,
+    table_map_body,
+    table_map_body_for,
+)
 
 T = simple_schema(C("id", "int", nullable=False), C("v", "tinyint"), key=("id",))
 FILE = "mysql-bin.000003"

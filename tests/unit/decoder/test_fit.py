@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from decoding import simple_schema, table_map_body
 
 from pyspark_mysqlbinlog.decoder.field_types import FieldType as F
 from pyspark_mysqlbinlog.decoder.fit import expected_fields
@@ -11,6 +10,8 @@ from pyspark_mysqlbinlog.decoder.plan import RowPlan
 from pyspark_mysqlbinlog.decoder.table_map import TableMap
 from pyspark_mysqlbinlog.errors import SchemaMismatchError
 from pyspark_mysqlbinlog.tables import ColumnSchema as C
+
+from decoding import simple_schema, table_map_body
 
 ID = C("id", "int", nullable=False)
 

@@ -6,7 +6,6 @@ import json
 
 import pyarrow as pa
 import pytest
-from decoding import simple_schema, table_map_for
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,6 +13,8 @@ from pyspark_mysqlbinlog.decoder.payload import JsonPayload
 from pyspark_mysqlbinlog.decoder.plan import RowPlan
 from pyspark_mysqlbinlog.errors import MalformedEventError
 from pyspark_mysqlbinlog.tables import ColumnSchema as C
+
+from decoding import simple_schema, table_map_for
 
 ODD = simple_schema(C('q"\\', "tinyint"), C("漢 字", "tinyint"), C("n", "tinyint"))
 PLAN = RowPlan.make(table_map_for(ODD), ODD)

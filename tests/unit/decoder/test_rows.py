@@ -7,14 +7,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from decoding import (
-    decoder,
-    make_event,
-    rows_of,
-    simple_schema,
-    table_map_body,
-    table_map_body_for,
-)
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -29,6 +21,15 @@ from pyspark_mysqlbinlog.errors import (
 from pyspark_mysqlbinlog.protocol.events import HEADER_LENGTH, Event, EventHeader, EventType
 from pyspark_mysqlbinlog.tables import ColumnSchema as C
 from pyspark_mysqlbinlog.tables import TableSchema
+
+from decoding import (
+    decoder,
+    make_event,
+    rows_of,
+    simple_schema,
+    table_map_body,
+    table_map_body_for,
+)
 
 # MySQL 5.7.13, test.testnull2 (int, varchar of 60 bytes, varchar of 60 bytes); whole events without
 # their checksums.

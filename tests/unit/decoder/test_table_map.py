@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 
 import pytest
-from decoding import table_map_body
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,6 +16,8 @@ from pyspark_mysqlbinlog.errors import (
     MalformedEventError,
     UnsupportedEventError,
 )
+
+from decoding import table_map_body
 
 # gtid_no_checksum.001.binlog at 844: create table t (id int primary key, v varchar(30)), utf8mb4.
 CAPTURED = bytes.fromhex(
