@@ -1,7 +1,7 @@
 """Memory stays flat, whatever the size: of the backlog, of one transaction, of one row.
 
-The query runs in a driver of its own, into Spark's noop sink, and the resident memory of every Python
-process below it is sampled.
+The query runs in a driver of its own, into Spark's noop sink, and the resident memory of every
+Python process below it is sampled.
 """
 
 from __future__ import annotations
