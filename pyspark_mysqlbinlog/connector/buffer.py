@@ -23,7 +23,7 @@ from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.protocol.blocks import EventBlock, pack_events
 from pyspark_mysqlbinlog.protocol.events import HEADER_LENGTH, Event
 
-__all__ = ["LogBuffer", "Mark", "Piece", "Span"]
+__all__ = ["MOST_CARRIED", "LogBuffer", "Mark", "Piece", "Span"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +77,11 @@ class Span:
     pieces: tuple[Piece, ...] = ()
 
 
+# Spark warns of a "very large task" from 1,000 KiB on, and dies of 60 MB ones: what is larger than
+# this is never carried, and so never kept.
+MOST_CARRIED = 900_000
+
+
 class LogBuffer:
     """Spans in log order, written by the tail and read by Spark's offset calls.
 
@@ -125,7 +130,8 @@ class LogBuffer:
         if self._transaction is None:
             return
         room = self._capacity - self._kept_bytes - self._open_kept
-        if self._transaction_kept > room:
+        if self._transaction_kept > min(room, MOST_CARRIED):
+            # No room, or too much for a task to carry: whoever needs it fetches it.
             self._transaction = None
         else:
             self._transaction.extend(events)
@@ -145,6 +151,9 @@ class LogBuffer:
                 self._close_span()
             self._tip = mark
             if wanted:
+                if self._open_kept + self._transaction_kept > MOST_CARRIED:
+                    # What is small enough to be carried must not share a span with what is not.
+                    self._close_span()
                 before = self._open_log_bytes
                 self._open_pieces += (
                     replace(piece, log_bytes=before + piece.log_bytes) for piece in pieces

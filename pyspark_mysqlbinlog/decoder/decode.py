@@ -106,7 +106,7 @@ class Decoder:
         excluded: Callable[[str, str, str], bool] | None = None,
         payload: PayloadFactory = json_payload,
         batch_rows: int = 16_384,
-        batch_bytes: int = 32 << 20,
+        batch_bytes: int = 8 << 20,
     ) -> None:
         self._schemas = schemas
         self._epoch = epoch
