@@ -9,7 +9,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from captured_logs import CASCADES, DEFAULTS, SCENARIOS, load
 from payload_faces import as_json_rows
 from pyspark.sql.types import (
     BinaryType,
@@ -50,6 +49,7 @@ from pyspark_mysqlbinlog.errors import (
 from pyspark_mysqlbinlog.protocol.events import Event, EventType
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 
+from captured_logs import CASCADES, DEFAULTS, SCENARIOS, load
 from decoding import (
     ALL_OPERATIONS,
     StaticSchemas,
