@@ -142,7 +142,7 @@ class FileLog:
 def _file_events(path: Path, pos: int) -> Iterator[Event]:
     """One file's events. Its closing ROTATE is one of them, but what follows is up to the list."""
     size = path.stat().st_size
-    if pos > size:
+    if pos > max(size, FIRST_EVENT):
         raise InvalidPositionError(
             f"the position is past the end of its file, which has {size} bytes; give one that SHOW"
             " BINLOG EVENTS lists",
