@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from payload_faces import as_json_rows
 from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
@@ -22,6 +21,7 @@ from pyspark.sql.types import StructType, VariantType
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 
 from captured_logs import DEFAULTS, SCENARIOS, describe
+from payload_faces import as_json_rows
 from replay import Replay, captured_schemas
 from servers import Server
 from servers.captured import CAPTURED

@@ -9,7 +9,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from payload_faces import as_json_rows
 from pyspark.sql.types import (
     BinaryType,
     BooleanType,
@@ -58,6 +57,7 @@ from decoding import (
     simple_schema,
     table_map_body_for,
 )
+from payload_faces import as_json_rows
 from replay import Replay, captured_schemas
 
 NOTHING_EXCLUDED = ColumnFilter.parse()
