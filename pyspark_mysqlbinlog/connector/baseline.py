@@ -70,7 +70,8 @@ def history_of_server(
         tables = read_table_schemas(client.connection, wants)
         charsets = database_charsets(client)
         after = current_position(client)
-        late = [ddl for ddl in _ddl(log, before, after) if _touches(ddl, wants)]
+        version = client.server_version
+        late = [ddl for ddl in _ddl(log, before, after, version) if _touches(ddl, wants)]
         if not late:
             break
         sleep(0.02 * attempt)
@@ -87,7 +88,7 @@ def history_of_server(
         tracker = SchemaTracker(
             history, wants, charsets, case_sensitive=case_sensitive, strict=False
         )
-        for ddl in _ddl(log, start, before):
+        for ddl in _ddl(log, start, before, version):
             tracker.follow(ddl.event, ddl.statement, ddl.context, ddl.end)
         history = tracker.history
     return _with_baseline(history, start, tables), max(start, after)
@@ -111,11 +112,13 @@ def history_of_log(log: Log, start: Position, wants: Wants) -> SchemaHistory:
     return tracker.history
 
 
-def _ddl(log: Log, start: Position, end: Position | None) -> Iterator[_Ddl]:
-    """The DDL statements that begin in [start, end)."""
+def _ddl(log: Log, start: Position, end: Position | None, version: str = "") -> Iterator[_Ddl]:
+    """The DDL statements that begin in [start, end).
+
+    version : of the server, until a file of the log tells its own.
+    """
     if end is not None and start >= end:
         return
-    version = ""
     for event in log.events(start):
         here = log.position(event.file, event.start)
         if end is not None and here >= end:

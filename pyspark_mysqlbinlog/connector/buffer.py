@@ -107,6 +107,8 @@ class LogBuffer:
         # The furthest boundary that Spark knows: its spelling must not change any more.
         self._handed_out = start.position
         self._cut: Position | None = None
+        # The last boundary before the cut, once the tail is behind it.
+        self._before_cut: Mark | None = None
         # The span that is still growing, and the transaction that may become part of it.
         self._open: list[Event] | None = []
         self._open_kept = 0
@@ -148,6 +150,7 @@ class LogBuffer:
         """The transaction in progress ends at `mark`, `log_bytes` after the last boundary."""
         with self._changed:
             if self._crosses_cut(mark):
+                self._before_cut = self._tip
                 self._close_span()
             self._tip = mark
             if wanted:
@@ -173,6 +176,7 @@ class LogBuffer:
         with self._changed:
             # Whoever knows the old spelling must find it again.
             if self._crosses_cut(mark):
+                self._before_cut = self._tip
                 self._close_span()
             elif self._tip.position <= self._handed_out:
                 pass
@@ -283,11 +287,14 @@ class LogBuffer:
                 self._spans and self._spans[-1].end.position > self._handed_out
             ):
                 return None
+            tip: Mark | None = self._tip
             if until is not None and self._tip.position > until:
+                tip = self._before_cut
+            if tip is None or tip.position < self._handed_out:
                 return None
-            self._handed_out = self._open_start = self._tip.position
+            self._handed_out = self._open_start = tip.position
             self._open_log_bytes = 0
-            return self._tip
+            return tip
 
     def exceeds(self, start: Position, most_bytes: int | None, most_rows: int | None) -> bool:
         """Whether there is more behind `start` than one batch may have, or than the index holds."""

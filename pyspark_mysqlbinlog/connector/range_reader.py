@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -12,13 +13,15 @@ from pyspark_mysqlbinlog.connector.log import FileLog, Log, ServerLog, dump_even
 from pyspark_mysqlbinlog.connector.options import Options
 from pyspark_mysqlbinlog.connector.ranges import RangePartition
 from pyspark_mysqlbinlog.connector.retry import lost_connection
+from pyspark_mysqlbinlog.connector.server import check_identity
 from pyspark_mysqlbinlog.decoder.decode import Decoder
 from pyspark_mysqlbinlog.decoder.event_filter import EventFilter
 from pyspark_mysqlbinlog.decoder.payload import PayloadFactory, json_payload
+from pyspark_mysqlbinlog.decoder.sql_tokens import SqlContext
 from pyspark_mysqlbinlog.decoder.statements import StatementKind, classify
 from pyspark_mysqlbinlog.decoder.struct_payload import StructPayload
 from pyspark_mysqlbinlog.decoder.variant_payload import VariantPayload
-from pyspark_mysqlbinlog.errors import InvalidPositionError, UnknownSchemaError
+from pyspark_mysqlbinlog.errors import InvalidPositionError
 from pyspark_mysqlbinlog.protocol.blocks import unpack_events
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
 from pyspark_mysqlbinlog.protocol.events import Event, EventType
@@ -36,20 +39,30 @@ _ROTATE = int(EventType.ROTATE_EVENT)
 _PULL_RETRY_TIMEOUT = 60.0
 
 
-def log_of(options: Options) -> Log:
+def log_of(options: Options, server_uuid: str = "") -> Log:
     """The log that the options name, as an executor reads it."""
     if options.path is not None:
         return FileLog.find(options.path)
-    return ResumingLog(options.server_settings())
+    return ResumingLog(options.server_settings(), server_uuid)
 
 
+@dataclass(frozen=True, slots=True)
 class ResumingLog(ServerLog):
-    """A server's log whose reader does not notice a broken connection."""
+    """A server's log whose reader does not notice a broken connection.
+
+    Attributes
+    ----------
+    server_uuid : the server that it must be; empty when that is not known.
+    """
+
+    server_uuid: str = ""
 
     def events(self, start: Position) -> Iterator[Event]:
         here = start
         while True:
-            client, events, first = lost_connection(_PULL_RETRY_TIMEOUT)(_open, self.settings, here)
+            client, events, first = lost_connection(_PULL_RETRY_TIMEOUT)(
+                _open, self.settings, here, self.server_uuid
+            )
             with client:
                 try:
                     while first is not None:
@@ -63,11 +76,13 @@ class ResumingLog(ServerLog):
 
 
 def _open(
-    settings: ServerSettings, start: Position
+    settings: ServerSettings, start: Position, server_uuid: str
 ) -> tuple[ReplicaClient, Iterator[Event], Event | None]:
     """A dump that has given its first event; a server that refuses does so before that."""
     client = ReplicaClient.connect(settings)
     try:
+        # A file of this name on another server has other rows in it.
+        check_identity(client, server_uuid)
         events = dump_events(client, start, blocking=False)
         return client, events, next(events, None)
     except BaseException:
@@ -121,7 +136,7 @@ def read_range(
         number = _server_number
         events = unpack_events(partition.blocks)
     else:
-        log = log_of(options)
+        log = log_of(options, partition.server_uuid)
         number = _numbers(log)
         events = _wanted(log, partition, wants)
     decoder = Decoder(
@@ -130,7 +145,7 @@ def read_range(
         partition.epoch,
         options.operations,
         file_ordinal=number,
-        truncated=lambda event: _truncated(event, wants),
+        truncated=lambda event: _truncated(event, partition, wants),
         excluded=options.column_filter(partition.case_sensitive).excludes,
         payload=_payload_of(options, partition.case_sensitive),
     )
@@ -153,7 +168,7 @@ def _payload_of(options: Options, case_sensitive: bool) -> PayloadFactory:
 def _wanted(
     log: Log, partition: RangePartition, wants: Callable[[str, str], bool]
 ) -> Iterator[Event]:
-    filtering = EventFilter(wants, partition.pending_xa)
+    filtering = EventFilter(wants, partition.pending_xa, partition.server_version)
     for event in unpack_events(partition.prelude):
         yield from filtering.feed(event)
     for event in events_between(log, partition.start, partition.end):
@@ -192,27 +207,25 @@ class SchemasAt:
         self._history = history
         self._number = number
 
-    def at(self, file: str, pos: int, database: str, table: str) -> TableSchema:
-        position = Position(self._number(file), pos, file)
-        schema = self._history.at(position, database, table)
-        if schema is None:
-            reason = self._history.reason(position, database, table) or (
-                "neither the server nor a CREATE TABLE in the log tells"
-            )
-            raise UnknownSchemaError(
-                f"the columns of {database}.{table} are not known here: {reason}; start from a"
-                " position where it already looks as it does now, GRANT SELECT on it to the user if"
-                " that is missing, or exclude the table"
-            )
-        return schema
+    def at(self, file: str, pos: int, database: str, table: str) -> TableSchema | None:
+        return self._history.at(Position(self._number(file), pos, file), database, table)
+
+    def reason(self, file: str, pos: int, database: str, table: str) -> str:
+        return self._history.reason(Position(self._number(file), pos, file), database, table)
 
 
-def _truncated(event: Event, wants: Callable[[str, str], bool]) -> tuple[str, str] | None:
+def _truncated(
+    event: Event, partition: RangePartition, wants: Callable[[str, str], bool]
+) -> tuple[str, str] | None:
+    """The wanted table that a QUERY event empties; None for BEGIN, COMMIT and the like."""
     query = Query.parse(event.body)
-    statement = classify(query.sql, query.database)
+    context = SqlContext.of(query.sql_mode, partition.server_version)
+    statement = classify(query.sql, query.database, context)
     # A DELETE that the event filter let through is the server's, who emptied a MEMORY table.
-    empties = statement.kind is StatementKind.TRUNCATE or statement.whole_table
-    if empties and statement.tables:
-        name = statement.tables[0]
-        return name if wants(*name) else None
-    return None
+    if statement.kind is not StatementKind.TRUNCATE and not statement.whole_table:
+        return None
+    database, table = (statement.tables or ())[0]
+    if not partition.case_sensitive:
+        # Then the server keeps names in lower case, whatever a statement says.
+        database, table = database.lower(), table.lower()
+    return (database, table) if wants(database, table) else None

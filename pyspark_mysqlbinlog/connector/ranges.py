@@ -36,6 +36,8 @@ class RangePartition(InputPartition):
     blocks : the wanted events, when they are carried; None when they are to be pulled.
     prelude : what a range that begins inside of a transaction can't be read without.
     ends_inside : `end` is no boundary; another range goes on with the transaction.
+    server_uuid : of the server that wrote the range; empty where it has none.
+    server_version : what its statements are to be read with.
     epoch : of `seq`.
     """
 
@@ -47,6 +49,8 @@ class RangePartition(InputPartition):
     blocks: tuple[EventBlock, ...] | None
     prelude: tuple[EventBlock, ...] = ()
     ends_inside: bool = False
+    server_uuid: str = ""
+    server_version: str = ""
     epoch: int = 0
 
 

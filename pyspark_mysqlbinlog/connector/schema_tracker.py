@@ -13,6 +13,7 @@ from dataclasses import replace
 from pyspark_mysqlbinlog.charsets import charset_of_collation
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
+from pyspark_mysqlbinlog.checkpoints.schema_packing import UnknownFrom
 from pyspark_mysqlbinlog.decoder.ddl import parse_create_table, parse_database_charset
 from pyspark_mysqlbinlog.decoder.sql_tokens import SqlContext
 from pyspark_mysqlbinlog.decoder.statements import Statement, StatementKind
@@ -56,6 +57,7 @@ class SchemaTracker:
         self._fold: Callable[[str], str] = str if case_sensitive else str.lower
         self._wants = wants
         self._charsets = dict(charsets)
+        self._made: set[str] = set()
         self._strict = strict
 
     def follow(
@@ -89,13 +91,25 @@ class SchemaTracker:
         table: tuple[str, str],
     ) -> None:
         if statement.kind in _CREATES:
-            if statement.if_not_exists and self.history.at(end, *table) is not None:
-                return  # logged although nothing was created
+            if statement.if_not_exists and not self._is_absent(end, table):
+                return  # logged although nothing may have been created
             self._create(query, statement, context, end, table)
         elif statement.kind is _KIND.DROP_TABLE:
             self._forget(end, table, "it was dropped")
         else:
             self._unknown(end, table, statement)
+
+    def _is_absent(self, end: Position, table: tuple[str, str]) -> bool:
+        """Whether the table is known not to be there.
+
+        A stream begins with all wanted tables that there are. A look back at the log does not: a
+        table is absent if it was dropped, or if its database was made, in the log.
+        """
+        if self.history.at(end, *table) is not None:
+            return False
+        versions = self.history.versions(*table)
+        dropped = bool(versions) and isinstance(versions[-1][1], UnknownFrom)
+        return self._strict or dropped or table[0] in self._made
 
     def _create(
         self,
@@ -140,6 +154,8 @@ class SchemaTracker:
             charset = self._charset_in(database, query)
         if charset is not None:
             self._charsets[database] = charset
+        if statement.kind is _KIND.CREATE_DATABASE and not statement.if_not_exists:
+            self._made.add(database)
 
     def _settled(self, end: Position, table: tuple[str, str]) -> bool:
         """Whether the history already says something from this statement or a later one on."""

@@ -40,8 +40,8 @@ from pyspark_mysqlbinlog.connector.range_reader import read_range
 from pyspark_mysqlbinlog.connector.ranges import Cut, RangePartition, cut, pulled
 from pyspark_mysqlbinlog.connector.retry import first_connection
 from pyspark_mysqlbinlog.connector.server import (
+    ServerFacts,
     current_position,
-    names_are_case_sensitive,
 )
 from pyspark_mysqlbinlog.connector.start import start_of_server
 from pyspark_mysqlbinlog.connector.tail import Tail
@@ -65,7 +65,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         self._schema = schema
         self._initial: Offset | None = None
         self._batch_zero_done = False
-        self._case_sensitive: bool | None = None
+        self._facts: ServerFacts | None = None
         self._tail: Tail | None = None
         self._target: Position | None = None
         self._moved_at = monotonic()
@@ -77,7 +77,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         """Where a query without a checkpoint begins; the same answer every time."""
         if self._initial is None:
             start = start_of_server(self._options, streaming=True)
-            self._case_sensitive = start.case_sensitive
+            self._facts = start.facts
             self._initial = replace(start.offset, payload=self._options.payload_kind)
         return self._initial.to_dict()
 
@@ -121,7 +121,8 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         if end is not None:
             buffer.wait(lambda: tail.scanned >= end or buffer.exceeds(position, most, rows))
         mark = buffer.furthest(position, most, target, rows)
-        if mark is None and buffer.error is not None:
+        # What lies behind the end of this run is the next one's affair.
+        if mark is None and buffer.error is not None and (end is None or tail.scanned < end):
             raise buffer.error
         if mark is None:
             mark = self._idle_move(buffer, position, target)
@@ -202,21 +203,27 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """The ranges of one batch. Everything they need is in the offsets and in the buffer."""
         first, last = self._read_offset(start), self._read_offset(end)
-        if first.order >= last.order:
+        replays_batch_zero = (
+            self._initial is not None and first == self._initial and not self._batch_zero_done
+        )
+        # Whatever batch this is: batch 0 is behind us.
+        self._batch_zero_done = True
+        # Batch 0 of an earlier process was empty, wherever this one would begin.
+        if first.order >= last.order or replays_batch_zero:
             return []
-        if self._initial is not None and first == self._initial and not self._batch_zero_done:
-            # Batch 0 of an earlier process, replayed: it was empty, wherever this one would begin.
-            return []
+        facts = self._server_facts()
         return [
             RangePartition(
                 start=part.start,
                 end=part.end,
                 schemas=last.schemas,
                 pending_xa=part.pending_xa,
-                case_sensitive=self._names_are_case_sensitive(),
+                case_sensitive=facts.case_sensitive,
                 blocks=part.blocks,
                 prelude=part.prelude,
                 ends_inside=part.ends_inside,
+                server_uuid=last.server_uuid,
+                server_version=facts.version,
                 epoch=last.epoch,
             )
             for part in self._cut(first, last)
@@ -247,7 +254,9 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         """The running tail; a new one when there is none that covers the offset."""
         if self._tail is not None:
             return self._tail
-        history = SchemaHistory.unpack(offset.schemas)
+        wants = self._options.table_filter(self._server_facts().case_sensitive).wants
+        # A table that was not wanted has not been followed: what is known of it may be old.
+        history = SchemaHistory.unpack(offset.schemas).select(wants)
         mark = Mark(offset.position, history, offset.xa)
         count_rows = self._options.max_rows_per_trigger is not None
         limit = 0 if count_rows else self._options.max_bytes_per_trigger
@@ -255,7 +264,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
             self._options.server_settings(),
             server_uuid=offset.server_uuid,
             start=mark,
-            wants=self._options.table_filter(self._names_are_case_sensitive()).wants,
+            wants=wants,
             buffer=LogBuffer(
                 mark,
                 capacity=self._options.buffer_bytes,
@@ -273,9 +282,9 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         with first_connection()(ReplicaClient.connect, self._options.server_settings()) as client:
             return current_position(client)
 
-    def _names_are_case_sensitive(self) -> bool:
-        if self._case_sensitive is None:
+    def _server_facts(self) -> ServerFacts:
+        if self._facts is None:
             settings = self._options.server_settings()
             with first_connection()(ReplicaClient.connect, settings) as client:
-                self._case_sensitive = names_are_case_sensitive(client)
-        return self._case_sensitive
+                self._facts = ServerFacts.ask(client)
+        return self._facts

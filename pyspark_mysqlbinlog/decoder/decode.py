@@ -71,6 +71,9 @@ class SchemaLookup(Protocol):
         cheap.
         """
 
+    def reason(self, file: str, pos: int, database: str, table: str) -> str:
+        """Why `at` gives None there, as part of a sentence; empty when nothing is known of it."""
+
 
 def file_number(name: str) -> int | None:
     """123 of ``mysql-bin.000123``; None for a name whose extension is no number."""
@@ -242,16 +245,23 @@ class Decoder:
             is_mariadb = OPERATIONS[event.type][1] == 1  # it never writes rows events v2
             schema = described_schema(table_map, known, is_mariadb=is_mariadb) or known
             if schema is None:
-                raise UnknownSchemaError(
-                    f"the columns of {table_map.full_name} are not known here: the log has their"
-                    " types but no names; start from a position where the table already looks as it"
-                    " does now, or from one before its CREATE TABLE, or exclude the table"
-                )
+                raise self._unknown(event, table_map)
             plan = RowPlan.make(table_map, schema, self._excluded)
             if len(self._plans) >= 1024:
                 self._plans.clear()
             self._plans[table_map.table_id] = (plan, known)
         return plan
+
+    def _unknown(self, event: Event, table_map: TableMap) -> UnknownSchemaError:
+        name = (table_map.database, table_map.table)
+        reason = self._schemas.reason(event.file, event.start, *name) or (
+            "neither the server nor a CREATE TABLE in the log tells"
+        )
+        return UnknownSchemaError(
+            f"the columns of {table_map.full_name} are not known here: {reason}; start from a"
+            " position where it already looks as it does now, GRANT SELECT on it to the user if"
+            " that is missing, or exclude the table"
+        )
 
     def _query(self, event: Event) -> None:
         """A TRUNCATE of a wanted table is a row without images."""

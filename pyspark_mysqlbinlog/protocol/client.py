@@ -93,7 +93,8 @@ class ReplicaClient:
                 host=settings.host,
                 port=settings.port,
                 user=settings.user,
-                password=settings.password,
+                # As the server compares it; pymysql itself would encode it as latin1.
+                password=settings.password.encode(),
                 charset="utf8mb4",
                 autocommit=True,
                 connect_timeout=settings.connect_timeout,

@@ -216,6 +216,9 @@ class ByPosition:
         labels = ("a", "b") if pos < self._change else ("x", "y")
         return simple_schema(C("e", "enum", labels=labels, charset="utf8mb4"))
 
+    def reason(self, file: str, pos: int, database: str, table: str) -> str:
+        return ""
+
 
 def test_the_schema_is_the_one_of_the_position() -> None:
     log = Log()
@@ -338,3 +341,6 @@ class _Static:
     def at(self, file: str, pos: int, database: str, table: str) -> TableSchema | None:
         del file, pos, database, table
         return T
+
+    def reason(self, file: str, pos: int, database: str, table: str) -> str:
+        return ""
