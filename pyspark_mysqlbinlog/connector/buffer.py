@@ -197,7 +197,8 @@ class LogBuffer:
         with self._changed:
             if self._unlimited and len(self._spans) >= self._most_spans:
                 self._coarsen()
-            self._changed.wait_for(lambda: not self.is_full or self._closed)
+            # What Spark holds can't be joined: without limits the index then grows instead.
+            self._changed.wait_for(lambda: not self.is_full or self._closed or self._unlimited)
 
     def fail(self, error: Exception) -> None:
         """The tail has ended; nothing more will come after the last boundary."""
