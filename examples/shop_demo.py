@@ -343,7 +343,7 @@ def _wait_for(query: StreamingQuery, reached: Callable[[Any], bool], what: str) 
     deadline = time.monotonic() + _CATCH_UP_TIMEOUT
     while time.monotonic() < deadline:
         # Raises what the query ended with, if it did.
-        query.awaitTermination(0.1)  # type: ignore[arg-type]
+        query.awaitTermination(0.1)  # type: ignore[arg-type] # annotated int, takes fractions
         if query.lastProgress is not None and reached(query.lastProgress):
             return
     raise TimeoutError(f"the stream {what} in {_CATCH_UP_TIMEOUT:.0f} s")
@@ -380,7 +380,7 @@ def _pause(queries: list[StreamingQuery], shop: Shop, seconds: float) -> None:
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         for query in queries:
-            query.awaitTermination(0.1)  # type: ignore[arg-type]
+            query.awaitTermination(0.1)  # type: ignore[arg-type] # annotated int, takes fractions
         if shop.error is not None:
             raise shop.error
 

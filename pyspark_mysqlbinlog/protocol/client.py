@@ -103,7 +103,7 @@ class ReplicaClient:
                 client_flag=CLIENT.MULTI_RESULTS,
                 **settings.ssl_arguments(),
             )
-        except Exception as error:  # noqa: BLE001
+        except Exception as error:  # noqa: BLE001 (raised again as ours)
             # pymysql hands over whatever a peer that is no MySQL server makes it stumble on.
             raise refused(error, settings.address, "connecting") from None
         # A handshake is quick; a query on information_schema may take its time.

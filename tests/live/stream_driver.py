@@ -20,7 +20,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as everyone calls it
 # This file is run as a program, which puts its own folder first.
 sys.path[0] = str(Path(__file__).resolve().parents[1])
 
-from spark_session import make_spark  # noqa: E402
+from spark_session import make_spark  # noqa: E402 (after the path is set)
 
 
 class Output:

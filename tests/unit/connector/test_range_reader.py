@@ -18,7 +18,7 @@ from pyspark_mysqlbinlog.connector.ranges import RangePartition
 from pyspark_mysqlbinlog.decoder.event_filter import EventFilter
 from pyspark_mysqlbinlog.errors import InvalidPositionError
 from pyspark_mysqlbinlog.protocol.blocks import EventBlock, pack_events
-from pyspark_mysqlbinlog.tables import ColumnSchema
+from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 
 from decoding import ARROW_SCHEMA, CAPTURED, rows_of, simple_schema
 from events import LogBuilder
@@ -121,7 +121,9 @@ def test_carried_is_pulled(name: str, tmp_path: Path) -> None:
     history = SchemaHistory.unpack(scenario.schemas)
     moved = SchemaHistory()
     for table in history.tables():
-        moved = moved.with_table(scenario.log.begins()[0], history.versions(*table)[0][1])  # type: ignore[arg-type]
+        schema = history.versions(*table)[0][1]
+        assert isinstance(schema, TableSchema)
+        moved = moved.with_table(scenario.log.begins()[0], schema)
     scenario.schemas = moved.pack()
     first, last = scenario.log.begins()[0], scenario.log.end()
     pulled = scenario.rows(first, last)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -11,7 +11,7 @@ from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.log import FileLog
 from pyspark_mysqlbinlog.connector.times import first_since
 from pyspark_mysqlbinlog.decoder.event_filter import EventFilter
-from pyspark_mysqlbinlog.protocol.events import EventType
+from pyspark_mysqlbinlog.protocol.events import Event, EventType
 
 from decoding import CAPTURED
 from events import TIMESTAMP, LogBuilder, gtid_body, xa_prepare_body
@@ -111,7 +111,7 @@ class Counted:
         self.log = log
         self.read: list[str] = []
 
-    def events(self, start: Position):  # type: ignore[no-untyped-def]  # noqa: ANN201
+    def events(self, start: Position) -> Iterator[Event]:
         for event in self.log.events(start):
             if event.file not in self.read:
                 self.read.append(event.file)

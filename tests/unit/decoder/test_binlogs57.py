@@ -3,28 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pytest
 
-from pyspark_mysqlbinlog.protocol.events import Event, EventType
-from pyspark_mysqlbinlog.protocol.messages import Query
-
-from decoding import CAPTURED, captured_ordinal, decoder, read_log, rows_of, wanted
+from captured_logs import CASCADES, DEFAULTS, SCENARIOS, load
+from decoding import captured_ordinal, decoder, rows_of
 from replay import Replay, captured_schemas
 
-# What INSERT leaves in columns that minimal and noblob images do not hold.
-DEFAULTS = {
-    "row_images": {
-        ("fx_row_images", "t"): {"a": None, "b": None, "c": None, "d": None, "e": "5"},
-    },
-}
-# Rows that go away without an event.
-CASCADES = {
-    "transactions": {("fx_transactions", "par", "id"): ("chi", "p")},
-}
-SCENARIOS = {
+# How many tables each has.
+TABLES = {
     "charsets": 27,
     "geometry": 1,
     "json_docs": 1,
@@ -39,33 +27,12 @@ SCENARIOS = {
 }
 
 
-def load(scenario: str) -> tuple[dict[str, Any], list[Event]]:
-    described: dict[str, Any] = json.loads(
-        (CAPTURED / f"{scenario}.json").read_text(encoding="utf-8")
-    )
-    tables = {(described["database"], table) for table in described["tables"]}
-    events = [event for file in described["files"] for event in read_log(CAPTURED / file)]
-    return described, list(without_rolled_back_xa(wanted(events, tables)))
-
-
-def without_rolled_back_xa(events: Iterable[Event]) -> Iterator[Event]:
-    """Leave out what was prepared as 'xa2' and rolled back later: the decoder gets what counts."""
-    rolled_back = False
-    for event in events:
-        if event.type == EventType.QUERY_EVENT:
-            rolled_back = Query.parse(event.body).sql.startswith("XA START X'786132'")
-        if not rolled_back:
-            yield event
-        if event.type == EventType.XA_PREPARE_LOG_EVENT:
-            rolled_back = False
-
-
 @pytest.mark.parametrize("batch_rows", [16_384, 1])
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_replayed_log_equals_select(scenario: str, batch_rows: int) -> None:
     described, events = load(scenario)
     schemas = captured_schemas(described)
-    assert len(schemas) == SCENARIOS[scenario]
+    assert len(schemas) == TABLES[scenario]
     batches = decoder(schemas, file_ordinal=captured_ordinal, batch_rows=batch_rows).decode(events)
     replay = Replay(schemas, DEFAULTS.get(scenario), CASCADES.get(scenario))
     replay.apply(rows_of(batches))
