@@ -64,6 +64,9 @@ class StaticSchemas:
         assert pos >= 4
         return self._schemas.get((database, table))
 
+    def reason(self, file: str, pos: int, database: str, table: str) -> str:
+        return "no schema was given"
+
 
 def read_log(path: Path) -> Iterator[Event]:
     """The events of one file."""

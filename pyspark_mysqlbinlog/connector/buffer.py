@@ -304,6 +304,11 @@ class LogBuffer:
                     return None
             return [span for span in self._spans if start < span.end.position <= end]
 
+    @property
+    def released(self) -> Position:
+        """Spark will not ask for anything before this again."""
+        return self._base
+
     def release(self, upto: Position) -> None:
         """Spark will not ask for anything at or before `upto` again."""
         with self._changed:

@@ -12,17 +12,17 @@ from pyspark_mysqlbinlog.connector.log import FileLog, Log, ServerLog, dump_even
 from pyspark_mysqlbinlog.connector.options import Options
 from pyspark_mysqlbinlog.connector.ranges import RangePartition
 from pyspark_mysqlbinlog.connector.retry import lost_connection
+from pyspark_mysqlbinlog.connector.statement_rows import StatementRows
 from pyspark_mysqlbinlog.decoder.decode import Decoder
 from pyspark_mysqlbinlog.decoder.event_filter import EventFilter
 from pyspark_mysqlbinlog.decoder.payload import PayloadFactory, json_payload
-from pyspark_mysqlbinlog.decoder.statements import StatementKind, classify
-from pyspark_mysqlbinlog.decoder.struct_payload import StructPayload
+from pyspark_mysqlbinlog.decoder.struct_payload import StructPayload, Unplaced
 from pyspark_mysqlbinlog.decoder.variant_payload import VariantPayload
-from pyspark_mysqlbinlog.errors import InvalidPositionError, UnknownSchemaError
+from pyspark_mysqlbinlog.errors import InvalidPositionError
 from pyspark_mysqlbinlog.protocol.blocks import unpack_events
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
 from pyspark_mysqlbinlog.protocol.events import Event, EventType
-from pyspark_mysqlbinlog.protocol.messages import Query, Rotate
+from pyspark_mysqlbinlog.protocol.messages import Rotate
 from pyspark_mysqlbinlog.protocol.server_errors import LostConnectionError
 from pyspark_mysqlbinlog.tables import TableSchema
 
@@ -32,6 +32,13 @@ if TYPE_CHECKING:
 __all__ = ["events_between", "log_of", "read_range"]
 
 _ROTATE = int(EventType.ROTATE_EVENT)
+# By schemaEvolutionMode. What addNewColumns stops at is the driver's affair (see `evolution`).
+_UNPLACED: dict[str, Unplaced] = {
+    "addNewColumns": "rescue",
+    "rescue": "rescue",
+    "failOnNewColumns": "stop",
+    "none": "ignore",
+}
 # Spark runs a failed task again by itself (but not in local mode), so a pull need not be patient.
 _PULL_RETRY_TIMEOUT = 60.0
 
@@ -123,16 +130,25 @@ def read_range(
     else:
         log = log_of(options)
         number = _numbers(log)
-        events = _wanted(log, partition, wants)
+        events = _wanted(log, partition, wants, ddl="ddl" in options.operations)
+    history = _unpacked(partition.schemas)
+    statements = StatementRows(
+        wants,
+        history,
+        number,
+        options.operations,
+        case_sensitive=partition.case_sensitive,
+    )
     decoder = Decoder(
-        SchemasAt(_unpacked(partition.schemas), number),
+        SchemasAt(history, number),
         schema,
         partition.epoch,
         options.operations,
         file_ordinal=number,
-        truncated=lambda event: _truncated(event, wants),
+        statement_rows=statements.of,
         excluded=options.column_filter(partition.case_sensitive).excludes,
         payload=_payload_of(options, partition.case_sensitive),
+        positional=options.on_unknown_schema == "positional",
     )
     yield from decoder.decode(events)
 
@@ -145,15 +161,16 @@ def _payload_of(options: Options, case_sensitive: bool) -> PayloadFactory:
     if kind == "variant":
         return lambda _, arrow_type: VariantPayload(arrow_type)
     nested = len(options.table_filter(case_sensitive).literals) > 1
+    unplaced = _UNPLACED[options.schema_evolution_mode]
     return lambda side, arrow_type: StructPayload(
-        side, arrow_type, options.struct_options, nested=nested
+        side, arrow_type, options.struct_options, nested=nested, unplaced=unplaced
     )
 
 
 def _wanted(
-    log: Log, partition: RangePartition, wants: Callable[[str, str], bool]
+    log: Log, partition: RangePartition, wants: Callable[[str, str], bool], *, ddl: bool
 ) -> Iterator[Event]:
-    filtering = EventFilter(wants, partition.pending_xa)
+    filtering = EventFilter(wants, partition.pending_xa, ddl=ddl)
     for event in unpack_events(partition.prelude):
         yield from filtering.feed(event)
     for event in events_between(log, partition.start, partition.end):
@@ -186,33 +203,17 @@ def _unpacked(schemas: str) -> SchemaHistory:
 
 
 class SchemasAt:
-    """The decoder's view of a schema history; says why a schema is not known."""
+    """The decoder's view of a schema history."""
 
     def __init__(self, history: SchemaHistory, number: Callable[[str], int]) -> None:
         self._history = history
         self._number = number
 
-    def at(self, file: str, pos: int, database: str, table: str) -> TableSchema:
-        position = Position(self._number(file), pos, file)
-        schema = self._history.at(position, database, table)
-        if schema is None:
-            reason = self._history.reason(position, database, table) or (
-                "neither the server nor a CREATE TABLE in the log tells"
-            )
-            raise UnknownSchemaError(
-                f"the columns of {database}.{table} are not known here: {reason}; start from a"
-                " position where it already looks as it does now, GRANT SELECT on it to the user if"
-                " that is missing, or exclude the table"
-            )
-        return schema
+    def at(self, file: str, pos: int, database: str, table: str) -> TableSchema | None:
+        return self._history.at(self._position(file, pos), database, table)
 
+    def reason(self, file: str, pos: int, database: str, table: str) -> str:
+        return self._history.reason(self._position(file, pos), database, table)
 
-def _truncated(event: Event, wants: Callable[[str, str], bool]) -> tuple[str, str] | None:
-    query = Query.parse(event.body)
-    statement = classify(query.sql, query.database)
-    # A DELETE that the event filter let through is the server's, who emptied a MEMORY table.
-    empties = statement.kind is StatementKind.TRUNCATE or statement.whole_table
-    if empties and statement.tables:
-        name = statement.tables[0]
-        return name if wants(*name) else None
-    return None
+    def _position(self, file: str, pos: int) -> Position:
+        return Position(self._number(file), pos, file)

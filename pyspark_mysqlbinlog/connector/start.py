@@ -18,6 +18,7 @@ from pyspark_mysqlbinlog.connector.option_values import (
 )
 from pyspark_mysqlbinlog.connector.options import Options
 from pyspark_mysqlbinlog.connector.retry import first_connection
+from pyspark_mysqlbinlog.connector.schema_ddl import seeded
 from pyspark_mysqlbinlog.connector.server import (
     binlog_files,
     check_settings,
@@ -37,7 +38,14 @@ from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 from pyspark_mysqlbinlog.protocol.events import EventType
 from pyspark_mysqlbinlog.tables import TableSchema
 
-__all__ = ["LogStart", "resolve_end", "start_of_files", "start_of_server"]
+__all__ = [
+    "LogStart",
+    "history_for_other_tables",
+    "history_of_files",
+    "resolve_end",
+    "start_of_files",
+    "start_of_server",
+]
 
 # What stands at the beginning of a file, before its first transaction.
 _FILE_HEAD = frozenset(
@@ -84,12 +92,56 @@ def start_of_server(options: Options, *, streaming: bool) -> LogStart:
         case_sensitive = names_are_case_sensitive(client)
         tables = options.table_filter(case_sensitive)
         position = _place(client, log, place)
+        # At the log's end the server tells all there is to know.
+        known = options.schema_ddl if position < current_position(client) else None
         history, end = history_of_server(
-            client, log, position, tables.wants, case_sensitive=case_sensitive
+            client,
+            seeded(log, position, known),
+            position,
+            tables.wants,
+            case_sensitive=case_sensitive,
+            unwanted=True,
         )
         _expect_literals(tables, history, case_sensitive)
         _expect_columns(options.column_filter(case_sensitive), history, case_sensitive)
         return LogStart(log, position, end, history, server_uuid(client), case_sensitive)
+
+
+def history_for_other_tables(
+    options: Options, history: SchemaHistory, position: Position
+) -> SchemaHistory:
+    """A checkpoint's history, for a query that wants other tables than the one that wrote it.
+
+    position : where the query goes on.
+
+    What the history does not know of the tables that are wanted now is learnt as at a start in the
+    past. It stays known that it was not known where the log does not tell.
+    """
+    settings = options.server_settings()
+    log = ServerLog(settings)
+    with first_connection()(ReplicaClient.connect, settings) as client:
+        case_sensitive = names_are_case_sensitive(client)
+        tables = options.table_filter(case_sensitive)
+        found, _ = history_of_server(
+            client,
+            log,
+            position,
+            lambda *name: tables.wants(*name) and history.state(position, *name) is None,
+            case_sensitive=case_sensitive,
+        )
+    for name in found.tables():
+        if not tables.wants(*name):
+            continue
+        if found.state(position, *name) is None:
+            history = history.without(position, *name, "it was not wanted when the query began")
+        for start, what in found.versions(*name):
+            if isinstance(what, TableSchema):
+                history = history.with_table(start, what)
+            else:
+                history = history.without(start, *name, what.reason, gone=what.gone)
+    _expect_literals(tables, history, case_sensitive)
+    _expect_columns(options.column_filter(case_sensitive), history, case_sensitive)
+    return history
 
 
 def start_of_files(options: Options) -> LogStart:
@@ -106,10 +158,19 @@ def start_of_files(options: Options) -> LogStart:
             position = log.end()
         case Earliest():
             position = log.begins()[0]
-    history = history_of_log(log, log.begins()[0], tables.wants)
-    _expect_literals(tables, history, True)
+    history = history_of_files(log, options)
+    if options.on_unknown_schema == "fail":
+        # Otherwise the log's rows need no definition, so none tells that a table is there.
+        _expect_literals(tables, history, True)
     _expect_columns(options.column_filter(), history, True)
     return LogStart(log, position, log.end(), history, "", True)
+
+
+def history_of_files(log: FileLog, options: Options) -> SchemaHistory:
+    """What the files tell of the wanted tables, from their beginning on."""
+    begin = log.begins()[0]
+    wants = options.table_filter().wants
+    return history_of_log(seeded(log, begin, options.schema_ddl), begin, wants)
 
 
 def resolve_end(start: LogStart, place: Place) -> Position:

@@ -35,18 +35,22 @@ from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.buffer import LogBuffer, Mark
 from pyspark_mysqlbinlog.connector.columns import arrow_schema
+from pyspark_mysqlbinlog.connector.evolution import Evolution
+from pyspark_mysqlbinlog.connector.information_schema import read_table_schemas
 from pyspark_mysqlbinlog.connector.options import Options
 from pyspark_mysqlbinlog.connector.range_reader import read_range
 from pyspark_mysqlbinlog.connector.ranges import Cut, RangePartition, cut, pulled
 from pyspark_mysqlbinlog.connector.retry import first_connection
+from pyspark_mysqlbinlog.connector.schema_watch import SchemaWatch, only
 from pyspark_mysqlbinlog.connector.server import (
     current_position,
     names_are_case_sensitive,
 )
-from pyspark_mysqlbinlog.connector.start import start_of_server
+from pyspark_mysqlbinlog.connector.start import history_for_other_tables, start_of_server
 from pyspark_mysqlbinlog.connector.tail import Tail
 from pyspark_mysqlbinlog.errors import InvalidPositionError, OptionError
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
+from pyspark_mysqlbinlog.tables import TableSchema
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -78,7 +82,11 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         if self._initial is None:
             start = start_of_server(self._options, streaming=True)
             self._case_sensitive = start.case_sensitive
-            self._initial = replace(start.offset, payload=self._options.payload_kind)
+            self._initial = replace(
+                start.offset,
+                payload=self._options.payload_kind,
+                tables=self._options.tables_mark,
+            )
         return self._initial.to_dict()
 
     def getDefaultReadLimit(self) -> ReadLimit:
@@ -121,7 +129,9 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         if end is not None:
             buffer.wait(lambda: tail.scanned >= end or buffer.exceeds(position, most, rows))
         mark = buffer.furthest(position, most, target, rows)
-        if mark is None and buffer.error is not None:
+        beyond = target is not None and tail.scanned >= target
+        if mark is None and buffer.error is not None and not beyond:
+            # What lies behind the end of a run is not for this run, nor is what stops there.
             raise buffer.error
         if mark is None:
             mark = self._idle_move(buffer, position, target)
@@ -162,6 +172,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
             xa=mark.pending_xa,
             epoch=start.epoch,
             payload=self._options.payload_kind,
+            tables=self._options.tables_mark,
         )
 
     def _read_offset(self, value: dict[str, Any]) -> Offset:
@@ -207,11 +218,15 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         if self._initial is not None and first == self._initial and not self._batch_zero_done:
             # Batch 0 of an earlier process, replayed: it was empty, wherever this one would begin.
             return []
+        schemas = last.schemas
+        if last.tables != self._options.tables_mark:
+            # Planned by a query that wanted other tables.
+            schemas = self._history(last, first.position).pack()
         return [
             RangePartition(
                 start=part.start,
                 end=part.end,
-                schemas=last.schemas,
+                schemas=schemas,
                 pending_xa=part.pending_xa,
                 case_sensitive=self._names_are_case_sensitive(),
                 blocks=part.blocks,
@@ -247,12 +262,13 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         """The running tail; a new one when there is none that covers the offset."""
         if self._tail is not None:
             return self._tail
-        history = SchemaHistory.unpack(offset.schemas)
+        history = self._history(offset, offset.position)
         mark = Mark(offset.position, history, offset.xa)
         count_rows = self._options.max_rows_per_trigger is not None
         limit = 0 if count_rows else self._options.max_bytes_per_trigger
+        settings = self._options.server_settings()
         self._tail = Tail(
-            self._options.server_settings(),
+            settings,
             server_uuid=offset.server_uuid,
             start=mark,
             wants=self._options.table_filter(self._names_are_case_sensitive()).wants,
@@ -262,12 +278,45 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
                 granularity=min(_COARSEST_SPAN, limit // 8),
             ),
             retry_timeout=self._options.retry_timeout,
+            watch=SchemaWatch(
+                settings,
+                case_sensitive=self._names_are_case_sensitive(),
+                evolution=self._evolution(),
+                positional=self._options.on_unknown_schema == "positional",
+            ),
+            ddl="ddl" in self._options.operations,
             count_rows=count_rows,
         )
         if self._target is not None:
             self._tail.buffer.cut_at(self._target)
         self._tail.start()
         return self._tail
+
+    def _history(self, offset: Offset, position: Position) -> SchemaHistory:
+        """The history of an offset, from a boundary on, that knows the tables wanted now."""
+        history = SchemaHistory.unpack(offset.schemas)
+        if offset.tables == self._options.tables_mark:
+            return history
+        return history_for_other_tables(self._options, history, position)
+
+    def _evolution(self) -> Evolution | None:
+        if self._options.payload_kind != "struct":
+            return None
+        case_sensitive = self._names_are_case_sensitive()
+        settings = self._options.server_settings()
+
+        def server_table(database: str, table: str) -> TableSchema | None:
+            wants = only((database, table), case_sensitive=case_sensitive)
+            with ReplicaClient.connect(settings) as client:
+                found = read_table_schemas(client.connection, wants)
+            return found[0] if found else None
+
+        return Evolution(
+            self._options,
+            arrow_schema(self._schema).field("after").type,
+            case_sensitive=case_sensitive,
+            server_table=server_table,
+        )
 
     def _end_of_log(self) -> Position:
         with first_connection()(ReplicaClient.connect, self._options.server_settings()) as client:
