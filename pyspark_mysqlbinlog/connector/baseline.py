@@ -84,7 +84,8 @@ def history_of_server(
         tables = read_table_schemas(client.connection, wants, others=unwanted)
         charsets = database_charsets(client)
         after = current_position(client)
-        late = list(_ddl(log, before, after))
+        version = client.server_version
+        late = list(_ddl(log, before, after, version))
         there = {schema.database for schema in tables if wants(schema.database, schema.table)}
         if not any(_touches(ddl, wants, there) for ddl in late):
             break
@@ -115,7 +116,7 @@ def history_of_server(
         )
     ]
     history = _since(
-        list(_ddl(log, start, before)),
+        list(_ddl(log, start, before, version)),
         start,
         charsets,
         wants,
@@ -195,11 +196,13 @@ def history_of_log(log: Log, start: Position, wants: Wants) -> SchemaHistory:
     return tracker.history.select(wants)
 
 
-def _ddl(log: Log, start: Position, end: Position | None) -> Iterator[_Ddl]:
-    """The DDL statements that begin in [start, end)."""
+def _ddl(log: Log, start: Position, end: Position | None, version: str = "") -> Iterator[_Ddl]:
+    """The DDL statements that begin in [start, end).
+
+    version : of the server, until a file of the log tells its own.
+    """
     if end is not None and start >= end:
         return
-    version = ""
     for event in log.events(start):
         here = log.position(event.file, event.start)
         if end is not None and here >= end:

@@ -56,7 +56,9 @@ class MySQLBinlogReader(DataSourceReader):
                 end=behind,
                 schemas=schemas,
                 pending_xa=(),
-                case_sensitive=start.case_sensitive,
+                case_sensitive=start.facts.case_sensitive,
+                server_uuid=start.server_uuid,
+                server_version=start.facts.version,
                 blocks=None,
             )
             for begin, behind in _stretches(start, end)

@@ -23,7 +23,7 @@ from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.protocol.blocks import EventBlock, pack_events
 from pyspark_mysqlbinlog.protocol.events import HEADER_LENGTH, Event
 
-__all__ = ["LogBuffer", "Mark", "Piece", "Span"]
+__all__ = ["MOST_CARRIED", "LogBuffer", "Mark", "Piece", "Span"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +77,11 @@ class Span:
     pieces: tuple[Piece, ...] = ()
 
 
+# Spark warns of a "very large task" from 1,000 KiB on, and dies of 60 MB ones: what is larger than
+# this is never carried, and so never kept.
+MOST_CARRIED = 900_000
+
+
 class LogBuffer:
     """Spans in log order, written by the tail and read by Spark's offset calls.
 
@@ -102,6 +107,8 @@ class LogBuffer:
         # The furthest boundary that Spark knows: its spelling must not change any more.
         self._handed_out = start.position
         self._cut: Position | None = None
+        # The last boundary before the cut, once the tail is behind it.
+        self._before_cut: Mark | None = None
         # The span that is still growing, and the transaction that may become part of it.
         self._open: list[Event] | None = []
         self._open_kept = 0
@@ -125,7 +132,8 @@ class LogBuffer:
         if self._transaction is None:
             return
         room = self._capacity - self._kept_bytes - self._open_kept
-        if self._transaction_kept > room:
+        if self._transaction_kept > min(room, MOST_CARRIED):
+            # No room, or too much for a task to carry: whoever needs it fetches it.
             self._transaction = None
         else:
             self._transaction.extend(events)
@@ -142,9 +150,13 @@ class LogBuffer:
         """The transaction in progress ends at `mark`, `log_bytes` after the last boundary."""
         with self._changed:
             if self._crosses_cut(mark):
+                self._before_cut = self._tip
                 self._close_span()
             self._tip = mark
             if wanted:
+                if self._open_kept + self._transaction_kept > MOST_CARRIED:
+                    # What is small enough to be carried must not share a span with what is not.
+                    self._close_span()
                 before = self._open_log_bytes
                 self._open_pieces += (
                     replace(piece, log_bytes=before + piece.log_bytes) for piece in pieces
@@ -164,6 +176,7 @@ class LogBuffer:
         with self._changed:
             # Whoever knows the old spelling must find it again.
             if self._crosses_cut(mark):
+                self._before_cut = self._tip
                 self._close_span()
             elif self._tip.position <= self._handed_out:
                 pass
@@ -184,7 +197,8 @@ class LogBuffer:
         with self._changed:
             if self._unlimited and len(self._spans) >= self._most_spans:
                 self._coarsen()
-            self._changed.wait_for(lambda: not self.is_full or self._closed)
+            # What Spark holds can't be joined: without limits the index then grows instead.
+            self._changed.wait_for(lambda: not self.is_full or self._closed or self._unlimited)
 
     def fail(self, error: Exception) -> None:
         """The tail has ended; nothing more will come after the last boundary."""
@@ -274,11 +288,14 @@ class LogBuffer:
                 self._spans and self._spans[-1].end.position > self._handed_out
             ):
                 return None
+            tip: Mark | None = self._tip
             if until is not None and self._tip.position > until:
+                tip = self._before_cut
+            if tip is None or tip.position < self._handed_out:
                 return None
-            self._handed_out = self._open_start = self._tip.position
+            self._handed_out = self._open_start = tip.position
             self._open_log_bytes = 0
-            return self._tip
+            return tip
 
     def exceeds(self, start: Position, most_bytes: int | None, most_rows: int | None) -> bool:
         """Whether there is more behind `start` than one batch may have, or than the index holds."""

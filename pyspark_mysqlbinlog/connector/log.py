@@ -61,6 +61,7 @@ def dump_events(client: ReplicaClient, start: Position, *, blocking: bool) -> It
     try:
         for raw in raws:
             event = walker.feed(raw)
+            del raw  # may be large, and the event has its own copy
             if event is None or (event.file == start.file and event.start < start.pos):
                 continue
             yield event
@@ -141,7 +142,7 @@ class FileLog:
 def _file_events(path: Path, pos: int) -> Iterator[Event]:
     """One file's events. Its closing ROTATE is one of them, but what follows is up to the list."""
     size = path.stat().st_size
-    if pos > size:
+    if pos > max(size, FIRST_EVENT):
         raise InvalidPositionError(
             f"the position is past the end of its file, which has {size} bytes; give one that SHOW"
             " BINLOG EVENTS lists",
@@ -152,6 +153,7 @@ def _file_events(path: Path, pos: int) -> Iterator[Event]:
     for raw in read_events(path, pos):
         is_first = walker.pos == FIRST_EVENT
         event = walker.feed(raw)
+        del raw
         if is_first and FIRST_EVENT < pos < walker.pos:
             raise InvalidPositionError(
                 "the position lies inside the file's first event; give one that SHOW BINLOG EVENTS"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from pyspark_mysqlbinlog.connector.log import FileLog, Log, ServerLog, dump_even
 from pyspark_mysqlbinlog.connector.options import Options
 from pyspark_mysqlbinlog.connector.ranges import RangePartition
 from pyspark_mysqlbinlog.connector.retry import lost_connection
+from pyspark_mysqlbinlog.connector.server import check_identity
 from pyspark_mysqlbinlog.connector.statement_rows import StatementRows
 from pyspark_mysqlbinlog.decoder.decode import Decoder
 from pyspark_mysqlbinlog.decoder.event_filter import EventFilter
@@ -43,20 +45,30 @@ _UNPLACED: dict[str, Unplaced] = {
 _PULL_RETRY_TIMEOUT = 60.0
 
 
-def log_of(options: Options) -> Log:
+def log_of(options: Options, server_uuid: str = "") -> Log:
     """The log that the options name, as an executor reads it."""
     if options.path is not None:
         return FileLog.find(options.path)
-    return ResumingLog(options.server_settings())
+    return ResumingLog(options.server_settings(), server_uuid)
 
 
+@dataclass(frozen=True, slots=True)
 class ResumingLog(ServerLog):
-    """A server's log whose reader does not notice a broken connection."""
+    """A server's log whose reader does not notice a broken connection.
+
+    Attributes
+    ----------
+    server_uuid : the server that it must be; empty when that is not known.
+    """
+
+    server_uuid: str = ""
 
     def events(self, start: Position) -> Iterator[Event]:
         here = start
         while True:
-            client, events, first = lost_connection(_PULL_RETRY_TIMEOUT)(_open, self.settings, here)
+            client, events, first = lost_connection(_PULL_RETRY_TIMEOUT)(
+                _open, self.settings, here, self.server_uuid
+            )
             with client:
                 try:
                     while first is not None:
@@ -70,11 +82,13 @@ class ResumingLog(ServerLog):
 
 
 def _open(
-    settings: ServerSettings, start: Position
+    settings: ServerSettings, start: Position, server_uuid: str
 ) -> tuple[ReplicaClient, Iterator[Event], Event | None]:
     """A dump that has given its first event; a server that refuses does so before that."""
     client = ReplicaClient.connect(settings)
     try:
+        # A file of this name on another server has other rows in it.
+        check_identity(client, server_uuid)
         events = dump_events(client, start, blocking=False)
         return client, events, next(events, None)
     except BaseException:
@@ -128,7 +142,7 @@ def read_range(
         number = _server_number
         events = unpack_events(partition.blocks)
     else:
-        log = log_of(options)
+        log = log_of(options, partition.server_uuid)
         number = _numbers(log)
         events = _wanted(log, partition, wants, ddl="ddl" in options.operations)
     history = _unpacked(partition.schemas)
@@ -170,7 +184,7 @@ def _payload_of(options: Options, case_sensitive: bool) -> PayloadFactory:
 def _wanted(
     log: Log, partition: RangePartition, wants: Callable[[str, str], bool], *, ddl: bool
 ) -> Iterator[Event]:
-    filtering = EventFilter(wants, partition.pending_xa, ddl=ddl)
+    filtering = EventFilter(wants, partition.pending_xa, partition.server_version, ddl=ddl)
     for event in unpack_events(partition.prelude):
         yield from filtering.feed(event)
     for event in events_between(log, partition.start, partition.end):

@@ -13,13 +13,11 @@ from dataclasses import dataclass, replace
 from pyspark.sql.datasource import InputPartition
 
 from pyspark_mysqlbinlog.checkpoints.position import Position
-from pyspark_mysqlbinlog.connector.buffer import Span
+from pyspark_mysqlbinlog.connector.buffer import MOST_CARRIED, Span
 from pyspark_mysqlbinlog.protocol.blocks import EventBlock
 
 __all__ = ["RangePartition", "cut", "pulled"]
 
-# Spark warns of a "very large task" from 1,000 KiB on, and dies of 60 MB ones.
-_MOST_CARRIED = 900_000
 # More tasks than this cost more in scheduling than a pull costs in fetching.
 _MOST_CARRIED_TASKS = 64
 
@@ -38,6 +36,8 @@ class RangePartition(InputPartition):
     blocks : the wanted events, when they are carried; None when they are to be pulled.
     prelude : what a range that begins inside of a transaction can't be read without.
     ends_inside : `end` is no boundary; another range goes on with the transaction.
+    server_uuid : of the server that wrote the range; empty where it has none.
+    server_version : what its statements are to be read with.
     epoch : of `seq`.
     """
 
@@ -49,6 +49,8 @@ class RangePartition(InputPartition):
     blocks: tuple[EventBlock, ...] | None
     prelude: tuple[EventBlock, ...] = ()
     ends_inside: bool = False
+    server_uuid: str = ""
+    server_version: str = ""
     epoch: int = 0
 
 
@@ -85,7 +87,7 @@ def cut(
     parts: list[Cut] = []
     for span in spans:
         begin = max(start, span.start)
-        if span.blocks is not None and span.kept_bytes <= _MOST_CARRIED:
+        if span.blocks is not None and span.kept_bytes <= MOST_CARRIED:
             parts.append(Cut(begin, span.end.position, span.log_bytes, span.blocks, pending_xa))
         else:
             parts += _pieces(begin, span, pending_xa)
@@ -126,7 +128,7 @@ def _join(parts: list[Cut], target_bytes: int) -> list[Cut]:
             if part.blocks is None:
                 small = last.log_bytes + part.log_bytes <= target_bytes
             else:
-                small = _carried(last) + _carried(part) <= _MOST_CARRIED
+                small = _carried(last) + _carried(part) <= MOST_CARRIED
             if small:
                 joined[-1] = _joined(last, part)
                 continue

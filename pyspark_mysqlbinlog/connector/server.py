@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.information_schema import read_database_charsets
 from pyspark_mysqlbinlog.errors import BinlogSettingsError, MySQLBinlogError, ServerError
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 
 __all__ = [
+    "ServerFacts",
     "binlog_files",
     "check_identity",
     "check_settings",
     "current_position",
     "database_charsets",
     "explicit_timestamps",
-    "names_are_case_sensitive",
     "server_uuid",
 ]
 
@@ -39,6 +41,26 @@ def server_uuid(client: ReplicaClient) -> str:
     return client.variable("server_uuid") or ""
 
 
+@dataclass(frozen=True, slots=True)
+class ServerFacts:
+    """What reading a server's log depends on, and no log tells.
+
+    Attributes
+    ----------
+    case_sensitive : whether database and table names differ by case; if not, they are kept in lower
+        case.
+    version : as its handshake tells it.
+    """
+
+    case_sensitive: bool
+    version: str
+
+    @classmethod
+    def ask(cls, client: ReplicaClient) -> ServerFacts:
+        case = client.variable("lower_case_table_names")
+        return cls(case in (None, "0"), client.server_version)
+
+
 def check_identity(client: ReplicaClient, expected: str) -> None:
     """ServerError when this is not the server that the offset belongs to."""
     found = server_uuid(client)
@@ -48,11 +70,6 @@ def check_identity(client: ReplicaClient, expected: str) -> None:
             " positions of one server mean nothing on another, and failover is not followed yet;"
             " connect to the first, or start again with a new checkpoint"
         )
-
-
-def names_are_case_sensitive(client: ReplicaClient) -> bool:
-    """Whether database and table names differ by case."""
-    return client.variable("lower_case_table_names") in (None, "0")
 
 
 def current_position(client: ReplicaClient) -> Position:

@@ -20,10 +20,10 @@ from pyspark_mysqlbinlog.connector.options import Options
 from pyspark_mysqlbinlog.connector.retry import first_connection
 from pyspark_mysqlbinlog.connector.schema_ddl import seeded
 from pyspark_mysqlbinlog.connector.server import (
+    ServerFacts,
     binlog_files,
     check_settings,
     current_position,
-    names_are_case_sensitive,
     server_uuid,
 )
 from pyspark_mysqlbinlog.connector.table_filter import ColumnFilter, TableFilter
@@ -36,6 +36,7 @@ from pyspark_mysqlbinlog.errors import (
 )
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 from pyspark_mysqlbinlog.protocol.events import EventType
+from pyspark_mysqlbinlog.protocol.messages import parse_server_version
 from pyspark_mysqlbinlog.tables import TableSchema
 
 __all__ = [
@@ -65,7 +66,7 @@ class LogStart:
     Attributes
     ----------
     end : the end of the log when this was made.
-    case_sensitive : whether table names differ by case.
+    facts : of the server; of files, what the first of them tells.
     """
 
     log: Log
@@ -73,7 +74,7 @@ class LogStart:
     end: Position
     history: SchemaHistory
     server_uuid: str
-    case_sensitive: bool
+    facts: ServerFacts
 
     @property
     def offset(self) -> Offset:
@@ -84,12 +85,16 @@ class LogStart:
 
 def start_of_server(options: Options, *, streaming: bool) -> LogStart:
     """Ask the server. Every error that its settings, grants or tables give comes from here."""
+    return first_connection()(_ask_server, options, options.place_to_start(streaming=streaming))
+
+
+def _ask_server(options: Options, place: Place) -> LogStart:
     settings = options.server_settings()
     log = ServerLog(settings)
-    place = options.place_to_start(streaming=streaming)
-    with first_connection()(ReplicaClient.connect, settings) as client:
+    with ReplicaClient.connect(settings) as client:
         check_settings(client)
-        case_sensitive = names_are_case_sensitive(client)
+        facts = ServerFacts.ask(client)
+        case_sensitive = facts.case_sensitive
         tables = options.table_filter(case_sensitive)
         position = _place(client, log, place)
         # At the log's end the server tells all there is to know.
@@ -104,7 +109,7 @@ def start_of_server(options: Options, *, streaming: bool) -> LogStart:
         )
         _expect_literals(tables, history, case_sensitive)
         _expect_columns(options.column_filter(case_sensitive), history, case_sensitive)
-        return LogStart(log, position, end, history, server_uuid(client), case_sensitive)
+        return LogStart(log, position, end, history, server_uuid(client), facts)
 
 
 def history_for_other_tables(
@@ -120,7 +125,7 @@ def history_for_other_tables(
     settings = options.server_settings()
     log = ServerLog(settings)
     with first_connection()(ReplicaClient.connect, settings) as client:
-        case_sensitive = names_are_case_sensitive(client)
+        case_sensitive = ServerFacts.ask(client).case_sensitive
         tables = options.table_filter(case_sensitive)
         found, _ = history_of_server(
             client,
@@ -163,7 +168,13 @@ def start_of_files(options: Options) -> LogStart:
         # Otherwise the log's rows need no definition, so none tells that a table is there.
         _expect_literals(tables, history, True)
     _expect_columns(options.column_filter(), history, True)
-    return LogStart(log, position, log.end(), history, "", True)
+    return LogStart(log, position, log.end(), history, "", ServerFacts(True, _version(log)))
+
+
+def _version(log: FileLog) -> str:
+    """The version that a log's first event tells."""
+    first = next(iter(log.events(log.begins()[0])), None)
+    return "" if first is None else parse_server_version(first.body)
 
 
 def history_of_files(log: FileLog, options: Options) -> SchemaHistory:

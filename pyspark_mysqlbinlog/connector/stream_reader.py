@@ -43,8 +43,8 @@ from pyspark_mysqlbinlog.connector.ranges import Cut, RangePartition, cut, pulle
 from pyspark_mysqlbinlog.connector.retry import first_connection
 from pyspark_mysqlbinlog.connector.schema_watch import SchemaWatch, only
 from pyspark_mysqlbinlog.connector.server import (
+    ServerFacts,
     current_position,
-    names_are_case_sensitive,
 )
 from pyspark_mysqlbinlog.connector.start import history_for_other_tables, start_of_server
 from pyspark_mysqlbinlog.connector.tail import Tail
@@ -69,7 +69,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         self._schema = schema
         self._initial: Offset | None = None
         self._batch_zero_done = False
-        self._case_sensitive: bool | None = None
+        self._facts: ServerFacts | None = None
         self._tail: Tail | None = None
         self._target: Position | None = None
         self._moved_at = monotonic()
@@ -81,7 +81,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         """Where a query without a checkpoint begins; the same answer every time."""
         if self._initial is None:
             start = start_of_server(self._options, streaming=True)
-            self._case_sensitive = start.case_sensitive
+            self._facts = start.facts
             self._initial = replace(
                 start.offset,
                 payload=self._options.payload_kind,
@@ -129,9 +129,8 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         if end is not None:
             buffer.wait(lambda: tail.scanned >= end or buffer.exceeds(position, most, rows))
         mark = buffer.furthest(position, most, target, rows)
-        beyond = target is not None and tail.scanned >= target
-        if mark is None and buffer.error is not None and not beyond:
-            # What lies behind the end of a run is not for this run, nor is what stops there.
+        # What lies behind the end of this run is the next one's affair.
+        if mark is None and buffer.error is not None and (end is None or tail.scanned < end):
             raise buffer.error
         if mark is None:
             mark = self._idle_move(buffer, position, target)
@@ -213,25 +212,31 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """The ranges of one batch. Everything they need is in the offsets and in the buffer."""
         first, last = self._read_offset(start), self._read_offset(end)
-        if first.order >= last.order:
-            return []
-        if self._initial is not None and first == self._initial and not self._batch_zero_done:
-            # Batch 0 of an earlier process, replayed: it was empty, wherever this one would begin.
+        replays_batch_zero = (
+            self._initial is not None and first == self._initial and not self._batch_zero_done
+        )
+        # Whatever batch this is: batch 0 is behind us.
+        self._batch_zero_done = True
+        # Batch 0 of an earlier process was empty, wherever this one would begin.
+        if first.order >= last.order or replays_batch_zero:
             return []
         schemas = last.schemas
         if last.tables != self._options.tables_mark:
             # Planned by a query that wanted other tables.
             schemas = self._history(last, first.position).pack()
+        facts = self._server_facts()
         return [
             RangePartition(
                 start=part.start,
                 end=part.end,
                 schemas=schemas,
                 pending_xa=part.pending_xa,
-                case_sensitive=self._names_are_case_sensitive(),
+                case_sensitive=facts.case_sensitive,
                 blocks=part.blocks,
                 prelude=part.prelude,
                 ends_inside=part.ends_inside,
+                server_uuid=last.server_uuid,
+                server_version=facts.version,
                 epoch=last.epoch,
             )
             for part in self._cut(first, last)
@@ -263,6 +268,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         if self._tail is not None:
             return self._tail
         history = self._history(offset, offset.position)
+        wants = self._options.table_filter(self._server_facts().case_sensitive).wants
         mark = Mark(offset.position, history, offset.xa)
         count_rows = self._options.max_rows_per_trigger is not None
         limit = 0 if count_rows else self._options.max_bytes_per_trigger
@@ -271,7 +277,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
             settings,
             server_uuid=offset.server_uuid,
             start=mark,
-            wants=self._options.table_filter(self._names_are_case_sensitive()).wants,
+            wants=wants,
             buffer=LogBuffer(
                 mark,
                 capacity=self._options.buffer_bytes,
@@ -280,7 +286,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
             retry_timeout=self._options.retry_timeout,
             watch=SchemaWatch(
                 settings,
-                case_sensitive=self._names_are_case_sensitive(),
+                case_sensitive=self._server_facts().case_sensitive,
                 evolution=self._evolution(),
                 positional=self._options.on_unknown_schema == "positional",
             ),
@@ -302,7 +308,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
     def _evolution(self) -> Evolution | None:
         if self._options.payload_kind != "struct":
             return None
-        case_sensitive = self._names_are_case_sensitive()
+        case_sensitive = self._server_facts().case_sensitive
         settings = self._options.server_settings()
 
         def server_table(database: str, table: str) -> TableSchema | None:
@@ -322,9 +328,9 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         with first_connection()(ReplicaClient.connect, self._options.server_settings()) as client:
             return current_position(client)
 
-    def _names_are_case_sensitive(self) -> bool:
-        if self._case_sensitive is None:
+    def _server_facts(self) -> ServerFacts:
+        if self._facts is None:
             settings = self._options.server_settings()
             with first_connection()(ReplicaClient.connect, settings) as client:
-                self._case_sensitive = names_are_case_sensitive(client)
-        return self._case_sensitive
+                self._facts = ServerFacts.ask(client)
+        return self._facts

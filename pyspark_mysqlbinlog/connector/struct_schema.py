@@ -18,7 +18,7 @@ from pyspark_mysqlbinlog.connector.information_schema import read_table_schemas
 from pyspark_mysqlbinlog.connector.log import FileLog
 from pyspark_mysqlbinlog.connector.options import Options
 from pyspark_mysqlbinlog.connector.retry import first_connection
-from pyspark_mysqlbinlog.connector.server import names_are_case_sensitive
+from pyspark_mysqlbinlog.connector.server import ServerFacts
 from pyspark_mysqlbinlog.connector.start import history_of_files
 from pyspark_mysqlbinlog.connector.table_filter import ColumnFilter, TableFilter
 from pyspark_mysqlbinlog.decoder.struct_types import StructOptions, arrow_type
@@ -42,7 +42,7 @@ def read_payload_type(options: Options) -> StructType:
         return payload_type(schemas, options.struct_options, options.column_filter())
     settings = options.server_settings()
     with first_connection()(ReplicaClient.connect, settings) as client:
-        case_sensitive = names_are_case_sensitive(client)
+        case_sensitive = ServerFacts.ask(client).case_sensitive
         tables = options.table_filter(case_sensitive)
         schemas = read_table_schemas(client.connection, tables.wants)
     _expect_all(tables, schemas, case_sensitive)

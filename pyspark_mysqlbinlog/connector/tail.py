@@ -22,10 +22,10 @@ from pyspark_mysqlbinlog.connector.retry import first_connection, lost_connectio
 from pyspark_mysqlbinlog.connector.schema_tracker import SchemaTracker
 from pyspark_mysqlbinlog.connector.schema_watch import SchemaWatch
 from pyspark_mysqlbinlog.connector.server import (
+    ServerFacts,
     check_identity,
     database_charsets,
     explicit_timestamps,
-    names_are_case_sensitive,
 )
 from pyspark_mysqlbinlog.decoder.event_filter import EventFilter
 from pyspark_mysqlbinlog.decoder.row_counter import RowCounter
@@ -48,6 +48,7 @@ _HELD_FOR_A_WHILE = 5.0  # seconds
 # Log bytes between two places where a long transaction may be cut, and how many of them to keep.
 _PIECE_BYTES = 4 << 20
 _MOST_PIECES = 512
+_LARGEST_PRELUDE = 64 << 10
 
 
 class Tail:
@@ -87,6 +88,8 @@ class Tail:
         self._watch = watch
         self._keeps_ddl = ddl
         self._is_mariadb = False
+        # A boundary that no dump can start from, until the next file gives it another spelling.
+        self._late: Mark | None = None
         self._begin_transaction()
         self._ever_connected = False
         self._client: ReplicaClient | None = None
@@ -147,7 +150,7 @@ class Tail:
             tracker = SchemaTracker(
                 _with_charsets(mark, client),
                 self._wants,
-                case_sensitive=names_are_case_sensitive(client),
+                case_sensitive=ServerFacts.ask(client).case_sensitive,
                 complete=True,
                 explicit_timestamps=explicit_timestamps(client),
             )
@@ -194,9 +197,10 @@ class Tail:
             raise error.at(event.file, event.start) from None
 
     def _boundary(self, mark: Mark) -> None:
-        self._mark = mark
         if mark.position.pos > _LAST_DUMP_START:
+            self._late = mark
             return
+        self._mark, self._late = mark, None
         self.buffer.boundary(
             mark, self._log_bytes, wanted=self._kept_any, rows=self._rows, pieces=self._pieces
         )
@@ -205,6 +209,7 @@ class Tail:
         self._begin_transaction()
 
     def _begin_transaction(self) -> None:
+        self._late = None
         self._log_bytes, self._rows, self._kept_any = 0, 0, False
         self._pieces: list[Piece] = []
         self._piece_bytes = _PIECE_BYTES
@@ -215,6 +220,8 @@ class Tail:
         if self._log_bytes - last < self._piece_bytes or end.pos > _LAST_DUMP_START:
             return
         prelude = tuple(pack_events(filtering.prelude()))
+        if sum(len(block.data) for block in prelude) > _LARGEST_PRELUDE:
+            return  # a statement whose own text is huge
         self._pieces.append(Piece(end, self._log_bytes, prelude, filtering.pending_xa))
         if len(self._pieces) > _MOST_PIECES:
             del self._pieces[::2]
@@ -222,13 +229,10 @@ class Tail:
 
     def _next_file(self, begin: Position) -> None:
         """The boundary at the end of a file is spelled as the beginning of the next."""
-        if begin == self._mark.position:
-            return
-        behind_all = self._mark.position.pos > _LAST_DUMP_START
-        self._mark = replace(self._mark, position=begin)
-        if behind_all:
-            self._boundary(self._mark)
-        else:
+        if self._late is not None:
+            self._boundary(replace(self._late, position=begin))
+        elif begin != self._mark.position:
+            self._mark = replace(self._mark, position=begin)
             self.buffer.moved(self._mark)
 
 

@@ -8,7 +8,7 @@ from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.log import Log
 from pyspark_mysqlbinlog.decoder.statements import StatementKind, classify
 from pyspark_mysqlbinlog.protocol.events import Event, EventType
-from pyspark_mysqlbinlog.protocol.messages import Query
+from pyspark_mysqlbinlog.protocol.messages import Query, mariadb_gtid_begins
 
 __all__ = ["first_since"]
 
@@ -67,6 +67,8 @@ class _Groups:
         kind = event.type
         if kind in _GTIDS:
             self.between = False
+        elif kind == EventType.MARIADB_GTID_EVENT:
+            self.between, self._in_group = False, mariadb_gtid_begins(event.body)
         elif kind in _ENDS:
             self.between, self._in_group = True, False
         elif kind == EventType.QUERY_EVENT:

@@ -74,7 +74,7 @@ class SchemaLookup(Protocol):
         """
 
     def reason(self, file: str, pos: int, database: str, table: str) -> str:
-        """Why `at` gives None there, as part of a sentence."""
+        """Why `at` gives None there, as part of a sentence; empty when nothing is known of it."""
 
 
 def file_number(name: str) -> int | None:
@@ -113,7 +113,7 @@ class Decoder:
         payload: PayloadFactory = json_payload,
         positional: bool = False,
         batch_rows: int = 16_384,
-        batch_bytes: int = 32 << 20,
+        batch_bytes: int = 8 << 20,
     ) -> None:
         self._schemas = schemas
         self._epoch = epoch

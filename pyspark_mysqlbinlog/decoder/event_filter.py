@@ -38,8 +38,13 @@ from pyspark_mysqlbinlog.protocol.events import (
     EventType,
     type_name,
 )
-from pyspark_mysqlbinlog.protocol.messages import Incident, Query, XaPrepare, parse_server_version
-from pyspark_mysqlbinlog.protocol.wire import Reader
+from pyspark_mysqlbinlog.protocol.messages import (
+    Incident,
+    Query,
+    XaPrepare,
+    mariadb_gtid_begins,
+    parse_server_version,
+)
 from pyspark_mysqlbinlog.tables import SYSTEM_DATABASES
 
 __all__ = ["DDL_KINDS", "EventFilter"]
@@ -70,7 +75,6 @@ _XA_PREPARE = int(EventType.XA_PREPARE_LOG_EVENT)
 _INCIDENT = int(EventType.INCIDENT_EVENT)
 _EXECUTE_LOAD_QUERY = int(EventType.EXECUTE_LOAD_QUERY_EVENT)
 _MARIADB_GTID = int(EventType.MARIADB_GTID_EVENT)
-_MARIADB_STANDALONE_FLAG = 0x01
 _FORMAT_DESCRIPTION = int(EventType.FORMAT_DESCRIPTION_EVENT)
 _GTIDS = _types(EventType.GTID_LOG_EVENT, EventType.ANONYMOUS_GTID_LOG_EVENT)
 _STATEMENT_TEXTS = _types(EventType.ROWS_QUERY_LOG_EVENT, EventType.MARIADB_ANNOTATE_ROWS_EVENT)
@@ -200,10 +204,9 @@ class EventFilter:
                 " checkpoint behind this position"
             )
         elif kind == _EXECUTE_LOAD_QUERY:
-            raise StatementFormatError(
-                "LOAD DATA in statement format may have changed a wanted table; set"
-                " binlog_format=ROW globally and in every session"
-            )
+            query = Query.parse(event.body, loads_data=True)
+            context = self._context(query.sql_mode)
+            self._refuse_statement(classify(query.sql, query.database, context))
         elif kind not in _PASSED_OVER and not event.flags & IGNORABLE_FLAG:
             raise UnsupportedEventError(
                 f"{type_name(kind)} is not known here and is not flagged as ignorable; the server"
@@ -212,11 +215,9 @@ class EventFilter:
         return []
 
     def _mariadb_gtid(self, event: Event) -> None:
-        """number u64 | domain u32 | flags u8 | …; stands for BEGIN unless flagged as standalone."""
+        """It stands for BEGIN unless it stands alone."""
         self._expect_no_group(event)
-        reader = Reader(event.body, "MARIADB_GTID")
-        reader.take(12)
-        self._in_group = not reader.u8() & _MARIADB_STANDALONE_FLAG
+        self._in_group = mariadb_gtid_begins(event.body)
         self._frame.append(event)
         self._group_events.append(event)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -24,6 +25,8 @@ __all__ = ["JsonPayload", "PayloadBuilder", "PayloadFactory", "json_payload", "s
 # Columns in all null bitmaps compiled for one kind of image before starting over: a sparse table of
 # 600 columns has nearly as many bitmaps as rows.
 _MAX_COMPILED_COLUMNS = 16_384
+# Bytes of text from which on a copy too many is worth avoiding.
+_LARGE = 4 << 20
 
 
 class PayloadBuilder(Protocol):
@@ -90,7 +93,7 @@ class JsonPayload:
 
     def __init__(self, arrow_type: pa.DataType) -> None:
         self._type = arrow_type
-        self._texts: list[str | None] = []
+        self._texts: list[bytes | None] = []
         self.lost: list[str] = []
         self.rescued: list[str] = []
         self.size = 0
@@ -105,7 +108,7 @@ class JsonPayload:
         pos = values
         for at, read_json in texts.reads:
             parts[at], pos = read_json(data, pos)
-        text = "".join(parts)
+        text = "".join(parts).encode()
         self.size += len(text)
         self._texts.append(text)
         return pos
@@ -121,8 +124,12 @@ class JsonPayload:
 
     def finish(self) -> pa.Array[Any]:
         # The stubs don't know that more than fits one array gives a ChunkedArray.
-        array: Any = pa.array(self._texts, type=self._type)
-        self._texts = []
+        texts, self._texts = self._texts, []
+        array: Any
+        if self.size > _LARGE and self.size < 1 << 31:
+            array = _joined(texts, self._type)
+        else:
+            array = pa.array(texts, type=self._type)
         self.size = 0
         if not isinstance(array, pa.Array):
             raise UnsupportedEventError(
@@ -130,6 +137,17 @@ class JsonPayload:
                 " exclude its largest columns"
             )
         return array
+
+
+def _joined(texts: list[bytes | None], arrow_type: pa.DataType) -> pa.Array[Any]:
+    """A column of large texts: Arrow's own builder would grow by doubling, and copy as it does."""
+    lengths = [0 if text is None else len(text) for text in texts]
+    offsets = pa.array([0, *accumulate(lengths)], type=pa.int32()).buffers()[1]
+    valid = pa.array([text is not None for text in texts], type=pa.bool_()).buffers()[1]
+    held = [text for text in texts if text is not None]
+    texts.clear()
+    data = held.pop() if len(held) == 1 else b"".join(held)
+    return pa.Array.from_buffers(arrow_type, len(lengths), [valid, offsets, pa.py_buffer(data)])
 
 
 def json_payload(_side: str, arrow_type: pa.DataType) -> JsonPayload:

@@ -93,7 +93,8 @@ class ReplicaClient:
                 host=settings.host,
                 port=settings.port,
                 user=settings.user,
-                password=settings.password,
+                # As the server compares it; pymysql itself would encode it as latin1.
+                password=settings.password.encode(),
                 charset="utf8mb4",
                 autocommit=True,
                 connect_timeout=settings.connect_timeout,
@@ -208,51 +209,55 @@ class ReplicaClient:
         with sock.makefile("rb", buffering=_READ_BUFFER) as stream:
             while True:
                 try:
-                    payload = _read_payload(stream)
+                    status, payload = _read_packet(stream)
                 except (OSError, EOFError, ValueError) as error:
                     raise refused(error, self._settings.address, "reading the binlog") from None
-                status = payload[0]
-                if status == 0x00:
-                    yield payload[1:]
-                elif status == 0xFF:
+                if status == 0xFF:
                     raise _dump_error(payload, file, pos)
-                elif status == 0xFE and len(payload) < 9:
+                if status == 0xFE and len(payload) < 8:
                     return
-                else:
+                if status != 0x00:
                     raise MalformedEventError(
                         f"a packet of the dump begins with 0x{status:02x}, expected 0x00, 0xfe or"
                         " 0xff"
                     )
+                # Events may be large: whoever takes one must be the only one that holds it.
+                taken = [payload]
+                del payload
+                yield taken.pop()
 
 
-def _read_payload(stream: io.BufferedReader) -> bytes:
-    """One payload, joined from as many packets as it took.
-
-    Returns at least one byte.
-    """
-    payload = b""
+def _read_packet(stream: io.BufferedReader) -> tuple[int, bytes]:
+    """(status byte, the rest of the payload), joined from as many packets as it took."""
     parts: list[bytes] = []
+    status = 0
     while True:
-        header = stream.read(4)
+        header = stream.read(4 if parts else 5)
         if len(header) < 4:
             raise EOFError("the server closed the connection")
         length = header[0] | header[1] << 8 | header[2] << 16
-        payload = stream.read(length)
-        if len(payload) < length:
+        rest = length
+        if not parts:
+            if not length:
+                raise MalformedEventError("the server sent an empty packet in a dump")
+            if len(header) < 5:
+                raise EOFError("the server closed the connection inside a packet")
+            status = header[4]
+            rest = length - 1
+        payload = stream.read(rest)
+        if len(payload) < rest:
             raise EOFError("the server closed the connection inside a packet")
         if length < _MAX_PAYLOAD and not parts:
-            if not payload:
-                raise MalformedEventError("the server sent an empty packet in a dump")
-            return payload
+            return status, payload
         parts.append(payload)
         if length < _MAX_PAYLOAD:
-            return b"".join(parts)
+            return status, b"".join(parts)
 
 
 def _dump_error(payload: bytes, file: str, pos: int) -> MySQLBinlogError:
-    """0xff | code u16 | '#' and five characters of SQL state, after 4.1 | text"""
-    code = int.from_bytes(payload[1:3], "little")
-    text = payload[9:] if payload[3:4] == b"#" else payload[3:]
+    """code u16 | '#' and five characters of SQL state, after 4.1 | text"""
+    code = int.from_bytes(payload[:2], "little")
+    text = payload[8:] if payload[2:3] == b"#" else payload[2:]
     error = dump_refused(code, text.decode("utf-8", "replace"), file, pos)
     if isinstance(error, AccessDeniedError):
         error.file = error.position = None

@@ -24,6 +24,7 @@ __all__ = [
     "Query",
     "Rotate",
     "XaPrepare",
+    "mariadb_gtid_begins",
     "parse_rows_query",
     "parse_server_version",
 ]
@@ -134,8 +135,10 @@ class Query:
     sql: str
 
     @classmethod
-    def parse(cls, body: bytes) -> Query:
-        """::
+    def parse(cls, body: bytes, *, loads_data: bool = False) -> Query:
+        """Parse a QUERY, or an EXECUTE_LOAD_QUERY (18), which has 13 bytes more in its head.
+
+        ::
 
         thread_id u32 | exec_time u32 | database length u8 | error_code u16
         | status variables length u16 | status variables | database | 0x00 | statement
@@ -145,7 +148,10 @@ class Query:
         reader.u32()
         database_length = reader.u8()
         error_code = reader.u16()
-        variables = reader.take(reader.u16())
+        variables_length = reader.u16()
+        if loads_data:  # file id u32 | where the file's name begins and ends u32, u32 | flags u8
+            reader.take(13)
+        variables = reader.take(variables_length)
         database = reader.nul_terminated(database_length).decode("utf-8", "surrogateescape")
         sql = reader.rest().decode("utf-8", "surrogateescape")
         return cls(thread_id, error_code, database, *_session(variables), sql)
@@ -241,6 +247,19 @@ class Incident:
         code = reader.u16()
         message = reader.take(reader.u8()).decode("utf-8", "replace") if reader.remaining else ""
         return cls(code, message)
+
+
+_MARIADB_STANDALONE_FLAG = 0x01
+
+
+def mariadb_gtid_begins(body: bytes) -> bool:
+    """Whether a MARIADB_GTID (162) stands for BEGIN, and is not that of a statement by itself.
+
+    number u64 | domain u32 | flags u8 | more that we don't need
+    """
+    reader = Reader(body, "MARIADB_GTID")
+    reader.take(12)
+    return not reader.u8() & _MARIADB_STANDALONE_FLAG
 
 
 def parse_rows_query(body: bytes) -> str:

@@ -72,7 +72,8 @@ def refused(error: Exception, address: str, doing: str) -> MySQLBinlogError:
         return ServerError(f"{address} failed while {doing}: error {code}: {text}")
     if isinstance(error, (OSError, EOFError)):
         return LostConnectionError(f"the connection to {address} broke while {doing}: {error}")
-    return _no_mysql(address, doing, repr(error))
+    # Only its kind: the text of a foreign error may show what it was given, a password too.
+    return _no_mysql(address, doing, type(error).__name__)
 
 
 def _no_mysql(address: str, doing: str, found: str) -> ConnectionFailedError:

@@ -399,6 +399,59 @@ def test_bad_checksum_by_path(damaged: Path, spark: SparkSession, fails: Fails) 
     assert error.message.endswith(f"(at {damaged.name}:1017)")
 
 
+# What a file can suffer: what is done to its bytes -> the error, and words of it. The first rows
+# event is at 1017.
+DAMAGES: list[tuple[str, Callable[[bytes], bytes], str, str]] = [
+    ("cut in an event", lambda data: data[:1030], "MalformedEventError", "cut short"),
+    ("cut in a header", lambda data: data[:1020], "MalformedEventError", "cut short"),
+    ("a byte lost", lambda data: data[:1030] + data[1031:], "ChecksumError", "damaged"),
+    ("zeroes", lambda data: data[:1017] + bytes(len(data) - 1017), "MalformedEventError", "length"),
+    ("encrypted", lambda data: b"\xfdbin" + data[4:], "UnsupportedEventError", "encrypted"),
+    ("no binlog", lambda _: b"id,name\n1,alpha\n" * 99, "FormatError", "no binlog"),
+    ("empty", lambda _: b"", "FormatError", "no binlog"),
+    (
+        "an event that claims more than there is",
+        lambda data: data[: 1017 + 9] + (1 << 30).to_bytes(4, "little") + data[1017 + 13 :],
+        "MalformedEventError",
+        "claims 1073741824 bytes",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("damage", "name", "words"),
+    [case[1:] for case in DAMAGES],
+    ids=[case[0] for case in DAMAGES],
+)
+def test_damaged_file(
+    damage: Callable[[bytes], bytes],
+    name: str,
+    words: str,
+    *,
+    tmp_path: Path,
+    spark: SparkSession,
+    fails: Fails,
+) -> None:
+    copy = tmp_path / "numbers.001.binlog"
+    copy.write_bytes(damage((CAPTURED / copy.name).read_bytes()))
+    error = fails(path_reader(spark, copy, "fx_numbers.*"))
+    assert error.name == name
+    assert words in error.message
+    assert copy.name in error.message
+
+
+def test_table_map_that_does_not_fit(tmp_path: Path, spark: SparkSession, fails: Fails) -> None:
+    """A log whose CREATE TABLE says something else than its table maps."""
+    copy = tmp_path / "gtid_no_checksum.001.binlog"  # without checksums, bytes can be changed
+    data = (CAPTURED / copy.name).read_bytes()
+    assert data.count(b"v varchar(30)") == 1
+    copy.write_bytes(data.replace(b"v varchar(30)", b"v varchar(99)"))
+    error = fails(path_reader(spark, copy, "fx_gtid_no_checksum.*"))
+    assert error.name == "SchemaMismatchError"
+    assert "column 2 `v`: expected" in error.message
+    assert "table fx_gtid_no_checksum.t" in error.message
+
+
 def test_bad_checksum_streamed(
     damaged: Path, mysql56: Server, spark: SparkSession, fails: Fails
 ) -> None:

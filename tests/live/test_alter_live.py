@@ -11,13 +11,13 @@ from random import Random, randrange
 import pymysql
 import pytest
 from alter_cases import ALTERS, BASE, OTHERS
-from ddl_cases import TYPES
 from followed import Follower
 from random_alters import RandomDdl
-from random_tables import RandomTable
 
 from pyspark_mysqlbinlog.tables import TableSchema
 
+from ddl_cases import TYPES
+from random_tables import RandomTable
 from servers import LocalServer
 
 DATABASE = "alter_live"

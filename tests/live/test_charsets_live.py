@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from charset_sweep import SWEPT, swept_codes
 
 from pyspark_mysqlbinlog.decoder.values.charsets import text_decoder
 from pyspark_mysqlbinlog.errors import MalformedEventError
 
+from charset_sweep import SWEPT, swept_codes
 from servers import Server
 
 

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 
 import pymysql
 import pytest
-from ddl_cases import KEYS, OPTIONS, TYPES, logged_statements
 
 from pyspark_mysqlbinlog.charsets import (
     MAX_BYTES_PER_CHARACTER,
@@ -24,6 +23,7 @@ from pyspark_mysqlbinlog.decoder.sql_tokens import SqlContext
 from pyspark_mysqlbinlog.decoder.statements import StatementKind, classify
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 
+from ddl_cases import KEYS, OPTIONS, TYPES, logged_statements
 from servers import LocalServer, MariaDBServer
 
 DATABASE = "ddl_live"

@@ -14,20 +14,16 @@ from typing import Any
 
 import pymysql
 import pytest
-from live_log import selected
 from random_alters import RandomDdl
-from test_offset_rules import Offset, Spark, new_reader
 
 from pyspark_mysqlbinlog.checkpoints.position import Position
-from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
-from pyspark_mysqlbinlog.connector.baseline import history_of_server
 from pyspark_mysqlbinlog.connector.information_schema import read_table_schemas
-from pyspark_mysqlbinlog.connector.log import ServerLog
-from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 
-from replay import Number, payload_token, select_token
+from live_log import selected
+from replay import payload_token, select_token
 from servers import Server
+from source_runner import Offset, Spark, new_reader
 
 TABLES = ("t", "u", "v", "W w", "漢")
 STATEMENTS = 500

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from live.test_offset_rules import Offset, Spark
 from pyspark.sql.types import StringType, StructField, StructType
 
 from pyspark_mysqlbinlog.connector import baseline, schema_tracker
@@ -29,6 +28,7 @@ from pyspark_mysqlbinlog.errors import (
 )
 
 from servers import Server
+from source_runner import Offset, Spark
 from waiting import until
 
 Rows = list[dict[str, Any]]

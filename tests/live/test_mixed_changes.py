@@ -50,24 +50,24 @@ FULL = Run(100_000, 2_500, (STOP, KILL, KILL_AFTER_SINK, KILL_BEFORE_SINK, STOP)
     ],
 )
 def test_what_arrives_is_what_select_shows(
-    live_server: Server,
-    database: str,
+    any_server: Server,
+    any_database: str,
     tmp_path: Path,
     run: Run,
 ) -> None:
     changes, rate, ends = run
     options = options_of(
-        live_server,
-        tables=f"{database}.*",
-        excludeTables=f"{database}.{UNWANTED}",
-        startingOffset=":".join(map(str, live_server.position())),
+        any_server,
+        tables=f"{any_database}.*",
+        excludeTables=f"{any_database}.{UNWANTED}",
+        startingOffset=":".join(map(str, any_server.position())),
         # Several batches for what has gathered while no driver ran.
         maxBytesPerTrigger="400k",
         # The end of the log is reached even when only unwanted changes lie before it.
         idleOffsetInterval="1s",
     )
-    dumps = live_server.dump_threads()
-    workload = Workload(live_server, database, seed=changes, rate=rate)
+    dumps = any_server.dump_threads()
+    workload = Workload(any_server, any_database, seed=changes, rate=rate)
     begun = time.monotonic()
     with StreamProcess(tmp_path, options) as stream, workload:
         share = changes // (len(ends) + 1)
@@ -89,13 +89,13 @@ def test_what_arrives_is_what_select_shows(
         workload.allow(changes)
         workload.finish()
         written = time.monotonic() - begun
-        last = live_server.position()
+        last = any_server.position()
         stream.wait_until(lambda: stream.reached(last), f"the stream has reached {last}", 300)
         stream.stop()
         took = time.monotonic() - begun
-        _check(stream, live_server, database, workload)
+        _check(stream, any_server, any_database, workload)
         batches = len(stream.commits())
-    wait_for_dumps_to_end(live_server, dumps)
+    wait_for_dumps_to_end(any_server, dumps)
     LOG.info(
         "%d changes in %d operations, %d rotations, %d rollbacks, %d batches, restarts after: %s;"
         " written in %.0f s, all there after %.0f s",

@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ddl_cases import KEYS, OPTIONS, TYPES, bare, logged_statements, text
 
 from pyspark_mysqlbinlog.decoder.ddl import parse_column_type, parse_create_table
 from pyspark_mysqlbinlog.decoder.sql_tokens import DEFAULT_CONTEXT, SqlContext
 from pyspark_mysqlbinlog.decoder.statements import StatementKind, classify
 from pyspark_mysqlbinlog.errors import UnknownSchemaError
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
+
+from ddl_cases import KEYS, OPTIONS, TYPES, bare, logged_statements, text
 
 CAPTURED = Path(__file__).resolve().parents[1] / "data" / "binlogs57"
 

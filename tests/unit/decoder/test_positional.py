@@ -8,10 +8,10 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from captured_logs import load
 
 from pyspark_mysqlbinlog.tables import ColumnSchema
 
+from captured_logs import load
 from decoding import captured_ordinal, decoder, rows_of
 from replay import captured_schemas
 

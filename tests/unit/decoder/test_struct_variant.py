@@ -10,8 +10,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from captured_logs import CASCADES, DEFAULTS, SCENARIOS, load
-from payload_faces import as_json_rows
 from pyspark.sql.types import (
     BinaryType,
     BooleanType,
@@ -52,6 +50,7 @@ from pyspark_mysqlbinlog.errors import (
 from pyspark_mysqlbinlog.protocol.events import Event, EventType
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 
+from captured_logs import CASCADES, DEFAULTS, SCENARIOS, load
 from decoding import (
     ALL_OPERATIONS,
     StaticSchemas,
@@ -60,6 +59,7 @@ from decoding import (
     simple_schema,
     table_map_body_for,
 )
+from payload_faces import as_json_rows
 from replay import Replay, captured_schemas
 
 NOTHING_EXCLUDED = ColumnFilter.parse()

@@ -19,7 +19,7 @@ from pyspark_mysqlbinlog.errors import (
     MalformedEventError,
     MySQLBinlogError,
 )
-from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings, _read_payload
+from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings, _read_packet
 from pyspark_mysqlbinlog.protocol.server_errors import LostConnectionError
 
 MAX = (1 << 24) - 1
@@ -77,8 +77,8 @@ def test_payloads_are_joined(size: int) -> None:
     sent = packets(payload)
     assert len(sent) == size + 4 * (size // MAX + 1)
     stream = cast(Any, io.BufferedReader(io.BytesIO(sent + EOF)))
-    assert _read_payload(stream) == payload
-    assert _read_payload(stream) == EOF[4:]
+    assert _read_packet(stream) == (payload[0], payload[1:])
+    assert _read_packet(stream) == (EOF[4], EOF[5:])
 
 
 def test_events_up_to_the_end_of_the_log() -> None:

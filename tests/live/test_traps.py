@@ -1,0 +1,170 @@
+"""Traps, each of which lost, mislabelled or showed something once: on a real server."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.connector.start import start_of_server
+from pyspark_mysqlbinlog.errors import AccessDeniedError, ServerError, StatementFormatError
+from pyspark_mysqlbinlog.protocol.client import ReplicaClient
+
+from servers import MySQL56Server, Server
+from source_runner import Spark, ids, insert, new_reader
+from waiting import until
+
+
+@pytest.fixture
+def table(live_server: Server, database: str) -> str:
+    live_server.execute(
+        "CREATE TABLE t (id INT PRIMARY KEY, a INT, b INT)",
+        "CREATE TABLE other (id INT PRIMARY KEY)",
+        database=database,
+    )
+    return f"{database}.t"
+
+
+@pytest.fixture
+def stream(live_server: Server, table: str) -> Iterator[Spark]:
+    spark = Spark(new_reader(live_server, table))
+    yield spark
+    spark.reader.stop()
+
+
+@pytest.mark.parametrize("start", ["latest", "earliest"])
+def test_a_run_after_a_kill_in_batch_zero_has_all_rows(
+    live_server: Server, table: str, start: str
+) -> None:
+    """The new process resolves the same start, replays batch 0, and must not take it for new."""
+    stored = Spark(new_reader(live_server, table, startingOffset=start)).initial()
+    insert(live_server, table, 1, 2)
+    again = Spark(new_reader(live_server, table, startingOffset=start))
+    again.reader.prepareForTriggerAvailableNow()
+    begin = again.initial()
+    assert again.rows(begin, stored) == []
+    end = again.latest(stored)
+    assert end != stored
+    assert ids(again.rows(stored, end))[-2:] == [1, 2]
+    again.reader.stop()
+
+
+def test_truncate_in_another_sql_mode(live_server: Server, table: str, stream: Spark) -> None:
+    start = stream.initial()
+    assert stream.latest(start) == start
+    database, name = table.split(".")
+    with live_server.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("SET sql_mode = 'ANSI_QUOTES'")
+        cursor.execute(f'TRUNCATE TABLE "{database}"."{name}"')
+    end = stream.next_batch(start)
+    for reader in (stream, Spark(new_reader(live_server, table))):
+        rows = reader.rows(start, end)
+        assert [(row["op"], row["table"]) for row in rows] == [("t", "t")]
+
+
+def test_a_batch_is_not_replayed_on_another_server(
+    live_server: Server, table: str, stream: Spark
+) -> None:
+    """Files have the same names there, and other rows in them."""
+    start = stream.initial()
+    assert stream.latest(start) == start
+    insert(live_server, table, 1)
+    end = stream.next_batch(start)
+    with MySQL56Server() as other, pytest.raises(ServerError, match="belongs to the server"):
+        Spark(new_reader(other, table)).rows(start, end)
+
+
+def test_create_if_not_exists_of_a_table_that_exists_is_no_proof(
+    live_server: Server, database: str
+) -> None:
+    live_server.execute("CREATE TABLE t (id INT PRIMARY KEY, a INT, b INT)", database=database)
+    live_server.rotate()
+    file, _ = live_server.position()
+    live_server.execute(
+        "CREATE TABLE IF NOT EXISTS t (id INT PRIMARY KEY, b INT, a INT)",
+        "INSERT INTO t (id, a, b) VALUES (7, 1, 2)",
+        database=database,
+    )
+    stream = Spark(new_reader(live_server, f"{database}.t", startingOffset=f"{file}:4"))
+    stream.reader.prepareForTriggerAvailableNow()
+    start = stream.initial()
+    assert stream.latest(start) == start
+    (row,) = stream.rows(start, stream.latest(start))
+    assert json.loads(row["after"]) == {"id": 7, "a": 1, "b": 2}
+    stream.reader.stop()
+
+
+def test_what_lies_behind_the_end_of_a_run_does_not_fail_it(
+    live_server: Server, table: str, stream: Spark
+) -> None:
+    start = stream.initial()
+    assert stream.latest(start) == start
+    insert(live_server, table, 1)
+    stream.reader.prepareForTriggerAvailableNow()
+    with live_server.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("SET SESSION binlog_format = 'STATEMENT'")
+        cursor.execute(f"INSERT INTO {table} (id) VALUES (2)")
+    end = stream.latest(start)
+    assert ids(stream.rows(start, end)) == [1]
+    tail = stream.reader._tail
+    assert tail is not None
+    until(lambda: tail.buffer.error is not None, "the tail has met the statement")
+    assert stream.latest(end) == end
+
+
+def test_a_run_over_a_quiet_table_moves_although_others_are_busy(
+    live_server: Server, table: str, stream: Spark
+) -> None:
+    start = stream.initial()
+    assert stream.latest(start) == start
+    other = table.replace(".t", ".other")
+    insert(live_server, other, 1)
+    target = live_server.position()
+    stream.reader.prepareForTriggerAvailableNow()
+    insert(live_server, other, *range(2, 40))
+    begin = Position.of(start["file"], start["pos"])
+    end = until(lambda: stream.latest(start), "an answer")
+    tail = stream.reader._tail
+    assert tail is not None
+    until(lambda: tail.buffer.tip.position.pos > target[1], "the tail is behind the target")
+    assert (end["file"], end["pos"]) == target
+    assert Position.of(end["file"], end["pos"]) > begin
+    assert stream.rows(start, end) == []
+
+
+def test_load_data_as_a_statement(
+    live_server: Server, table: str, stream: Spark, tmp_path: Path
+) -> None:
+    """Into a table that nobody wants it is nobody's affair."""
+    start = stream.initial()
+    assert stream.latest(start) == start
+    file = Path(str(live_server.datadir)) / "numbers.csv"
+    file.write_text("1\n2\n", encoding="utf-8")
+    with live_server.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("SET SESSION binlog_format = 'STATEMENT'")
+        cursor.execute(f"LOAD DATA INFILE '{file}' INTO TABLE {table.replace('.t', '.other')}")
+        cursor.execute("SET SESSION binlog_format = 'ROW'")
+        cursor.execute(f"INSERT INTO {table} (id) VALUES (5)")
+        cursor.execute("SET SESSION binlog_format = 'STATEMENT'")
+        cursor.execute(f"LOAD DATA INFILE '{file}' INTO TABLE {table} (id)")
+    end = stream.next_batch(start)
+    assert ids(stream.rows(start, end)) == [5]
+    with pytest.raises(StatementFormatError, match="LOAD DATA"):
+        until(lambda: stream.latest(end) != end, "the statement is met")
+
+
+def test_a_password_of_any_characters(live_server: Server) -> None:
+    """It is sent as UTF-8, and shown by no error."""
+    secret = "geheim-€-ä-漢"
+    with live_server.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("GRANT ALL ON *.* TO 'odd'@'%%' IDENTIFIED BY %s", (secret,))
+    reader = new_reader(live_server, "a.*", user="odd", password=secret)
+    with ReplicaClient.connect(reader._options.server_settings()) as client:
+        assert client.query("SELECT 1") == [(1,)]
+    wrong = new_reader(live_server, "a.*", user="odd", password=secret + "€")
+    with pytest.raises(AccessDeniedError) as caught:
+        start_of_server(wrong._options, streaming=True)
+    assert "geheim" not in f"{caught.value!r}{wrong._options!r}{caught.value}"
