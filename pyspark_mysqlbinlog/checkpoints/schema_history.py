@@ -165,6 +165,15 @@ class SchemaHistory:
                 needed[table] = kept
         return self if needed == self._versions else SchemaHistory(needed)
 
+    def with_last_only(self, tables: Mapping[Table, bool]) -> SchemaHistory:
+        """Of each of these tables its last version, or nothing where the value is false."""
+        shorter = {
+            table: versions[-1:] if table in tables else versions
+            for table, versions in self._versions.items()
+            if tables.get(table, True)
+        }
+        return self if shorter == self._versions else SchemaHistory(shorter)
+
     def select(self, predicate: Callable[[str, str], bool]) -> SchemaHistory:
         """Only the tables for which ``predicate(database, table)`` holds, and the databases."""
         chosen = {

@@ -147,13 +147,13 @@ class SchemaTracker:
         unwanted = [name for name in history.tables() if not self._wants(*name)]
         unwanted.sort(key=lambda name: (last_change(self.history, name), name), reverse=True)
         columns = 0
-        dropped = set()
+        kept: dict[Table, bool] = {}
         for name in unwanted:
-            schemas = [each for _, each in history.versions(*name) if isinstance(each, TableSchema)]
-            columns += sum(len(schema.columns) for schema in schemas)
-            if not schemas or columns > MOST_UNWANTED_COLUMNS:
-                dropped.add(name)
-        self.history = self._pruned = history.select(lambda *name: name not in dropped)
+            _, state = history.versions(*name)[-1]
+            columns += len(state.columns) if isinstance(state, TableSchema) else 0
+            kept[name] = isinstance(state, TableSchema) and columns <= MOST_UNWANTED_COLUMNS
+        # No row needs the versions before the last.
+        self.history = self._pruned = history.with_last_only(kept)
 
     # --- names and states
 

@@ -84,7 +84,8 @@ class SchemaWatch:
         table_map = TableMap.parse(event.body)
         described = described_schema(table_map, schema, is_mariadb=is_mariadb)
         if schema is None and described is None:
-            if history.state(here, database, table) is not self._asked.get((database, table), 0):
+            state = history.state(here, database, table)
+            if state is None or state is not self._asked.get((database, table)):
                 history = self._learn(history, (database, table), since, here)
             schema = history.at(here, database, table)
             if schema is None and not self._positional:

@@ -44,6 +44,7 @@ from pyspark_mysqlbinlog.connector.retry import first_connection
 from pyspark_mysqlbinlog.connector.schema_watch import SchemaWatch, only
 from pyspark_mysqlbinlog.connector.server import (
     ServerFacts,
+    check_identity,
     current_position,
 )
 from pyspark_mysqlbinlog.connector.start import history_for_other_tables, start_of_server
@@ -115,6 +116,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         if target is not None and target < position and self._initial is None:
             # Nothing to wait for would end the query as if all were well. (A start of this very
             # run may lie behind the target: it was looked up later.)
+            self._check_identity(offset)
             raise InvalidPositionError(
                 f"the server's log ends at {target}, before the checkpoint's position: the server"
                 " lost its tail, was restored or was reset; start again with a new checkpoint",
@@ -327,6 +329,10 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
     def _end_of_log(self) -> Position:
         with first_connection()(ReplicaClient.connect, self._options.server_settings()) as client:
             return current_position(client)
+
+    def _check_identity(self, offset: Offset) -> None:
+        with first_connection()(ReplicaClient.connect, self._options.server_settings()) as client:
+            check_identity(client, offset.server_uuid)
 
     def _server_facts(self) -> ServerFacts:
         if self._facts is None:

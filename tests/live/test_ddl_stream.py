@@ -6,9 +6,11 @@ row image that must come, columns, labels, signs and characters included, whatev
 
 from __future__ import annotations
 
+import json
+import math
 import os
-from contextlib import closing, suppress
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from random import Random, randrange
 from typing import Any
 
@@ -17,16 +19,19 @@ import pytest
 from random_alters import RandomDdl
 
 from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.connector.baseline import history_of_server
 from pyspark_mysqlbinlog.connector.information_schema import read_table_schemas
+from pyspark_mysqlbinlog.connector.log import ServerLog
+from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 
 from live_log import selected
-from replay import payload_token, select_token
+from replay import Number, payload_token, select_token
 from servers import Server
-from source_runner import Offset, Spark, new_reader
+from source_runner import Spark, new_reader
 
 TABLES = ("t", "u", "v", "W w", "漢")
-STATEMENTS = 500
+STATEMENTS = 80
 
 Image = list[tuple[str, str | None]]
 
@@ -38,8 +43,8 @@ class Witness:
     server: Server
     database: str
     random: Random
-    # op, table, image; where the log ended then, and the tables.
-    expected: list[tuple[str, str, Image]] = field(default_factory=list)
+    # What must come: op, the table as it was then, its row. And where the log ended when.
+    expected: list[tuple[str, TableSchema, Image]] = field(default_factory=list)
     moments: list[tuple[Position, dict[str, TableSchema]]] = field(default_factory=list)
     done: list[str] = field(default_factory=list)
 
@@ -73,7 +78,7 @@ class Witness:
             name = sql.split("`")[1]
             image = self.image(tables[name])
             if image is not None:
-                self.expected.append(("c", name, image))
+                self.expected.append(("c", tables[name], image))
         return True
 
     def change(self) -> None:
@@ -88,13 +93,13 @@ class Witness:
             cursor.execute("SET sql_mode = '', time_zone = '+00:00'")
             if image is not None:
                 cursor.execute(f"DELETE FROM `{name}`")
-                self.expected.append(("d", name, image))
+                self.expected.append(("d", schema, image))
             values = ", ".join(self.literal(column) for column in schema.columns)
             with suppress(pymysql.MySQLError):  # a row that would be too long
                 cursor.execute(f"INSERT INTO `{name}` VALUES ({values})")
         after = self.image(schema)
         if after is not None:
-            self.expected.append(("c", name, after))
+            self.expected.append(("c", schema, after))
 
     def literal(self, column: ColumnSchema) -> str:
         if column.labels:
@@ -112,10 +117,11 @@ class Witness:
         return "'" + "".join(self.random.choices("aé漢 Яx", k=self.random.randint(0, 9))) + "'"
 
 
-def image_of(text: str, schema: dict[str, ColumnSchema]) -> Image:
-    from replay import _load
-
-    return [(name, payload_token(schema[name], value)) for name, value in _load(text).items()]
+def image_of(text: str, schema: TableSchema) -> Image:
+    """A payload's columns, in its order."""
+    payload = json.loads(text, parse_int=Number, parse_float=Number)
+    columns = {column.name: column for column in schema.columns}
+    return [(name, payload_token(columns[name], value)) for name, value in payload.items()]
 
 
 @pytest.fixture
@@ -126,61 +132,93 @@ def witness(any_server: Server, any_database: str) -> Witness:
 
 
 def test_random_ddl_and_restarts(witness: Witness) -> None:
-    server, random = witness.server, witness.random
+    """Each process reads a part of what is there, from the offset of the last; then goes on."""
+    run(witness, STATEMENTS)
+
+
+@pytest.mark.endurance
+def test_five_hundred_random_ddl_and_restarts(witness: Witness) -> None:
+    run(witness, 500)
+
+
+def run(witness: Witness, statements: int) -> None:
+    random = witness.random
     ddl = RandomDdl(random, [f"`{name}`" for name in TABLES])
-    options = {"maxBytesPerTrigger": "4k", "idleOffsetInterval": "1s"}
-    # Half of the tables are wanted under every name that they get.
-    first = Spark(new_reader(server, f"{witness.database}.*", **options))
-    offset = first.latest(first.initial())
-    first.reader.stop()
-    found: list[dict[str, Any]] = []
-    while len(witness.done) < STATEMENTS:
-        for _ in range(random.randint(1, 40)):
+    stream = Restarted(witness)
+    while len(witness.done) < statements:
+        for _ in range(random.randint(1, 60)):
             if witness.ddl(ddl.statement()) and random.random() < 0.7:
                 witness.change()
-        offset = read_some(witness, options, offset, found, until=random.choice((0.5, 1)))
-    read_some(witness, options, offset, found, until=1)
-    compare(witness, found)
-    assert len(found) > STATEMENTS / 2
+        stream.read(random.choice((0.5, 1)))
+    stream.read(1)
+    assert len(stream.rows) > statements / 2
+    for row, (op, schema, image) in zip(stream.rows, witness.expected, strict=True):
+        place = row["source"], witness.done[-1]
+        assert (row["op"], row["table"]) == (op, schema.table), place
+        assert image_of(row["after"] or row["before"], schema) == image, place
+        assert tuple(row["source"]["key"] or ()) == schema.primary_key, place
+    starts_in_the_past(witness)
 
 
-def read_some(
-    witness: Witness,
-    options: dict[str, str],
-    offset: Offset,
-    found: list[dict[str, Any]],
-    until: float,
-) -> Offset:
-    """A new process reads a part of what it has not read yet; each batch also a second time."""
-    spark = Spark(new_reader(witness.server, f"{witness.database}.*", **options))
-    goal = len(found) + (len(witness.expected) - len(found)) * until
-    with closing(spark.reader.stop) if False else suppress():
+class Restarted:
+    """A query that is stopped again and again; its rows, TRUNCATE's left out."""
+
+    def __init__(self, witness: Witness) -> None:
+        self.witness = witness
+        self.rows: list[dict[str, Any]] = []
+        spark = self.new_process()
+        start = spark.initial()
+        self.offset = spark.latest(start)
+        spark.reader.stop()
+
+    def new_process(self) -> Spark:
+        tables = f"{self.witness.database}.*"
+        return Spark(
+            new_reader(
+                self.witness.server,
+                tables,
+                maxBytesPerTrigger="4k",
+                operations="insert,update,delete",
+            )
+        )
+
+    def read(self, part: float) -> None:
+        """Read this part of what is there; each batch a second time, pulled and not carried."""
+        missing = len(self.witness.expected) - len(self.rows)
+        goal = len(self.rows) + math.ceil(missing * part)
+        spark, other = self.new_process(), self.new_process()
         try:
-            while len(found) < goal:
-                end = spark.next_batch(offset)
-                rows = spark.rows(offset, end)
-                again = Spark(new_reader(witness.server, f"{witness.database}.*", **options))
-                assert again.rows(offset, end) == rows
-                found += sorted(rows, key=lambda row: tuple(row["seq"].values()))
-                offset = end
+            while len(self.rows) < goal:
+                end = spark.next_batch(self.offset)
+                rows = spark.rows(self.offset, end)
+                assert other.rows(self.offset, end) == rows
+                self.rows += sorted(rows, key=lambda row: tuple(row["seq"].values()))
+                self.offset = end
         finally:
             spark.reader.stop()
-    return offset
 
 
-def compare(witness: Witness, found: list[dict[str, Any]]) -> None:
-    types: dict[str, dict[str, ColumnSchema]] = {}
-    moments = iter([*witness.moments, (None, {})])
-    here, tables = next(moments)
-    now: dict[str, TableSchema] = {}
-    changes = [row for row in found if row["op"] != "t"]
-    for row, (op, table, image) in zip(changes, witness.expected, strict=True):
-        at = Position.of(row["source"]["file"], row["source"]["pos"])
-        while here is not None and here <= at:
-            now = tables
-            here, tables = next(moments)
-        assert (row["op"], row["table"]) == (op, table)
-        schema = now.get(table) or tables[table]
-        columns = {column.name: column for column in schema.columns}
-        assert image_of(row["after"] or row["before"], columns) == image
-    assert types == {}
+def starts_in_the_past(witness: Witness) -> None:
+    """What a start in the past knows of a moment is what was so then; and it knows a good deal."""
+    server = witness.server
+    settings = ServerSettings(server.host, server.port, server.user, server.password)
+    known = 0
+    with ReplicaClient.connect(settings) as client:
+        for first in witness.random.sample(range(len(witness.moments)), 12):
+            history, _ = history_of_server(
+                client,
+                ServerLog(settings),
+                witness.moments[first][0],
+                lambda database, _: database == witness.database,
+                case_sensitive=True,
+                unwanted=True,
+            )
+            for position, tables in witness.moments[first:]:
+                for name in TABLES:
+                    found = history.at(position, witness.database, name)
+                    if found is not None and found.charset is None and name in tables:
+                        # Nobody knows what its database had then, and no column has it.
+                        found = replace(found, charset=tables[name].charset)
+                    assert found is None or found == tables.get(name), (position, name)
+                    known += found is not None
+    assert known > 12 * len(witness.moments) / 3

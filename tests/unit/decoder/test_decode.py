@@ -240,7 +240,7 @@ def test_unknown_schema() -> None:
     log = Log()
     log.table_map()
     event = log.insert(1)
-    words = r"found 2 .*\(LONG, .*no schema was given; start from"
+    words = r"found 2 .*\(LONG, .*no schema was given; GRANT SELECT"
     with pytest.raises(UnknownSchemaError, match=words) as caught:
         list(decoder([]).decode(log.events))
     assert str(caught.value).endswith(f"(at {FILE}:{event.start}, table d.t)")
