@@ -54,8 +54,8 @@ def apply_alter(
     try:
         alter = parse_alter(sql, context)
         after = _applied(alter, before, database_charset, context)
-        if _is_no_operation(alter, context) and after.columns == before.columns:
-            return before
+        if _converts_only(alter, context) and after.columns == before.columns:
+            return _converted_in_vain(before, after)
         return after
     except MySQLBinlogError as error:
         raise UnknownSchemaError(error.message, table=before.full_name) from None
@@ -100,13 +100,26 @@ def _applied(
     )
 
 
-def _is_no_operation(alter: AlterTable, context: SqlContext) -> bool:
-    """CONVERT TO alone does nothing where no column changes: the table's default stays, too.
+def _converts_only(alter: AlterTable, context: SqlContext) -> bool:
+    """CONVERT TO alone, on a server where that does nothing if no column is another then.
 
     (5.6 and 5.7: mysql_alter_table, "No-op ALTER".)
     """
     is_57 = not context.mariadb and 50600 <= context.server_version < 80000
     return is_57 and alter.convert_to is not None and alter.clauses == 0
+
+
+def _converted_in_vain(before: TableSchema, after: TableSchema) -> TableSchema:
+    """No column has another character set than before, so the table's default may have stayed.
+
+    It has, where no column has a character set. Elsewhere it hangs on collations, which are not
+    known here: then nor is the default.
+    """
+    if before.charset == after.charset:
+        return after
+    if all(column.charset in (None, "binary") for column in before.columns):
+        return before
+    return replace(after, charset=None)
 
 
 class _Columns:

@@ -15,8 +15,8 @@ __all__ = ["WAYS_ON", "unknown_schema"]
 WAYS_ON = (
     "GRANT SELECT on it to the user if that is missing; else start from a position where the table"
     " already looks as it does now, or before its CREATE TABLE; or give its columns as they were at"
-    " the start with schemaDdl; or set"
-    " onUnknownSchema=positional to get them as @1, @2, …, or exclude the table"
+    " the start with schemaDdl; or set onUnknownSchema=positional to get them as @1, @2, …, or"
+    " exclude the table"
 )
 _SHOWN = 8
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from itertools import zip_longest
 from random import Random, randrange
 
@@ -35,6 +36,13 @@ def follower(request: pytest.FixtureRequest) -> Iterator[Follower]:
     with Follower.of(server, DATABASE) as follower:
         yield follower
     server.execute(f"DROP DATABASE {DATABASE}")
+
+
+def same(ours: TableSchema | str, theirs: TableSchema) -> bool:
+    """The table's default may be unknown: CONVERT TO hangs on collations."""
+    if isinstance(ours, TableSchema) and ours.charset is None:
+        return replace(ours, charset=theirs.charset) == theirs
+    return ours == theirs
 
 
 def made_others(ours: TableSchema | str) -> bool:
@@ -71,7 +79,7 @@ def run_cases(follower: Follower, cases: list[tuple[str, str]]) -> list[str]:
     wrong = []
     for index, (_, alter) in enumerate(cases):
         ours, expected = follower.now(f"t{index}"), theirs[f"t{index}"]
-        if ours != expected and not made_others(ours):
+        if not same(ours, expected) and not made_others(ours):
             wrong.append((alter, difference(ours, expected)))
     assert wrong == []
     return refused
@@ -129,7 +137,7 @@ def test_random_ddl(follower: Follower) -> None:
             wrong = [
                 (name, difference(ours[name], schema))
                 for name, schema in theirs.items()
-                if ours[name] != schema and not made_others(ours[name])
+                if not same(ours[name], schema) and not made_others(ours[name])
             ]
             assert wrong == [], "\n".join([str(seed), *done[-8:]])
             if any(made_others(each) for each in ours.values()):

@@ -19,13 +19,14 @@ import pytest
 from random_alters import RandomDdl
 
 from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.baseline import history_of_server
 from pyspark_mysqlbinlog.connector.information_schema import read_table_schemas
 from pyspark_mysqlbinlog.connector.log import ServerLog
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 
-from live_log import selected
+from live_log import new_database, selected
 from replay import Number, payload_token, select_token
 from servers import Server
 from source_runner import Spark, new_reader
@@ -222,3 +223,81 @@ def starts_in_the_past(witness: Witness) -> None:
                     assert found is None or found == tables.get(name), (position, name)
                     known += found is not None
     assert known > 12 * len(witness.moments) / 3
+
+
+CUT_OVERS = {
+    "gh-ost": [
+        "CREATE TABLE _t_gho LIKE t",
+        "ALTER TABLE _t_gho ADD v INT UNSIGNED, CHANGE id key_id INT",
+        "RENAME TABLE t TO _t_del, _t_gho TO t",
+    ],
+    "pt-online-schema-change": [
+        "CREATE TABLE _t_new LIKE t",
+        "ALTER TABLE _t_new ADD COLUMN v INT UNSIGNED, CHANGE id key_id INT",
+        "RENAME TABLE t TO _t_old, _t_new TO t",
+        "DROP TABLE IF EXISTS _t_old",
+    ],
+    "a swap": [
+        "CREATE TABLE u (key_id INT PRIMARY KEY, v INT UNSIGNED)",
+        "RENAME TABLE t TO tmp, u TO t, tmp TO u",
+    ],
+    "through another database": [
+        "CREATE TABLE `{other}`.x (key_id INT PRIMARY KEY, v INT UNSIGNED)",
+        "DROP TABLE t",
+        "ALTER TABLE `{other}`.x RENAME TO t",
+    ],
+}
+
+
+@pytest.mark.parametrize("known", ["at the start", "from the log"])
+@pytest.mark.parametrize("kind", CUT_OVERS)
+def test_cut_overs(any_server: Server, any_database: str, kind: str, known: str) -> None:
+    """An unwanted table gets a wanted name; with a restart after every statement."""
+    with new_database(any_server, "cut_over_other") as other:
+        statements = [sql.replace("{other}", other) for sql in CUT_OVERS[kind]]
+        any_server.execute("CREATE TABLE t (id INT PRIMARY KEY)", database=any_database)
+        if known == "at the start":
+            any_server.execute(statements.pop(0), database=any_database)
+        table = f"{any_database}.t"
+        spark = Spark(new_reader(any_server, table))
+        offset = spark.latest(spark.initial())
+        images = []
+        any_server.execute("INSERT INTO t VALUES (1)", database=any_database)
+        for sql in [*statements, "INSERT INTO t VALUES (2, 4294967295)", "DELETE FROM t"]:
+            any_server.execute(sql, database=any_database)
+            spark.reader.stop()
+            spark = Spark(new_reader(any_server, table, idleOffsetInterval="0s"))
+            end = spark.next_batch(offset)
+            images += [row["after"] or row["before"] for row in spark.rows(offset, end)]
+            offset = end
+        spark.reader.stop()
+        while len(images) < 3:
+            spark = Spark(new_reader(any_server, table, idleOffsetInterval="0s"))
+            end = spark.next_batch(offset)
+            images += [row["after"] or row["before"] for row in spark.rows(offset, end)]
+            offset = end
+            spark.reader.stop()
+        new = '{"key_id":2,"v":4294967295}'
+        assert [image.replace(" ", "") for image in images] == ['{"id":1}', new, new]
+
+
+def test_offsets_without_the_databases_charsets(any_server: Server, any_database: str) -> None:
+    """Those of earlier releases: the server is asked for them."""
+    any_server.execute(f"ALTER DATABASE `{any_database}` CHARSET gbk")
+    any_server.execute("CREATE TABLE t (id INT)", database=any_database)
+    spark = Spark(new_reader(any_server, f"{any_database}.*"))
+    offset = spark.initial()
+    spark.reader.stop()
+    kind, _, packed = offset["schemas"].rpartition(":")
+    history = SchemaHistory.unpack(packed)
+    without = SchemaHistory({name: history.versions(*name) for name in history.tables()})
+    assert without != history
+    offset["schemas"] = f"{kind}:{without.pack()}"
+    any_server.execute(
+        "CREATE TABLE u (s VARCHAR(9))", "INSERT INTO u VALUES ('汉字')", database=any_database
+    )
+    spark = Spark(new_reader(any_server, f"{any_database}.*"))
+    end = spark.next_batch(offset)
+    (row,) = spark.rows(offset, end)
+    spark.reader.stop()
+    assert json.loads(row["after"]) == {"s": "汉字"}
