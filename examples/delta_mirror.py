@@ -65,6 +65,10 @@ def _apply(changes: DataFrame, image: str, path: Path, transaction: Transaction)
     else:
         target = DeltaTable.create(path, _columns(changes, image))
 
+    partition = F.col("source.query").rlike(r"(?is)\btruncate\s+partition\b")
+    if changes.where("op = 't'").where(partition).take(1):
+        # Which rows were in the partition, the log does not tell.
+        raise ValueError(f"{path}: a partition was truncated; load the table anew")
     emptied = changes.where("op = 't'").orderBy(F.desc("seq")).select("seq.*").first()
     if emptied is not None:
         target.delete()

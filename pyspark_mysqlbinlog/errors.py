@@ -22,7 +22,7 @@
      │    ├── UnknownTableError      a table that was named does not exist
      │    ├── UnknownSchemaError     a row of a table whose columns are not known there
      │    ├── SchemaMismatchError    the table map does not fit the schema
-     │    └── SchemaChangedError     DDL that this version can't follow
+     │    └── SchemaChangedError     columns that the query's struct has no place for
      ├── UnrepresentableValueError   a value that the payload's types can't hold
      └── OffsetError                 an offset that can't be read
 
@@ -196,7 +196,7 @@ class SchemaMismatchError(SchemaError):
 
 
 class SchemaChangedError(SchemaError):
-    """DDL of a wanted table that this version can't follow."""
+    """A table got columns that the query's struct has no place for; or DDL can't be followed."""
 
 
 class UnrepresentableValueError(MySQLBinlogError):

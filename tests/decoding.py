@@ -65,7 +65,7 @@ class StaticSchemas:
         return self._schemas.get((database, table))
 
     def reason(self, file: str, pos: int, database: str, table: str) -> str:
-        return ""
+        return "no schema was given"
 
 
 def read_log(path: Path) -> Iterator[Event]:

@@ -9,8 +9,9 @@ file, pos       the boundary: everything before it is delivered
 server_uuid     the server that wrote the file; empty where it has none (before 5.6, MariaDB)
 gtid            reserved: the executed GTID set at the boundary; empty
 xa              XA transactions that are prepared at the boundary and hold no wanted rows
-schemas         the query's payload and a colon, then the packed schema history: every version that
-                holds anywhere in the batch that ends here, with primary keys
+schemas         the query's payload, a comma, a mark of the tables that it wants, a colon, then the
+                packed schema history: every version that holds anywhere in the batch that ends
+                here, with primary keys
 phase           reserved: "stream"
 ==============  ====================================================================================
 
@@ -49,6 +50,7 @@ class Offset:
     """One offset. `schemas` stays packed: Spark hands offsets back and forth every few ms.
 
     payload : ``json``, ``struct`` or ``variant``, of the query that made it; empty when not known.
+    tables : tells whether the query wanted the same tables; empty when not known.
     """
 
     position: Position
@@ -59,6 +61,7 @@ class Offset:
     epoch: int = 0
     phase: str = "stream"
     payload: str = ""
+    tables: str = ""
 
     @property
     def order(self) -> tuple[int, int, int]:
@@ -74,9 +77,15 @@ class Offset:
             "server_uuid": self.server_uuid,
             "gtid": self.gtid,
             "xa": list(self.xa),
-            "schemas": f"{self.payload}:{self.schemas}" if self.payload else self.schemas,
+            "schemas": self._head + self.schemas,
             "phase": self.phase,
         }
+
+    @property
+    def _head(self) -> str:
+        """What stands before the packed schemas."""
+        words = [self.payload, self.tables] if self.tables else [self.payload]
+        return f"{','.join(words)}:" if any(words) else ""
 
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> Offset:
@@ -112,8 +121,9 @@ class Offset:
             position = Position.of(value["file"], value["pos"])
         except InvalidPositionError as error:
             raise OffsetError(f"the offset's 'file': {error.message}") from None
-        # The packed text has no colon, so what stands before one is the payload.
-        payload, colon, schemas = value["schemas"].rpartition(":")
+        # The packed text has no colon, so what stands before one is not part of it.
+        head, colon, schemas = value["schemas"].rpartition(":")
+        payload, _, tables = head.partition(",")
         if colon and payload not in PAYLOADS:
             raise OffsetError(
                 f"the offset's payload is {payload!r}, expected one of {', '.join(PAYLOADS)}; the"
@@ -124,6 +134,7 @@ class Offset:
             server_uuid=value["server_uuid"],
             schemas=schemas,
             payload=payload,
+            tables=tables,
             xa=tuple(value["xa"]),
             gtid=value["gtid"],
             epoch=value["epoch"],

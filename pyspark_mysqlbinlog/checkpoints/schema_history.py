@@ -27,7 +27,12 @@ from pyspark_mysqlbinlog.tables import TableSchema
 
 __all__ = ["SchemaHistory"]
 
-_NO_DEFINITION = "the log had no CREATE TABLE of it up to here, and no baseline tells its columns"
+_NO_DEFINITION = (
+    "the log had no CREATE TABLE of it up to here (one with IF NOT EXISTS may have created"
+    " nothing), and no baseline tells its columns"
+)
+# A database's default charset is kept as that of a table without name and columns.
+_DATABASE = ""
 
 
 class SchemaHistory:
@@ -57,7 +62,34 @@ class SchemaHistory:
 
     def tables(self) -> Iterator[Table]:
         """The (database, table) names that it knows something of, sorted."""
-        return iter(sorted(self._versions))
+        return (name for name in sorted(self._versions) if name[1] != _DATABASE)
+
+    def databases(self) -> Iterator[str]:
+        """The databases whose default charset is, or was, known; sorted."""
+        return (name for name, table in sorted(self._versions) if table == _DATABASE)
+
+    def state(
+        self, position: Position, database: str, table: str
+    ) -> TableSchema | UnknownFrom | None:
+        """What is known of a table at this position; None when nothing is."""
+        version = self._version(position, database, table)
+        return version[1] if version else None
+
+    def charset_at(self, position: Position, database: str) -> str | None:
+        """A database's default charset, which a CREATE TABLE inherits; None when not known."""
+        schema = self.at(position, database, _DATABASE)
+        return schema.charset if schema else None
+
+    def charset_change(self, database: str) -> Position | None:
+        """Since when a database has its last charset; None when nothing is known of it."""
+        versions = self.versions(database, _DATABASE)
+        return versions[-1][0] if versions else None
+
+    def with_charset(self, position: Position, database: str, charset: str | None) -> SchemaHistory:
+        """A database's default charset from `position` on; None when it is dropped."""
+        if charset is None:
+            return self.without(position, database, _DATABASE, "", gone=True)
+        return self.with_table(position, TableSchema(database, _DATABASE, (), charset=charset))
 
     def versions(self, database: str, table: str) -> tuple[Version, ...]:
         """All versions of a table, ascending; empty when it is not known."""
@@ -133,9 +165,22 @@ class SchemaHistory:
                 needed[table] = kept
         return self if needed == self._versions else SchemaHistory(needed)
 
+    def with_last_only(self, tables: Mapping[Table, bool]) -> SchemaHistory:
+        """Of each of these tables its last version, or nothing where the value is false."""
+        shorter = {
+            table: versions[-1:] if table in tables else versions
+            for table, versions in self._versions.items()
+            if tables.get(table, True)
+        }
+        return self if shorter == self._versions else SchemaHistory(shorter)
+
     def select(self, predicate: Callable[[str, str], bool]) -> SchemaHistory:
-        """Only the tables for which ``predicate(database, table)`` holds."""
-        chosen = {table: each for table, each in self._versions.items() if predicate(*table)}
+        """Only the tables for which ``predicate(database, table)`` holds, and the databases."""
+        chosen = {
+            table: each
+            for table, each in self._versions.items()
+            if table[1] == _DATABASE or predicate(*table)
+        }
         return self if len(chosen) == len(self._versions) else SchemaHistory(chosen)
 
     def pack(self) -> str:

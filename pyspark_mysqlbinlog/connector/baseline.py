@@ -1,10 +1,13 @@
-"""What the wanted tables looked like at a start: from the server, bound to an interval of the log.
+"""What the tables looked like at a start: from the server, bound to an interval of the log.
 
 information_schema tells how tables look now, but not at which position that is. So: a position P1,
 information_schema, a position P2. The answer holds at P2 if the log shows no DDL of a wanted table
 in (P1, P2]; otherwise the same again. For a start in the past the log is read from there: a table
 without DDL in between looked then as it does now, one that was created in between is known from
 there, and one that was changed otherwise is known from its last change on.
+
+Unwanted tables come along, up to a bound: one may be renamed to a wanted name. Those with DDL in
+(P1, P2] are left out; so are the default charsets of databases with DDL there.
 """
 
 from __future__ import annotations
@@ -17,11 +20,20 @@ from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.information_schema import read_table_schemas
 from pyspark_mysqlbinlog.connector.log import Log
-from pyspark_mysqlbinlog.connector.schema_tracker import SchemaTracker, last_change
-from pyspark_mysqlbinlog.connector.server import current_position, database_charsets
+from pyspark_mysqlbinlog.connector.schema_tracker import (
+    MOST_UNWANTED_COLUMNS,
+    SchemaTracker,
+    last_change,
+)
+from pyspark_mysqlbinlog.connector.server import (
+    current_position,
+    database_charsets,
+    explicit_timestamps,
+)
 from pyspark_mysqlbinlog.decoder.event_filter import DDL_KINDS
 from pyspark_mysqlbinlog.decoder.sql_tokens import SqlContext
-from pyspark_mysqlbinlog.decoder.statements import Statement, classify
+from pyspark_mysqlbinlog.decoder.statement_text import statement_text
+from pyspark_mysqlbinlog.decoder.statements import Statement, StatementKind, classify
 from pyspark_mysqlbinlog.errors import SchemaChangedError
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 from pyspark_mysqlbinlog.protocol.events import Event, EventType
@@ -52,6 +64,7 @@ def history_of_server(
     wants: Wants,
     *,
     case_sensitive: bool,
+    unwanted: bool = False,
 ) -> tuple[SchemaHistory, Position]:
     """The schema history from `start` on, and the position P2 up to which the log was read.
 
@@ -60,6 +73,7 @@ def history_of_server(
     client : for queries.
     log : the same server's.
     start : a boundary; None is P1, the end of the log.
+    unwanted : with unwanted tables, and the databases' charsets.
 
     Raises
     ------
@@ -67,12 +81,13 @@ def history_of_server(
     """
     for attempt in range(_TRIES):
         before = current_position(client)
-        tables = read_table_schemas(client.connection, wants)
+        tables = read_table_schemas(client.connection, wants, others=unwanted)
         charsets = database_charsets(client)
         after = current_position(client)
         version = client.server_version
-        late = [ddl for ddl in _ddl(log, before, after, version) if _touches(ddl, wants)]
-        if not late:
+        late = list(_ddl(log, before, after, version))
+        there = {schema.database for schema in tables if wants(schema.database, schema.table)}
+        if not any(_touches(ddl, wants, there) for ddl in late):
             break
         sleep(0.02 * attempt)
     else:
@@ -83,33 +98,102 @@ def history_of_server(
             position=after.pos,
         )
     start = before if start is None else start
-    history = SchemaHistory()
-    if start < before:
-        tracker = SchemaTracker(
-            history, wants, charsets, case_sensitive=case_sensitive, strict=False
+    altered = {
+        ddl.statement.database
+        for ddl in late
+        if ddl.statement.database is not None and not ddl.statement.if_not_exists
+    }
+    named = {name for ddl in late for name in ddl.statement.tables or ()}
+    folded = {_folded(name) for name in named}
+    charsets = {name: each for name, each in charsets.items() if name not in altered}
+    tables = [
+        schema
+        for schema in tables
+        if wants(schema.database, schema.table)
+        or (
+            schema.database not in altered
+            and _folded((schema.database, schema.table)) not in folded
         )
-        for ddl in _ddl(log, start, before, version):
-            tracker.follow(ddl.event, ddl.statement, ddl.context, ddl.end)
-        history = tracker.history
-    return _with_baseline(history, start, tables), max(start, after)
-
-
-def _with_baseline(
-    history: SchemaHistory, start: Position, tables: list[TableSchema]
-) -> SchemaHistory:
-    """A table that is there now looks as it does since its last DDL, or all the time."""
-    for schema in tables:
+    ]
+    history = _since(
+        list(_ddl(log, start, before, version)),
+        start,
+        charsets,
+        wants,
+        case_sensitive=case_sensitive,
+        explicit=explicit_timestamps(client),
+    )
+    wanted, others = _split(tables, wants)
+    for schema in wanted + _bounded(others, {each.database for each in wanted}):
+        # It looks so since its last DDL, or all the time.
         last = last_change(history, (schema.database, schema.table))
         history = history.with_table(start if last is None else last, schema)
+    if not unwanted:
+        history = SchemaHistory(
+            {name: history.versions(*name) for name in history.tables() if wants(*name)}
+        )
+    return history, max(start, after)
+
+
+def _since(
+    ddls: list[_Ddl],
+    start: Position,
+    charsets: dict[str, str],
+    wants: Wants,
+    *,
+    case_sensitive: bool,
+    explicit: bool,
+) -> SchemaHistory:
+    """What the log tells from `start` on, and the databases' charsets."""
+    history = SchemaHistory()
+    altered = {ddl.statement.database for ddl in ddls}
+    for database, charset in charsets.items():
+        if database not in altered:
+            history = history.with_charset(start, database, charset)
+    tracker = SchemaTracker(
+        history,
+        wants,
+        case_sensitive=case_sensitive,
+        explicit_timestamps=explicit,
+    )
+    for ddl in ddls:
+        tracker.follow(ddl.event, ddl.statement, ddl.context, ddl.end)
+    history = tracker.history
+    for database, charset in charsets.items():
+        last = history.charset_change(database)
+        history = history.with_charset(start if last is None else last, database, charset)
     return history
+
+
+def _folded(name: tuple[str, str]) -> tuple[str, str]:
+    return name[0].lower(), name[1].lower()
+
+
+def _split(tables: list[TableSchema], wants: Wants) -> tuple[list[TableSchema], list[TableSchema]]:
+    wanted: list[TableSchema] = []
+    others: list[TableSchema] = []
+    for schema in tables:
+        (wanted if wants(schema.database, schema.table) else others).append(schema)
+    return wanted, others
+
+
+def _bounded(others: list[TableSchema], near: set[str]) -> list[TableSchema]:
+    """As many as are cheap to remember; those beside wanted tables first."""
+    kept, columns = [], 0
+    for schema in sorted(others, key=lambda each: each.database not in near):
+        columns += len(schema.columns)
+        if columns > MOST_UNWANTED_COLUMNS:
+            break
+        kept.append(schema)
+    return kept
 
 
 def history_of_log(log: Log, start: Position, wants: Wants) -> SchemaHistory:
     """The schema history that a log tells by itself, from `start` to its end."""
-    tracker = SchemaTracker(SchemaHistory(), wants, {}, case_sensitive=True, strict=False)
+    tracker = SchemaTracker(SchemaHistory(), wants, case_sensitive=True, server_default=True)
     for ddl in _ddl(log, start, None):
         tracker.follow(ddl.event, ddl.statement, ddl.context, ddl.end)
-    return tracker.history
+    return tracker.history.select(wants)
 
 
 def _ddl(log: Log, start: Position, end: Position | None, version: str = "") -> Iterator[_Ddl]:
@@ -126,15 +210,17 @@ def _ddl(log: Log, start: Position, end: Position | None, version: str = "") -> 
         if event.type == _QUERY:
             query = Query.parse(event.body)
             context = SqlContext.of(query.sql_mode, version)
-            statement = classify(query.sql, query.database, context)
+            statement = classify(statement_text(query), query.database, context)
             if statement.kind in DDL_KINDS:
                 yield _Ddl(event, statement, context, here._replace(pos=event.end))
         elif event.type == _FORMAT_DESCRIPTION:
             version = parse_server_version(event.body)
 
 
-def _touches(ddl: _Ddl, wants: Wants) -> bool:
-    tables = ddl.statement.tables
-    if ddl.statement.database is not None:
-        return True  # its default charset, or all of its tables
-    return tables is None or any(wants(*table) for table in tables)
+def _touches(ddl: _Ddl, wants: Wants, databases: set[str]) -> bool:
+    """Whether it may have changed what was read of wanted tables, which lie in `databases`."""
+    statement = ddl.statement
+    if statement.database is not None:
+        dropped = statement.kind is StatementKind.DROP_DATABASE or statement.or_replace
+        return dropped and statement.database.lower() in map(str.lower, databases)
+    return statement.tables is None or any(wants(*table) for table in statement.tables)

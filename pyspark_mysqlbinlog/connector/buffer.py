@@ -25,6 +25,9 @@ from pyspark_mysqlbinlog.protocol.events import HEADER_LENGTH, Event
 
 __all__ = ["MOST_CARRIED", "LogBuffer", "Mark", "Piece", "Span"]
 
+# DDL statements in one batch; each may make another version of a table in its offset.
+_MOST_CHANGES = 20
+
 
 @dataclass(frozen=True, slots=True)
 class Mark:
@@ -122,6 +125,8 @@ class LogBuffer:
         self._error: Exception | None = None
         self._closed = False
         self._unlimited = False
+        # The boundaries behind DDL.
+        self._changes: deque[Mark] = deque()
 
     # --- the tail's side
 
@@ -149,10 +154,17 @@ class LogBuffer:
     ) -> None:
         """The transaction in progress ends at `mark`, `log_bytes` after the last boundary."""
         with self._changed:
+            known = self._tip.history
+            is_change = mark.history is not known and mark.history != known
             if self._crosses_cut(mark):
                 self._before_cut = self._tip
+            if is_change or self._crosses_cut(mark):
                 self._close_span()
             self._tip = mark
+            if is_change:
+                self._changes.append(mark)
+                if not wanted:
+                    self._open_start = mark.position
             if wanted:
                 if self._open_kept + self._transaction_kept > MOST_CARRIED:
                     # What is small enough to be carried must not share a span with what is not.
@@ -185,6 +197,8 @@ class LogBuffer:
             elif self._spans and self._spans[-1].end.position == self._tip.position:
                 self._spans[-1] = replace(self._spans[-1], end=mark)
                 self._open_start = mark.position
+            if self._changes and self._changes[-1].position == self._tip.position:
+                self._changes[-1] = mark
             self._tip = mark
             self._changed.notify_all()
 
@@ -255,17 +269,25 @@ class LogBuffer:
         """The last boundary after `start` that is worth a batch; None when there is none.
 
         At most `most_bytes` of log and `most_rows` rows behind `start`, but at least one span; not
-        behind `until`.
+        behind `until`. Nor behind more DDL than the offset should hold versions of tables: then it
+        is the boundary there, with rows in front of it or not.
         """
         with self._changed:
             self._close_span()
             total = rows = 0
             best: Mark | None = None
+            changes = [mark for mark in self._changes if mark.position > start]
+            last = changes[_MOST_CHANGES - 1] if len(changes) > _MOST_CHANGES else None
+            if last is not None and until is not None and last.position > until:
+                last = None
             for span in self._spans:
                 end = span.end.position
                 if end <= start:
                     continue
                 if until is not None and end > until:
+                    break
+                if last is not None and end > last.position:
+                    best = last
                     break
                 total += span.log_bytes
                 rows += span.rows
@@ -274,6 +296,8 @@ class LogBuffer:
                 if best is not None and (too_large or too_many):
                     break
                 best = span.end
+            if best is None:
+                best = last
             if best is not None:
                 self._handed_out = best.position
             return best
@@ -321,11 +345,18 @@ class LogBuffer:
                     return None
             return [span for span in self._spans if start < span.end.position <= end]
 
+    @property
+    def released(self) -> Position:
+        """Spark will not ask for anything before this again."""
+        return self._base
+
     def release(self, upto: Position) -> None:
         """Spark will not ask for anything at or before `upto` again."""
         with self._changed:
             while self._spans and self._spans[0].end.position <= upto:
                 self._kept_bytes -= self._spans.popleft().kept_bytes
+            while self._changes and self._changes[0].position <= upto:
+                self._changes.popleft()
             self._base = max(self._base, upto)
             self._changed.notify_all()
 

@@ -20,6 +20,7 @@ from pyspark.sql.types import (
     VariantType,
 )
 
+from pyspark_mysqlbinlog.decoder.envelope import RESCUED
 from pyspark_mysqlbinlog.errors import OptionError
 
 if TYPE_CHECKING:
@@ -51,8 +52,12 @@ _SOURCE = StructType(
 )
 
 
-def envelope(payload: DataType) -> StructType:
-    """The schema of a read whose `before` and `after` have the type `payload`."""
+def envelope(payload: DataType, *, rescued: bool = False) -> StructType:
+    """The schema of a read whose `before` and `after` have the type `payload`.
+
+    rescued : with a column for what has no place in a struct.
+    """
+    more = [StructField(RESCUED, StringType())] if rescued else []
     return StructType(
         [
             StructField("op", StringType()),
@@ -63,11 +68,12 @@ def envelope(payload: DataType) -> StructType:
             StructField("after", payload),
             StructField("seq", _SEQ),
             StructField("source", _SOURCE),
+            *more,
         ]
     )
 
 
-def check_schema(given: StructType, payload: str) -> None:
+def check_schema(given: StructType, payload: str, *, rescued: bool) -> None:
     """OptionError unless a schema that the user gave is one that the read can have.
 
     What the structs of payload=struct hold is checked where the first row of a table comes: there
@@ -79,9 +85,9 @@ def check_schema(given: StructType, payload: str) -> None:
             for field in given
             if field.name in ("before", "after") and isinstance(field.dataType, StructType)
         ]
-        if len(kinds) == 2 and given == envelope(kinds[0]):
+        if len(kinds) == 2 and given == envelope(kinds[0], rescued=rescued):
             return
-        shape = envelope(StructType()).simpleString()
+        shape = envelope(StructType(), rescued=rescued).simpleString()
         expected = f"one struct for before and after in {shape}"
     else:
         ours = envelope(VariantType() if payload == "variant" else StringType())

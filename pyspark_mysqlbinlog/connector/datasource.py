@@ -53,7 +53,7 @@ class MySQLBinlogDataSource(DataSource):
             case "struct":
                 from pyspark_mysqlbinlog.connector.struct_schema import read_payload_type
 
-                return envelope(read_payload_type(options))
+                return envelope(read_payload_type(options), rescued=options.rescues)
             case "variant":
                 return envelope(VariantType())
             case "json":
@@ -65,7 +65,7 @@ class MySQLBinlogDataSource(DataSource):
         from pyspark_mysqlbinlog.connector.columns import check_schema
 
         options = self._parsed()
-        check_schema(schema, options.payload_kind)
+        check_schema(schema, options.payload_kind, rescued=options.rescues)
         return MySQLBinlogReader(options, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
@@ -79,7 +79,7 @@ class MySQLBinlogDataSource(DataSource):
             raise OptionError(
                 "option path is for batch reads: use spark.read, or give host for a stream"
             )
-        check_schema(schema, options.payload_kind)
+        check_schema(schema, options.payload_kind, rescued=options.rescues)
         return MySQLBinlogStreamReader(options, schema)
 
     def _parsed(self) -> Options:

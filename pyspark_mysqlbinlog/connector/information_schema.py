@@ -46,7 +46,7 @@ Table = tuple[str, str]
 
 
 def read_table_schemas(
-    connection: Connection[Any], wanted: Callable[[str, str], bool]
+    connection: Connection[Any], wanted: Callable[[str, str], bool], *, others: bool = False
 ) -> list[TableSchema]:
     """The schemas of the wanted base tables, sorted by database and name.
 
@@ -54,13 +54,14 @@ def read_table_schemas(
     ----------
     connection : of an account that may see the tables; a table that it may not see is not there.
     wanted : of (database, table); the server's system databases are left out before.
+    others : all other tables that can be understood, too.
 
-    Raises UnknownSchemaError, with the table, for a column that can't be understood.
+    Raises UnknownSchemaError, with the table, for a column that can't be understood, if wanted.
     """
     collations = {
         (database, table): collation
         for database, table, collation in _rows(connection, _TABLES, _SYSTEM)
-        if database.lower() not in SYSTEM_DATABASES and wanted(database, table)
+        if database.lower() not in SYSTEM_DATABASES and (others or wanted(database, table))
     }
     if not collations:
         return []
@@ -77,6 +78,9 @@ def read_table_schemas(
         try:
             column = _column(name, column_type, charset, nullable == "YES", context)
         except MySQLBinlogError as error:
+            if not wanted(database, table):
+                del columns[database, table]
+                continue
             raise UnknownSchemaError(
                 f"column {name!r} of type {column_type[:60]!r} can't be read: {error.message}",
                 table=f"{database}.{table}",
@@ -93,7 +97,7 @@ def read_table_schemas(
             charset=charset_of_collation(collation) if collation else None,
         )
         for table, collation in sorted(collations.items())
-        if columns[table]  # dropped between the queries
+        if columns.get(table)  # else dropped between the queries, or not understood
     ]
 
 

@@ -32,10 +32,6 @@ NOT_BUILT = (
     NotBuilt("startingOffset", "gtid:.*", "give FILE:POS or a time"),
     NotBuilt("endingOffset", "gtid:.*", "give FILE:POS or a time"),
     NotBuilt("startingOffset", "snapshot", "load the tables with Spark's jdbc source first"),
-    NotBuilt("operations", r"(.*,)?\s*ddl\s*(,.*)?", "leave ddl out"),
-    NotBuilt("schemaEvolutionMode", "rescue|failOnNewColumns|none", "leave it out"),
-    NotBuilt("schemaDdl", ".*", "read logs that begin before each CREATE TABLE"),
-    NotBuilt("onUnknownSchema", "positional", "leave it out"),
     NotBuilt("failOnDataLoss", "false", "leave it out"),
 )
 

@@ -13,6 +13,7 @@ import difflib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
+from zlib import crc32
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
 from pydantic.alias_generators import to_camel
@@ -184,7 +185,8 @@ class Options(BaseModel):
         frozenset({"insert", "update", "delete", "truncate"}),
         "insert,update,delete,truncate",
         "a list of insert, update, delete, truncate and ddl",
-        "the wanted kinds of change. `ddl` is not built yet",
+        "the wanted kinds of change. `truncate` is of a whole table or of a partition, as"
+        " `source.query` tells; `ddl` is DDL that changes or removes rows by itself",
     )
     starting_offset: PlaceInLog | None = _option(
         None,
@@ -310,17 +312,23 @@ class Options(BaseModel):
         "addNewColumns",
         "addNewColumns",
         "addNewColumns, rescue, failOnNewColumns or none",
-        "what a new column does to a `struct` payload. Others are not built yet",
+        "what a column does that a `struct` payload has no place for: `addNewColumns` stops in"
+        " front of it when a restart adds it, and else rescues it; `rescue` gives it in"
+        " `_rescued_data`; `failOnNewColumns` stops; `none` passes over it",
     )
     schema_ddl: Text | None = _option(
-        None, "", "the name of a file", "a file of CREATE TABLE statements. Not built yet"
+        None,
+        "",
+        "the name of a readable file in UTF-8",
+        "a file of CREATE TABLE statements, as `mysqldump --no-data` writes it: how tables looked"
+        " where the log begins that is read; read on the driver",
     )
     on_unknown_schema: UnknownSchema = _option(
         "fail",
         "fail",
         "fail or positional",
-        "what to do with rows of a table whose columns are not known. `positional` is not built"
-        " yet",
+        "what to do with rows of a table whose columns are not known: `fail`, or give them as"
+        " `@1`, `@2`, … (`json` and `variant` only)",
     )
     time_type: TimeType = _option(
         "string",
@@ -375,6 +383,12 @@ class Options(BaseModel):
         """What `tables` and `excludeTables` say; see TableFilter.parse."""
         return TableFilter.parse(self.tables, self.exclude_tables, case_sensitive)
 
+    @property
+    def tables_mark(self) -> str:
+        """A short text that is another one when other tables are wanted."""
+        texts = repr((self.tables, self.exclude_tables)).encode("utf-8", "surrogatepass")
+        return f"{crc32(texts):08x}"
+
     def column_filter(self, case_sensitive: bool = True) -> ColumnFilter:
         """What `excludeColumns` says; see ColumnFilter.parse."""
         return ColumnFilter.parse(self.exclude_columns, case_sensitive)
@@ -386,6 +400,14 @@ class Options(BaseModel):
             return self.payload
         tables = self.table_filter()
         return "struct" if tables.is_literal and len(tables.literals) == 1 else "json"
+
+    @property
+    def rescues(self) -> bool:
+        """Whether what has no place in a struct is given in `_rescued_data`."""
+        return self.payload_kind == "struct" and self.schema_evolution_mode in (
+            "addNewColumns",
+            "rescue",
+        )
 
     @property
     def struct_options(self) -> StructOptions:
@@ -499,6 +521,18 @@ def _check_together(options: Options, texts: Mapping[str, str]) -> None:
         raise _wrong("endingOffset", texts)
     options.table_filter()
     options.column_filter()
+    if options.on_unknown_schema == "positional":
+        if options.payload_kind == "struct":
+            raise OptionError(
+                "option onUnknownSchema: positional needs payload=json or variant; a struct's"
+                " columns must be known"
+            )
+        if options.exclude_columns is not None:
+            # By names that are not known nothing can be kept out.
+            raise OptionError(
+                "options onUnknownSchema=positional and excludeColumns exclude each other: columns"
+                " without names can't be told apart; leave one out"
+            )
     if options.payload_kind == "struct":
         tables = options.table_filter()
         if not tables.is_literal or not tables.literals:
@@ -508,6 +542,7 @@ def _check_together(options: Options, texts: Mapping[str, str]) -> None:
             )
         return
     for name, value in (
+        ("schemaEvolutionMode", options.schema_evolution_mode),
         ("timeType", options.time_type),
         ("jsonType", options.json_type),
         ("zeroDates", options.zero_dates),

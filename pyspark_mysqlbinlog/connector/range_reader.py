@@ -14,18 +14,17 @@ from pyspark_mysqlbinlog.connector.options import Options
 from pyspark_mysqlbinlog.connector.ranges import RangePartition
 from pyspark_mysqlbinlog.connector.retry import lost_connection
 from pyspark_mysqlbinlog.connector.server import check_identity
+from pyspark_mysqlbinlog.connector.statement_rows import StatementRows
 from pyspark_mysqlbinlog.decoder.decode import Decoder
 from pyspark_mysqlbinlog.decoder.event_filter import EventFilter
 from pyspark_mysqlbinlog.decoder.payload import PayloadFactory, json_payload
-from pyspark_mysqlbinlog.decoder.sql_tokens import SqlContext
-from pyspark_mysqlbinlog.decoder.statements import StatementKind, classify
-from pyspark_mysqlbinlog.decoder.struct_payload import StructPayload
+from pyspark_mysqlbinlog.decoder.struct_payload import StructPayload, Unplaced
 from pyspark_mysqlbinlog.decoder.variant_payload import VariantPayload
 from pyspark_mysqlbinlog.errors import InvalidPositionError
 from pyspark_mysqlbinlog.protocol.blocks import unpack_events
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
 from pyspark_mysqlbinlog.protocol.events import Event, EventType
-from pyspark_mysqlbinlog.protocol.messages import Query, Rotate
+from pyspark_mysqlbinlog.protocol.messages import Rotate
 from pyspark_mysqlbinlog.protocol.server_errors import LostConnectionError
 from pyspark_mysqlbinlog.tables import TableSchema
 
@@ -35,6 +34,13 @@ if TYPE_CHECKING:
 __all__ = ["events_between", "log_of", "read_range"]
 
 _ROTATE = int(EventType.ROTATE_EVENT)
+# By schemaEvolutionMode. What addNewColumns stops at is the driver's affair (see `evolution`).
+_UNPLACED: dict[str, Unplaced] = {
+    "addNewColumns": "rescue",
+    "rescue": "rescue",
+    "failOnNewColumns": "stop",
+    "none": "ignore",
+}
 # Spark runs a failed task again by itself (but not in local mode), so a pull need not be patient.
 _PULL_RETRY_TIMEOUT = 60.0
 
@@ -138,16 +144,25 @@ def read_range(
     else:
         log = log_of(options, partition.server_uuid)
         number = _numbers(log)
-        events = _wanted(log, partition, wants)
+        events = _wanted(log, partition, wants, ddl="ddl" in options.operations)
+    history = _unpacked(partition.schemas)
+    statements = StatementRows(
+        wants,
+        history,
+        number,
+        options.operations,
+        case_sensitive=partition.case_sensitive,
+    )
     decoder = Decoder(
-        SchemasAt(_unpacked(partition.schemas), number),
+        SchemasAt(history, number),
         schema,
         partition.epoch,
         options.operations,
         file_ordinal=number,
-        truncated=lambda event: _truncated(event, partition, wants),
+        statement_rows=statements.of,
         excluded=options.column_filter(partition.case_sensitive).excludes,
         payload=_payload_of(options, partition.case_sensitive),
+        positional=options.on_unknown_schema == "positional",
     )
     yield from decoder.decode(events)
 
@@ -160,15 +175,16 @@ def _payload_of(options: Options, case_sensitive: bool) -> PayloadFactory:
     if kind == "variant":
         return lambda _, arrow_type: VariantPayload(arrow_type)
     nested = len(options.table_filter(case_sensitive).literals) > 1
+    unplaced = _UNPLACED[options.schema_evolution_mode]
     return lambda side, arrow_type: StructPayload(
-        side, arrow_type, options.struct_options, nested=nested
+        side, arrow_type, options.struct_options, nested=nested, unplaced=unplaced
     )
 
 
 def _wanted(
-    log: Log, partition: RangePartition, wants: Callable[[str, str], bool]
+    log: Log, partition: RangePartition, wants: Callable[[str, str], bool], *, ddl: bool
 ) -> Iterator[Event]:
-    filtering = EventFilter(wants, partition.pending_xa, partition.server_version)
+    filtering = EventFilter(wants, partition.pending_xa, partition.server_version, ddl=ddl)
     for event in unpack_events(partition.prelude):
         yield from filtering.feed(event)
     for event in events_between(log, partition.start, partition.end):
@@ -201,31 +217,17 @@ def _unpacked(schemas: str) -> SchemaHistory:
 
 
 class SchemasAt:
-    """The decoder's view of a schema history; says why a schema is not known."""
+    """The decoder's view of a schema history."""
 
     def __init__(self, history: SchemaHistory, number: Callable[[str], int]) -> None:
         self._history = history
         self._number = number
 
     def at(self, file: str, pos: int, database: str, table: str) -> TableSchema | None:
-        return self._history.at(Position(self._number(file), pos, file), database, table)
+        return self._history.at(self._position(file, pos), database, table)
 
     def reason(self, file: str, pos: int, database: str, table: str) -> str:
-        return self._history.reason(Position(self._number(file), pos, file), database, table)
+        return self._history.reason(self._position(file, pos), database, table)
 
-
-def _truncated(
-    event: Event, partition: RangePartition, wants: Callable[[str, str], bool]
-) -> tuple[str, str] | None:
-    """The wanted table that a QUERY event empties; None for BEGIN, COMMIT and the like."""
-    query = Query.parse(event.body)
-    context = SqlContext.of(query.sql_mode, partition.server_version)
-    statement = classify(query.sql, query.database, context)
-    # A DELETE that the event filter let through is the server's, who emptied a MEMORY table.
-    if statement.kind is not StatementKind.TRUNCATE and not statement.whole_table:
-        return None
-    database, table = (statement.tables or ())[0]
-    if not partition.case_sensitive:
-        # Then the server keeps names in lower case, whatever a statement says.
-        database, table = database.lower(), table.lower()
-    return (database, table) if wants(database, table) else None
+    def _position(self, file: str, pos: int) -> Position:
+        return Position(self._number(file), pos, file)

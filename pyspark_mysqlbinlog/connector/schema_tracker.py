@@ -1,30 +1,70 @@
-"""Follows DDL: what each wanted table looks like from which position on.
+"""Follows DDL: what each table looks like from which position on.
 
-A CREATE TABLE tells a table's columns, DROP ends them. Any other DDL of a wanted table can't be
-followed by this version: live, it stops the stream in front of the first row that might get wrong
-names. What a look at the server has already settled (see `baseline`) is not looked at again.
+Every DDL of every table is followed, wanted or not, except for the server's own: a RENAME, a CREATE
+TABLE … LIKE or the cut-over of an online schema change makes an unwanted table a wanted one. What
+can't be followed makes the table unknown from there on, with the reason; whoever meets a row of it
+asks the server, or stops. What a later look at the server has already settled (see `baseline`) is
+not looked at again.
+
+Nothing is concluded from what a statement may not have done: CREATE … IF NOT EXISTS tells a table's
+columns only where the table is known not to have been there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from pyspark_mysqlbinlog.charsets import charset_of_collation
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.checkpoints.schema_packing import UnknownFrom
+from pyspark_mysqlbinlog.decoder.alter import apply_alter
+from pyspark_mysqlbinlog.decoder.alter_clauses import parse_alter
 from pyspark_mysqlbinlog.decoder.ddl import parse_create_table, parse_database_charset
 from pyspark_mysqlbinlog.decoder.sql_tokens import SqlContext
-from pyspark_mysqlbinlog.decoder.statements import Statement, StatementKind
-from pyspark_mysqlbinlog.errors import SchemaChangedError, SchemaError
-from pyspark_mysqlbinlog.protocol.events import Event
+from pyspark_mysqlbinlog.decoder.statement_text import statement_text
+from pyspark_mysqlbinlog.decoder.statements import (
+    Statement,
+    StatementKind,
+    is_of_temporary_table,
+)
+from pyspark_mysqlbinlog.errors import MySQLBinlogError, SchemaChangedError, SchemaError
+from pyspark_mysqlbinlog.protocol.events import THREAD_SPECIFIC_FLAG, Event
 from pyspark_mysqlbinlog.protocol.messages import Query
+from pyspark_mysqlbinlog.tables import SYSTEM_DATABASES, TableSchema
 
-__all__ = ["SchemaTracker", "last_change"]
+__all__ = ["MOST_UNWANTED_COLUMNS", "SchemaTracker", "last_change"]
 
 _KIND = StatementKind
-_CREATES = (_KIND.CREATE_TABLE, _KIND.CREATE_TABLE_LIKE)
+Table = tuple[str, str]
+# A schema, or why there is none; None where nothing was ever heard of the table.
+State = TableSchema | UnknownFrom | None
+# The unwanted tables that are remembered, and travel in offsets, have no more columns in all.
+MOST_UNWANTED_COLUMNS = 1500
+
+
+@dataclass(slots=True)
+class _Ddl:
+    """One statement, and what it makes of the tables that it names."""
+
+    statement: Statement
+    query: Query
+    sql: str
+    context: SqlContext
+    begin: Position
+    end: Position
+    uses_temporary: bool
+    states: dict[Table, State] = field(default_factory=dict)
+
+    @property
+    def place(self) -> str:
+        return f"{self.statement.head!r}, which ends at {self.end}"
+
+    @property
+    def server_charset(self) -> str | None:
+        collation = self.query.collation_server
+        return None if collation is None else charset_of_collation(collation)
 
 
 class SchemaTracker:
@@ -33,11 +73,13 @@ class SchemaTracker:
     Parameters
     ----------
     history : what is known at the start.
-    wants : whether (database, table) is wanted; others are not followed.
-    charsets : the databases' default charsets at the start.
+    wants : whether (database, table) is wanted.
     case_sensitive : otherwise the server keeps names in lower case, whatever a statement says.
-    strict : raise SchemaChangedError for DDL that can't be followed. Otherwise the history notes
-        that the table is not known from there on.
+    complete : the history began with a look at the server: a wanted table that it has nothing of
+        was not there, nor was a database.
+    server_default : a database whose CREATE is not in the log is taken to have the charset of the
+        session's collation_server; the check against the table map is the net below that.
+    explicit_timestamps : the server's explicit_defaults_for_timestamp.
 
     Attributes
     ----------
@@ -48,141 +90,210 @@ class SchemaTracker:
         self,
         history: SchemaHistory,
         wants: Callable[[str, str], bool],
-        charsets: dict[str, str],
         *,
         case_sensitive: bool,
-        strict: bool = True,
+        complete: bool = False,
+        server_default: bool = False,
+        explicit_timestamps: bool = False,
     ) -> None:
         self.history = history
         self._fold: Callable[[str], str] = str if case_sensitive else str.lower
         self._wants = wants
-        self._charsets = dict(charsets)
-        self._made: set[str] = set()
-        self._strict = strict
+        self._complete = complete
+        self._server_default = server_default
+        self._explicit_timestamps = explicit_timestamps
+        # Databases of which this log tells every table: it has their CREATE, or their DROP.
+        self._whole: set[str] = set()
+        self._pruned = history
 
     def follow(
         self, event: Event, statement: Statement, context: SqlContext, end: Position
     ) -> None:
         """Take a DDL statement into account; what it says holds from `end` on."""
         kind = statement.kind
-        if kind is _KIND.TRUNCATE:
+        uses_temporary = bool(event.flags & THREAD_SPECIFIC_FLAG)
+        if kind is _KIND.TRUNCATE or is_of_temporary_table(statement, uses_temporary):
             return
         query = Query.parse(event.body)
-        if kind is _KIND.CREATE_DATABASE or kind is _KIND.ALTER_DATABASE:
-            self._database_charset(query, statement)
-        elif kind is _KIND.DROP_DATABASE:
-            for database, table in self.history.tables():
-                if database == self._fold(statement.database or ""):
-                    self._forget(end, (database, table), "its database was dropped")
+        if self._explicit_timestamps:
+            context = replace(context, explicit_defaults_for_timestamp=True)
+        begin = end._replace(pos=event.start)
+        ddl = _Ddl(statement, query, statement_text(query), context, begin, end, uses_temporary)
+        if statement.database is not None:
+            self._database(ddl, self._fold(statement.database))
         elif statement.tables is None:
-            self._unknown(end, None, statement)
+            raise SchemaChangedError(f"{statement.head!r} does not tell which table it changes")
+        elif kind is _KIND.CREATE_TABLE or kind is _KIND.CREATE_TABLE_LIKE:
+            self._create(ddl)
+        elif kind is _KIND.DROP_TABLE:
+            for table in statement.tables:
+                ddl.states[self._name(table)] = UnknownFrom(f"it was dropped at {end}", gone=True)
+        elif kind is _KIND.RENAME_TABLE:
+            self._rename(ddl)
         else:
-            for database, table in statement.tables:
-                name = self._fold(database), self._fold(table)
-                if self._wants(*name) and not self._settled(end, name):
-                    self._table(query, statement, context, end, name)
+            self._alter(ddl)
+        for name, state in ddl.states.items():
+            self._keep(ddl, name, state)
 
-    def _table(
-        self,
-        query: Query,
-        statement: Statement,
-        context: SqlContext,
-        end: Position,
-        table: tuple[str, str],
-    ) -> None:
-        if statement.kind in _CREATES:
-            if statement.if_not_exists and not self._is_absent(end, table):
-                return  # logged although nothing may have been created
-            self._create(query, statement, context, end, table)
-        elif statement.kind is _KIND.DROP_TABLE:
-            self._forget(end, table, "it was dropped")
-        else:
-            self._unknown(end, table, statement)
+    def forget_before(self, position: Position) -> None:
+        """Let go of what no row from `position` on can need, and of unwanted tables beyond a bound.
 
-    def _is_absent(self, end: Position, table: tuple[str, str]) -> bool:
-        """Whether the table is known not to be there.
-
-        A stream begins with all wanted tables that there are. A look back at the log does not: a
-        table is absent if it was dropped, or if its database was made, in the log.
+        Those are let go first that had no DDL since the last time; the server can still be asked
+        for one that gets a wanted name.
         """
-        if self.history.at(end, *table) is not None:
-            return False
-        versions = self.history.versions(*table)
-        dropped = bool(versions) and isinstance(versions[-1][1], UnknownFrom)
-        return self._strict or dropped or table[0] in self._made
+        if self.history is self._pruned:
+            return
+        history = self.history.needed_from(position)
+        unwanted = [name for name in history.tables() if not self._wants(*name)]
+        unwanted.sort(key=lambda name: (last_change(self.history, name), name), reverse=True)
+        columns = 0
+        kept: dict[Table, bool] = {}
+        for name in unwanted:
+            _, state = history.versions(*name)[-1]
+            columns += len(state.columns) if isinstance(state, TableSchema) else 0
+            kept[name] = isinstance(state, TableSchema) and columns <= MOST_UNWANTED_COLUMNS
+        # No row needs the versions before the last.
+        self.history = self._pruned = history.with_last_only(kept)
 
-    def _create(
-        self,
-        query: Query,
-        statement: Statement,
-        context: SqlContext,
-        end: Position,
-        table: tuple[str, str],
-    ) -> None:
+    # --- names and states
+
+    def _name(self, table: Table) -> Table:
+        return self._fold(table[0]), self._fold(table[1])
+
+    def _state(self, ddl: _Ddl, name: Table) -> State:
+        if name in ddl.states:
+            return ddl.states[name]
+        return self.history.state(ddl.begin, *name)
+
+    def _schema(self, ddl: _Ddl, table: Table) -> TableSchema | None:
+        return self.history.at(ddl.begin, *self._name(table))
+
+    def _keep(self, ddl: _Ddl, name: Table, state: State) -> None:
+        if name[0].lower() in SYSTEM_DATABASES:
+            return
+        last = last_change(self.history, name)
+        if last is not None and last >= ddl.end:
+            return  # settled
+        if isinstance(state, TableSchema):
+            database, table = name
+            self.history = self.history.with_table(
+                ddl.end, replace(state, database=database, table=table)
+            )
+        elif state is not None:
+            self.history = self.history.without(ddl.end, *name, state.reason, gone=state.gone)
+
+    # --- tables
+
+    def _create(self, ddl: _Ddl) -> None:
+        statement = ddl.statement
+        assert statement.tables is not None
+        name = self._name(statement.tables[0])
+        if statement.if_not_exists and not self._is_absent(name, self._state(ddl, name)):
+            return  # logged although nothing may have been created
+        # Made LIKE a temporary table: what the server writes for it lacks that one's charset, and
+        # in statement format its name may be a real one's, too.
+        charset = None if ddl.uses_temporary else self._charset_of(ddl, name[0])
         try:
-            schema = parse_create_table(
-                query.sql,
-                query.database,
-                self._charset_in(table[0], query),
-                lambda *name: self.history.at(end, *map(self._fold, name)),
-                context,
+            ddl.states[name] = parse_create_table(
+                ddl.sql,
+                ddl.query.database,
+                charset,
+                lambda *other: None if ddl.uses_temporary else self._schema(ddl, other),
+                ddl.context,
             )
         except SchemaError as error:
-            self._unknown(end, table, statement, f": {error.message}")
-        else:
-            database, name = table
-            self.history = self.history.with_table(
-                end, replace(schema, database=database, table=name)
-            )
+            ddl.states[name] = UnknownFrom(f"{ddl.place}, can't be followed: {error.message}")
 
-    def _charset_in(self, database: str, query: Query) -> str | None:
-        """The charset that a CREATE TABLE inherits: the database's, else the server's.
+    def _is_absent(self, name: Table, state: State) -> bool:
+        """Whether the table is known not to be there."""
+        if isinstance(state, UnknownFrom):
+            return state.gone
+        if state is not None:
+            return False
+        return name[0] in self._whole or (self._complete and self._wants(*name))
 
-        A database whose CREATE is not in the log has the server's default until it was altered;
-        the check against the table map is the net below that.
-        """
-        known = self._charsets.get(database)
-        if known is None and query.collation_server is not None:
-            return charset_of_collation(query.collation_server)
+    def _alter(self, ddl: _Ddl) -> None:
+        statement = ddl.statement
+        assert statement.tables is not None
+        name = self._name(statement.tables[0])
+        before = self._state(ddl, name)
+        ddl.states[name] = self._altered(ddl, before)
+        renamed = [new for _, new in statement.renames]
+        for table in statement.tables[1:]:
+            # An exchanged partition has the columns of its table.
+            if table not in renamed and table not in statement.exchanged:
+                ddl.states[self._name(table)] = UnknownFrom(f"{ddl.place}, can't be followed")
+        self._rename(ddl)
+
+    def _altered(self, ddl: _Ddl, before: State) -> State:
+        try:
+            if isinstance(before, TableSchema):
+                charset = self._charset_of(ddl, self._fold(ddl.query.database))
+                return apply_alter(ddl.sql, before, charset, ddl.context)
+            alter = parse_alter(ddl.sql, ddl.context)
+        except MySQLBinlogError as error:
+            return UnknownFrom(f"{ddl.place}, can't be followed: {error.message}")
+        if not alter.touches_schema:
+            return before
+        # The text differs with each statement: since when the table looks as it does now is known.
+        return UnknownFrom(f"{ddl.place}, changed it when its columns were not known")
+
+    def _rename(self, ddl: _Ddl) -> None:
+        if ddl.uses_temporary:
+            # MariaDB renames temporary tables as well: the text does not tell which of them.
+            for name in map(self._name, ddl.statement.tables or ()):
+                ddl.states[name] = UnknownFrom(f"{ddl.place}, renamed a temporary table")
+            return
+        for pair in ddl.statement.renames:
+            old, new = map(self._name, pair)
+            state = self._state(ddl, old)
+            if not isinstance(state, TableSchema):
+                state = UnknownFrom(
+                    f"{ddl.place}, renamed {'.'.join(old)} to it, whose columns were not known"
+                )
+            ddl.states[old] = UnknownFrom(f"it was renamed at {ddl.end}", gone=True)
+            ddl.states[new] = state
+
+    # --- databases
+
+    def _database(self, ddl: _Ddl, database: str) -> None:
+        statement = ddl.statement
+        known = self.history.charset_at(ddl.begin, database)
+        charset = known
+        if statement.kind is _KIND.DROP_DATABASE or statement.or_replace:
+            for name in self.history.tables():
+                if name[0] == database:
+                    reason = f"its database was dropped at {ddl.end}"
+                    ddl.states[name] = UnknownFrom(reason, gone=True)
+            self._whole.add(database)
+            charset = None
+        if statement.kind is _KIND.CREATE_DATABASE:
+            if statement.if_not_exists and (known is not None or not self._has_no(database)):
+                return  # logged although nothing may have been created
+            self._whole.add(database)
+            charset = self._told_charset(ddl) or ddl.server_charset
+        elif statement.kind is _KIND.ALTER_DATABASE:
+            charset = self._told_charset(ddl) or known
+        last = self.history.charset_change(database)
+        if charset != known and (last is None or last < ddl.end):
+            self.history = self.history.with_charset(ddl.end, database, charset)
+
+    def _has_no(self, database: str) -> bool:
+        """Whether a database whose charset is not known is known not to be there."""
+        return self._complete or database in self._whole
+
+    def _told_charset(self, ddl: _Ddl) -> str | None:
+        return parse_database_charset(ddl.sql, ddl.server_charset, ddl.context)
+
+    def _charset_of(self, ddl: _Ddl, database: str) -> str | None:
+        """The charset that a CREATE TABLE inherits: its database's."""
+        known = self.history.charset_at(ddl.begin, database)
+        if known is None and self._server_default:
+            return ddl.server_charset
         return known
 
-    def _database_charset(self, query: Query, statement: Statement) -> None:
-        database = self._fold(statement.database or query.database)
-        charset = parse_database_charset(query.sql)
-        if charset is None and statement.kind is _KIND.CREATE_DATABASE:
-            self._charsets.pop(database, None)
-            charset = self._charset_in(database, query)
-        if charset is not None:
-            self._charsets[database] = charset
-        if statement.kind is _KIND.CREATE_DATABASE and not statement.if_not_exists:
-            self._made.add(database)
 
-    def _settled(self, end: Position, table: tuple[str, str]) -> bool:
-        """Whether the history already says something from this statement or a later one on."""
-        last = last_change(self.history, table)
-        return last is not None and last >= end
-
-    def _forget(self, end: Position, table: tuple[str, str], reason: str) -> None:
-        if self._wants(*table) and not self._settled(end, table):
-            self.history = self.history.without(end, *table, f"{reason} at {end}", gone=True)
-
-    def _unknown(
-        self, end: Position, table: tuple[str, str] | None, statement: Statement, why: str = ""
-    ) -> None:
-        name = None if table is None else ".".join(table)
-        if self._strict:
-            raise SchemaChangedError(
-                f"{statement.head!r} changes {name or 'a table'} in a way that is not followed"
-                f" yet{why}; start again with a new checkpoint and a startingOffset behind {end}",
-                table=name,
-            )
-        if table is not None:
-            self.history = self.history.without(
-                end, *table, f"{statement.head!r}, which ends at {end}, is not followed yet{why}"
-            )
-
-
-def last_change(history: SchemaHistory, table: tuple[str, str]) -> Position | None:
+def last_change(history: SchemaHistory, table: Table) -> Position | None:
     """Where the last version of a table begins; None when there is none."""
     versions = history.versions(*table)
     return versions[-1][0] if versions else None

@@ -16,6 +16,7 @@ __all__ = [
     "check_settings",
     "current_position",
     "database_charsets",
+    "explicit_timestamps",
     "server_uuid",
 ]
 
@@ -90,6 +91,11 @@ def current_position(client: ReplicaClient) -> Position:
 def binlog_files(client: ReplicaClient) -> dict[str, int]:
     """The files that the server still has, oldest first, and how many bytes each has."""
     return {str(row[0]): int(row[1]) for row in client.query("SHOW BINARY LOGS")}
+
+
+def explicit_timestamps(client: ReplicaClient) -> bool:
+    """Whether a TIMESTAMP may be NULL unless it says otherwise."""
+    return client.variable("explicit_defaults_for_timestamp") in ("ON", "1")
 
 
 def database_charsets(client: ReplicaClient) -> dict[str, str]:

@@ -18,6 +18,7 @@ from pyspark_mysqlbinlog.connector.option_values import (
 )
 from pyspark_mysqlbinlog.connector.options import Options
 from pyspark_mysqlbinlog.connector.retry import first_connection
+from pyspark_mysqlbinlog.connector.schema_ddl import seeded
 from pyspark_mysqlbinlog.connector.server import (
     ServerFacts,
     binlog_files,
@@ -38,7 +39,14 @@ from pyspark_mysqlbinlog.protocol.events import EventType
 from pyspark_mysqlbinlog.protocol.messages import parse_server_version
 from pyspark_mysqlbinlog.tables import TableSchema
 
-__all__ = ["LogStart", "resolve_end", "start_of_files", "start_of_server"]
+__all__ = [
+    "LogStart",
+    "history_for_other_tables",
+    "history_of_files",
+    "resolve_end",
+    "start_of_files",
+    "start_of_server",
+]
 
 # What stands at the beginning of a file, before its first transaction.
 _FILE_HEAD = frozenset(
@@ -89,12 +97,56 @@ def _ask_server(options: Options, place: Place) -> LogStart:
         case_sensitive = facts.case_sensitive
         tables = options.table_filter(case_sensitive)
         position = _place(client, log, place)
+        # At the log's end the server tells all there is to know.
+        known = options.schema_ddl if position < current_position(client) else None
         history, end = history_of_server(
-            client, log, position, tables.wants, case_sensitive=case_sensitive
+            client,
+            seeded(log, position, known),
+            position,
+            tables.wants,
+            case_sensitive=case_sensitive,
+            unwanted=True,
         )
         _expect_literals(tables, history, case_sensitive)
         _expect_columns(options.column_filter(case_sensitive), history, case_sensitive)
         return LogStart(log, position, end, history, server_uuid(client), facts)
+
+
+def history_for_other_tables(
+    options: Options, history: SchemaHistory, position: Position
+) -> SchemaHistory:
+    """A checkpoint's history, for a query that wants other tables than the one that wrote it.
+
+    position : where the query goes on.
+
+    What the history does not know of the tables that are wanted now is learnt as at a start in the
+    past. It stays known that it was not known where the log does not tell.
+    """
+    settings = options.server_settings()
+    log = ServerLog(settings)
+    with first_connection()(ReplicaClient.connect, settings) as client:
+        case_sensitive = ServerFacts.ask(client).case_sensitive
+        tables = options.table_filter(case_sensitive)
+        found, _ = history_of_server(
+            client,
+            log,
+            position,
+            lambda *name: tables.wants(*name) and history.state(position, *name) is None,
+            case_sensitive=case_sensitive,
+        )
+    for name in found.tables():
+        if not tables.wants(*name):
+            continue
+        if found.state(position, *name) is None:
+            history = history.without(position, *name, "it was not wanted when the query began")
+        for start, what in found.versions(*name):
+            if isinstance(what, TableSchema):
+                history = history.with_table(start, what)
+            else:
+                history = history.without(start, *name, what.reason, gone=what.gone)
+    _expect_literals(tables, history, case_sensitive)
+    _expect_columns(options.column_filter(case_sensitive), history, case_sensitive)
+    return history
 
 
 def start_of_files(options: Options) -> LogStart:
@@ -111,8 +163,10 @@ def start_of_files(options: Options) -> LogStart:
             position = log.end()
         case Earliest():
             position = log.begins()[0]
-    history = history_of_log(log, log.begins()[0], tables.wants)
-    _expect_literals(tables, history, True)
+    history = history_of_files(log, options)
+    if options.on_unknown_schema == "fail":
+        # Otherwise the log's rows need no definition, so none tells that a table is there.
+        _expect_literals(tables, history, True)
     _expect_columns(options.column_filter(), history, True)
     return LogStart(log, position, log.end(), history, "", ServerFacts(True, _version(log)))
 
@@ -121,6 +175,13 @@ def _version(log: FileLog) -> str:
     """The version that a log's first event tells."""
     first = next(iter(log.events(log.begins()[0])), None)
     return "" if first is None else parse_server_version(first.body)
+
+
+def history_of_files(log: FileLog, options: Options) -> SchemaHistory:
+    """What the files tell of the wanted tables, from their beginning on."""
+    begin = log.begins()[0]
+    wants = options.table_filter().wants
+    return history_of_log(seeded(log, begin, options.schema_ddl), begin, wants)
 
 
 def resolve_end(start: LogStart, place: Place) -> Position:

@@ -35,18 +35,23 @@ from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.buffer import LogBuffer, Mark
 from pyspark_mysqlbinlog.connector.columns import arrow_schema
+from pyspark_mysqlbinlog.connector.evolution import Evolution
+from pyspark_mysqlbinlog.connector.information_schema import read_table_schemas
 from pyspark_mysqlbinlog.connector.options import Options
 from pyspark_mysqlbinlog.connector.range_reader import read_range
 from pyspark_mysqlbinlog.connector.ranges import Cut, RangePartition, cut, pulled
 from pyspark_mysqlbinlog.connector.retry import first_connection
+from pyspark_mysqlbinlog.connector.schema_watch import SchemaWatch, only
 from pyspark_mysqlbinlog.connector.server import (
     ServerFacts,
+    check_identity,
     current_position,
 )
-from pyspark_mysqlbinlog.connector.start import start_of_server
+from pyspark_mysqlbinlog.connector.start import history_for_other_tables, start_of_server
 from pyspark_mysqlbinlog.connector.tail import Tail
 from pyspark_mysqlbinlog.errors import InvalidPositionError, OptionError
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
+from pyspark_mysqlbinlog.tables import TableSchema
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -78,7 +83,11 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         if self._initial is None:
             start = start_of_server(self._options, streaming=True)
             self._facts = start.facts
-            self._initial = replace(start.offset, payload=self._options.payload_kind)
+            self._initial = replace(
+                start.offset,
+                payload=self._options.payload_kind,
+                tables=self._options.tables_mark,
+            )
         return self._initial.to_dict()
 
     def getDefaultReadLimit(self) -> ReadLimit:
@@ -107,6 +116,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         if target is not None and target < position and self._initial is None:
             # Nothing to wait for would end the query as if all were well. (A start of this very
             # run may lie behind the target: it was looked up later.)
+            self._check_identity(offset)
             raise InvalidPositionError(
                 f"the server's log ends at {target}, before the checkpoint's position: the server"
                 " lost its tail, was restored or was reset; start again with a new checkpoint",
@@ -163,6 +173,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
             xa=mark.pending_xa,
             epoch=start.epoch,
             payload=self._options.payload_kind,
+            tables=self._options.tables_mark,
         )
 
     def _read_offset(self, value: dict[str, Any]) -> Offset:
@@ -211,12 +222,16 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         # Batch 0 of an earlier process was empty, wherever this one would begin.
         if first.order >= last.order or replays_batch_zero:
             return []
+        schemas = last.schemas
+        if last.tables != self._options.tables_mark:
+            # Planned by a query that wanted other tables.
+            schemas = self._history(last, first.position).pack()
         facts = self._server_facts()
         return [
             RangePartition(
                 start=part.start,
                 end=part.end,
-                schemas=last.schemas,
+                schemas=schemas,
                 pending_xa=part.pending_xa,
                 case_sensitive=facts.case_sensitive,
                 blocks=part.blocks,
@@ -254,14 +269,14 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         """The running tail; a new one when there is none that covers the offset."""
         if self._tail is not None:
             return self._tail
+        history = self._history(offset, offset.position)
         wants = self._options.table_filter(self._server_facts().case_sensitive).wants
-        # A table that was not wanted has not been followed: what is known of it may be old.
-        history = SchemaHistory.unpack(offset.schemas).select(wants)
         mark = Mark(offset.position, history, offset.xa)
         count_rows = self._options.max_rows_per_trigger is not None
         limit = 0 if count_rows else self._options.max_bytes_per_trigger
+        settings = self._options.server_settings()
         self._tail = Tail(
-            self._options.server_settings(),
+            settings,
             server_uuid=offset.server_uuid,
             start=mark,
             wants=wants,
@@ -271,6 +286,13 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
                 granularity=min(_COARSEST_SPAN, limit // 8),
             ),
             retry_timeout=self._options.retry_timeout,
+            watch=SchemaWatch(
+                settings,
+                case_sensitive=self._server_facts().case_sensitive,
+                evolution=self._evolution(),
+                positional=self._options.on_unknown_schema == "positional",
+            ),
+            ddl="ddl" in self._options.operations,
             count_rows=count_rows,
         )
         if self._target is not None:
@@ -278,9 +300,39 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         self._tail.start()
         return self._tail
 
+    def _history(self, offset: Offset, position: Position) -> SchemaHistory:
+        """The history of an offset, from a boundary on, that knows the tables wanted now."""
+        history = SchemaHistory.unpack(offset.schemas)
+        if offset.tables == self._options.tables_mark:
+            return history
+        return history_for_other_tables(self._options, history, position)
+
+    def _evolution(self) -> Evolution | None:
+        if self._options.payload_kind != "struct":
+            return None
+        case_sensitive = self._server_facts().case_sensitive
+        settings = self._options.server_settings()
+
+        def server_table(database: str, table: str) -> TableSchema | None:
+            wants = only((database, table), case_sensitive=case_sensitive)
+            with ReplicaClient.connect(settings) as client:
+                found = read_table_schemas(client.connection, wants)
+            return found[0] if found else None
+
+        return Evolution(
+            self._options,
+            arrow_schema(self._schema).field("after").type,
+            case_sensitive=case_sensitive,
+            server_table=server_table,
+        )
+
     def _end_of_log(self) -> Position:
         with first_connection()(ReplicaClient.connect, self._options.server_settings()) as client:
             return current_position(client)
+
+    def _check_identity(self, offset: Offset) -> None:
+        with first_connection()(ReplicaClient.connect, self._options.server_settings()) as client:
+            check_identity(client, offset.server_uuid)
 
     def _server_facts(self) -> ServerFacts:
         if self._facts is None:

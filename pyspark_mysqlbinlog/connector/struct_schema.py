@@ -14,12 +14,12 @@ from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import DataType, StructField, StructType
 
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
-from pyspark_mysqlbinlog.connector.baseline import history_of_log
 from pyspark_mysqlbinlog.connector.information_schema import read_table_schemas
 from pyspark_mysqlbinlog.connector.log import FileLog
 from pyspark_mysqlbinlog.connector.options import Options
 from pyspark_mysqlbinlog.connector.retry import first_connection
 from pyspark_mysqlbinlog.connector.server import ServerFacts
+from pyspark_mysqlbinlog.connector.start import history_of_files
 from pyspark_mysqlbinlog.connector.table_filter import ColumnFilter, TableFilter
 from pyspark_mysqlbinlog.decoder.struct_types import StructOptions, arrow_type
 from pyspark_mysqlbinlog.errors import OptionError, UnknownSchemaError, UnknownTableError
@@ -37,7 +37,7 @@ def read_payload_type(options: Options) -> StructType:
     if options.path is not None:
         tables = options.table_filter()
         log = FileLog.find(options.path)
-        history = history_of_log(log, log.begins()[0], tables.wants)
+        history = history_of_files(log, options)
         schemas = [_last_of(history, *name) for name in tables.literals]
         return payload_type(schemas, options.struct_options, options.column_filter())
     settings = options.server_settings()
@@ -89,12 +89,12 @@ def _last_of(history: SchemaHistory, database: str, table: str) -> TableSchema:
     if not versions:
         raise UnknownTableError(
             "option tables: the log has no CREATE TABLE of this table; check the spelling, or begin"
-            " with the log that has it, or set payload=json",
+            " with the log that has it, or give it with schemaDdl, or set payload=json",
             table=f"{database}.{table}",
         )
     raise UnknownSchemaError(
         "the log does not tell the columns of this table, which payload=struct needs; begin with"
-        " the log that has its CREATE TABLE",
+        " the log that has its CREATE TABLE, or give it with schemaDdl, or set payload=json",
         table=f"{database}.{table}",
     )
 
@@ -108,6 +108,7 @@ def _expect_all(tables: TableFilter, schemas: list[TableSchema], case_sensitive:
         if (spelled(database), spelled(table)) not in found:
             raise UnknownTableError(
                 "option tables: the server does not have this table, and payload=struct needs its"
-                " columns; check the spelling and the user's SELECT grant, or set payload=json",
+                " columns; check the spelling and the user's SELECT grant, give the columns with"
+                " .schema(…), or set payload=json",
                 table=f"{database}.{table}",
             )

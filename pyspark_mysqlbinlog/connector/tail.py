@@ -15,14 +15,17 @@ from threading import Thread
 from time import monotonic
 
 from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
+from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.buffer import LogBuffer, Mark, Piece
 from pyspark_mysqlbinlog.connector.log import dump_events
 from pyspark_mysqlbinlog.connector.retry import first_connection, lost_connection
 from pyspark_mysqlbinlog.connector.schema_tracker import SchemaTracker
+from pyspark_mysqlbinlog.connector.schema_watch import SchemaWatch
 from pyspark_mysqlbinlog.connector.server import (
     ServerFacts,
     check_identity,
     database_charsets,
+    explicit_timestamps,
 )
 from pyspark_mysqlbinlog.decoder.event_filter import EventFilter
 from pyspark_mysqlbinlog.decoder.row_counter import RowCounter
@@ -36,6 +39,7 @@ from pyspark_mysqlbinlog.protocol.server_errors import LostConnectionError
 __all__ = ["Tail"]
 
 _ROTATE = int(EventType.ROTATE_EVENT)
+_TABLE_MAP = int(EventType.TABLE_MAP_EVENT)
 _FORMAT_DESCRIPTION = int(EventType.FORMAT_DESCRIPTION_EVENT)
 # COM_BINLOG_DUMP has 32 bits for the position. A file outgrows them in its last transaction only,
 # so a boundary behind that is told as the next file's beginning, as soon as there is one.
@@ -55,6 +59,8 @@ class Tail:
     server_uuid : of the server that the start's file belongs to; empty when not known.
     start : the boundary to begin at.
     retry_timeout : seconds to try for when the connection breaks.
+    watch : makes sure of the columns of wanted tables.
+    ddl : keep the DDL of wanted tables as well.
     count_rows : tell the buffer how many wanted rows a transaction has.
     """
 
@@ -67,6 +73,8 @@ class Tail:
         wants: Callable[[str, str], bool],
         buffer: LogBuffer,
         retry_timeout: float,
+        watch: SchemaWatch | None = None,
+        ddl: bool = False,
         count_rows: bool = False,
     ) -> None:
         self.buffer = buffer
@@ -77,6 +85,9 @@ class Tail:
         self._wants = wants
         self._mark = start
         self._retry_timeout = retry_timeout
+        self._watch = watch
+        self._keeps_ddl = ddl
+        self._is_mariadb = False
         # A boundary that no dump can start from, until the next file gives it another spelling.
         self._late: Mark | None = None
         self._begin_transaction()
@@ -130,14 +141,18 @@ class Tail:
         self.scanned = start
         self._begin_transaction()
         with ReplicaClient.connect(self._settings) as client:
-            filtering = EventFilter(self._wants, mark.pending_xa, client.server_version)
+            filtering = EventFilter(
+                self._wants, mark.pending_xa, client.server_version, ddl=self._keeps_ddl
+            )
             self._client = client
+            self._is_mariadb = "mariadb" in client.server_version.lower()
             check_identity(client, self._server_uuid)
             tracker = SchemaTracker(
-                mark.history,
+                _with_charsets(mark, client),
                 self._wants,
-                database_charsets(client),
                 case_sensitive=ServerFacts.ask(client).case_sensitive,
+                complete=True,
+                explicit_timestamps=explicit_timestamps(client),
             )
             self._ever_connected = True
             for event in dump_events(client, start, blocking=True):
@@ -152,7 +167,10 @@ class Tail:
         self._log_bytes += event.end - event.start
         if filtering.statement is not None:
             tracker.follow(event, filtering.statement, filtering.context, end)
+            tracker.forget_before(self.buffer.released)
         if kept:
+            if event.type == _TABLE_MAP and self._watch is not None:
+                self._look_at(event, tracker, self._watch)
             self._kept_any = True
             self.buffer.append(kept)
             if self._counter is not None:
@@ -169,6 +187,14 @@ class Tail:
             # After a crash there is no ROTATE: the next file just begins.
             self._next_file(Position.of(event.file, FIRST_EVENT))
         self.scanned = end
+
+    def _look_at(self, event: Event, tracker: SchemaTracker, watch: SchemaWatch) -> None:
+        try:
+            tracker.history = watch.pass_map(
+                tracker.history, event, self._mark.position, is_mariadb=self._is_mariadb
+            )
+        except MySQLBinlogError as error:
+            raise error.at(event.file, event.start) from None
 
     def _boundary(self, mark: Mark) -> None:
         if mark.position.pos > _LAST_DUMP_START:
@@ -208,3 +234,12 @@ class Tail:
         elif begin != self._mark.position:
             self._mark = replace(self._mark, position=begin)
             self.buffer.moved(self._mark)
+
+
+def _with_charsets(mark: Mark, client: ReplicaClient) -> SchemaHistory:
+    """The history; one of an earlier release lacks the databases' default charsets."""
+    history = mark.history
+    if next(history.databases(), None) is None:
+        for database, charset in database_charsets(client).items():
+            history = history.with_charset(mark.position, database, charset)
+    return history

@@ -17,6 +17,7 @@ from pyspark_mysqlbinlog.charsets import (
     is_known_charset,
 )
 from pyspark_mysqlbinlog.decoder.sql_tokens import SqlContext, TokenKind, TokenStream
+from pyspark_mysqlbinlog.decoder.values.charsets import can_hold
 from pyspark_mysqlbinlog.errors import MySQLBinlogError, SchemaError, UnknownSchemaError
 from pyspark_mysqlbinlog.tables import INTEGER_TYPES, SPATIAL_TYPES, ColumnSchema
 
@@ -24,6 +25,7 @@ __all__ = [
     "CHARACTER_TYPES",
     "ParsedType",
     "accept_charset",
+    "check_labels",
     "collation_charset",
     "parse_charset_name",
     "parse_type",
@@ -320,6 +322,13 @@ def resolve(
     if kind == "text" or (kind == "varchar" and in_bytes > parsed.max_varchar_bytes):
         kind, length = _sized("text", in_bytes), None
     return ColumnSchema(name, kind, length, charset=charset, nullable=nullable)
+
+
+def check_labels(name: str, labels: tuple[str, ...], charset: str) -> None:
+    """SchemaError for labels that the character set does not have: the server writes others."""
+    for label in labels:
+        if not can_hold(charset, label) and charset != "binary":
+            raise SchemaError(f"{charset} does not have label {label!r} of column {name!r}")
 
 
 def _sized(kind: str, in_bytes: int) -> str:

@@ -16,6 +16,7 @@ from pyspark_mysqlbinlog.decoder.column_types import (
     CHARACTER_TYPES,
     ParsedType,
     accept_charset,
+    check_labels,
     collation_charset,
     parse_charset_name,
     parse_type,
@@ -30,7 +31,18 @@ from pyspark_mysqlbinlog.decoder.sql_tokens import (
 from pyspark_mysqlbinlog.errors import MySQLBinlogError, SchemaError, UnknownSchemaError
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 
-__all__ = ["ColumnDefinition", "parse_column_definition", "parse_column_type", "parse_create_table"]
+__all__ = [
+    "ColumnDefinition",
+    "elements",
+    "index_or_constraint",
+    "parse_column_definition",
+    "parse_column_type",
+    "parse_create_table",
+    "parse_database_charset",
+    "refuse_undecoded",
+    "skip_element",
+    "with_key",
+]
 
 
 @dataclass(slots=True)
@@ -41,15 +53,23 @@ class ColumnDefinition:
     ----------
     nullable : as far as the column's own definition tells; a primary key makes it False.
     primary_key : marked so inline.
+    fills : rows that are there already get a value: it has a default other than NULL, counts up,
+        or is computed.
+    computed : it is a generated column.
     """
 
     name: str
     parsed: ParsedType
     nullable: bool
     primary_key: bool
+    fills: bool = False
+    computed: bool = False
 
     def schema(self, default_charset: str | None) -> ColumnSchema:
-        return resolve(self.parsed, self.name, self.nullable, default_charset)
+        column = resolve(self.parsed, self.name, self.nullable, default_charset)
+        if column.charset is not None:
+            check_labels(self.name, column.labels, column.charset)
+        return column
 
 
 def parse_create_table(
@@ -77,9 +97,9 @@ def parse_create_table(
     table: str | None = None
     try:
         if not sql.isascii():
-            _refuse_undecoded(sql)
+            refuse_undecoded(sql)
         stream = TokenStream(sql, context)
-        stream.expect("CREATE")
+        stream.skip_to("CREATE")
         stream.accept("OR", "REPLACE")
         stream.accept("TEMPORARY")
         stream.expect("TABLE")
@@ -95,11 +115,13 @@ def parse_create_table(
         ) from None
 
 
-def _refuse_undecoded(sql: str) -> None:
+def refuse_undecoded(sql: str) -> None:
     try:
         sql.encode()
     except UnicodeEncodeError:
-        raise SchemaError("its text is not UTF-8: the client wrote another character set") from None
+        raise SchemaError(
+            "its text is not in the character set that its client said it wrote"
+        ) from None
 
 
 def _copy(
@@ -123,9 +145,9 @@ def _table(
 ) -> TableSchema:
     if not stream.at("(") or stream.at("(", "SELECT") or stream.at("(", "("):
         raise UnknownSchemaError("it takes its columns from a SELECT")
-    definitions, key = _elements(stream, context)
+    definitions, key = elements(stream, context)
     charset = _table_charset(stream, default_charset) or default_charset
-    columns = _with_key(tuple(each.schema(charset) for each in definitions), key)
+    columns = with_key(tuple(each.schema(charset) for each in definitions), key)
     spelling = {column.name.lower(): column.name for column in columns}
     if len(spelling) != len(columns):
         raise SchemaError("two of its columns have one name")
@@ -134,7 +156,7 @@ def _table(
     )
 
 
-def _with_key(columns: tuple[ColumnSchema, ...], key: tuple[str, ...]) -> tuple[ColumnSchema, ...]:
+def with_key(columns: tuple[ColumnSchema, ...], key: tuple[str, ...]) -> tuple[ColumnSchema, ...]:
     """A primary key's columns are NOT NULL, whatever their definitions say."""
     wanted = {name.lower() for name in key}
     missing = wanted - {column.name.lower() for column in columns}
@@ -146,7 +168,7 @@ def _with_key(columns: tuple[ColumnSchema, ...], key: tuple[str, ...]) -> tuple[
     )
 
 
-def _elements(
+def elements(
     stream: TokenStream, context: SqlContext
 ) -> tuple[list[ColumnDefinition], tuple[str, ...]]:
     """What stands in the parentheses: the columns and the primary key."""
@@ -154,7 +176,7 @@ def _elements(
     definitions: list[ColumnDefinition] = []
     key: tuple[str, ...] = ()
     while True:
-        found = _index_or_constraint(stream)
+        found = index_or_constraint(stream)
         if found is not None:
             key = found or key
         else:
@@ -167,7 +189,7 @@ def _elements(
             return definitions, key
 
 
-def _index_or_constraint(stream: TokenStream) -> tuple[str, ...] | None:
+def index_or_constraint(stream: TokenStream) -> tuple[str, ...] | None:
     """Step over one that is no column; its columns if it is the primary key, else ()."""
     if stream.accept("PRIMARY"):
         return _primary_key(stream)
@@ -176,7 +198,7 @@ def _index_or_constraint(stream: TokenStream) -> tuple[str, ...] | None:
             stream.name("a constraint's name")
         if stream.accept("PRIMARY"):
             return _primary_key(stream)
-        _skip_element(stream)
+        skip_element(stream)
         return ()
     if stream.at("PERIOD", "FOR") or stream.peek().word in (
         "INDEX",
@@ -187,7 +209,7 @@ def _index_or_constraint(stream: TokenStream) -> tuple[str, ...] | None:
         "FOREIGN",
         "CHECK",
     ):
-        _skip_element(stream)
+        skip_element(stream)
         return ()
     return None
 
@@ -211,15 +233,13 @@ def _primary_key(stream: TokenStream) -> tuple[str, ...]:
         if not stream.accept(","):
             break
     stream.expect(")")
-    _skip_element(stream)
+    skip_element(stream)
     return tuple(columns)
 
 
-def _skip_element(stream: TokenStream) -> None:
-    """Up to the comma or parenthesis that ends this element."""
-    while not stream.at(",") and not stream.at(")"):
-        if stream.at_end():
-            raise stream.unexpected(", or )")
+def skip_element(stream: TokenStream) -> None:
+    """Up to the comma, the parenthesis or the end that ends this element."""
+    while not stream.at_end() and stream.peek().word not in (",", ")", ";"):
         if stream.at("("):
             stream.skip_parentheses()
         else:
@@ -227,7 +247,7 @@ def _skip_element(stream: TokenStream) -> None:
 
 
 def parse_column_definition(stream: TokenStream, context: SqlContext) -> ColumnDefinition:
-    """Step over ``name type attribute …``, up to a comma, a parenthesis or FIRST/AFTER.
+    """Step over ``name type attribute …``, up to a comma, a parenthesis, FIRST/AFTER or partitions.
 
     Raises SchemaError for an attribute that is not known.
     """
@@ -246,21 +266,24 @@ _PLAIN_ATTRIBUTES = ("VIRTUAL", "STORED", "PERSISTENT", "VISIBLE", "INVISIBLE", 
 
 
 def _attributes(stream: TokenStream, column: ColumnDefinition) -> ColumnDefinition:
-    never_null = column.parsed.not_null
-    while not (stream.at_end() or stream.at(",") or stream.at(")")):
+    never_null = column.fills = column.parsed.not_null
+    while not (stream.at_end() or stream.peek().word in (",", ")", ";")):
         if stream.accept("NOT", "NULL"):
             column.nullable = False
         elif stream.accept("NULL"):
             column.nullable = True
         elif stream.accept("AUTO_INCREMENT") or stream.accept("SERIAL", "DEFAULT", "VALUE"):
-            never_null = True
+            never_null = column.fills = True
         elif stream.accept("PRIMARY") or stream.at("KEY"):
             stream.accept("KEY")
             column.primary_key = True
         elif stream.accept("UNIQUE"):
             stream.accept("KEY")
-        elif stream.accept("DEFAULT") or stream.accept("ON", "UPDATE"):
-            _skip_default(stream)
+        elif stream.accept("DEFAULT"):
+            column.fills = column.fills or not stream.at("NULL")
+            skip_default(stream)
+        elif stream.accept("ON", "UPDATE"):
+            skip_default(stream)
         elif stream.accept("COMMENT"):
             stream.string("a comment")
         elif stream.accept("COLLATE"):
@@ -270,7 +293,10 @@ def _attributes(stream: TokenStream, column: ColumnDefinition) -> ColumnDefiniti
         elif stream.accept("GENERATED", "ALWAYS"):
             if stream.at("AS", "ROW"):
                 raise SchemaError("system versioning can't be read")
-        elif stream.accept("AS") or stream.accept("CHECK"):
+        elif stream.accept("AS"):
+            column.fills = column.computed = True
+            stream.skip_parentheses()
+        elif stream.accept("CHECK"):
             stream.skip_parentheses()
         elif stream.accept_any(*_PLAIN_ATTRIBUTES) or stream.accept("NOT", "ENFORCED"):
             pass
@@ -287,7 +313,11 @@ def _attributes(stream: TokenStream, column: ColumnDefinition) -> ColumnDefiniti
                 stream.name("a constraint's name")
         elif stream.accept("REFERENCES"):
             _skip_references(stream)
-        elif stream.at("FIRST") or stream.at("AFTER"):
+        elif (
+            stream.peek().word in ("FIRST", "AFTER")
+            or stream.at("PARTITION", "BY")
+            or stream.at("REMOVE", "PARTITIONING")
+        ):
             break
         else:
             raise stream.unexpected("a column's attribute")
@@ -296,7 +326,7 @@ def _attributes(stream: TokenStream, column: ColumnDefinition) -> ColumnDefiniti
     return column
 
 
-def _skip_default(stream: TokenStream) -> None:
+def skip_default(stream: TokenStream) -> None:
     """A literal, a function call or an expression in parentheses."""
     stream.accept_any("+", "-")
     if stream.at("("):
@@ -384,9 +414,14 @@ def parse_column_type(
     return resolve(parsed, name, nullable, "binary" if parsed.type in ("enum", "set") else None)
 
 
-def parse_database_charset(sql: str, context: SqlContext = DEFAULT_CONTEXT) -> str | None:
-    """The default character set that a CREATE or ALTER DATABASE tells; None when it does not."""
+def parse_database_charset(
+    sql: str, server_charset: str | None = None, context: SqlContext = DEFAULT_CONTEXT
+) -> str | None:
+    """The default character set that a CREATE or ALTER DATABASE tells; None when it does not.
+
+    server_charset : what ``CHARACTER SET DEFAULT`` stands for.
+    """
     stream = TokenStream(sql, context)
     while not stream.at_end() and stream.peek().word not in ("DATABASE", "SCHEMA"):
         stream.next()
-    return _table_charset(stream, None)
+    return _table_charset(stream, server_charset)

@@ -9,23 +9,25 @@ asks a server, a clock or the environment.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Protocol
 
 import pyarrow as pa
 
-from pyspark_mysqlbinlog.decoder.envelope import Envelope, Run
+from pyspark_mysqlbinlog.decoder.envelope import RESCUED, Envelope, Run, StatementRow
 from pyspark_mysqlbinlog.decoder.optional_metadata import described_schema
 from pyspark_mysqlbinlog.decoder.payload import PayloadBuilder, PayloadFactory, json_payload
 from pyspark_mysqlbinlog.decoder.plan import ImagePlan, RowPlan
+from pyspark_mysqlbinlog.decoder.positional import positional_plan
 from pyspark_mysqlbinlog.decoder.rows import OPERATIONS, STMT_END_FLAG, RowsHead
 from pyspark_mysqlbinlog.decoder.table_map import DUMMY_TABLE_IDS, TableMap, TableMapRegistry
-from pyspark_mysqlbinlog.decoder.transactions import TransactionContext
+from pyspark_mysqlbinlog.decoder.transactions import TransactionContext, valid_text
+from pyspark_mysqlbinlog.decoder.unknown_schema import unknown_schema
 from pyspark_mysqlbinlog.errors import (
     InvalidPositionError,
     MalformedEventError,
     MySQLBinlogError,
-    UnknownSchemaError,
+    SchemaError,
     UnsupportedEventError,
 )
 from pyspark_mysqlbinlog.protocol.events import Event, EventType, type_name
@@ -91,9 +93,10 @@ class Decoder:
     epoch : of `seq`.
     operations : of ``insert``, ``update``, ``delete``, ``truncate``; others are passed over.
     file_ordinal : file name -> its number in `seq`; by default the number of the extension.
-    truncated : QUERY event -> (database, table) when it truncates a wanted table.
+    statement_rows : QUERY event -> the rows without images that its statement gives.
     excluded : (database, table, column) -> whether the column is left out of the row images.
     payload : makes the builders of `before` and `after`.
+    positional : read rows whose columns are not known as `@1`, `@2`, …; else they are an error.
     batch_rows, batch_bytes : a batch is cut at the nearer of the two; it has one row at least.
     """
 
@@ -105,9 +108,10 @@ class Decoder:
         operations: frozenset[str],
         *,
         file_ordinal: Callable[[str], int | None] = file_number,
-        truncated: Callable[[Event], tuple[str, str] | None] | None = None,
+        statement_rows: Callable[[Event], Sequence[StatementRow]] | None = None,
         excluded: Callable[[str, str, str], bool] | None = None,
         payload: PayloadFactory = json_payload,
+        positional: bool = False,
         batch_rows: int = 16_384,
         batch_bytes: int = 8 << 20,
     ) -> None:
@@ -115,9 +119,10 @@ class Decoder:
         self._epoch = epoch
         self._operations = operations
         self._file_ordinal = file_ordinal
-        self._truncated = truncated if "truncate" in operations else None
+        self._statement_rows = statement_rows
         self._excluded = excluded
         self._payload = payload
+        self._positional = positional
         self._batch_rows = batch_rows
         self._batch_bytes = batch_bytes
         self._arrow_schema = arrow_schema
@@ -134,6 +139,8 @@ class Decoder:
         )
         self._after: PayloadBuilder = self._payload("after", self._arrow_schema.field("after").type)
         self._shared_bytes = 0
+        # By the row's number in the batch.
+        self._rescued: dict[int, str] = {}
 
     def decode(self, events: Iterable[Event]) -> Iterator[pa.RecordBatch]:
         """Decode a range; each call starts afresh.
@@ -199,12 +206,15 @@ class Decoder:
 
         data, end, pos = event.body, len(event.body), head.rows_start
         lost_before, lost_after = self._before.lost, self._after.lost
+        rescued_before, rescued_after = self._before.rescued, self._after.rescued
         row = first = 0
         more = True
         while more:
             # do-while: a rows event has one row at least.
             pos = self._image(self._before, before, data, pos)
             pos = self._image(self._after, after, data, pos)
+            if rescued_before or rescued_after:
+                self._rescue(len(self._envelope) + row - first)
             if lost_before or lost_after:
                 # A row of its own: `absent` is part of what a run shares.
                 if first < row:
@@ -224,6 +234,19 @@ class Decoder:
                 first = row
                 if more and self._is_full():
                     yield self._finish()
+
+    def _rescue(self, row: int) -> None:
+        """What has no place in the row's struct, as JSON: ``{"after":{"c":1}}``."""
+        sides = []
+        for side, members in (("before", self._before.rescued), ("after", self._after.rescued)):
+            if members:
+                sides.append(f'"{side}":{{{",".join(members)}}}')
+                members.clear()
+        if not self._envelope.has_rescued:
+            raise SchemaError(f"the Arrow schema has no {RESCUED}, and there is something for it")
+        text = f"{{{','.join(sides)}}}"
+        self._rescued[row] = text
+        self._shared_bytes += len(text)
 
     @staticmethod
     def _image(payload: PayloadBuilder, image: ImagePlan | None, data: bytes, pos: int) -> int:
@@ -245,33 +268,28 @@ class Decoder:
             is_mariadb = OPERATIONS[event.type][1] == 1  # it never writes rows events v2
             schema = described_schema(table_map, known, is_mariadb=is_mariadb) or known
             if schema is None:
-                raise self._unknown(event, table_map)
-            plan = RowPlan.make(table_map, schema, self._excluded)
+                if not self._positional:
+                    name = (table_map.database, table_map.table)
+                    reason = self._schemas.reason(event.file, event.start, *name)
+                    raise unknown_schema(table_map, reason)
+                plan = positional_plan(table_map)
+            else:
+                plan = RowPlan.make(table_map, schema, self._excluded)
             if len(self._plans) >= 1024:
                 self._plans.clear()
             self._plans[table_map.table_id] = (plan, known)
         return plan
 
-    def _unknown(self, event: Event, table_map: TableMap) -> UnknownSchemaError:
-        name = (table_map.database, table_map.table)
-        reason = self._schemas.reason(event.file, event.start, *name) or (
-            "neither the server nor a CREATE TABLE in the log tells"
-        )
-        return UnknownSchemaError(
-            f"the columns of {table_map.full_name} are not known here: {reason}; start from a"
-            " position where it already looks as it does now, GRANT SELECT on it to the user if"
-            " that is missing, or exclude the table"
-        )
-
     def _query(self, event: Event) -> None:
-        """A TRUNCATE of a wanted table is a row without images."""
-        name = self._truncated(event) if self._truncated is not None else None
-        if name is None:
+        """A TRUNCATE of a wanted table, or DDL, is a row without images."""
+        if self._statement_rows is None:
             return
-        schema = self._schemas.at(event.file, event.start, *name)
-        self._before.append_null()
-        self._after.append_null()
-        self._envelope.add(self._shared(event, "t", name, schema, None), 0, 1)
+        for number, row in enumerate(self._statement_rows(event)):
+            run = self._shared(event, row.op, (row.database, row.table), row.key, None)
+            self._before.append_null()
+            self._after.append_null()
+            self._envelope.add(run._replace(query=valid_text(row.query)), number, 1)
+            self._shared_bytes += len(row.query) + 100
 
     def _run(
         self,
@@ -288,14 +306,14 @@ class Decoder:
             absent += tuple(f"after.{name}" for name in self._after.absent(after))
         table_map = plan.table_map
         name = (table_map.database, table_map.table)
-        return self._shared(event, op, name, plan.schema, absent or None)
+        return self._shared(event, op, name, plan.key, absent or None)
 
     def _shared(
         self,
         event: Event,
         op: str,
         name: tuple[str, str],
-        schema: TableSchema | None,
+        key: tuple[str, ...] | None,
         absent: tuple[str, ...] | None,
     ) -> Run:
         ordinal = self._file_ordinal(event.file)
@@ -318,7 +336,7 @@ class Decoder:
             thread_id=transaction.thread_id,
             gtid=transaction.gtid,
             query=transaction.query,
-            key=schema.primary_key if schema is not None else None,
+            key=key,
             absent=absent,
         )
 
@@ -332,7 +350,8 @@ class Decoder:
 
     def _finish(self) -> pa.RecordBatch:
         self._shared_bytes = 0
-        return self._envelope.finish(self._before.finish(), self._after.finish())
+        rescued, self._rescued = self._rescued, {}
+        return self._envelope.finish(self._before.finish(), self._after.finish(), rescued)
 
 
 def _refuse_unmapped(event: Event, head: RowsHead) -> None:

@@ -7,17 +7,18 @@ row is two list entries.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from pyspark_mysqlbinlog.errors import SchemaError
 
-__all__ = ["Envelope", "Run"]
+__all__ = ["RESCUED", "Envelope", "Run", "StatementRow"]
 
 
 class Run(NamedTuple):
-    """What the rows of one rows event (or one truncate) share.
+    """What the rows of one rows event (or one statement) share.
 
     ts is in microseconds since 1970 UTC; ordinal is the file's number in `seq`.
     """
@@ -39,7 +40,22 @@ class Run(NamedTuple):
     absent: tuple[str, ...] | None
 
 
+class StatementRow(NamedTuple):
+    """A row without images, which a statement gives: a truncate, or DDL.
+
+    key : the primary key's columns; None where they are not known.
+    """
+
+    op: str
+    database: str
+    table: str
+    query: str
+    key: tuple[str, ...] | None
+
+
 _TOP = ("op", "ts", "database", "table", "before", "after", "seq", "source")
+# What has no place in a struct; only some schemas have it.
+RESCUED = "_rescued_data"
 # Where the fields of a struct come from: a Run's field, or None for the row's number.
 _SEQ = {"epoch": "epoch", "file": "ordinal", "pos": "pos", "row": None}
 _SOURCE = {
@@ -61,7 +77,9 @@ class Envelope:
 
     def __init__(self, schema: pa.Schema) -> None:
         self._schema = schema
-        _expect_names("the Arrow schema", schema.names, _TOP)
+        self.has_rescued = RESCUED in schema.names
+        top = (*_TOP, RESCUED) if self.has_rescued else _TOP
+        _expect_names("the Arrow schema", schema.names, top)
         self._seq = _struct(schema, "seq", _SEQ)
         self._source = _struct(schema, "source", _SOURCE)
         self._runs: list[Run] = []
@@ -77,8 +95,13 @@ class Envelope:
         self._runs.append(run)
         self._rows += range(first_row, first_row + rows)
 
-    def finish(self, before: pa.Array[Any], after: pa.Array[Any]) -> pa.RecordBatch:
-        """The batch of what was added since the last finish; the envelope is empty again."""
+    def finish(
+        self, before: pa.Array[Any], after: pa.Array[Any], rescued: Mapping[int, str]
+    ) -> pa.RecordBatch:
+        """The batch of what was added since the last finish; the envelope is empty again.
+
+        rescued : by the row's number in the batch.
+        """
         fields = dict(zip(Run._fields, zip(*self._runs, strict=True), strict=True))
         spread = None
         if len(self._runs) < len(self._rows):
@@ -105,6 +128,13 @@ class Envelope:
             "seq": struct(self._seq, _SEQ),
             "source": struct(self._source, _SOURCE),
         }
+        if self.has_rescued:
+            texts = list(map(rescued.get, range(len(self._rows)))) if rescued else None
+            columns[RESCUED] = (
+                pa.nulls(len(self._rows), pa.string())
+                if texts is None
+                else pa.array(texts, type=pa.string())
+            )
         arrays = [
             columns[field.name] if field.name in columns else column(field.name, field.type)
             for field in self._schema

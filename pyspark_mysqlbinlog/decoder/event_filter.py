@@ -14,7 +14,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pyspark_mysqlbinlog.decoder.sql_tokens import SqlContext
-from pyspark_mysqlbinlog.decoder.statements import Statement, StatementKind, classify
+from pyspark_mysqlbinlog.decoder.statement_text import statement_text
+from pyspark_mysqlbinlog.decoder.statements import (
+    Statement,
+    StatementKind,
+    classify,
+    is_of_temporary_table,
+)
 from pyspark_mysqlbinlog.decoder.table_map import DUMMY_TABLE_IDS, parse_table_name
 from pyspark_mysqlbinlog.errors import (
     InvalidPositionError,
@@ -27,6 +33,7 @@ from pyspark_mysqlbinlog.errors import (
 from pyspark_mysqlbinlog.protocol.events import (
     IGNORABLE_FLAG,
     ROWS_EVENT_TYPES,
+    THREAD_SPECIFIC_FLAG,
     Event,
     EventType,
     type_name,
@@ -103,6 +110,7 @@ class EventFilter:
     wants : whether changes of (database, table) are wanted.
     pending_xa : prepared XA transactions that are known to hold no wanted rows.
     server_version : of the server that wrote the log, until a FORMAT_DESCRIPTION tells.
+    ddl : keep the DDL of wanted tables as well.
 
     Attributes
     ----------
@@ -117,8 +125,11 @@ class EventFilter:
         wants: Callable[[str, str], bool],
         pending_xa: tuple[str, ...] = (),
         server_version: str = "",
+        *,
+        ddl: bool = False,
     ) -> None:
         self._wants = wants
+        self._keeps_ddl = ddl
         self.ended = False
         self.statement: Statement | None = None
         self.pending_xa = pending_xa
@@ -253,7 +264,7 @@ class EventFilter:
     def _query(self, event: Event) -> list[Event]:
         query = Query.parse(event.body)
         self.context = self._context(query.sql_mode)
-        statement = classify(query.sql, query.database, self.context)
+        statement = classify(statement_text(query), query.database, self.context)
         kind = statement.kind
         if kind is _KIND.BEGIN or kind is _KIND.XA_START:
             if self._in_group and not self._begun_by_gtid():
@@ -298,15 +309,24 @@ class EventFilter:
                 f" {query.sql[:80]!r}; exclude the tables that it touches, or start again with a"
                 " new checkpoint behind this position"
             )
+        elif is_of_temporary_table(statement, bool(event.flags & THREAD_SPECIFIC_FLAG)):
+            pass
         elif kind is _KIND.TRUNCATE or kind in DDL_KINDS:
             self.statement = statement
-            if kind is _KIND.TRUNCATE and any(
-                self._wants(*name) for name in statement.tables or ()
-            ):
+            if self._keeps(statement):
                 kept = [*self._take_frame(), event]
         if not self._in_group:
             self._reset()
         return kept
+
+    def _keeps(self, statement: Statement) -> bool:
+        """Whether a TRUNCATE or DDL may give rows (see connector/statement_rows.py)."""
+        if statement.kind in DDL_KINDS and not statement.truncated_partitions:
+            if not self._keeps_ddl:
+                return False
+            if statement.kind is _KIND.DROP_DATABASE:
+                return True  # of which tables, its text does not tell
+        return any(self._wants(*name) for name in statement.tables or ())
 
     def _file_event(self, event: Event) -> None:
         if self._in_group or self._frame:

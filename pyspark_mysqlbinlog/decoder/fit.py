@@ -73,7 +73,10 @@ def check_fit(table_map: TableMap, schema: TableSchema) -> None:
             )
 
 
-_CURE = "the table was probably altered: start from a position after its last ALTER"
+_CURE = (
+    "the schema is of another moment: start from a position after the table's last ALTER, or"
+    " correct the file of schemaDdl, or exclude the table"
+)
 
 
 def _last_names(schema: TableSchema) -> str:

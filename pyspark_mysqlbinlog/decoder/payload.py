@@ -37,10 +37,13 @@ class PayloadBuilder(Protocol):
     size : bytes held, about; to cut batches by.
     lost : what of the images appended since it was last cleared became null though it is not NULL,
         as `source.absent` names it: ``after.d=0000-00-00``. Whoever reads it clears it.
+    rescued : what of them has no place in the column, as members of a JSON object: ``"c":1``.
+        Whoever reads it clears it.
     """
 
     size: int
     lost: list[str]
+    rescued: list[str]
 
     def append(self, image: ImagePlan, data: bytes, pos: int) -> int:
         """Read the image at `pos`; returns the position after it."""
@@ -86,12 +89,13 @@ class _Texts:
 class JsonPayload:
     """One JSON object per image: columns in table order, NULL as null, absent columns left out."""
 
-    __slots__ = ("_texts", "_type", "lost", "size")
+    __slots__ = ("_texts", "_type", "lost", "rescued", "size")
 
     def __init__(self, arrow_type: pa.DataType) -> None:
         self._type = arrow_type
         self._texts: list[bytes | None] = []
         self.lost: list[str] = []
+        self.rescued: list[str] = []
         self.size = 0
 
     def append(self, image: ImagePlan, data: bytes, pos: int) -> int:

@@ -62,13 +62,15 @@ class ImagePlan:
 class RowPlan:
     """How the rows of one table map are read."""
 
-    __slots__ = ("_images", "columns", "schema", "table_map")
+    __slots__ = ("_images", "columns", "key", "schema", "table_map")
 
     def __init__(
         self, table_map: TableMap, schema: TableSchema, columns: tuple[ColumnPlan, ...]
     ) -> None:
         self.table_map = table_map
         self.schema = schema
+        # None where it is not known: names made up for a table map tell no key.
+        self.key: tuple[str, ...] | None = schema.primary_key
         self.columns = columns
         self._images: dict[bytes, ImagePlan] = {}
 

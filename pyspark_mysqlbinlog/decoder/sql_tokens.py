@@ -296,6 +296,13 @@ class TokenStream:
             if not self.accept(word):
                 raise self.unexpected(word)
 
+    def skip_to(self, word: str) -> None:
+        """Step over MariaDB's ``SET STATEMENT … FOR`` and over the word that begins the rest."""
+        if self.at("SET"):
+            while not self.at_end() and not self.at(word):
+                self.next()
+        self.expect(word)
+
     def name(self, what: str = "a name") -> str:
         """Step over a name, quoted or not."""
         if self.peek().kind in (TokenKind.WORD, TokenKind.NAME):

@@ -22,7 +22,7 @@ from pyspark_mysqlbinlog.decoder.sql_tokens import (
 )
 from pyspark_mysqlbinlog.errors import SchemaError
 
-__all__ = ["Statement", "StatementKind", "classify", "xid_text"]
+__all__ = ["Statement", "StatementKind", "classify", "is_of_temporary_table", "xid_text"]
 
 Table = tuple[str, str]
 
@@ -149,6 +149,18 @@ def xid_text(gtrid: bytes, bqual: bytes, format_id: int) -> str:
     It is the one that 5.7 writes into the log: ``X'6162',X'',1``.
     """
     return f"X'{gtrid.hex()}',X'{bqual.hex()}',{format_id}"
+
+
+def is_of_temporary_table(statement: Statement, uses_temporary: bool) -> bool:
+    """Whether an ALTER or TRUNCATE is one of a temporary table, which may hide a real one.
+
+    uses_temporary : the event's THREAD_SPECIFIC_FLAG. A session in statement format logs its
+        temporary tables' statements; in row format none is logged but their DROP TEMPORARY.
+    """
+    return uses_temporary and statement.kind in (
+        StatementKind.ALTER_TABLE,
+        StatementKind.TRUNCATE,
+    )
 
 
 class _Classifier:
@@ -312,7 +324,20 @@ class _Classifier:
             stream.accept("IF", "EXISTS")
             name = stream.name("a database name")
             return Statement(StatementKind.DROP_DATABASE, None, database=name)
+        if stream.at("INDEX") or stream.at("ONLINE", "INDEX") or stream.at("OFFLINE", "INDEX"):
+            return self.drop_index()
         return self.other_object()
+
+    def drop_index(self) -> Statement:
+        """The primary key is an index of this name: the table is another without it."""
+        stream = self.stream
+        stream.accept_any("ONLINE", "OFFLINE")
+        stream.expect("INDEX")
+        stream.accept("IF", "EXISTS")
+        if stream.name("an index").upper() != "PRIMARY":
+            return Statement(StatementKind.OTHER)
+        stream.expect("ON")
+        return Statement(StatementKind.ALTER_TABLE, (self.table(),))
 
     def alter(self) -> Statement:
         stream = self.stream
@@ -336,6 +361,7 @@ class _Classifier:
         stream = self.stream
         new_name: Table | None = None
         exchanged: list[Table] = []
+        others: list[Table] = []
         truncated: list[str] = []
         clause_start = True
         while not stream.at_end():
@@ -355,13 +381,20 @@ class _Classifier:
                 truncated.append(stream.name("a partition"))
                 while stream.accept(","):
                     truncated.append(stream.name("a partition"))
+            elif clause_start and stream.accept("CONVERT", "PARTITION"):
+                # MariaDB: a partition becomes a table, or (below) a table a partition.
+                stream.name("a partition")
+                stream.expect("TO", "TABLE")
+                others.append(self.table())
+            elif clause_start and stream.accept("CONVERT", "TABLE"):
+                others.append(self.table())
             else:
                 clause_start = stream.next().word == ","
                 continue
             clause_start = False
         return Statement(
             StatementKind.ALTER_TABLE,
-            (table, *exchanged, *([new_name] if new_name else [])),
+            (table, *exchanged, *others, *([new_name] if new_name else [])),
             renames=((table, new_name),) if new_name else (),
             exchanged=tuple(exchanged),
             truncated_partitions=tuple(

@@ -1,9 +1,9 @@
 """Row images to a struct: one typed Arrow column for each column of the table.
 
 The struct's fields are settled before the first row is read, by what the query was promised; each
-image's columns find theirs by name, once per kind of image. What is in the image and not in the
-struct, or there with another type, stops the read: nothing is dropped. What is in the struct and
-not in the image is null and named as absent.
+image's columns find theirs by name, once per kind of image. What is in the struct and not in the
+image is null and named as absent. What is in the image and has no place in the struct (see
+`struct_fit`) is rescued as JSON text, stops the read, or is passed over, as the query was told.
 
 With several tables the struct is nested, `after.shop.orders.id`: a table's columns are filled by
 its own rows only and spread over the batch when it is finished, by Arrow's take. So a row costs
@@ -17,12 +17,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import pyarrow as pa
 
 from pyspark_mysqlbinlog.decoder.payload import skip_image
 from pyspark_mysqlbinlog.decoder.plan import ColumnPlan, ImagePlan
+from pyspark_mysqlbinlog.decoder.struct_fit import Convert, widening
 from pyspark_mysqlbinlog.decoder.struct_types import VARIANT, StructOptions, arrow_type
 from pyspark_mysqlbinlog.decoder.values.codec import Codec, Read, Skip, cut_short
 from pyspark_mysqlbinlog.decoder.values.days import day_number
@@ -35,7 +36,7 @@ from pyspark_mysqlbinlog.errors import (
 )
 from pyspark_mysqlbinlog.tables import SPATIAL_TYPES, ColumnSchema
 
-__all__ = ["StructPayload"]
+__all__ = ["StructPayload", "Unplaced"]
 
 _MICROS_PER_DAY = 86_400_000_000
 _MAX_INT32 = (1 << 31) - 1
@@ -44,6 +45,8 @@ _MAX_COMPILED_COLUMNS = 16_384
 _MAX_LAYOUTS = 1_024
 
 Put = Callable[[Any], None]
+# What becomes of a column that has no place in the struct.
+Unplaced = Literal["rescue", "stop", "ignore"]
 
 
 class _Column:
@@ -62,7 +65,13 @@ class _Column:
             array = _pairs(values, self.type)
         elif pa.types.is_decimal(self.type) and any(isinstance(value, str) for value in values):
             # Digits as text: Arrow reads them faster than Python makes a Decimal of each.
-            array = pa.array(values, type=pa.string()).cast(self.type)
+            try:
+                digits = pa.array(values, type=pa.string())
+            except pa.ArrowTypeError:
+                # Integers as well, of when the column was one.
+                texts = [None if value is None else str(value) for value in values]
+                digits = pa.array(texts, type=pa.string())
+            array = digits.cast(self.type)
         else:
             array = pa.array(values, type=self.type)
         # What is bound to `append` stays bound to this list.
@@ -170,6 +179,9 @@ class StructPayload:
     side : ``before`` or ``after``, as names in `lost` begin.
     type_ : the struct; its fields are the table's columns, or with `nested` databases, whose
         fields are tables.
+    unplaced : what becomes of a column without a place: ``rescue`` gives it in `rescued`, ``stop``
+        raises SchemaChangedError, ``ignore`` passes over one that the struct does not have and
+        stops at one that has another type there.
     """
 
     __slots__ = (
@@ -180,12 +192,20 @@ class StructPayload:
         "_side",
         "_tables",
         "_type",
+        "_unplaced",
         "lost",
+        "rescued",
         "size",
     )
 
     def __init__(
-        self, side: str, type_: pa.DataType, options: StructOptions, *, nested: bool = False
+        self,
+        side: str,
+        type_: pa.DataType,
+        options: StructOptions,
+        *,
+        nested: bool = False,
+        unplaced: Unplaced = "stop",
     ) -> None:
         if not isinstance(type_, pa.StructType):
             raise SchemaError(f"the Arrow schema has {side} as {type_}, expected a struct")
@@ -193,6 +213,7 @@ class StructPayload:
         self._type = type_
         self._options = options
         self._nested = nested
+        self._unplaced = unplaced
         self._layouts: dict[ImagePlan, _Layout] = {}
         self._tables: dict[tuple[str, str], _TableRows] = {}
         if nested:
@@ -205,6 +226,7 @@ class StructPayload:
             self._tables["", ""] = _TableRows(type_)
         self._count = 0
         self.lost: list[str] = []
+        self.rescued: list[str] = []
         self.size = 0
 
     def append(self, image: ImagePlan, data: bytes, pos: int) -> int:
@@ -288,9 +310,13 @@ class StructPayload:
             if plan.codec is None or plan.schema is None:
                 columns.append((_skipping(plan.skip), _drop, _drop))
                 continue
-            column = self._column(rows, plan, plan.schema)
+            placed = self._place(rows, plan.name, plan.schema)
+            if placed is None:
+                columns.append(self._without_place(plan, plan.codec))
+                continue
+            column, convert = placed
             held.add(column.name)
-            read, put = self._read_and_put(plan.name, plan.schema, plan.codec, column)
+            read, put = self._read_and_put(plan.name, plan.schema, plan.codec, column, convert)
             columns.append((read, put, column.values.append))
         missing = [column for column in rows.columns if column.name not in held]
         layout = _Layout(
@@ -305,33 +331,57 @@ class StructPayload:
         self._layouts[image] = layout
         return layout
 
-    def _column(self, rows: _TableRows, plan: ColumnPlan, schema: ColumnSchema) -> _Column:
-        column = rows.column(plan.name)
+    def _place(
+        self, rows: _TableRows, name: str, schema: ColumnSchema
+    ) -> tuple[_Column, Convert] | None:
+        """A column's place and what makes its values fit; None where that is rescued or ignored."""
+        column = rows.column(name)
         if column is None:
+            if self._unplaced != "stop":
+                return None
             raise SchemaChangedError(
-                f"column `{plan.name}` ({schema.type}) is in the log here and not in the query's"
+                f"column `{name}` ({schema.type}) is in the log here and not in the query's"
                 " struct: the table's columns are not those of when the query began; restart the"
-                " query, so that its schema is read again, or set payload=json, or exclude the"
-                " column with excludeColumns"
-            )
-        found = arrow_type(schema, self._options)
-        if found != column.type:
-            raise SchemaChangedError(
-                f"column `{plan.name}` ({schema.type}) is {found} in the log here, expected"
-                f" {column.type} as in the query's struct: its type was changed; restart the query,"
-                " so that its schema is read again, from a position after the change, or set"
+                " query, so that its schema is read again, or set schemaEvolutionMode=rescue or"
                 " payload=json, or exclude the column with excludeColumns"
             )
-        return column
+        found = arrow_type(schema, self._options)
+        convert = widening(found, column.type)
+        if convert is not None:
+            return column, convert
+        if self._unplaced == "rescue":
+            return None
+        raise SchemaChangedError(
+            f"column `{name}` ({schema.type}) is {found} in the log here, expected {column.type} as"
+            " in the query's struct: its type was changed; restart the query, so that its schema is"
+            " read again, or set schemaEvolutionMode=rescue or payload=json, or exclude the column"
+            " with excludeColumns"
+        )
+
+    def _without_place(self, plan: ColumnPlan, codec: Codec) -> tuple[Read, Put, Put]:
+        """How a column is read that has no place: as JSON text, or not at all."""
+        if self._unplaced == "ignore":
+            return _skipping(plan.skip), _drop, _drop
+        key, rescued = plan.json_key, self.rescued
+
+        def put(text: str) -> None:
+            rescued.append(key + text)
+
+        def put_null(_: None) -> None:
+            rescued.append(key + "null")
+
+        return codec.read_json, put, put_null
 
     def _read_and_put(
-        self, name: str, schema: ColumnSchema, codec: Codec, column: _Column
+        self, name: str, schema: ColumnSchema, codec: Codec, column: _Column, convert: Convert
     ) -> tuple[Read, Put]:
         """How a value is read, and how it gets into its column: as it is, or made Arrow's."""
         append = column.values.append
         kind = schema.type
         lost = self._lost(name)
 
+        if arrow_type(schema, self._options) != column.type:
+            return codec.read, lambda value: append(convert(value))
         if pa.types.is_boolean(column.type) and kind == "tinyint":
             return codec.read, lambda value: append(value != 0)
         if kind == "time" and self._options.time_type == "string":

@@ -12,7 +12,7 @@ from pyspark_mysqlbinlog.protocol.events import Event, EventType
 from pyspark_mysqlbinlog.protocol.messages import Gtid, Query, parse_rows_query
 from pyspark_mysqlbinlog.protocol.wire import Reader
 
-__all__ = ["TransactionContext"]
+__all__ = ["TransactionContext", "valid_text"]
 
 _TABLE_MAP = int(EventType.TABLE_MAP_EVENT)
 _QUERY = int(EventType.QUERY_EVENT)
@@ -86,7 +86,7 @@ class TransactionContext:
             self._mariadb_gtid(event)
 
     def _statement(self, sql: str) -> None:
-        self.query = _valid_text(sql)
+        self.query = valid_text(sql)
         self._rows_seen = False
 
     def _query(self, event: Event) -> None:
@@ -103,7 +103,7 @@ class TransactionContext:
             if self.tx_pos is None:
                 self.tx_pos = event.start
             self.thread_id = query.thread_id
-            self.query = _valid_text(query.sql)
+            self.query = valid_text(query.sql)
             self._ended = True
 
     def _mariadb_gtid(self, event: Event) -> None:
@@ -114,6 +114,6 @@ class TransactionContext:
         self._in_group = not flags & _MARIADB_STANDALONE_FLAG
 
 
-def _valid_text(sql: str) -> str:
+def valid_text(sql: str) -> str:
     """Statements in other charsets than UTF-8 keep their bytes, visibly, as ``\\xe9``."""
     return sql.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")

@@ -82,7 +82,7 @@ class _Layout:
 class VariantPayload:
     """One VARIANT object per image."""
 
-    __slots__ = ("_keys", "_layouts", "_metadata", "_values", "lost", "size")
+    __slots__ = ("_keys", "_layouts", "_metadata", "_values", "lost", "rescued", "size")
 
     def __init__(self, type_: pa.DataType) -> None:
         if type_ != VARIANT:
@@ -93,6 +93,7 @@ class VariantPayload:
         # The dictionary of the row at hand, where its values add keys.
         self._keys: variant.Keys = {}
         self.lost: list[str] = []
+        self.rescued: list[str] = []
         self.size = 0
 
     def append(self, image: ImagePlan, data: bytes, pos: int) -> int:

@@ -20,6 +20,7 @@ __all__ = [
     "HEADER_LENGTH",
     "IGNORABLE_FLAG",
     "ROWS_EVENT_TYPES",
+    "THREAD_SPECIFIC_FLAG",
     "Event",
     "EventHeader",
     "EventType",
@@ -29,6 +30,8 @@ __all__ = [
 HEADER = struct.Struct("<IBIIIH")
 HEADER_LENGTH = HEADER.size  # 19
 
+# LOG_EVENT_THREAD_SPECIFIC_F: the statement uses a temporary table.
+THREAD_SPECIFIC_FLAG = 0x04
 # LOG_EVENT_ARTIFICIAL_F: made by the server for this stream, not in the file.
 ARTIFICIAL_FLAG = 0x20
 # LOG_EVENT_IGNORABLE_F: a reader that does not know the type may skip it.

@@ -412,7 +412,8 @@ def test_a_misspelt_excluded_column_is_an_error(live: Live) -> None:
 
 def test_a_given_schema_must_hold_what_the_log_holds(live: Live) -> None:
     reads, _, options = live
-    full = reads.batch(**options, payload="struct").schema
+    strict = {"payload": "struct", "schemaEvolutionMode": "failOnNewColumns"}
+    full = reads.batch(**options, **strict).schema
     kind = full["after"].dataType
     assert isinstance(kind, StructType)
 
@@ -422,7 +423,7 @@ def test_a_given_schema_must_hold_what_the_log_holds(live: Live) -> None:
             for each in full
         ]
         reader = reads.spark.read.format("mysqlbinlog").schema(StructType(fields))
-        return reader.options(**reads.options | options | {"payload": "struct"}).load()
+        return reader.options(**reads.options | options | strict).load()
 
     assert given(list(kind)).count() == 6
     subset = given(list(kind)[:-1])

@@ -188,6 +188,32 @@ def test_ddl_is_a_transaction_of_its_own(
     assert found.statements == ([] if kind is None else [kind])
 
 
+# (statement, whether it is kept with `ddl`)
+KEPT_DDL: list[tuple[str, bool]] = [
+    ("ALTER TABLE t ADD a INT", True),
+    ("ALTER TABLE x ADD a INT", False),
+    ("ALTER TABLE x RENAME t", True),
+    ("DROP TABLE x, t", True),
+    ("DROP TABLE x", False),
+    ("RENAME TABLE x TO y, t TO z", True),
+    ("DROP DATABASE other", True),
+    ("CREATE DATABASE d", False),
+    ("TRUNCATE TABLE t", True),
+    ("ALTER TABLE t TRUNCATE PARTITION p0", True),
+    ("ALTER TABLE x TRUNCATE PARTITION p0", False),
+    ("GRANT SELECT ON *.* TO a", False),
+]
+
+
+@pytest.mark.parametrize(("sql", "kept"), KEPT_DDL)
+def test_ddl_that_may_give_rows_is_kept(sql: str, kept: bool) -> None:
+    log = LogBuilder().query(sql).begin().rows(1, "t", 1).xid()
+    assert filtered(log, ddl=True).types == [*(["QUERY"] if kept else []), *GROUP]
+    # A truncate is no DDL: it is kept anyway.
+    kept = kept and "TRUNCATE" in sql
+    assert filtered(log).types == [*(["QUERY"] if kept else []), *GROUP]
+
+
 def test_ddl_inside_of_a_transaction_ends_nothing() -> None:
     """CREATE TEMPORARY TABLE, and 5.6's CREATE TABLE … SELECT."""
     log = LogBuilder().begin().query("CREATE TABLE t (id INT)").rows(1, "t", 1).xid()

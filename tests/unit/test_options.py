@@ -69,6 +69,9 @@ def test_the_shown_default_is_the_default(name: str) -> None:
         ("password", " spaces kept ", "password", SecretStr(" spaces kept ")),
         ("password", "", "password", SecretStr("")),
         ("operations", "insert", "operations", frozenset({"insert"})),
+        ("operations", "insert, DDL", "operations", frozenset({"insert", "ddl"})),
+        ("onUnknownSchema", "Positional", "on_unknown_schema", "positional"),
+        ("schemaDdl", "schema.sql", "schema_ddl", "schema.sql"),
         ("operations", " Insert, DELETE ", "operations", frozenset({"insert", "delete"})),
         ("startingOffset", "latest", "starting_offset", Latest()),
         ("startingOffset", "EARLIEST", "starting_offset", Earliest()),
@@ -231,6 +234,18 @@ def test_unknown_options(name: str, hint: str) -> None:
             SERVER | {"payload": "struct", "tables": "a.b", "excludeTables": "a.*"},
             "option payload: struct needs the names of its tables",
         ),
+        (
+            SERVER | {"onUnknownSchema": "positional", "tables": "a.b"},
+            "option onUnknownSchema: positional needs payload=json or variant",
+        ),
+        (
+            SERVER | {"onUnknownSchema": "positional", "excludeColumns": "*.*.secret"},
+            "options onUnknownSchema=positional and excludeColumns exclude each other",
+        ),
+        (
+            SERVER | {"schemaEvolutionMode": "rescue"},
+            "option schemaEvolutionMode: 'rescue' is for payload=struct",
+        ),
         (SERVER | {"timeType": "Micros"}, "option timeType: 'Micros' is for payload=struct"),
         (SERVER | {"jsonType": "variant"}, "option jsonType: 'variant' is for payload=struct"),
         (
@@ -250,13 +265,6 @@ def test_options_at_odds(options: dict[str, str], message: str) -> None:
         ("startingOffset", "gtid:690a9884-e53a-11f1-9af7-02fc00000001:1-11"),
         ("startingOffset", "snapshot"),
         ("endingOffset", "gtid:690a9884-e53a-11f1-9af7-02fc00000001:1-11"),
-        ("operations", "ddl"),
-        ("operations", "insert, DDL ,delete"),
-        ("schemaEvolutionMode", "rescue"),
-        ("schemaEvolutionMode", "failOnNewColumns"),
-        ("schemaEvolutionMode", "none"),
-        ("schemaDdl", "schema.sql"),
-        ("onUnknownSchema", "positional"),
         ("failOnDataLoss", "false"),
     ],
 )

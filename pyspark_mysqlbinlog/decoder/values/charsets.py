@@ -20,7 +20,7 @@ from pyspark_mysqlbinlog.charsets import MAX_BYTES_PER_CHARACTER, canonical_char
 from pyspark_mysqlbinlog.decoder.values.charset_tables import DIFFERENCES
 from pyspark_mysqlbinlog.errors import MalformedEventError, SchemaError
 
-__all__ = ["PYTHON_CODECS", "bytes_per_character", "text_decoder"]
+__all__ = ["PYTHON_CODECS", "bytes_per_character", "can_hold", "text_decoder"]
 
 Decode = Callable[[bytes], str]
 
@@ -183,6 +183,41 @@ def _decoder(charset: str) -> Decode | None:
     if charset in _CODES:
         return _multi_byte(charset)
     return _single_byte(charset) if charset in PYTHON_CODECS else None
+
+
+@cache
+def _known_characters(charset: str) -> frozenset[str]:
+    """Those that Python's codec may lack; all of them for sets of one byte."""
+    if charset in _CODES:
+        return frozenset("".join(text for _, text in DIFFERENCES.get(charset, ())))
+    decode = _decoder(charset)
+    assert decode is not None
+    return frozenset(decode(bytes(range(256))))
+
+
+def can_hold(charset: str, text: str) -> bool:
+    """Whether all characters of a text are in a character set, as far as is known here."""
+    if text.isascii() and charset not in ("swe7", "binary"):
+        return True
+    if charset in ("utf8mb4", "utf16", "utf16le", "utf32"):
+        return True
+    if charset in ("utf8", "ucs2"):
+        return max(text, default="") <= "\uffff"
+    if charset not in PYTHON_CODECS:
+        return False
+    return all(
+        character in _known_characters(charset) or _encodes(character, charset)
+        for character in text
+    )
+
+
+def _encodes(character: str, charset: str) -> bool:
+    try:
+        decode = _decoder(charset)
+        raw = character.encode(PYTHON_CODECS[charset])
+        return charset in _CODES and decode is not None and decode(raw) == character
+    except UnicodeError:
+        return False
 
 
 def text_decoder(what: str, charset: str | None) -> Decode:

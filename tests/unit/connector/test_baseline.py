@@ -16,11 +16,13 @@ from decoding import CAPTURED
 from events import LogBuilder
 from replay import captured_schemas
 
+SCENARIOS = [
+    "charsets", "geometry", "json_docs", "numbers", "temporals", "strings", "rotations", "wide",
+    "gtid_no_checksum", "row_images", "transactions", "statements", "ddl_history",
+]  # fmt: skip
 
-@pytest.mark.parametrize(
-    "scenario",
-    ["numbers", "temporals", "strings", "rotations", "gtid_no_checksum", "wide", "transactions"],
-)
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
 def test_tables_of_a_captured_log(scenario: str) -> None:
     described: dict[str, Any] = json.loads(
         (CAPTURED / f"{scenario}.json").read_text(encoding="utf-8")

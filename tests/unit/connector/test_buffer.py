@@ -15,6 +15,7 @@ from pyspark_mysqlbinlog.connector.buffer import LogBuffer, Mark, Span
 from pyspark_mysqlbinlog.errors import ServerError
 from pyspark_mysqlbinlog.protocol.blocks import unpack_events
 from pyspark_mysqlbinlog.protocol.events import Event, EventType
+from pyspark_mysqlbinlog.tables import TableSchema
 
 from decoding import make_event
 from waiting import until
@@ -120,6 +121,45 @@ def test_nothing_wanted() -> None:
     assert log.buffer.tip == mark(end)
     assert log.buffer.take_tip() == mark(end)
     assert log.buffer.spans(at(4), end) == []
+
+
+def ddl(log: Log, number: int) -> Position:
+    """A boundary behind a statement that changes a table."""
+    end = log.here._replace(pos=log.here.pos + 10)
+    schema = TableSchema("d", f"t{number}", ())
+    history = log.buffer.tip.history.with_table(end, schema)
+    log.buffer.boundary(Mark(end, history), 10, wanted=False)
+    log.here = end
+    return end
+
+
+@pytest.mark.parametrize("rows_between", [0, 1])
+def test_a_batch_has_a_bounded_number_of_ddl(rows_between: int) -> None:
+    """So that its offset has: with rows or without, and all rows are in some batch."""
+    log = new_log(granularity=100_000)
+    log.transaction()
+    for number in range(50):
+        ddl(log, number)
+        for _ in range(rows_between):
+            here = log.here
+            end = here._replace(pos=here.pos + 100)
+            log.count += 1
+            log.buffer.append([log.event(log.count, 100)])
+            log.buffer.boundary(Mark(end, log.buffer.tip.history), 100, wanted=True)
+            log.here = end
+    start, changes, rows = at(4), [], []
+    while (end_mark := log.buffer.furthest(start, None)) is not None:
+        end = end_mark.position
+        tables = end_mark.history.tables()
+        changes.append(sum(end_mark.history.versions(*name)[0][0] > start for name in tables))
+        spans = log.buffer.spans(start, end)
+        assert spans is not None
+        rows += numbers(spans)
+        log.buffer.release(end)
+        start = end
+    assert sum(changes) + (not rows_between) * 10 == 50
+    assert max(changes) == 20
+    assert rows == list(range(1, 50 * rows_between + 2))
 
 
 def test_unwanted_traffic_counts_as_log_but_gives_no_boundary() -> None:

@@ -168,4 +168,4 @@ def test_a_schema_that_is_not_known_says_why() -> None:
     assert schemas.at("b.000001", 100, "d", "t") is None
     assert schemas.reason("b.000001", 100, "d", "t") == "it was altered"
     assert schemas.at("b.000001", 50, "d", "t") is None
-    assert "no CREATE TABLE" in schemas.reason("b.000001", 50, "d", "t")
+    assert schemas.reason("b.000001", 50, "d", "t").startswith("the log had no CREATE TABLE")

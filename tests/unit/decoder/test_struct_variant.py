@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Any
@@ -37,7 +38,8 @@ from pyspark_mysqlbinlog.connector.table_filter import ColumnFilter
 from pyspark_mysqlbinlog.decoder import variant
 from pyspark_mysqlbinlog.decoder.decode import Decoder
 from pyspark_mysqlbinlog.decoder.payload import PayloadFactory
-from pyspark_mysqlbinlog.decoder.struct_payload import StructPayload
+from pyspark_mysqlbinlog.decoder.struct_fit import widening
+from pyspark_mysqlbinlog.decoder.struct_payload import StructPayload, Unplaced
 from pyspark_mysqlbinlog.decoder.struct_types import StructOptions
 from pyspark_mysqlbinlog.decoder.variant_payload import VariantPayload
 from pyspark_mysqlbinlog.errors import (
@@ -70,14 +72,17 @@ def struct_decoder(
     *,
     promised: list[TableSchema] | None = None,
     columns: ColumnFilter = NOTHING_EXCLUDED,
+    unplaced: Unplaced = "stop",
     **settings: Any,
 ) -> tuple[Decoder, pa.Schema]:
     """A decoder whose struct is that of `promised`, the log's own tables unless given."""
     promised = promised or schemas
-    arrow = arrow_schema(envelope(payload_type(promised, options, columns)))
+    kind = payload_type(promised, options, columns)
+    arrow = arrow_schema(envelope(kind, rescued=unplaced == "rescue"))
 
     def payload(side: str, arrow_type: pa.DataType) -> StructPayload:
-        return StructPayload(side, arrow_type, options, nested=len(promised) > 1)
+        nested = len(promised) > 1
+        return StructPayload(side, arrow_type, options, nested=nested, unplaced=unplaced)
 
     return decoder_for(schemas, arrow, payload, columns, **settings), arrow
 
@@ -312,23 +317,83 @@ def test_a_column_that_the_struct_lacks_stops() -> None:
 
 
 def test_a_column_of_another_type_stops() -> None:
-    promised = simple_schema(ColumnSchema("a", "bigint"), TWO.columns[1])
-    made = struct_decoder([TWO], promised=[promised])
-    with pytest.raises(SchemaChangedError, match=r"column `a` \(int\) is int32 .* expected int64"):
-        list(rows_of(made, events_of(TWO, [ROW])))
+    promised = simple_schema(ColumnSchema("a", "smallint"), TWO.columns[1])
+    for unplaced in ("stop", "ignore"):
+        made = struct_decoder([TWO], promised=[promised], unplaced=unplaced)
+        with pytest.raises(
+            SchemaChangedError, match=r"column `a` \(int\) is int32 .* expected int16"
+        ):
+            list(rows_of(made, events_of(TWO, [ROW])))
 
 
-def test_a_column_that_the_log_lacks_is_null_and_named() -> None:
-    promised = simple_schema(ColumnSchema("new", "int"), *TWO.columns)
-    (row,) = rows_of(struct_decoder([TWO], promised=[promised]), events_of(TWO, [ROW]))
-    assert row["after"] == {"new": None, "a": 5, "b": "hi"}
-    assert row["source"]["absent"] == ["after.new"]
+def test_what_has_no_place_is_rescued_row_by_row() -> None:
+    """In batches of one row and of many; NULL is told; excluded columns stay out."""
+    promised = simple_schema(ColumnSchema("a", "smallint"))
+    images = [ROW, b"\x02" + b"\x06\x00\x00\x00", b"\x03", ROW]
+    expected = [
+        {"after": {"a": 5, "b": "hi"}},
+        {"after": {"a": 6, "b": None}},
+        {"after": {"a": None, "b": None}},
+        {"after": {"a": 5, "b": "hi"}},
+    ]
+    for batch_rows in (1, 3, 100):
+        made = struct_decoder([TWO], promised=[promised], unplaced="rescue", batch_rows=batch_rows)
+        rows = list(rows_of(made, events_of(TWO, images)))
+        assert [json.loads(row["_rescued_data"]) for row in rows] == expected
+        assert [row["after"] for row in rows] == [{"a": None}] * 4
+        assert [row["source"]["absent"] for row in rows] == [["after.a"]] * 4
+    columns = ColumnFilter.parse("d.t.b")
+    made = struct_decoder([TWO], promised=[promised], unplaced="rescue", columns=columns)
+    (row,) = rows_of(made, events_of(TWO, [ROW]))
+    assert json.loads(row["_rescued_data"]) == {"after": {"a": 5}}
 
 
-def test_names_of_columns_match_in_any_case() -> None:
-    promised = simple_schema(ColumnSchema("A", "int"), TWO.columns[1])
-    (row,) = rows_of(struct_decoder([TWO], promised=[promised]), events_of(TWO, [ROW]))
-    assert row["after"] == {"A": 5, "b": "hi"}
+def test_a_column_that_the_struct_lacks_is_passed_over() -> None:
+    promised = simple_schema(ColumnSchema("a", "int"))
+    made = struct_decoder([TWO], promised=[promised], unplaced="ignore")
+    (row,) = rows_of(made, events_of(TWO, [ROW]))
+    assert (row["after"], row["source"]["absent"]) == ({"a": 5}, None)
+
+
+# (type in the log, type in the struct, whether every value of the one is one of the other)
+WIDENINGS: list[tuple[pa.DataType, pa.DataType, bool]] = [
+    (pa.int8(), pa.int16(), True),
+    (pa.int64(), pa.int32(), False),
+    (pa.int64(), pa.decimal128(20, 0), True),
+    (pa.int64(), pa.decimal128(20, 2), False),
+    (pa.int32(), pa.decimal128(12, 2), True),
+    (pa.decimal128(20, 0), pa.int64(), False),
+    (pa.int32(), pa.float64(), True),
+    (pa.int64(), pa.float64(), False),
+    (pa.int16(), pa.float32(), True),
+    (pa.int32(), pa.float32(), False),
+    (pa.float64(), pa.float32(), False),
+    (pa.float32(), pa.float64(), True),
+    (pa.decimal128(5, 2), pa.decimal128(6, 3), True),
+    (pa.decimal128(5, 2), pa.decimal128(6, 4), False),
+    (pa.decimal128(5, 2), pa.decimal128(5, 1), False),
+    (pa.decimal128(5, 2), pa.string(), True),
+    (pa.int64(), pa.string(), True),
+    (pa.float64(), pa.string(), False),
+    (pa.string(), pa.binary(), False),
+    (pa.string(), pa.int64(), False),
+    (pa.bool_(), pa.int64(), False),
+    (pa.date32(), pa.timestamp("us"), False),
+    (pa.timestamp("us"), pa.timestamp("us", tz="UTC"), False),
+]
+
+
+@pytest.mark.parametrize(("found", "wanted", "fits"), WIDENINGS)
+def test_widenings(found: pa.DataType, wanted: pa.DataType, fits: bool) -> None:
+    """The extremes of a type go into a wider one as they are."""
+    convert = widening(found, wanted)
+    assert (convert is not None) == fits
+    if convert is None or not pa.types.is_integer(found):
+        return
+    bits = found.bit_width
+    values = [-(1 << (bits - 1)), (1 << (bits - 1)) - 1]
+    shown: Any = pa.array([convert(value) for value in values]).cast(wanted)
+    assert [Decimal(str(value)) for value in shown.to_pylist()] == values
 
 
 def test_several_tables_are_nested_and_only_the_row_s_own_is_there() -> None:

@@ -53,14 +53,14 @@ PARSERS: list[tuple[str, Callable[[bytes], object], bytes, object, int]] = [
         "query",
         Query.parse,
         query_body("BEGIN", "shop", SESSION, thread=3),
-        Query(3, 0, "shop", 1436549152, 0x21, "BEGIN"),
+        Query(3, 0, "shop", 1436549152, 0x2D, 0x21, "BEGIN"),
         13 + len(SESSION) + 5,
     ),
     (
         "query without database",
         Query.parse,
         query_body("COMMIT", "", b""),
-        Query(7, 0, "", 0, None, "COMMIT"),
+        Query(7, 0, "", 0, None, None, "COMMIT"),
         14,
     ),
     (

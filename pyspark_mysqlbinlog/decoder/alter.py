@@ -1,0 +1,268 @@
+"""ALTER TABLE, applied to a TableSchema.
+
+The statement is read whole (`alter_clauses`) and then applied in the order in which the server does
+it, whatever the order of the clauses (sql/sql_table.cc,
+mysql_prepare_alter_table): the columns that are there are dropped, redefined or renamed where they
+stand; then new ones, and those with FIRST or AFTER, go to their places, which the *new* names of
+the others tell; then the keys. A new default character set holds for all columns of the statement.
+
+A log has only statements that succeeded, so what does not fit here (a column that is not there)
+means that the schema was not that of the table: it raises, as does a clause that is not known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from pyspark_mysqlbinlog.charsets import MAX_BYTES_PER_CHARACTER
+from pyspark_mysqlbinlog.decoder.alter_clauses import (
+    DEFAULT,
+    FIRST,
+    AlterTable,
+    ColumnChange,
+    parse_alter,
+)
+from pyspark_mysqlbinlog.decoder.column_types import ParsedType, resolve
+from pyspark_mysqlbinlog.decoder.ddl import ColumnDefinition, with_key
+from pyspark_mysqlbinlog.decoder.sql_tokens import DEFAULT_CONTEXT, SqlContext
+from pyspark_mysqlbinlog.errors import MySQLBinlogError, SchemaError, UnknownSchemaError
+from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
+
+__all__ = ["apply_alter"]
+
+_Defined = Callable[[ColumnDefinition], ColumnSchema]
+
+
+def apply_alter(
+    sql: str,
+    before: TableSchema,
+    database_charset: str | None,
+    context: SqlContext = DEFAULT_CONTEXT,
+) -> TableSchema:
+    """The table after the statement, under its old name (RENAME is the caller's).
+
+    Parameters
+    ----------
+    database_charset : of the statement's default database, for CHARACTER SET DEFAULT.
+
+    Raises
+    ------
+    UnknownSchemaError
+        for a statement that can't be read, or that does not fit the table.
+    """
+    try:
+        alter = parse_alter(sql, context)
+        after = _applied(alter, before, database_charset, context)
+        if _converts_only(alter, context) and after.columns == before.columns:
+            return _converted_in_vain(before, after)
+        return after
+    except MySQLBinlogError as error:
+        raise UnknownSchemaError(error.message, table=before.full_name) from None
+
+
+def _applied(
+    alter: AlterTable, before: TableSchema, database_charset: str | None, context: SqlContext
+) -> TableSchema:
+    def named(charset: str | None) -> str | None:
+        if charset != DEFAULT:
+            return charset
+        if database_charset is None:
+            raise SchemaError("its CHARACTER SET DEFAULT is that of a database that is not known")
+        return database_charset
+
+    convert_to = named(alter.convert_to)
+    # With both, MySQL wants them to agree or takes CONVERT TO, and MariaDB takes the other.
+    told = alter.charset if context.mariadb else None
+    charset = named(told) or convert_to or named(alter.charset) or before.charset
+    columns = _Columns(before, alter)
+
+    def defined(definition: ColumnDefinition) -> ColumnSchema:
+        if convert_to and definition.parsed.charset not in (None, "binary"):
+            definition.parsed.charset = convert_to
+        return definition.schema(convert_to or charset)
+
+    columns.redefine(defined, convert_to)
+    columns.place(defined)
+    found = tuple(columns.columns)
+    spelling = {column.name.lower(): column.name for column in found}
+    if len(spelling) != len(found):
+        raise SchemaError("two columns have one name behind it")
+    if not found:
+        raise SchemaError("no column is left behind it")
+    key = columns.key(before.primary_key)
+    found = with_key(found, key)
+    return replace(
+        before,
+        columns=found,
+        primary_key=tuple(spelling[name.lower()] for name in key),
+        charset=charset,
+    )
+
+
+def _converts_only(alter: AlterTable, context: SqlContext) -> bool:
+    """CONVERT TO alone, on a server where that does nothing if no column is another then.
+
+    (5.6 and 5.7: mysql_alter_table, "No-op ALTER".)
+    """
+    is_57 = not context.mariadb and 50600 <= context.server_version < 80000
+    return is_57 and alter.convert_to is not None and alter.clauses == 0
+
+
+def _converted_in_vain(before: TableSchema, after: TableSchema) -> TableSchema:
+    """No column has another character set than before, so the table's default may have stayed.
+
+    It has, where no column has a character set. Elsewhere it hangs on collations, which are not
+    known here: then nor is the default.
+    """
+    if before.charset == after.charset:
+        return after
+    if all(column.charset in (None, "binary") for column in before.columns):
+        return before
+    return replace(after, charset=None)
+
+
+class _Columns:
+    """The columns while a statement is applied."""
+
+    def __init__(self, before: TableSchema, alter: AlterTable) -> None:
+        self.before = before
+        self.alter = alter
+        there = {column.name.lower() for column in before.columns}
+        self.dropped = self._existing(there)
+        self.renamed = {old.lower(): new for old, new in alter.renames}
+        self.changes = self._unconditional(there)
+        self.changed: dict[str, ColumnChange] = {}
+        # In MariaDB a MODIFY may follow the ADD of its column: the column is the MODIFY's.
+        self.added: set[str] = set()
+        for each in self.changes:
+            name = each.definition.name.lower()
+            old = None if each.old is None else each.old.lower()
+            if old is None:
+                self.added.add(name)
+            elif old in there and old not in self.changed:
+                self.changed[old] = each
+            elif name not in self.added:
+                raise SchemaError(f"it changes column {old!r}, which the table does not have")
+        for old in self.renamed:
+            if old not in there:
+                raise SchemaError(f"it renames column {old!r}, which the table does not have")
+        self.columns: list[ColumnSchema] = []
+
+    def _existing(self, there: set[str]) -> set[str]:
+        dropped = set()
+        for name, if_exists in self.alter.drops:
+            if name.lower() in there:
+                dropped.add(name.lower())
+            elif not if_exists:
+                raise SchemaError(f"it drops column {name!r}, which the table does not have")
+        return dropped
+
+    def _unconditional(self, there: set[str]) -> list[ColumnChange]:
+        """Without what IF [NOT] EXISTS makes void."""
+        kept: list[ColumnChange] = []
+        added: set[str] = set()
+        for each in self.alter.changes:
+            if each.old is not None:
+                if not each.conditional or each.old.lower() in there:
+                    kept.append(each)
+                continue
+            name = each.definition.name.lower()
+            if each.conditional and (name in self.dropped or name in self.renamed):
+                raise SchemaError(f"it drops column {name!r} and adds it IF NOT EXISTS")
+            if not each.conditional or name not in (there | added):
+                kept.append(each)
+                added.add(name)
+        return kept
+
+    def redefine(self, defined: _Defined, convert_to: str | None) -> None:
+        for column in self.before.columns:
+            name = column.name.lower()
+            change = self.changed.get(name)
+            if name in self.dropped:
+                continue
+            if change is not None:
+                self.columns.append(defined(change.definition))
+            else:
+                kept = _converted(column, convert_to)
+                self.columns.append(replace(kept, name=self.renamed.get(name, column.name)))
+
+    def place(self, defined: _Defined) -> None:
+        for each in self.changes:
+            stands = each.old is not None and self.changed.get(each.old.lower()) is each
+            if stands and each.after is None:
+                continue
+            column = defined(each.definition)
+            if each.old is not None:
+                self.columns.pop(self._index(column.name))
+            if each.after is None:
+                self.columns.append(column)
+            elif each.after == FIRST:
+                self.columns.insert(0, column)
+            else:
+                self.columns.insert(self._index(each.after) + 1, column)
+
+    def _index(self, name: str) -> int:
+        for index, column in enumerate(self.columns):
+            if column.name.lower() == name.lower():
+                return index
+        raise SchemaError(f"it names column {name!r}, which the table does not have")
+
+    def key(self, old: tuple[str, ...]) -> tuple[str, ...]:
+        """The primary key: its columns keep their places in it, whatever their names."""
+        alter = self.alter
+        kept: tuple[str, ...] = ()
+        if not alter.drops_key:
+            kept = tuple(name for name in map(self._key_column, old) if name is not None)
+        if alter.key is None or (alter.key_is_conditional and kept):
+            return kept
+        return alter.key
+
+    def _key_column(self, old: str) -> str | None:
+        """A key's column under its new name; None when it is dropped."""
+        name = old.lower()
+        if name in self.changed:
+            return self.changed[name].definition.name
+        if name in self.dropped:
+            # The server looks a key's columns up by name: one that is added anew is in it.
+            added = (each.definition.name for each in self.changes if each.old is None)
+            return next((each for each in added if each.lower() == name), None)
+        return self.renamed.get(name, old)
+
+
+# How long a text can be, in bytes.
+_TEXT_BYTES = {"tinytext": 255, "text": 65535, "mediumtext": 16777215}
+
+
+def _converted(column: ColumnSchema, charset: str | None) -> ColumnSchema:
+    """CONVERT TO CHARACTER SET: as many characters as before, in a type that holds their bytes."""
+    if charset is None or column.charset in (None, "binary"):
+        return column
+    if column.type in ("enum", "set"):
+        return replace(column, charset=charset, labels=_relabelled(column, charset))
+    length = column.length
+    kind = column.type
+    if kind in _TEXT_BYTES:
+        assert column.charset is not None
+        kind, length = "text", _TEXT_BYTES[kind] // MAX_BYTES_PER_CHARACTER[column.charset]
+    if charset == "binary" and kind == "text":
+        return resolve(ParsedType("blob", length), column.name, column.nullable, None)
+    return resolve(ParsedType(kind, length, charset=charset), column.name, column.nullable, None)
+
+
+# Character sets whose ASCII is not ASCII's bytes.
+_WIDE = frozenset({"ucs2", "utf16", "utf16le", "utf32", "swe7"})
+
+
+def _relabelled(column: ColumnSchema, charset: str) -> tuple[str, ...]:
+    """The labels of an ENUM or SET that CONVERT TO leaves alone.
+
+    The server keeps their bytes and reads them in the new character set (it converts new labels
+    only: mysql_prepare_create_table), so that `é` of utf8 becomes `Ã©` in latin1.
+    """
+    old = column.charset or ""
+    if old == charset or (old, charset) == ("utf8", "utf8mb4"):
+        return column.labels
+    if all(label.isascii() for label in column.labels) and not {old, charset} & _WIDE:
+        return column.labels
+    raise SchemaError(f"labels of column {column.name!r} become others in {charset}")

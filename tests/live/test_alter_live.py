@@ -1,0 +1,248 @@
+"""ALTER TABLE followed in the log of real servers: the columns must be information_schema's."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+from itertools import zip_longest
+from random import Random, randrange
+
+import pymysql
+import pytest
+from alter_cases import ALTERS, BASE, OTHERS
+from followed import Follower
+from random_alters import RandomDdl
+
+from pyspark_mysqlbinlog.tables import TableSchema
+
+from ddl_cases import TYPES
+from random_tables import RandomTable
+from servers import LocalServer
+
+DATABASE = "alter_live"
+TABLES = ("t", "u", "v", "W w", "漢")
+STATEMENTS = 300
+
+
+@pytest.fixture(params=["mysql56", "mariadb"])
+def follower(request: pytest.FixtureRequest) -> Iterator[Follower]:
+    """Both servers, with an empty database in utf8mb4, and a tracker of it."""
+    server: LocalServer = request.getfixturevalue(request.param)
+    server.execute(
+        f"DROP DATABASE IF EXISTS {DATABASE}", f"CREATE DATABASE {DATABASE} CHARSET utf8mb4"
+    )
+    with Follower.of(server, DATABASE) as follower:
+        yield follower
+    server.execute(f"DROP DATABASE {DATABASE}")
+
+
+def same(ours: TableSchema | str, theirs: TableSchema) -> bool:
+    """The table's default may be unknown: CONVERT TO hangs on collations."""
+    if isinstance(ours, TableSchema) and ours.charset is None:
+        return replace(ours, charset=theirs.charset) == theirs
+    return ours == theirs
+
+
+def made_others(ours: TableSchema | str) -> bool:
+    """Whether the server has mangled labels, which is not followed."""
+    return isinstance(ours, str) and "become others" in ours
+
+
+def difference(ours: TableSchema | str, theirs: TableSchema) -> object:
+    """What is not the same, for a message."""
+    if isinstance(ours, str):
+        return ours
+    columns = [
+        (mine, other) for mine, other in zip_longest(ours.columns, theirs.columns) if mine != other
+    ]
+    rest = [(ours.primary_key, ours.charset), (theirs.primary_key, theirs.charset)]
+    return columns or rest
+
+
+def run_cases(follower: Follower, cases: list[tuple[str, str]]) -> list[str]:
+    """Run each on a table of its own, and compare all of them; returns what was refused."""
+    refused = []
+    with follower.server.connect(database=DATABASE) as connection:
+        cursor = connection.cursor()
+        cursor.execute("SET sql_mode = ''")
+        for index, (create, alter) in enumerate(cases):
+            table = f"t{index}"
+            cursor.execute(create.replace("{table}", table))
+            try:
+                cursor.execute(alter.replace("{table}", table))
+            except pymysql.MySQLError as error:
+                refused.append(f"{alter}: {error}")
+    follower.catch_up()
+    theirs = follower.from_server()
+    wrong = []
+    for index, (_, alter) in enumerate(cases):
+        ours, expected = follower.now(f"t{index}"), theirs[f"t{index}"]
+        if not same(ours, expected) and not made_others(ours):
+            wrong.append((alter, difference(ours, expected)))
+    assert wrong == []
+    return refused
+
+
+# What each server does not know, or does not allow.
+REFUSED = {
+    "mysql56": (
+        "RENAME COLUMN", "RENAME INDEX", "IF NOT EXISTS", "IF EXISTS", "PERSISTENT", "PERIOD",
+        "SET STATEMENT", "Incorrect prefix key",
+        "Unknown column 'z'",
+        "Conflicting declarations",
+    ),
+    "mariadb": ("Key column 'a' doesn't exist",),
+}  # fmt: skip
+
+
+def expect_refused(follower: Follower, refused: list[str], at_most: int) -> None:
+    words = REFUSED[follower.server.name]
+    assert [each for each in refused if not any(word in each for word in words)] == []
+    assert len(refused) <= at_most
+
+
+def test_single_alters(follower: Follower) -> None:
+    cases = [(BASE, f"ALTER TABLE {{table}} {clauses}") for clauses in ALTERS]
+    expect_refused(follower, run_cases(follower, cases), at_most=15)
+
+
+def test_other_statements(follower: Follower) -> None:
+    expect_refused(follower, run_cases(follower, OTHERS), at_most=4)
+
+
+def test_random_ddl(follower: Follower) -> None:
+    """The tables are what information_schema shows after every statement."""
+    seed = int(os.environ.get("DDL_SEED") or randrange(1 << 32))
+    print(f"DDL_SEED={seed}")  # noqa: T201 pytest shows it where the test fails
+    ddl = RandomDdl(Random(seed), [f"`{name}`" for name in TABLES])
+    done: list[str] = []
+    with follower.server.connect(database=DATABASE) as connection:
+        cursor = connection.cursor()
+        cursor.execute("SET sql_mode = ''")
+        while len(done) < STATEMENTS:
+            sql = ddl.statement()
+            try:
+                cursor.execute(sql)
+            except pymysql.MySQLError:
+                continue
+            done.append(sql)
+            for table in TABLES:
+                with suppress(pymysql.MySQLError):
+                    cursor.execute(f"INSERT INTO `{table}` () VALUES ()")
+            follower.catch_up()
+            theirs = follower.from_server()
+            ours = {name: follower.now(name) for name in theirs}
+            wrong = [
+                (name, difference(ours[name], schema))
+                for name, schema in theirs.items()
+                if not same(ours[name], schema) and not made_others(ours[name])
+            ]
+            assert wrong == [], "\n".join([str(seed), *done[-8:]])
+            if any(made_others(each) for each in ours.values()):
+                for name in theirs:
+                    cursor.execute(f"DROP TABLE `{name}`")
+            known = {name for name in TABLES if not isinstance(follower.now(name), str)}
+            assert known <= theirs.keys()
+    assert follower.fitted > STATEMENTS
+
+
+# What clients may write in, with names and labels in it; in gbk and sjis some end in a backslash.
+CLIENTS = [
+    ("latin1", "prix é", "Übermaß"),
+    ("gbk", "誠許", "汉\\字"),
+    ("sjis", "表ソ", "能\\'予"),
+    ("big5", "許功蓋", "許'功"),
+    ("cp1251", "Привет", "ёлка"),
+    ("koi8r", "Привет", "ёлка"),
+    ("utf8", "漢字é", "é\\n"),
+    ("utf8mb4", "漢字é", "é"),
+]
+
+
+@pytest.mark.parametrize(("charset", "name", "label"), CLIENTS)
+def test_statements_in_the_clients_charset(
+    follower: Follower, charset: str, name: str, label: str
+) -> None:
+    """A log has a client's bytes as they came; what the server writes itself is UTF-8."""
+    with follower.server.connect(database=DATABASE, charset=charset) as connection:
+        cursor = connection.cursor()
+        text = connection.escape(label)
+        cursor.execute(
+            f"CREATE TABLE `{name}` (id INT PRIMARY KEY, `{name}` ENUM({text}, 'x')"
+            f" CHARACTER SET utf8 DEFAULT {text} COMMENT {text}) DEFAULT CHARSET utf8"
+        )
+        cursor.execute(f"CREATE TABLE made SELECT * FROM `{name}`")
+        cursor.execute(f"ALTER TABLE `{name}` ADD `{name}2` SET({text}) CHARACTER SET utf8")
+        cursor.execute(f"CREATE TABLE `{name}_gone` (id INT)")
+        cursor.execute(f"DROP TABLE `{name}_gone`")
+        cursor.execute(f"CREATE TEMPORARY TABLE tmp LIKE `{name}`")
+        cursor.execute("CREATE TABLE `of tmp` LIKE tmp")
+        cursor.execute(f"ALTER TABLE made RENAME `{name} made`")
+    follower.catch_up()
+    theirs = follower.from_server()
+    ours = {table: follower.now(table) for table in theirs}
+    # The server logs it without its character set: a replica makes it another table.
+    assert "character set" in str(ours.pop("of tmp"))
+    assert ours == {table: theirs[table] for table in ours}
+    assert set(ours) == {name, f"{name} made"}
+    assert label in theirs[name].columns[1].labels
+    for gone in ("made", f"{name}_gone", "tmp"):
+        assert isinstance(follower.now(gone), str)
+
+
+def test_temporary_tables_in_statement_format(follower: Follower) -> None:
+    """Their DDL is in the log, under names that hide those of real tables."""
+    with follower.server.connect(database=DATABASE) as connection:
+        cursor = connection.cursor()
+        cursor.execute("CREATE TABLE t (id INT)")
+        cursor.execute("SET SESSION binlog_format = 'STATEMENT'")
+        cursor.execute("CREATE TEMPORARY TABLE t (other INT)")
+        cursor.execute("ALTER TABLE t ADD v INT")
+        cursor.execute("TRUNCATE TABLE t")
+        cursor.execute("CREATE TABLE `like` LIKE t")
+        cursor.execute("ALTER TABLE t RENAME TO u")
+        cursor.execute("ALTER TABLE t ADD v INT")
+        cursor.execute("DROP TABLE u")
+    follower.catch_up()
+    theirs = follower.from_server()
+    assert isinstance(follower.now("like"), str)
+    assert follower.now("t") == theirs["t"]
+
+
+def test_table_maps_fit_every_type(follower: Follower) -> None:
+    """What the server writes into its table maps is what is derived from the DDL."""
+    with follower.server.connect(database=DATABASE) as connection:
+        cursor = connection.cursor()
+        cursor.execute("SET sql_mode = ''")
+        made = 0
+        for index, (definition, _) in enumerate(TYPES):
+            with suppress(pymysql.MySQLError):  # types that are newer than the server
+                other = ", b INT" if "b +" in definition else ""
+                cursor.execute(f"CREATE TABLE t{index} ({definition}{other}) ENGINE=MyISAM")
+                cursor.execute(f"INSERT INTO t{index} () VALUES ()")
+                made += 1
+    follower.catch_up()
+    assert follower.fitted == made
+    assert made > len(TYPES) * 0.7
+
+
+def test_table_maps_fit_random_tables(follower: Follower) -> None:
+    """Random types, in every character set, under odd names."""
+    seed = int(os.environ.get("DDL_SEED") or randrange(1 << 32))
+    print(f"DDL_SEED={seed}")  # noqa: T201
+    random = Random(seed)
+    with follower.server.connect(database=DATABASE) as connection:
+        cursor = connection.cursor()
+        cursor.execute("SET sql_mode = ''")
+        for number in range(30):
+            # Few, so that a row is not too long whatever they are.
+            columns = random.sample(RandomTable.make(random, 12).columns, 5)
+            create, insert = list(RandomTable(columns).statements(random, 1))[:2]
+            cursor.execute(create.replace("TABLE t", f"TABLE t{number}"))
+            cursor.execute(insert.replace("INTO t", f"INTO t{number}"))
+    follower.catch_up()
+    theirs = follower.from_server()
+    assert follower.fitted == 30
+    assert len(theirs) == 30

@@ -1,0 +1,114 @@
+"""Random DDL on a handful of tables: every kind that can touch columns; seeded, so repeatable.
+
+The statements are those of someone who does not look at the tables first: servers refuse some of
+them (a key that is too long, a column that would be there twice), and those leave nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from random import Random
+
+__all__ = ["RandomDdl"]
+
+_TYPES = (
+    "INT", "INT UNSIGNED", "BIGINT", "TINYINT(1)", "SMALLINT ZEROFILL", "MEDIUMINT", "DOUBLE",
+    "FLOAT", "DECIMAL(10,3)", "DECIMAL(5)", "BIT(9)", "DATE", "DATETIME(3)", "DATETIME", "TIME(6)",
+    "TIMESTAMP NULL", "YEAR", "CHAR(10)", "CHAR(5) CHARACTER SET latin1", "VARCHAR(20)",
+    "VARCHAR(300)", "VARCHAR(20) CHARACTER SET gbk", "VARCHAR(9) COLLATE utf8_bin", "TINYTEXT",
+    "TEXT", "TEXT CHARACTER SET latin1", "MEDIUMTEXT", "LONGTEXT CHARACTER SET utf8mb4",
+    "TEXT(300)", "BLOB", "TINYBLOB", "VARBINARY(30)", "BINARY(8)", "NATIONAL VARCHAR(7)",
+    "ENUM('a','b','c')", "ENUM('b','a')", "ENUM('x') CHARACTER SET utf8mb4", "SET('p','q','r')",
+    "SET('r','q')", "POINT", "BOOL", "CHAR BYTE",
+)  # fmt: skip
+_NAMES = ("a", "b", "c", "d", "e", "Über", "`a b`", "`select`", "`x``y`", "漢字", "`first`", "Key1")
+_CHARSETS = ("latin1", "utf8", "utf8mb4", "gbk", "cp1251", "binary", "ascii")
+_ATTRIBUTES = ("", "", "", " NOT NULL", " NULL", " COMMENT 'x, DROP a'")
+
+
+class RandomDdl:
+    """Makes statements on tables of the given (quoted) names."""
+
+    def __init__(self, random: Random, tables: Iterable[str]) -> None:
+        self.random = random
+        self.tables = list(tables)
+
+    def statement(self) -> str:
+        random = self.random
+        table = random.choice(self.tables)
+        kind = random.random()
+        if kind < 0.72:
+            return f"ALTER TABLE {table} {self.clauses()}"
+        if kind < 0.80:
+            return self.create(table)
+        if kind < 0.84:
+            return f"DROP TABLE IF EXISTS {table}"
+        if kind < 0.92:
+            return self.rename()
+        if kind < 0.95:
+            return (
+                f"CREATE TABLE {random.choice(('', 'IF NOT EXISTS '))}{table} LIKE {self.other()}"
+            )
+        if kind < 0.97:
+            return f"CREATE TABLE {table} SELECT * FROM {self.other()}"
+        if kind < 0.98:
+            return f"ALTER DATABASE CHARACTER SET {random.choice(_CHARSETS)}"
+        return f"TRUNCATE TABLE {table}"
+
+    def other(self) -> str:
+        return self.random.choice(self.tables)
+
+    def rename(self) -> str:
+        one, two = self.random.sample(self.tables, 2)
+        if self.random.random() < 0.4:
+            return f"RENAME TABLE {one} TO {two}"
+        spare = f"{one[:-1]}_spare`"
+        return f"RENAME TABLE {one} TO {spare}, {two} TO {one}, {spare} TO {two}"
+
+    def create(self, table: str) -> str:
+        random = self.random
+        condition = random.choice(("", "", "IF NOT EXISTS "))
+        names = random.sample(_NAMES, random.randint(1, 6))
+        columns = [f"{name} {self.type()}" for name in names]
+        key = random.choice((f", PRIMARY KEY ({names[0]})", ""))
+        charset = random.choice(("", f" CHARSET {random.choice(_CHARSETS)}"))
+        return f"CREATE TABLE {condition}{table} ({', '.join(columns)}{key}){charset}"
+
+    def type(self) -> str:
+        return self.random.choice(_TYPES) + self.random.choice(_ATTRIBUTES)
+
+    def clauses(self) -> str:
+        random = self.random
+        count = random.choice((1, 1, 1, 2, 2, 3))
+        clauses = [self.clause() for _ in range(count)]
+        if random.random() < 0.03:
+            clauses.append(f"RENAME TO {self.other()}")
+        return ", ".join(clauses)
+
+    def clause(self) -> str:
+        random = self.random
+        name, other = random.sample(_NAMES, 2)
+        column = random.choice(("", "COLUMN "))
+        place = random.choice(("", "", "", " FIRST", f" AFTER {random.choice(_NAMES)}"))
+        kind = random.random()
+        if kind < 0.30:
+            return f"ADD {column}{name} {self.type()}{place}"
+        if kind < 0.34:
+            return f"ADD {column}({name} {self.type()}, {other} {self.type()})"
+        if kind < 0.46:
+            return f"DROP {column}{name}"
+        if kind < 0.60:
+            return f"CHANGE {column}{name} {other} {self.type()}{place}"
+        if kind < 0.76:
+            return f"MODIFY {column}{name} {self.type()}{place}"
+        if kind < 0.80:
+            return f"CONVERT TO CHARACTER SET {random.choice(_CHARSETS)}"
+        if kind < 0.84:
+            return f"DEFAULT CHARACTER SET {random.choice(_CHARSETS)}"
+        if kind < 0.88:
+            return "DROP PRIMARY KEY"
+        if kind < 0.93:
+            return f"ADD PRIMARY KEY ({name})"
+        if kind < 0.96:
+            return f"ADD INDEX ({name}(3), {other})"
+        return random.choice(("ENGINE=InnoDB", "COMMENT 'ADD z INT'", f"ALTER {name} DROP DEFAULT"))
