@@ -23,12 +23,13 @@ from pyspark_mysqlbinlog.decoder.alter import apply_alter
 from pyspark_mysqlbinlog.decoder.alter_clauses import parse_alter
 from pyspark_mysqlbinlog.decoder.ddl import parse_create_table, parse_database_charset
 from pyspark_mysqlbinlog.decoder.sql_tokens import SqlContext
-from pyspark_mysqlbinlog.decoder.statement_text import statement_text
+from pyspark_mysqlbinlog.decoder.statement_text import Author, create_author, statement_text
 from pyspark_mysqlbinlog.decoder.statements import (
     Statement,
     StatementKind,
     is_of_temporary_table,
 )
+from pyspark_mysqlbinlog.decoder.written_labels import check_written_labels
 from pyspark_mysqlbinlog.errors import MySQLBinlogError, SchemaChangedError, SchemaError
 from pyspark_mysqlbinlog.protocol.events import THREAD_SPECIFIC_FLAG, Event
 from pyspark_mysqlbinlog.protocol.messages import Query
@@ -40,6 +41,10 @@ _KIND = StatementKind
 Table = tuple[str, str]
 # A schema, or why there is none; None where nothing was ever heard of the table.
 State = TableSchema | UnknownFrom | None
+# In these sql_modes the server writes CREATE TABLE without the table's options, or without any
+# character set: POSTGRESQL, ORACLE, MSSQL, DB2, MAXDB, NO_TABLE_OPTIONS, MYSQL323, MYSQL40, ANSI
+# (sql/sql_show.cc, store_create_info).
+_WITHOUT_CHARSETS = 0x100 | 0x200 | 0x400 | 0x800 | 0x1000 | 0x4000 | 0x10000 | 0x20000 | 0x40000
 # The unwanted tables that are remembered, and travel in offsets, have no more columns in all.
 MOST_UNWANTED_COLUMNS = 1500
 
@@ -190,19 +195,30 @@ class SchemaTracker:
         name = self._name(statement.tables[0])
         if statement.if_not_exists and not self._is_absent(name, self._state(ddl, name)):
             return  # logged although nothing may have been created
-        # Made LIKE a temporary table: what the server writes for it lacks that one's charset, and
-        # in statement format its name may be a real one's, too.
-        charset = None if ddl.uses_temporary else self._charset_of(ddl, name[0])
         try:
-            ddl.states[name] = parse_create_table(
+            schema = parse_create_table(
                 ddl.sql,
                 ddl.query.database,
-                charset,
+                None if self._lacks_charset(ddl) else self._charset_of(ddl, name[0]),
                 lambda *other: None if ddl.uses_temporary else self._schema(ddl, other),
                 ddl.context,
             )
+            if statement.kind is _KIND.CREATE_TABLE:
+                check_written_labels(ddl.query, None, schema)
+            ddl.states[name] = schema
         except SchemaError as error:
             ddl.states[name] = UnknownFrom(f"{ddl.place}, can't be followed: {error.message}")
+
+    def _lacks_charset(self, ddl: _Ddl) -> bool:
+        """Whether the table may have another charset than its database, and the text not tell.
+
+        What the server writes for a table that was made LIKE a temporary one lacks that one's. A
+        client's own text with columns has what there is (and the flag of temporary tables where
+        MariaDB replaced a table).
+        """
+        return create_author(ddl.query) is not Author.CLIENT and (
+            ddl.uses_temporary or bool(ddl.query.sql_mode & _WITHOUT_CHARSETS)
+        )
 
     def _is_absent(self, name: Table, state: State) -> bool:
         """Whether the table is known not to be there."""
@@ -229,7 +245,9 @@ class SchemaTracker:
         try:
             if isinstance(before, TableSchema):
                 charset = self._charset_of(ddl, self._fold(ddl.query.database))
-                return apply_alter(ddl.sql, before, charset, ddl.context)
+                after = apply_alter(ddl.sql, before, charset, ddl.context)
+                check_written_labels(ddl.query, before, after)
+                return after
             alter = parse_alter(ddl.sql, ddl.context)
         except MySQLBinlogError as error:
             return UnknownFrom(f"{ddl.place}, can't be followed: {error.message}")

@@ -131,12 +131,15 @@ def _base_type(stream: TokenStream, context: SqlContext) -> ParsedType:
         case "bit":
             return ParsedType("bit", _parenthesised(stream) or 1)
         case "date":
-            return ParsedType("date")
+            # In these two sql_modes DATE and TIMESTAMP are other types (sql_yacc.yy).
+            return ParsedType("datetime", 0) if context.oracle else ParsedType("date")
         case "year":
             _parenthesised(stream)
             return ParsedType("year")
         case "time" | "datetime" | "timestamp":
             digits = _parenthesised(stream) or 0
+            if name == "timestamp" and context.maxdb:
+                name = "datetime"
             # Before 5.6.4 the number was a display width, and there were no fractions.
             return ParsedType(name, 0 if context.server_version < 50604 else digits)
         case "char":
@@ -167,7 +170,10 @@ def _base_type(stream: TokenStream, context: SqlContext) -> ParsedType:
                 stream.accept("CHARACTER", "VARYING")
             return ParsedType("mediumtext")
         case "text" | "blob":
-            return ParsedType(name, _parenthesised(stream))
+            length = _parenthesised(stream)
+            if name == "blob" and length is None and context.oracle:
+                name = "longblob"
+            return ParsedType(name, length)
         case "tinytext" | "mediumtext" | "longtext" | "tinyblob" | "mediumblob" | "longblob":
             return ParsedType(name)
         case "enum" | "set":

@@ -120,7 +120,7 @@ def refuse_undecoded(sql: str) -> None:
         sql.encode()
     except UnicodeEncodeError:
         raise SchemaError(
-            "its text is not in the character set that its client said it wrote"
+            "its text is not in the character set that its client said it wrote, or may be in UTF-8"
         ) from None
 
 

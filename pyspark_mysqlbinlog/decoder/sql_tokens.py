@@ -23,6 +23,8 @@ __all__ = ["DEFAULT_CONTEXT", "SqlContext", "Token", "TokenKind", "TokenStream"]
 # Bits of sql_mode (Q_SQL_MODE_CODE in a QUERY event's status variables; sql/query_options.h).
 _REAL_AS_FLOAT = 1
 _ANSI_QUOTES = 4
+_ORACLE = 1 << 9
+_MAXDB = 1 << 12
 _NO_BACKSLASH_ESCAPES = 1 << 20
 
 
@@ -32,7 +34,8 @@ class SqlContext:
 
     Attributes
     ----------
-    ansi_quotes, no_backslash_escapes, real_as_float : the session's sql_mode.
+    ansi_quotes, no_backslash_escapes, real_as_float, maxdb : the session's sql_mode.
+    oracle : the session's sql_mode, on a MariaDB: only there it changes what types mean.
     server_version : as in executable comments, 50741 is 5.7.41; newer ones are comments.
     mariadb : JSON is LONGTEXT, ``/*M! … */`` is text, ``/*!50701`` to ``/*!99999`` is not.
     explicit_defaults_for_timestamp : off (5.7's default), a TIMESTAMP that does not say NULL is
@@ -42,6 +45,8 @@ class SqlContext:
     ansi_quotes: bool = False
     no_backslash_escapes: bool = False
     real_as_float: bool = False
+    maxdb: bool = False
+    oracle: bool = False
     server_version: int = 50799
     mariadb: bool = False
     explicit_defaults_for_timestamp: bool = False
@@ -56,6 +61,7 @@ class SqlContext:
         """From a QUERY event's sql_mode bits and a version text such as ``5.7.41-log``."""
         match = re.match(r"(\d+)\.(\d+)\.(\d+)", server_version.removeprefix("5.5.5-"))
         number = 50799
+        mariadb = "mariadb" in server_version.lower()
         if match:
             major, minor, patch = (int(part) for part in match.groups())
             number = major * 10000 + minor * 100 + patch
@@ -63,8 +69,10 @@ class SqlContext:
             ansi_quotes=bool(sql_mode & _ANSI_QUOTES),
             no_backslash_escapes=bool(sql_mode & _NO_BACKSLASH_ESCAPES),
             real_as_float=bool(sql_mode & _REAL_AS_FLOAT),
+            maxdb=bool(sql_mode & _MAXDB),
+            oracle=mariadb and bool(sql_mode & _ORACLE),
             server_version=number,
-            mariadb="mariadb" in server_version.lower(),
+            mariadb=mariadb,
             explicit_defaults_for_timestamp=explicit_defaults_for_timestamp,
         )
 

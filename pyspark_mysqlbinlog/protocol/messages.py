@@ -122,6 +122,8 @@ class Query:
     sql_mode : the session's, as the server's bits; 0 where the event does not have it.
     collation_client : id of a collation of the session's character_set_client, which the statement
         is written in; None where the event does not have it.
+    collation_connection : id of the session's collation_connection, which the server converts the
+        statement's literals to, where the event has it.
     collation_server : id of the session's collation_server, where the event has it.
     sql : the statement, read as UTF-8; bytes that are none are kept as surrogate escapes.
     """
@@ -131,6 +133,7 @@ class Query:
     database: str
     sql_mode: int
     collation_client: int | None
+    collation_connection: int | None
     collation_server: int | None
     sql: str
 
@@ -170,8 +173,8 @@ _SQL_MODE_CODE = 1
 _CHARSET_CODE = 4
 
 
-def _session(variables: bytes) -> tuple[int, int | None, int | None]:
-    """sql_mode and the ids of the client's collation and of collation_server.
+def _session(variables: bytes) -> tuple[int, int | None, int | None, int | None]:
+    """sql_mode and the ids of the client's, the connection's and the server's collation.
 
     Q_SQL_MODE_CODE is u64; Q_CHARSET_CODE is client, connection and server collation, u16 each.
     """
@@ -180,9 +183,7 @@ def _session(variables: bytes) -> tuple[int, int | None, int | None]:
     while reader.remaining:
         code = reader.u8()
         if code == _CHARSET_CODE:
-            client = reader.u16()
-            reader.take(2)
-            return sql_mode, client, reader.u16()
+            return sql_mode, reader.u16(), reader.u16(), reader.u16()
         if code == _SQL_MODE_CODE:
             sql_mode = reader.u64()
         elif code not in _STATUS_LENGTHS:
@@ -191,7 +192,7 @@ def _session(variables: bytes) -> tuple[int, int | None, int | None]:
         else:
             length = _STATUS_LENGTHS[code]
             reader.take(reader.u8() + (code == 2) if length is None else length)
-    return sql_mode, None, None
+    return sql_mode, None, None, None
 
 
 @dataclass(frozen=True, slots=True)

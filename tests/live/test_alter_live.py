@@ -18,6 +18,7 @@ from random_alters import RandomDdl
 from pyspark_mysqlbinlog.tables import TableSchema
 
 from ddl_cases import TYPES
+from live_log import new_database
 from random_tables import RandomTable
 from servers import LocalServer
 
@@ -190,6 +191,115 @@ def test_statements_in_the_clients_charset(
     assert label in theirs[name].columns[1].labels
     for gone in ("made", f"{name}_gone", "tmp"):
         assert isinstance(follower.now(gone), str)
+
+
+# What a session says first, what it creates, and what is said of the table: nothing if it is known.
+# `{made}` is what CREATE … SELECT copies, `{name}` the table that must be as the server has it.
+SESSIONS = [
+    # Literals go through the connection's character set, whatever the column could hold.
+    ("SET NAMES utf8", "CREATE TABLE {name} (e ENUM('😀') CHARACTER SET utf8mb4)", "not in utf8,"),
+    ("SET NAMES utf8mb4", "CREATE TABLE {name} (e ENUM('😀') CHARACTER SET utf8mb4)", "unseen"),
+    (
+        "SET NAMES utf8, character_set_connection = latin1",
+        "CREATE TABLE {name} (e SET('ж', 'b') CHARACTER SET utf8)",
+        "not in latin1,",
+    ),
+    (
+        "SET NAMES utf8, character_set_connection = latin1",
+        "CREATE TABLE {name} (`ж` ENUM('é') CHARACTER SET utf8 COMMENT 'ж')",
+        "",
+    ),
+    (
+        "SET NAMES binary",
+        "CREATE TABLE {name} (e ENUM('é') CHARACTER SET latin1)",
+        "not in ascii,",
+    ),
+    ("SET NAMES binary", "CREATE TABLE {name} (e ENUM('é') CHARACTER SET utf8)", ""),
+    ("SET NAMES utf8, character_set_connection = latin1", "CREATE TABLE {name} LIKE {made}", ""),
+    # What the server writes itself: in its own quotes, and in some modes without character sets.
+    ("SET NAMES latin1, sql_mode = 'ANSI_QUOTES'", "CREATE TABLE {name} SELECT * FROM {made}", ""),
+    ("SET sql_mode = 'ANSI_QUOTES'", "CREATE TABLE {name} SELECT * FROM {made}", ""),
+    *(
+        (
+            f"SET sql_mode = '{mode}'",
+            "CREATE TABLE {name} (s TEXT) DEFAULT CHARSET latin1 SELECT 1 AS a",
+            "has a character set that neither",
+        )
+        for mode in ("ANSI", "ORACLE", "NO_TABLE_OPTIONS")
+    ),
+    (
+        "SET sql_mode = 'MYSQL40'",
+        "CREATE TABLE {name} (s TEXT CHARACTER SET latin1) SELECT 1 AS a",
+        "has a character set that neither",
+    ),
+    # Types that are others in some modes.
+    ("SET sql_mode = 'MAXDB'", "CREATE TABLE {name} (a TIMESTAMP, b TIMESTAMP(3) NOT NULL)", ""),
+    ("SET sql_mode = 'ORACLE'", "CREATE TABLE {name} (a DATE, b BLOB, c BLOB(10), d TEXT)", ""),
+]
+
+
+@pytest.mark.parametrize(("session", "create", "words"), SESSIONS)
+def test_what_hangs_on_the_session(
+    follower: Follower, session: str, create: str, words: str
+) -> None:
+    """Either it is what the server has, or it is not known."""
+    with follower.server.connect(database=DATABASE) as connection:
+        cursor = connection.cursor()
+        cursor.execute("CREATE TABLE `née` (`prix é` INT, e ENUM('é') CHARACTER SET utf8)")
+        cursor.execute(session)
+        # In the client's character set.
+        charset = {"latin1": "latin-1"}.get(session.split()[2].rstrip(","), "utf-8")
+        text = create.format(name="t", made="`née`" if "QUOTES" not in session else '"née"')
+        connection.query(text.encode(charset))
+        follower.catch_up()
+        ours, theirs = follower.now("t"), follower.from_server()["t"]
+        if words == "unseen":
+            # Of such labels information_schema shows question marks.
+            assert isinstance(ours, TableSchema)
+            assert ours.columns[0].labels == ("😀",)
+        elif words:
+            assert isinstance(ours, str)
+            assert words in ours
+        else:
+            assert ours == theirs or replace(theirs, charset=None) == ours
+
+
+def test_labels_that_an_alter_did_not_write(follower: Follower) -> None:
+    with follower.server.connect(database=DATABASE) as connection:
+        cursor = connection.cursor()
+        cursor.execute("CREATE TABLE t (a ENUM('ж') CHARACTER SET utf8, b INT)")
+        cursor.execute("SET NAMES latin1")
+        cursor.execute("ALTER TABLE t ADD c SET('x') CHARACTER SET utf8, DROP b")
+        follower.catch_up()
+        assert follower.now("t") == follower.from_server()["t"]
+        cursor.execute("SET NAMES utf8, character_set_connection = latin1")
+        cursor.execute("ALTER TABLE t MODIFY c SET('ё') CHARACTER SET utf8")
+    follower.catch_up()
+    assert "not in latin1," in str(follower.now("t"))
+
+
+def test_a_definition_that_a_client_copied(follower: Follower) -> None:
+    """UTF-8 over a connection that says latin1: the server has what it was told, `Ã©`."""
+    shown = "CREATE TABLE `t` (\n  `é` int(11) DEFAULT NULL,\n  `e` enum('é') DEFAULT NULL\n)"
+    with follower.server.connect(database=DATABASE) as connection:
+        cursor = connection.cursor()
+        cursor.execute("SET NAMES latin1")
+        cursor.execute(f"{shown} ENGINE=InnoDB DEFAULT CHARSET=utf8")
+    follower.catch_up()
+    assert [column.name for column in follower.from_server()["t"].columns] == ["Ã©", "e"]
+    assert "character set that its client said" in str(follower.now("t"))
+
+
+def test_a_table_that_mariadb_replaced(mariadb: LocalServer) -> None:
+    """Its statement has the flag of temporary tables, since it dropped one."""
+    with new_database(mariadb, "replaced") as name, Follower.of(mariadb, name) as follower:
+        mariadb.execute(
+            "CREATE TABLE t (id INT, s VARCHAR(9))",
+            "CREATE OR REPLACE TABLE t (s VARCHAR(9), e ENUM('a'))",
+            database=name,
+        )
+        follower.catch_up()
+        assert follower.now("t") == follower.from_server()["t"]
 
 
 def test_temporary_tables_in_statement_format(follower: Follower) -> None:

@@ -43,7 +43,7 @@ SESSION = (
     + b"\x01"
     + pack("<Q", 1436549152)
     + b"\x06\x03std\x04"
-    + b"\x2d\0\x2d\0\x21\0"
+    + b"\x2d\0\x08\0\x21\0"
 )
 
 # (parser, whole body, value, bytes that must be there: fewer are an error)
@@ -53,14 +53,14 @@ PARSERS: list[tuple[str, Callable[[bytes], object], bytes, object, int]] = [
         "query",
         Query.parse,
         query_body("BEGIN", "shop", SESSION, thread=3),
-        Query(3, 0, "shop", 1436549152, 0x2D, 0x21, "BEGIN"),
+        Query(3, 0, "shop", 1436549152, 0x2D, 8, 0x21, "BEGIN"),
         13 + len(SESSION) + 5,
     ),
     (
         "query without database",
         Query.parse,
         query_body("COMMIT", "", b""),
-        Query(7, 0, "", 0, None, None, "COMMIT"),
+        Query(7, 0, "", 0, None, None, None, "COMMIT"),
         14,
     ),
     (
