@@ -98,8 +98,9 @@ def history_of_server(
             position=after.pos,
         )
     start = before if start is None else start
+    fold: Callable[[str], str] = str if case_sensitive else str.lower
     altered = {
-        ddl.statement.database
+        fold(ddl.statement.database)
         for ddl in late
         if ddl.statement.database is not None and not ddl.statement.if_not_exists
     }
@@ -146,7 +147,8 @@ def _since(
 ) -> SchemaHistory:
     """What the log tells from `start` on, and the databases' charsets."""
     history = SchemaHistory()
-    altered = {ddl.statement.database for ddl in ddls}
+    fold: Callable[[str], str] = str if case_sensitive else str.lower
+    altered = {fold(ddl.statement.database or "") for ddl in ddls}
     for database, charset in charsets.items():
         if database not in altered:
             history = history.with_charset(start, database, charset)

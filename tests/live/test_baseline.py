@@ -23,7 +23,7 @@ from pyspark_mysqlbinlog.protocol.events import EventType
 from pyspark_mysqlbinlog.protocol.messages import Query
 from pyspark_mysqlbinlog.tables import TableSchema
 
-from servers import Server
+from servers import MySQL56Server, Server
 
 
 class Followed:
@@ -265,6 +265,30 @@ def test_the_charset_of_a_database_that_was_altered_in_between(followed: Followe
     )
     assert schema.columns[0].charset == "utf8"
     assert history.at(after, name, "t") is not None
+
+
+@pytest.mark.usefixtures("mysql56")  # so that a missing server is a skip
+def test_a_database_whose_name_differs_by_case() -> None:
+    """As above, where the server keeps names in lower case and statements have them as written."""
+    with MySQL56Server(["--lower-case-table-names=1"]) as server:
+        server.execute("CREATE DATABASE d CHARSET utf8")
+        settings = ServerSettings(server.host, server.port, server.user, server.password)
+        with ReplicaClient.connect(settings) as client:
+            start = current_position(client)
+            server.execute(
+                "CREATE TABLE d.T (s TEXT)",
+                "DROP TABLE D.t",
+                "ALTER DATABASE D CHARSET latin1",
+                "CREATE TABLE D.U (s TEXT)",
+                "DROP TABLE d.u",
+            )
+            history, _ = history_of_server(
+                client, ServerLog(settings), start, lambda *_: True, case_sensitive=False
+            )
+        reasons = [history.reason(at, "d", "t") for at, _ in history.versions("d", "t")]
+        assert "character set" in reasons[0]
+        (known,) = (each for _, each in history.versions("d", "u") if isinstance(each, TableSchema))
+        assert known.columns[0].charset == "latin1"
 
 
 def test_none_is_wrong_under_constant_alter(followed: Followed) -> None:
