@@ -151,6 +151,7 @@ def read_range(
         history,
         number,
         options.operations,
+        server_version=partition.server_version,
         case_sensitive=partition.case_sensitive,
     )
     decoder = Decoder(

@@ -38,6 +38,8 @@ class StatementRows:
     history : of the range, with every version that holds anywhere in it.
     number : a file's number in positions.
     operations : the words of the option; ``truncate`` and ``ddl`` matter.
+    server_version : of the server, which says what executable comments mean; the same for carried
+        ranges, which have no FORMAT_DESCRIPTION, and pulled ones.
     case_sensitive : otherwise the server keeps names in lower case, whatever a statement says.
     """
 
@@ -48,10 +50,12 @@ class StatementRows:
         number: Callable[[str], int],
         operations: frozenset[str],
         *,
+        server_version: str,
         case_sensitive: bool,
     ) -> None:
         self._wants = wants
         self._history = history
+        self._server_version = server_version
         self._number = number
         self._truncates = "truncate" in operations
         self._ddl = "ddl" in operations
@@ -61,8 +65,7 @@ class StatementRows:
         """The rows of one QUERY event that the event filter kept."""
         query = Query.parse(event.body)
         text = statement_text(query)
-        # The same for carried ranges, which don't know the server's version, and pulled ones.
-        context = SqlContext.of(query.sql_mode, "")
+        context = SqlContext.of(query.sql_mode, self._server_version)
         statement = classify(text, query.database, context)
         # A DELETE that the event filter let through is the server's, who emptied a MEMORY table.
         if statement.kind is StatementKind.TRUNCATE or statement.whole_table:

@@ -1,7 +1,7 @@
 """What is said of rows whose columns nobody knows, and what can be told of them all the same.
 
 A 5.7 table map has the columns' types and nothing else. That is enough to say what was found, and
-with `onUnknownSchema=positional` to read the rows with made-up names (see `positional_columns`).
+with `onUnknownSchema=positional` to read the rows with made-up names (see positional.py).
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from pyspark_mysqlbinlog.decoder.field_types import describe_field
 from pyspark_mysqlbinlog.decoder.table_map import TableMap
 from pyspark_mysqlbinlog.errors import UnknownSchemaError
 
-__all__ = ["WAYS_ON", "unknown_schema"]
+__all__ = ["unknown_schema"]
 
-WAYS_ON = (
+_WAYS_ON = (
     "GRANT SELECT on it to the user if that is missing; else start from a position where the table"
     " already looks as it does now, or before its CREATE TABLE; or give its columns as they were at"
     " the start with schemaDdl; or set onUnknownSchema=positional to get them as @1, @2, …, or"
@@ -28,6 +28,6 @@ def unknown_schema(table_map: TableMap, reason: str) -> UnknownSchemaError:
     more = ", …" if len(fields) > _SHOWN else ""
     return UnknownSchemaError(
         f"expected columns whose names are known, found {len(fields)} without names in the table"
-        f" map ({shown}{more}): {reason}; {WAYS_ON}",
+        f" map ({shown}{more}): {reason}; {_WAYS_ON}",
         table=table_map.full_name,
     )

@@ -378,6 +378,34 @@ def test_rows_of_ddl(any_server: Server, table: str, queries: list[Query]) -> No
     assert all(before == after for before, after in query.replayed())
 
 
+def test_statements_in_executable_comments(
+    any_server: Server, table: str, queries: list[Query]
+) -> None:
+    """Which are text and which are comments hangs on the kind of server and its version."""
+    query = Query(any_server, table, payload="json", operations="truncate,ddl").start()
+    queries.append(query)
+    is_mariadb = any_server.name == "mariadb"
+    statements = [
+        ("/*!50000 ALTER TABLE {t} DROP a */", True),
+        ("ALTER TABLE {t} ADD c INT /*!50600 NOT NULL DEFAULT 7 */", True),
+        ("ALTER TABLE {t} ADD d INT /*!50750 NOT NULL DEFAULT 7 */", False),
+        ("ALTER TABLE {t} ADD e INT /*M!50600 NOT NULL DEFAULT 7 */", is_mariadb),
+        ("/*!50000 TRUNCATE TABLE {t} */", True),
+        ("TRUNCATE TABLE {t}", True),
+    ]
+    if is_mariadb:
+        statements[-1] = ("/*M! TRUNCATE TABLE {t} */", True)
+        statements.append(("/*!100100 ALTER TABLE {t} DROP b */", True))
+    run(any_server, table, *(statement for statement, _ in statements))
+    found = [row["source"]["query"] for row in query.rows()]
+    expected = [statement.format(t=table) for statement, gives in statements if gives]
+    assert [
+        text.removeprefix("/* data-losing */ ").removeprefix("/* data-changing */ ")
+        for text in found
+    ] == expected
+    assert all(before == after for before, after in query.replayed())
+
+
 def test_ddl_gives_no_rows_unless_asked_for(
     any_server: Server, table: str, queries: list[Query]
 ) -> None:
