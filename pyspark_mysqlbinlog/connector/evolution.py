@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from pyspark_mysqlbinlog.connector.options import Options
-from pyspark_mysqlbinlog.decoder.struct_fit import columns_without_place
+from pyspark_mysqlbinlog.decoder.struct_fit import columns_without_place, field_of
 from pyspark_mysqlbinlog.decoder.struct_types import arrow_type
 from pyspark_mysqlbinlog.errors import SchemaChangedError
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
@@ -54,7 +54,7 @@ class Evolution:
 
     def check(self, schema: TableSchema) -> None:
         """SchemaChangedError when the stream has to stop in front of this version of a table."""
-        if self._mode in ("rescue", "none") or id(schema) in self._passed:
+        if self._mode == "rescue" or id(schema) in self._passed:
             return
         struct = self._struct_of(schema)
         if struct is not None:
@@ -65,8 +65,19 @@ class Evolution:
 
     def _check(self, schema: TableSchema, struct: pa.StructType) -> None:
         homeless = self._without_place(schema, struct)
+        if self._mode == "none":
+            # A column that the struct does not have is passed over.
+            homeless = [each for each in homeless if field_of(struct, each.name) is not None]
         if not homeless:
             return
+        if self._mode == "none":
+            raise SchemaChangedError(
+                f"{_named(homeless)} in the table from here on, and the query's struct has another"
+                " type there, which does not hold its values; everything before is delivered:"
+                " restart the query, so that its schema is read again, or set"
+                " schemaEvolutionMode=rescue or payload=json",
+                table=schema.full_name,
+            )
         if self._mode == "failOnNewColumns":
             raise SchemaChangedError(
                 f"{_named(homeless)} in the table from here on, and the query's struct has no place"

@@ -253,6 +253,25 @@ def test_none_passes_over(any_server: Server, table: str, queries: list[Query]) 
     assert all("_rescued_data" not in row for row in rows)
 
 
+def test_none_stops_in_front_of_another_type(
+    any_server: Server, table: str, queries: list[Query]
+) -> None:
+    """A null would be wrong there; what comes before is delivered."""
+    query = Query(any_server, table, schemaEvolutionMode="none").start()
+    queries.append(query)
+    run(
+        any_server,
+        table,
+        "INSERT INTO {t} VALUES (1, 10, 100)",
+        "ALTER TABLE {t} MODIFY a VARCHAR(9), ADD c INT",
+        "INSERT INTO {t} VALUES (2, 'x', 200, 3)",
+    )
+    with pytest.raises(SchemaChangedError, match=r"column `a` \(varchar\) .* another type"):
+        query.rows()
+    assert images(query.batches[0][2]) == [{"id": 1, "a": 10, "b": 100}]
+    assert images(query.restarted_rows()) == [{"id": 2, "a": "x", "b": 200, "c": 3}]
+
+
 def test_fail_on_new_columns(any_server: Server, table: str, queries: list[Query]) -> None:
     query = Query(any_server, table, schemaEvolutionMode="failOnNewColumns").start()
     queries.append(query)
