@@ -212,13 +212,17 @@ class SchemaTracker:
     def _lacks_charset(self, ddl: _Ddl) -> bool:
         """Whether the table may have another charset than its database, and the text not tell.
 
-        What the server writes for a table that was made LIKE a temporary one lacks that one's. A
-        client's own text with columns has what there is (and the flag of temporary tables where
-        MariaDB replaced a table).
+        What the server writes for a table that was made LIKE a temporary one lacks that one's. The
+        flag alone is no sign: MariaDB sets it wherever CREATE OR REPLACE dropped a table.
         """
-        return create_author(ddl.query) is not Author.CLIENT and (
-            ddl.uses_temporary or bool(ddl.query.sql_mode & _WITHOUT_CHARSETS)
-        )
+        author = create_author(ddl.query)
+        if author is Author.CLIENT:
+            return False
+        if ddl.query.sql_mode & _WITHOUT_CHARSETS:
+            return True
+        # MariaDB forces ENGINE into what it writes for LIKE (mysql_create_like_table in
+        # sql_table.cc), so without options it is CREATE … SELECT.
+        return ddl.uses_temporary and not (ddl.context.mariadb and author is Author.SERVER)
 
     def _is_absent(self, name: Table, state: State) -> bool:
         """Whether the table is known not to be there."""

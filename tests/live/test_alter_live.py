@@ -296,10 +296,17 @@ def test_a_table_that_mariadb_replaced(mariadb: LocalServer) -> None:
         mariadb.execute(
             "CREATE TABLE t (id INT, s VARCHAR(9))",
             "CREATE OR REPLACE TABLE t (s VARCHAR(9), e ENUM('a'))",
+            "CREATE TABLE u (id INT, s TEXT)",
+            "CREATE OR REPLACE TABLE u SELECT * FROM t",
+            "CREATE TEMPORARY TABLE tmp (s TEXT CHARACTER SET latin1) DEFAULT CHARSET latin1",
+            "CREATE TABLE v SELECT * FROM tmp",
+            "CREATE TABLE w LIKE tmp",
             database=name,
         )
         follower.catch_up()
-        assert follower.now("t") == follower.from_server()["t"]
+        theirs = follower.from_server()
+        assert {table: follower.now(table) for table in "tuv"} == {t: theirs[t] for t in "tuv"}
+        assert "character set" in str(follower.now("w"))
 
 
 def test_temporary_tables_in_statement_format(follower: Follower) -> None:
