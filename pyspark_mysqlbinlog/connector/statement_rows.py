@@ -85,9 +85,8 @@ class StatementRows:
     ) -> Iterator[StatementRow]:
         for name in self._touched(event, statement):
             # A table that was not there, which DROP … IF EXISTS may name, lost nothing.
-            was = self._history.state(self._position(event, event.start), *name)
-            gone = isinstance(was, UnknownFrom) and was.gone
-            if gone and statement.kind is StatementKind.DROP_TABLE:
+            was_there = self._was_there(event, name)
+            if was_there is False and statement.kind is StatementKind.DROP_TABLE:
                 continue
             before, after = self._around(event, statement, name)
             effect = ddl_effect(statement, text, before, after, context)
@@ -108,9 +107,8 @@ class StatementRows:
     def _touched(self, event: Event, statement: Statement) -> list[Table]:
         if statement.kind is StatementKind.DROP_DATABASE:
             database = self._fold(statement.database or "")
-            here = self._position(event, event.start)
-            inside = [name for name in self._history.tables() if name[0] == database]
-            return self._wanted(tuple(n for n in inside if self._history.at(here, *n) is not None))
+            inside = (name for name in self._history.tables() if name[0] == database)
+            return self._wanted(tuple(name for name in inside if self._was_there(event, name)))
         wanted = self._wanted(statement.tables or ())
         if statement.kind is StatementKind.ALTER_TABLE and statement.renames:
             # The table has two names in the statement, and gets one row.
@@ -118,6 +116,11 @@ class StatementRows:
             if old in wanted and new in wanted:
                 wanted.remove(new)
         return wanted
+
+    def _was_there(self, event: Event, name: Table) -> bool | None:
+        """Whether a table was there in front of the statement; None where nobody knows."""
+        state = self._history.state(self._position(event, event.start), *name)
+        return None if state is None else not (isinstance(state, UnknownFrom) and state.gone)
 
     def _row(self, op: str, event: Event, name: Table, text: str) -> StatementRow:
         schema = self._history.at(self._position(event, event.start), *name)

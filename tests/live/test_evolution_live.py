@@ -453,6 +453,28 @@ def test_a_dropped_database_and_several_tables_at_once(
     any_server.execute(f"CREATE DATABASE {database}")
 
 
+def test_a_dropped_database_with_a_table_that_nobody_knows(
+    any_server: Server, table: str, queries: list[Query]
+) -> None:
+    """It lost its rows, whatever its columns were called."""
+    database = table.partition(".")[0]
+    query = Query(any_server, f"{database}.*", payload="json", operations="ddl").start()
+    queries.append(query)
+    any_server.execute(
+        "CREATE TABLE u (v VARCHAR(9)) DEFAULT CHARSET latin1",
+        "SET sql_mode = 'NO_TABLE_OPTIONS'",
+        "CREATE TABLE lost SELECT * FROM u",
+        "CREATE TABLE gone SELECT * FROM u",
+        "DROP TABLE gone",
+        f"DROP DATABASE {database}",
+        database=database,
+    )
+    rows = query.rows()
+    assert sorted(row["table"] for row in rows) == ["gone", "lost", "t", "u"]
+    assert len({tuple(row["seq"].values()) for row in rows}) == len(rows)
+    any_server.execute(f"CREATE DATABASE {database}")
+
+
 # --- tables that nobody knows
 
 
