@@ -82,19 +82,18 @@ def _of_alter(
         for each in alter.changes
         if each.old is not None
     } | {new.lower(): previous.lower() for previous, new in alter.renames}
+    added = {each.definition.name.lower() for each in alter.changes if each.old is None}
     filled = {
         each.definition.name.lower()
         for each in alter.changes
         if each.definition.computed
-        or (each.old is None and (each.definition.fills or not each.definition.nullable))
+        or (each.definition.name.lower() in added and each.definition.fills)
     }
     for column in after.columns:
         name = column.name.lower()
-        previous = old.get(came_from.get(name, name))
-        if previous is None or name in filled:
-            if name in filled or not column.nullable:
-                return DdlEffect.DATA_CHANGING
-        elif not _keeps_values(previous, column):
+        previous = None if name in added else old.get(came_from.get(name, name))
+        keeps = column.nullable if previous is None else _keeps_values(previous, column)
+        if name in filled or not keeps:
             return DdlEffect.DATA_CHANGING
     return DdlEffect.SHAPE_ONLY
 

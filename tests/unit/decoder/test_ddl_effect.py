@@ -7,6 +7,7 @@ import pytest
 from pyspark_mysqlbinlog.decoder.alter import apply_alter
 from pyspark_mysqlbinlog.decoder.ddl import parse_create_table
 from pyspark_mysqlbinlog.decoder.ddl_effect import DdlEffect, ddl_effect
+from pyspark_mysqlbinlog.decoder.sql_tokens import SqlContext
 from pyspark_mysqlbinlog.decoder.statements import StatementKind, classify
 
 BEFORE = parse_create_table(
@@ -24,6 +25,11 @@ CASES = [
     ("ALTER TABLE t ADD z INT NOT NULL", CHANGING),
     ("ALTER TABLE t ADD (y INT, z TIMESTAMP DEFAULT CURRENT_TIMESTAMP)", CHANGING),
     ("ALTER TABLE t ADD z INT AS (n + 1)", CHANGING),
+    ("ALTER TABLE t CHANGE n m INT, ADD n VARCHAR(9)", SHAPE),
+    ("ALTER TABLE t CHANGE n m INT, ADD n INT NOT NULL", CHANGING),
+    ("ALTER TABLE t CHANGE n s INT, CHANGE s n VARCHAR(9)", SHAPE),
+    ("ALTER TABLE t ADD z INT, MODIFY z BIGINT AFTER id", SHAPE),
+    ("ALTER TABLE t ADD z INT, MODIFY z BIGINT DEFAULT 5", CHANGING),
     ("ALTER TABLE t DROP n", LOSING),
     ("ALTER TABLE t DROP n, ADD z INT DEFAULT 5", LOSING),
     ("ALTER TABLE t CHANGE n m INT", SHAPE),
@@ -78,6 +84,15 @@ def test_effect(sql: str, effect: DdlEffect) -> None:
     if statement.kind is StatementKind.ALTER_TABLE and "FROBNICATE" not in sql:
         after = apply_alter(sql, BEFORE, None)
     assert ddl_effect(statement, sql, BEFORE, after) is effect
+
+
+def test_a_timestamp_that_may_be_null_hangs_on_the_server() -> None:
+    """What the table became tells; the text does not."""
+    sql = "ALTER TABLE t ADD z TIMESTAMP"
+    for explicit, effect in ((True, SHAPE), (False, CHANGING)):
+        context = SqlContext(explicit_defaults_for_timestamp=explicit)
+        after = apply_alter(sql, BEFORE, None, context)
+        assert ddl_effect(classify(sql, "d"), sql, BEFORE, after) is effect
 
 
 def test_without_the_table_a_change_counts_as_one() -> None:
