@@ -1,7 +1,7 @@
 """What is said of rows whose columns nobody knows, and what can be told of them all the same.
 
 A 5.7 table map has the columns' types and nothing else. That is enough to say what was found, and
-with `onUnknownSchema=positional` to read the rows with made-up names (see `positional_columns`).
+with `onUnknownSchema=positional` to read the rows with made-up names (see `positional`).
 """
 
 from __future__ import annotations
