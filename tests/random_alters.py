@@ -40,7 +40,7 @@ class RandomDdl:
         table = random.choice(self.tables)
         kind = random.random()
         if kind < 0.72:
-            return f"ALTER TABLE {table} {self.clauses()}"
+            return f"ALTER TABLE {table} {self.clauses(table)}"
         if kind < 0.80:
             return self.create(table)
         if kind < 0.84:
@@ -79,11 +79,15 @@ class RandomDdl:
     def type(self) -> str:
         return self.random.choice(_TYPES) + self.random.choice(_ATTRIBUTES)
 
-    def clauses(self) -> str:
+    def clauses(self, table: str) -> str:
         random = self.random
         count = random.choice((1, 1, 1, 2, 2, 3))
         clauses = [self.clause() for _ in range(count)]
         if random.random() < 0.03:
+            # MariaDB 10.11 copies a table and leaves the old one behind, too, where its name is not
+            # the one of its file (test_ddl_stream has it).
+            if not table.strip("`").isalnum() or not table.isascii():
+                clauses.clear()
             clauses.append(f"RENAME TO {self.other()}")
         if random.random() < 0.05:
             clauses = [f"/*!50000 {clauses[0]} */", *clauses[1:]]
