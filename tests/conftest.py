@@ -64,7 +64,7 @@ def _running(kind: type[Server]) -> Iterator[Server]:
     if reason is not None:
         if CI:
             pytest.fail(reason, pytrace=False)
-        pytest.skip(reason)
+        pytest.skip(reason)  # it says what is missing
     with kind() as server:
         yield server
 
@@ -125,7 +125,7 @@ def serve_captured() -> Iterator[Callable[[str], Server]]:
     if reason is not None:
         if CI:
             pytest.fail(reason, pytrace=False)
-        pytest.skip(reason)
+        pytest.skip(reason)  # it says what is missing
     servers: dict[str, Server] = {}
 
     def serve(scenario: str) -> Server:

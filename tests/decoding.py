@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from pyspark_mysqlbinlog.checkpoints.position import file_number
 from pyspark_mysqlbinlog.decoder.decode import Decoder
 from pyspark_mysqlbinlog.decoder.field_types import METADATA_LENGTHS, FieldType
 from pyspark_mysqlbinlog.decoder.fit import expected_fields
@@ -102,7 +103,12 @@ def captured_ordinal(name: str) -> int:
 
 def decoder(schemas: Iterable[TableSchema], **options: Any) -> Decoder:
     """A decoder of all operations for these tables."""
-    settings = {"epoch": 0, "operations": ALL_OPERATIONS, **options}
+    settings = {
+        "epoch": 0,
+        "operations": ALL_OPERATIONS,
+        "file_ordinal": file_number,
+        **options,
+    }
     return Decoder(StaticSchemas(schemas), ARROW_SCHEMA, **settings)
 
 

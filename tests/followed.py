@@ -47,7 +47,10 @@ class Follower:
     @contextmanager
     def of(cls, server: Server, database: str) -> Iterator[Follower]:
         """Begins with a baseline, as a stream does; one database is wanted."""
-        settings = ServerSettings(server.host, server.port, server.user, server.password)
+        # Many connections: see LocalServer.connect.
+        settings = ServerSettings(
+            server.host, server.port, server.user, server.password, ssl_mode="DISABLED"
+        )
         with ReplicaClient.connect(settings) as client:
 
             def wants(name: str, table: str) -> bool:
@@ -97,6 +100,5 @@ class Follower:
     def from_server(self, database: str | None = None) -> dict[str, TableSchema]:
         """What information_schema shows of the database's tables."""
         wanted = database or self.database
-        with self.server.connect() as connection:
-            found = read_table_schemas(connection, lambda name, _: name == wanted)
+        found = read_table_schemas(self.client.connection, lambda name, _: name == wanted)
         return {schema.table: schema for schema in found}

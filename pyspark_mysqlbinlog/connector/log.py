@@ -19,11 +19,11 @@ from pyspark_mysqlbinlog.protocol.events import Event
 from pyspark_mysqlbinlog.protocol.files import MAGIC, read_events
 from pyspark_mysqlbinlog.protocol.walker import LogWalker
 
-__all__ = ["FileLog", "Log", "ServerLog", "dump_events"]
+__all__ = ["LAST_DUMP_START", "FileLog", "Log", "ServerLog", "dump_events"]
 
 
 # COM_BINLOG_DUMP has the position as u32.
-_LAST_DUMP_POSITION = (1 << 32) - 1
+LAST_DUMP_START = (1 << 32) - 1
 
 
 class Log(Protocol):
@@ -55,7 +55,7 @@ class ServerLog:
 def dump_events(client: ReplicaClient, start: Position, *, blocking: bool) -> Iterator[Event]:
     """Events from `start` on over an open connection; for ever when blocking."""
     # A dump can't be asked for from behind 4 GiB: what lies before is read and passed over.
-    begin = start.pos if start.pos <= _LAST_DUMP_POSITION else FIRST_EVENT
+    begin = start.pos if start.pos <= LAST_DUMP_START else FIRST_EVENT
     raws = client.dump(start.file, begin, blocking=blocking)
     walker = LogWalker(start.file, begin, client.checksum)
     try:

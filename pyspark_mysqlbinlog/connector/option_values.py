@@ -10,6 +10,8 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT
+
 __all__ = [
     "Earliest",
     "FilePosition",
@@ -63,8 +65,6 @@ _SIZE_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 # Anything that begins like a date is a time: no binlog file is called 2026-11-20T10.
 _TIME = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ].*)?", re.ASCII)
 _FILE_POSITION = re.compile(r"([^/\\:]+):(\d+)", re.ASCII)
-# Every log begins with four magic bytes; the first event follows.
-_FIRST_EVENT = 4
 
 _SERVER_IDS = re.compile(r"(\d+)(?:\s*-\s*(\d+))?", re.ASCII)
 _LARGEST_SERVER_ID = (1 << 32) - 1
@@ -115,7 +115,7 @@ def parse_place(text: str) -> Place:
         time = datetime.fromisoformat(text)
         return Timestamp((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp())
     found = _FILE_POSITION.fullmatch(text)
-    if found is None or int(found[2]) < _FIRST_EVENT:
+    if found is None or int(found[2]) < FIRST_EVENT:
         raise ValueError("no place in the log")
     return FilePosition(found[1], int(found[2]))
 

@@ -17,7 +17,7 @@ from time import monotonic
 from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.buffer import LogBuffer, Mark, Piece
-from pyspark_mysqlbinlog.connector.log import dump_events
+from pyspark_mysqlbinlog.connector.log import LAST_DUMP_START, dump_events
 from pyspark_mysqlbinlog.connector.retry import first_connection, lost_connection
 from pyspark_mysqlbinlog.connector.schema_tracker import SchemaTracker
 from pyspark_mysqlbinlog.connector.schema_watch import SchemaWatch
@@ -41,9 +41,6 @@ __all__ = ["Tail"]
 _ROTATE = int(EventType.ROTATE_EVENT)
 _TABLE_MAP = int(EventType.TABLE_MAP_EVENT)
 _FORMAT_DESCRIPTION = int(EventType.FORMAT_DESCRIPTION_EVENT)
-# COM_BINLOG_DUMP has 32 bits for the position. A file outgrows them in its last transaction only,
-# so a boundary behind that is told as the next file's beginning, as soon as there is one.
-_LAST_DUMP_START = (1 << 32) - 1
 _HELD_FOR_A_WHILE = 5.0  # seconds
 # Log bytes between two places where a long transaction may be cut, and how many of them to keep.
 _PIECE_BYTES = 4 << 20
@@ -197,7 +194,9 @@ class Tail:
             raise error.at(event.file, event.start) from None
 
     def _boundary(self, mark: Mark) -> None:
-        if mark.position.pos > _LAST_DUMP_START:
+        # A file outgrows what a dump may start at in its last transaction only: a boundary behind
+        # that is told as the next file's beginning, as soon as there is one.
+        if mark.position.pos > LAST_DUMP_START:
             self._late = mark
             return
         self._mark, self._late = mark, None
@@ -217,7 +216,7 @@ class Tail:
     def _maybe_piece(self, end: Position, filtering: EventFilter) -> None:
         """A long transaction is cut behind some of its rows events, so that many can read it."""
         last = self._pieces[-1].log_bytes if self._pieces else 0
-        if self._log_bytes - last < self._piece_bytes or end.pos > _LAST_DUMP_START:
+        if self._log_bytes - last < self._piece_bytes or end.pos > LAST_DUMP_START:
             return
         prelude = tuple(pack_events(filtering.prelude()))
         if sum(len(block.data) for block in prelude) > _LARGEST_PRELUDE:

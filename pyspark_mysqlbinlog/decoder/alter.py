@@ -133,14 +133,15 @@ class _Columns:
         self.renamed = {old.lower(): new for old, new in alter.renames}
         self.changes = self._unconditional(there)
         self.changed: dict[str, ColumnChange] = {}
-        # In MariaDB a MODIFY may follow the ADD of its column: the column is the MODIFY's.
+        # In MariaDB a MODIFY may follow the ADD of its column, also where that replaces one that is
+        # dropped: the column is the MODIFY's.
         self.added: set[str] = set()
         for each in self.changes:
             name = each.definition.name.lower()
             old = None if each.old is None else each.old.lower()
             if old is None:
                 self.added.add(name)
-            elif old in there and old not in self.changed:
+            elif old in there and old not in self.dropped and old not in self.changed:
                 self.changed[old] = each
             elif name not in self.added:
                 raise SchemaError(f"it changes column {old!r}, which the table does not have")

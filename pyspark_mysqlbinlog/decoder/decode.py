@@ -33,7 +33,7 @@ from pyspark_mysqlbinlog.errors import (
 from pyspark_mysqlbinlog.protocol.events import Event, EventType, type_name
 from pyspark_mysqlbinlog.tables import TableSchema
 
-__all__ = ["Decoder", "SchemaLookup", "file_number"]
+__all__ = ["Decoder", "SchemaLookup"]
 
 _TABLE_MAP = int(EventType.TABLE_MAP_EVENT)
 _QUERY = int(EventType.QUERY_EVENT)
@@ -77,12 +77,6 @@ class SchemaLookup(Protocol):
         """Why `at` gives None there, as part of a sentence; empty when nothing is known of it."""
 
 
-def file_number(name: str) -> int | None:
-    """123 of ``mysql-bin.000123``; None for a name whose extension is no number."""
-    extension = name.rpartition(".")[2]
-    return int(extension) if extension.isascii() and extension.isdecimal() else None
-
-
 class Decoder:
     """Decodes events into batches of one Arrow schema.
 
@@ -92,7 +86,7 @@ class Decoder:
     arrow_schema : what batches look like, as Spark's ``to_arrow_schema`` gives it.
     epoch : of `seq`.
     operations : of ``insert``, ``update``, ``delete``, ``truncate``; others are passed over.
-    file_ordinal : file name -> its number in `seq`; by default the number of the extension.
+    file_ordinal : file name -> its number in `seq`.
     statement_rows : QUERY event -> the rows without images that its statement gives.
     excluded : (database, table, column) -> whether the column is left out of the row images.
     payload : makes the builders of `before` and `after`.
@@ -107,7 +101,7 @@ class Decoder:
         epoch: int,
         operations: frozenset[str],
         *,
-        file_ordinal: Callable[[str], int | None] = file_number,
+        file_ordinal: Callable[[str], int | None],
         statement_rows: Callable[[Event], Sequence[StatementRow]] | None = None,
         excluded: Callable[[str, str, str], bool] | None = None,
         payload: PayloadFactory = json_payload,

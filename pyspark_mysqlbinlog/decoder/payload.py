@@ -51,9 +51,6 @@ class PayloadBuilder(Protocol):
     def append_null(self) -> None:
         """A row that has no such image."""
 
-    def skip(self, image: ImagePlan, data: bytes, pos: int) -> int:
-        """Pass over the image at `pos`; nothing is appended. Returns the position after it."""
-
     def absent(self, image: ImagePlan) -> tuple[str, ...]:
         """Names of the columns that such an image does not give, excluded ones left out."""
 
@@ -115,9 +112,6 @@ class JsonPayload:
 
     def append_null(self) -> None:
         self._texts.append(None)
-
-    def skip(self, image: ImagePlan, data: bytes, pos: int) -> int:
-        return skip_image(image, data, pos)
 
     def absent(self, image: ImagePlan) -> tuple[str, ...]:
         return image.absent

@@ -21,7 +21,6 @@ from typing import Any, Literal, NamedTuple
 
 import pyarrow as pa
 
-from pyspark_mysqlbinlog.decoder.payload import skip_image
 from pyspark_mysqlbinlog.decoder.plan import ColumnPlan, ImagePlan
 from pyspark_mysqlbinlog.decoder.struct_fit import Convert, widening
 from pyspark_mysqlbinlog.decoder.struct_types import VARIANT, StructOptions, arrow_type
@@ -249,9 +248,6 @@ class StructPayload:
 
     def append_null(self) -> None:
         self._count += 1
-
-    def skip(self, image: ImagePlan, data: bytes, pos: int) -> int:
-        return skip_image(image, data, pos)
 
     def absent(self, image: ImagePlan) -> tuple[str, ...]:
         return (self._layouts.get(image) or self._layout(image)).absent

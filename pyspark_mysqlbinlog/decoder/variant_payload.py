@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from pyspark_mysqlbinlog.decoder import variant
-from pyspark_mysqlbinlog.decoder.payload import skip_image
 from pyspark_mysqlbinlog.decoder.plan import ColumnPlan, ImagePlan
 from pyspark_mysqlbinlog.decoder.struct_types import VARIANT
 from pyspark_mysqlbinlog.decoder.values.codec import Codec, Read, Skip, cut_short
@@ -125,9 +124,6 @@ class VariantPayload:
     def append_null(self) -> None:
         self._values.append(None)
         self._metadata.append(b"")
-
-    def skip(self, image: ImagePlan, data: bytes, pos: int) -> int:
-        return skip_image(image, data, pos)
 
     def absent(self, image: ImagePlan) -> tuple[str, ...]:
         return image.absent

@@ -156,6 +156,11 @@ class LocalServer(Server):
         self.folder: Path | None = None
         self.process: subprocess.Popen[bytes] | None = None
 
+    def connect(self, **settings: Any) -> Connection[Cursor]:
+        # Without TLS unless asked for: to load the system's certificates takes longer than a query.
+        tells = any(name.startswith("ssl") for name in settings)
+        return super().connect(**({} if tells else {"ssl_disabled": True}), **settings)
+
     # What each kind fills in.
 
     def create_datadir(self, datadir: Path) -> None:

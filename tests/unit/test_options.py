@@ -419,7 +419,7 @@ def test_it_pickles_with_its_secret() -> None:
 
 def test_it_is_frozen() -> None:
     with pytest.raises(ValueError, match="frozen"):
-        Options.parse(SERVER).port = 1  # type: ignore[misc]
+        Options.parse(SERVER).port = 1  # type: ignore[misc] # what is tested
 
 
 def test_the_package_loads_without_pydantic() -> None:

@@ -135,7 +135,7 @@ def test_literals(
 def test_wrong_syntax(option: str, text: str, message: str | None) -> None:
     arguments = {"tables": text} if option == "tables" else {"exclude": text}
     with pytest.raises(OptionError) as caught:
-        TableFilter.parse(**arguments)  # type: ignore[arg-type]
+        TableFilter.parse(**arguments)  # type: ignore[arg-type] # one of two names
     assert str(caught.value).startswith(f"option {option}: ")
     assert (message or "needs backquotes") in str(caught.value)
     assert "\n" not in str(caught.value)

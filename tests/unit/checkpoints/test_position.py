@@ -12,6 +12,7 @@ NAMES: list[tuple[str, int | None]] = [
     ("mysql-bin.000042", 42),
     ("mysql-bin.1000000", 1_000_000),
     ("a.b.000007", 7),
+    ("a.b.7", 7),
     ("000007", 7),
     ("rotations.001.binlog", None),
     ("mysql-bin.index", None),

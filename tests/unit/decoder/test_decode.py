@@ -8,7 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pyspark_mysqlbinlog.decoder.decode import Decoder, file_number
+from pyspark_mysqlbinlog.checkpoints.position import file_number
+from pyspark_mysqlbinlog.decoder.decode import Decoder, SchemaLookup
 from pyspark_mysqlbinlog.decoder.envelope import StatementRow
 from pyspark_mysqlbinlog.decoder.field_types import FieldType as F
 from pyspark_mysqlbinlog.errors import (
@@ -36,6 +37,11 @@ from decoding import (
 
 T = simple_schema(C("id", "int", nullable=False), C("v", "tinyint"), key=("id",))
 FILE = "mysql-bin.000003"
+
+
+def made(schemas: SchemaLookup, arrow: pa.Schema = ARROW_SCHEMA, epoch: int = 0) -> Decoder:
+    """A decoder of inserts."""
+    return Decoder(schemas, arrow, epoch, frozenset({"insert"}), file_ordinal=file_number)
 
 
 class Log:
@@ -230,7 +236,7 @@ def test_the_schema_is_the_one_of_the_position() -> None:
     for _ in range(2):
         log.add(EventType.TABLE_MAP_EVENT, body)
         last = log.add(EventType.WRITE_ROWS_EVENT, row)
-    subject = Decoder(ByPosition(last.start), ARROW_SCHEMA, 4, frozenset({"insert"}))
+    subject = made(ByPosition(last.start), epoch=4)
     rows = list(rows_of(subject.decode(log.events)))
     assert [row["after"] for row in rows] == ['{"e":"b"}', '{"e":"y"}']
     assert [row["seq"]["epoch"] for row in rows] == [4, 4]
@@ -298,22 +304,6 @@ def test_rows_in_a_form_that_is_not_read_are_not_passed_over(kind: str) -> None:
         log.rows()
 
 
-@pytest.mark.parametrize(
-    ("name", "number"),
-    [
-        ("mysql-bin.000123", 123),
-        ("mysql-bin.1000000", 1_000_000),
-        ("a.b.7", 7),
-        ("x.binlog", None),
-        ("42", 42),
-        ("x.", None),
-        ("x.٣", None),
-    ],
-)
-def test_file_number(name: str, number: int | None) -> None:
-    assert file_number(name) == number
-
-
 def test_file_without_a_number_needs_an_ordinal() -> None:
     log = Log("copy.binlog")
     log.table_map()
@@ -333,11 +323,11 @@ def test_other_arrow_schemas() -> None:
     log = Log()
     log.table_map()
     log.insert(1, 2)
-    (batch,) = Decoder(_Static(), large, 0, frozenset({"insert"})).decode(log.events)
+    (batch,) = made(_Static(), large).decode(log.events)
     assert batch.schema.equals(large)
     assert batch.column("after").to_pylist() == ['{"id":1}', '{"id":2}']
     with pytest.raises(SchemaError, match="the Arrow schema has op, expected op, ts"):
-        Decoder(_Static(), pa.schema([("op", pa.string())]), 0, frozenset())
+        made(_Static(), pa.schema([("op", pa.string())]))
 
 
 class _Static:

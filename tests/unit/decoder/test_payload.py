@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyspark_mysqlbinlog.decoder.payload import JsonPayload
+from pyspark_mysqlbinlog.decoder.payload import JsonPayload, skip_image
 from pyspark_mysqlbinlog.decoder.plan import RowPlan
 from pyspark_mysqlbinlog.errors import MalformedEventError
 from pyspark_mysqlbinlog.tables import ColumnSchema as C
@@ -37,7 +37,7 @@ def test_form(present: bytes, image: str, expected: str) -> None:
     data = b"\xee" + bytes.fromhex(image) + b"\xee"
     for _ in range(2):  # compiled, then from the cache
         assert builder.append(PLAN.image(present), data, 1) == len(data) - 1
-    assert builder.skip(PLAN.image(present), data, 1) == len(data) - 1
+    assert skip_image(PLAN.image(present), data, 1) == len(data) - 1
     builder.append_null()
     array = builder.finish()
     assert array.type == pa.string()
@@ -48,7 +48,7 @@ def test_form(present: bytes, image: str, expected: str) -> None:
 @pytest.mark.parametrize("length", range(3))
 def test_skip_is_checked(length: int) -> None:
     with pytest.raises(MalformedEventError, match="cut short"):
-        JsonPayload(pa.string()).skip(PLAN.image(b"\x03"), b"\x00\x01\x02"[:length], 0)
+        skip_image(PLAN.image(b"\x03"), b"\x00\x01\x02"[:length], 0)
 
 
 @given(st.text(alphabet=st.characters(codec="utf-8"), max_size=60))

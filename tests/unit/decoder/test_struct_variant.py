@@ -32,6 +32,7 @@ from pyspark.sql.types import (
     VariantVal,
 )
 
+from pyspark_mysqlbinlog.checkpoints.position import file_number
 from pyspark_mysqlbinlog.connector.columns import arrow_schema, envelope
 from pyspark_mysqlbinlog.connector.struct_schema import payload_type, struct_of
 from pyspark_mysqlbinlog.connector.table_filter import ColumnFilter
@@ -109,7 +110,7 @@ def decoder_for(
         ALL_OPERATIONS,
         payload=payload,
         excluded=columns.excludes,
-        **settings,
+        **{"file_ordinal": file_number, **settings},
     )
 
 

@@ -110,7 +110,7 @@ def test_error_packets_of_a_dump(
 def wrapped(cause: Exception) -> Exception:
     """As pymysql hands over what failed while connecting."""
     error = OperationalError(2003, f"Can't connect to MySQL server on 'h' ({cause})")
-    error.original_exception = cause  # type: ignore[attr-defined]
+    error.original_exception = cause  # type: ignore[attr-defined] # as pymysql does
     return error
 
 
