@@ -83,6 +83,8 @@ class RandomDdl:
         random = self.random
         count = random.choice((1, 1, 1, 2, 2, 3))
         clauses = [self.clause() for _ in range(count)]
+        # Beside a DROP of the same column its effect is not followed.
+        clauses = [each for each in clauses if " IF NOT EXISTS " in each][:1] or clauses
         if random.random() < 0.03:
             # MariaDB 10.11 copies a table and leaves the old one behind, too, where its name is not
             # the one of its file (test_ddl_stream has it).
@@ -100,6 +102,8 @@ class RandomDdl:
         place = random.choice(("", "", "", " FIRST", f" AFTER {random.choice(_NAMES)}"))
         if random.random() < 0.06:
             return self.relabelled(name, other)
+        if random.random() < 0.06:
+            return self.of_mariadb(name, other, place)
         kind = random.random()
         if kind < 0.30:
             return f"ADD {column}{name} {self.type()}{place}"
@@ -122,6 +126,19 @@ class RandomDdl:
         if kind < 0.96:
             return f"ADD INDEX ({name}(3), {other})"
         return random.choice(("ENGINE=InnoDB", "COMMENT 'ADD z INT'", f"ALTER {name} DROP DEFAULT"))
+
+    def of_mariadb(self, name: str, other: str, place: str) -> str:
+        """What MySQL 5.x refuses."""
+        kind = self.random.random()
+        if kind < 0.4:
+            return f"RENAME COLUMN {name} TO {other}"
+        if kind < 0.6:
+            return f"ADD COLUMN IF NOT EXISTS {name} {self.type()}{place}"
+        if kind < 0.7:
+            return f"DROP COLUMN IF EXISTS {name}"
+        if kind < 0.85:
+            return f"MODIFY COLUMN IF EXISTS {name} {self.type()}{place}"
+        return f"CHANGE COLUMN IF EXISTS {name} {other} {self.type()}{place}"
 
     def relabelled(self, name: str, other: str) -> str:
         """What leaves the table map as it was: names that are swapped, or a column that is new."""

@@ -295,7 +295,7 @@ def test_a_table_that_its_own_rename_left_behind(any_server: Server, any_databas
     if ("a-b",) in any_server.execute("SHOW TABLES", database=any_database):
         any_server.execute("INSERT INTO `a-b` VALUES (2, 3)", database=any_database)
         expected.add(("a-b", '{"id":2,"v":3}'))
-    found = []
+    found: list[tuple[str, str]] = []
     while len(found) < len(expected):
         end = spark.next_batch(offset)
         found += [(row["table"], row["after"]) for row in spark.rows(offset, end)]
