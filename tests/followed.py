@@ -65,7 +65,7 @@ class Follower:
                 history,
                 wants,
                 case_sensitive=True,
-                complete=True,
+                complete=lambda _: True,
                 explicit_timestamps=explicit_timestamps(client),
             )
             yield cls(server, database, client, log, tracker, here)

@@ -80,8 +80,9 @@ class SchemaTracker:
     history : what is known at the start.
     wants : whether (database, table) is wanted.
     case_sensitive : otherwise the server keeps names in lower case, whatever a statement says.
-    complete : the history began with a look at the server: a wanted table that it has nothing of
-        was not there, nor was a database.
+    complete : database -> whether the history began with a look at the server that could not miss
+        anything of it: a wanted table that the history has nothing of was not there, nor was a
+        database.
     server_default : a database whose CREATE is not in the log is taken to have the charset of the
         session's collation_server; the check against the table map is the net below that.
     explicit_timestamps : the server's explicit_defaults_for_timestamp.
@@ -97,14 +98,14 @@ class SchemaTracker:
         wants: Callable[[str, str], bool],
         *,
         case_sensitive: bool,
-        complete: bool = False,
+        complete: Callable[[str], bool] | None = None,
         server_default: bool = False,
         explicit_timestamps: bool = False,
     ) -> None:
         self.history = history
         self._fold: Callable[[str], str] = str if case_sensitive else str.lower
         self._wants = wants
-        self._complete = complete
+        self._complete: Callable[[str], bool] = complete or (lambda _: False)
         self._server_default = server_default
         self._explicit_timestamps = explicit_timestamps
         # Databases of which this log tells every table: it has their CREATE, or their DROP.
@@ -230,7 +231,7 @@ class SchemaTracker:
             return state.gone
         if state is not None:
             return False
-        return name[0] in self._whole or (self._complete and self._wants(*name))
+        return name[0] in self._whole or (self._wants(*name) and self._complete(name[0]))
 
     def _alter(self, ddl: _Ddl) -> None:
         statement = ddl.statement
@@ -302,7 +303,7 @@ class SchemaTracker:
 
     def _has_no(self, database: str) -> bool:
         """Whether a database whose charset is not known is known not to be there."""
-        return self._complete or database in self._whole
+        return database in self._whole or self._complete(database)
 
     def _told_charset(self, ddl: _Ddl) -> str | None:
         return parse_database_charset(ddl.sql, ddl.server_charset, ddl.context)

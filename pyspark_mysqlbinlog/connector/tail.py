@@ -15,8 +15,8 @@ from threading import Thread
 from time import monotonic
 
 from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
-from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.buffer import LogBuffer, Mark, Piece
+from pyspark_mysqlbinlog.connector.grants import sees_all_of
 from pyspark_mysqlbinlog.connector.log import LAST_DUMP_START, dump_events
 from pyspark_mysqlbinlog.connector.retry import first_connection, lost_connection
 from pyspark_mysqlbinlog.connector.schema_tracker import SchemaTracker
@@ -24,7 +24,6 @@ from pyspark_mysqlbinlog.connector.schema_watch import SchemaWatch
 from pyspark_mysqlbinlog.connector.server import (
     ServerFacts,
     check_identity,
-    database_charsets,
     explicit_timestamps,
 )
 from pyspark_mysqlbinlog.decoder.event_filter import EventFilter
@@ -144,11 +143,12 @@ class Tail:
             self._client = client
             self._is_mariadb = "mariadb" in client.server_version.lower()
             check_identity(client, self._server_uuid)
+            case_sensitive = ServerFacts.ask(client).case_sensitive
             tracker = SchemaTracker(
-                _with_charsets(mark, client),
+                mark.history,
                 self._wants,
-                case_sensitive=ServerFacts.ask(client).case_sensitive,
-                complete=True,
+                case_sensitive=case_sensitive,
+                complete=sees_all_of(client, case_sensitive=case_sensitive),
                 explicit_timestamps=explicit_timestamps(client),
             )
             self._ever_connected = True
@@ -233,12 +233,3 @@ class Tail:
         elif begin != self._mark.position:
             self._mark = replace(self._mark, position=begin)
             self.buffer.moved(self._mark)
-
-
-def _with_charsets(mark: Mark, client: ReplicaClient) -> SchemaHistory:
-    """The history; one of an earlier release lacks the databases' default charsets."""
-    history = mark.history
-    if next(history.databases(), None) is None:
-        for database, charset in database_charsets(client).items():
-            history = history.with_charset(mark.position, database, charset)
-    return history

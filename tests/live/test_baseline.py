@@ -310,7 +310,7 @@ def race(followed: Followed, baselines: int) -> None:
     """
     followed.run("CREATE TABLE t (c0 INT)", "CREATE TABLE still (id INT)")
     tracker = SchemaTracker(
-        followed.history(None), followed.wants, case_sensitive=True, complete=True
+        followed.history(None), followed.wants, case_sensitive=True, complete=lambda _: True
     )
     start = followed.here()
     stop, altered = threading.Event(), threading.Event()

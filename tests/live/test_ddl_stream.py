@@ -19,10 +19,10 @@ import pytest
 from random_alters import RandomDdl
 
 from pyspark_mysqlbinlog.checkpoints.position import Position
-from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.baseline import history_of_server
 from pyspark_mysqlbinlog.connector.information_schema import read_table_schemas
 from pyspark_mysqlbinlog.connector.log import ServerLog
+from pyspark_mysqlbinlog.errors import UnknownSchemaError
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 
@@ -304,23 +304,28 @@ def test_a_table_that_its_own_rename_left_behind(any_server: Server, any_databas
     assert set(found) == expected
 
 
-def test_offsets_without_the_databases_charsets(any_server: Server, any_database: str) -> None:
-    """Those of earlier releases: the server is asked for them."""
-    any_server.execute(f"ALTER DATABASE `{any_database}` CHARSET gbk")
-    any_server.execute("CREATE TABLE t (id INT)", database=any_database)
-    spark = Spark(new_reader(any_server, f"{any_database}.*"))
-    offset = spark.initial()
-    spark.reader.stop()
-    kind, _, packed = offset["schemas"].rpartition(":")
-    history = SchemaHistory.unpack(packed)
-    without = SchemaHistory({name: history.versions(*name) for name in history.tables()})
-    assert without != history
-    offset["schemas"] = f"{kind}:{without.pack()}"
+def test_tables_that_the_account_can_not_see(any_server: Server, any_database: str) -> None:
+    """CREATE IF NOT EXISTS is in the log although there was one, with its columns swapped."""
     any_server.execute(
-        "CREATE TABLE u (s VARCHAR(9))", "INSERT INTO u VALUES ('汉字')", database=any_database
+        "CREATE TABLE t (id INT)", "CREATE TABLE hidden (x INT, y INT)", database=any_database
     )
-    spark = Spark(new_reader(any_server, f"{any_database}.*"))
-    end = spark.next_batch(offset)
-    (row,) = spark.rows(offset, end)
-    spark.reader.stop()
-    assert json.loads(row["after"]) == {"s": "汉字"}
+    user = f"few_{any_database}"[:16]
+    any_server.execute(
+        f"CREATE USER {user} IDENTIFIED BY 'few'",
+        f"GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO {user}",
+        f"GRANT SELECT ON `{any_database}`.t TO {user}",
+    )
+    try:
+        account = {"user": user, "password": "few"}
+        spark = Spark(new_reader(any_server, f"{any_database}.*", **account))
+        offset = spark.initial()
+        any_server.execute(
+            "CREATE TABLE IF NOT EXISTS hidden (y INT, x INT)",
+            "INSERT INTO hidden (x, y) VALUES (1, 2)",
+            database=any_database,
+        )
+        with pytest.raises(UnknownSchemaError, match="hidden"):
+            spark.rows(offset, spark.next_batch(offset))
+        spark.reader.stop()
+    finally:
+        any_server.execute(f"DROP USER {user}")

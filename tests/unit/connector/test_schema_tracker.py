@@ -37,7 +37,7 @@ def follow(
         history,
         wanted,
         case_sensitive=case_sensitive,
-        complete=complete,
+        complete=lambda _: complete,
         server_default=not complete,
     )
     log = LogBuilder()
@@ -146,7 +146,10 @@ def test_cut_overs_with_a_restart_after_every_statement(statements: tuple[str, .
         log.query(sql)
         here = log.position(log.pos)
         tracker = SchemaTracker(
-            SchemaHistory.unpack(history.pack()), wanted, case_sensitive=True, complete=True
+            SchemaHistory.unpack(history.pack()),
+            wanted,
+            case_sensitive=True,
+            complete=lambda _: True,
         )
         *_, event = log.events()
         feed(tracker, event, here)
