@@ -24,7 +24,8 @@
      │    ├── SchemaMismatchError    the table map does not fit the schema
      │    └── SchemaChangedError     columns that the query's struct has no place for
      ├── UnrepresentableValueError   a value that the payload's types can't hold
-     └── OffsetError                 an offset that can't be read
+     ├── OffsetError                 an offset that can't be read
+     └── KernelMissingError          the compiled kernel was asked for, and is not there
 
 A message is one line: expected, found, where, what to do. It never holds a secret.
 """
@@ -39,6 +40,7 @@ __all__ = [
     "ConnectionFailedError",
     "FormatError",
     "InvalidPositionError",
+    "KernelMissingError",
     "MalformedEventError",
     "MySQLBinlogError",
     "OffsetError",
@@ -205,3 +207,7 @@ class UnrepresentableValueError(MySQLBinlogError):
 
 class OffsetError(MySQLBinlogError, ValueError):
     """An offset can't be read: newer version, missing names, or not ours."""
+
+
+class KernelMissingError(MySQLBinlogError, ImportError):
+    """The compiled kernel was asked for by name, and can't be imported."""

@@ -20,7 +20,7 @@ from pyspark_mysqlbinlog.charsets import MAX_BYTES_PER_CHARACTER, canonical_char
 from pyspark_mysqlbinlog.decoder.values.charset_tables import DIFFERENCES
 from pyspark_mysqlbinlog.errors import MalformedEventError, SchemaError
 
-__all__ = ["PYTHON_CODECS", "bytes_per_character", "can_hold", "text_decoder"]
+__all__ = ["PYTHON_CODECS", "bytes_per_character", "can_hold", "decoder_of", "text_decoder"]
 
 Decode = Callable[[bytes], str]
 
@@ -173,7 +173,11 @@ def _multi_byte(charset: str) -> Decode:
 
 
 @cache
-def _decoder(charset: str) -> Decode | None:
+def decoder_of(charset: str) -> Decode | None:
+    """bytes -> str for a charset by its canonical name; raises UnicodeDecodeError.
+
+    None when there is no such charset in MySQL 5.7.
+    """
     if charset in ("utf8", "utf8mb4"):
         return _decode_utf8
     if charset == "ucs2":
@@ -190,7 +194,7 @@ def _known_characters(charset: str) -> frozenset[str]:
     """Those that Python's codec may lack; all of them for sets of one byte."""
     if charset in _CODES:
         return frozenset("".join(text for _, text in DIFFERENCES.get(charset, ())))
-    decode = _decoder(charset)
+    decode = decoder_of(charset)
     assert decode is not None
     return frozenset(decode(bytes(range(256))))
 
@@ -213,7 +217,7 @@ def can_hold(charset: str, text: str) -> bool:
 
 def _encodes(character: str, charset: str) -> bool:
     try:
-        decode = _decoder(charset)
+        decode = decoder_of(charset)
         raw = character.encode(PYTHON_CODECS[charset])
         return charset in _CODES and decode is not None and decode(raw) == character
     except UnicodeError:
@@ -225,7 +229,7 @@ def text_decoder(what: str, charset: str | None) -> Decode:
 
     SchemaError when there is no such charset in MySQL 5.7.
     """
-    decode = _decoder(canonical_charset(charset or ""))
+    decode = decoder_of(canonical_charset(charset or ""))
     if decode is None:
         raise SchemaError(
             f"{what} has the character set {charset}, which MySQL 5.7 does not have; exclude the"

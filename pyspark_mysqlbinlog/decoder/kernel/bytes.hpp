@@ -1,0 +1,126 @@
+// Bytes in and out: the checked cursor that everything is read through, and the growing buffer
+// that everything is written to. Neither knows what the bytes mean.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <string_view>
+#include <utility>
+
+namespace mysqlbinlog {
+
+// What is left to read of one event's body. Ask `has` before reading.
+struct Input {
+    const uint8_t* at;
+    const uint8_t* end;
+
+    size_t left() const { return static_cast<size_t>(end - at); }
+    bool has(size_t size) const { return left() >= size; }
+};
+
+// Little-endian numbers, of any alignment. Bounds are the caller's affair.
+inline uint16_t load16(const uint8_t* at) {
+    return static_cast<uint16_t>(at[0] | at[1] << 8);
+}
+inline uint32_t load24(const uint8_t* at) {
+    return static_cast<uint32_t>(at[0]) | static_cast<uint32_t>(at[1]) << 8 |
+           static_cast<uint32_t>(at[2]) << 16;
+}
+inline uint32_t load32(const uint8_t* at) { return load24(at) | static_cast<uint32_t>(at[3]) << 24; }
+inline uint64_t load48(const uint8_t* at) {
+    return load32(at) | static_cast<uint64_t>(load16(at + 4)) << 32;
+}
+inline uint64_t load64(const uint8_t* at) {
+    return load32(at) | static_cast<uint64_t>(load32(at + 4)) << 32;
+}
+// `size` bytes, the highest first; at most 8.
+inline uint64_t load_big(const uint8_t* at, size_t size) {
+    uint64_t value = 0;
+    for (size_t i = 0; i < size; ++i) value = value << 8 | at[i];
+    return value;
+}
+
+// A buffer that grows. Its memory comes from malloc, so that it can be handed on (`release`) to
+// whoever frees it.
+class Bytes {
+public:
+    Bytes() = default;
+    Bytes(const Bytes&) = delete;
+    Bytes& operator=(const Bytes&) = delete;
+    Bytes(Bytes&& other) noexcept { swap(other); }
+    Bytes& operator=(Bytes&& other) noexcept {
+        swap(other);
+        return *this;
+    }
+    ~Bytes() { std::free(data_); }
+
+    uint8_t* data() { return data_; }
+    const uint8_t* data() const { return data_; }
+    size_t size() const { return size_; }
+    std::string_view view() const { return {reinterpret_cast<const char*>(data_), size_}; }
+
+    // Room for `more` bytes behind the end; returns where they go. `advance` then counts them.
+    uint8_t* room(size_t more) {
+        if (capacity_ - size_ < more) grow(more);
+        return data_ + size_;
+    }
+    void advance(size_t written) { size_ += written; }
+
+    void append(const void* from, size_t size) {
+        if (size == 0) return;  // memcpy wants no null pointers, not even for nothing
+        std::memcpy(room(size), from, size);
+        size_ += size;
+    }
+    void append(std::string_view text) { append(text.data(), text.size()); }
+    void push(char byte) {
+        *room(1) = static_cast<uint8_t>(byte);
+        ++size_;
+    }
+    void fill(uint8_t byte, size_t size) {
+        if (size == 0) return;
+        std::memset(room(size), byte, size);
+        size_ += size;
+    }
+    template <typename Number>
+    void put(Number number) {
+        std::memcpy(room(sizeof number), &number, sizeof number);
+        size_ += sizeof number;
+    }
+
+    // Back to what it was when it had `size` bytes.
+    void truncate(size_t size) { size_ = size; }
+    void clear() { size_ = 0; }
+
+    // The memory, for std::free; the buffer is empty again.
+    uint8_t* release() {
+        uint8_t* data = data_;
+        data_ = nullptr;
+        size_ = capacity_ = 0;
+        return data;
+    }
+    void swap(Bytes& other) noexcept {
+        std::swap(data_, other.data_);
+        std::swap(size_, other.size_);
+        std::swap(capacity_, other.capacity_);
+    }
+
+private:
+    void grow(size_t more) {
+        size_t capacity = capacity_ + capacity_ / 2;
+        if (capacity < size_ + more) capacity = size_ + more;
+        if (capacity < 64) capacity = 64;
+        void* data = std::realloc(data_, capacity);
+        if (data == nullptr) throw std::bad_alloc();
+        data_ = static_cast<uint8_t*>(data);
+        capacity_ = capacity;
+    }
+
+    uint8_t* data_ = nullptr;
+    size_t size_ = 0;
+    size_t capacity_ = 0;
+};
+
+}  // namespace mysqlbinlog

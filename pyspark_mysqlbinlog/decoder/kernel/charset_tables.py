@@ -1,0 +1,106 @@
+"""Character sets as tables of UTF-8, for the kernel: made from the decoders of the Python twin.
+
+A table's entry is a character's UTF-8 bytes, the first one lowest; 0 is no code of the set (see
+kernel/charsets.hpp). What is in it is asked from the decoder, code by code, so that the twins can't
+differ: sets of one byte take no time, the large ones some tenths of a second, once per process.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import cache
+
+from pyspark_mysqlbinlog.charsets import MAX_BYTES_PER_CHARACTER
+from pyspark_mysqlbinlog.decoder.values.charsets import decoder_of
+
+__all__ = ["CharsetSpec", "charset_spec"]
+
+_FORMS = {
+    "utf8": "Utf8",
+    "utf8mb4": "Utf8",
+    "utf16": "Utf16",
+    "utf16le": "Utf16le",
+    "utf32": "Utf32",
+    "ucs2": "Ucs2",
+}
+
+
+def _no_table() -> array[int]:
+    return array("I")
+
+
+@dataclass(frozen=True, slots=True)
+class CharsetSpec:
+    """A character set; `CharsetTable` in kernel/charsets.hpp tells the fields."""
+
+    form: str
+    is_ascii: bool = True
+    one: array[int] = field(default_factory=_no_table)
+    two: array[int] = field(default_factory=_no_table)
+    three: array[int] = field(default_factory=_no_table)
+    four: array[int] = field(default_factory=_no_table)
+
+
+@cache
+def charset_spec(charset: str) -> CharsetSpec:
+    """The tables of a character set by its canonical name; KeyError where there is none such."""
+    if charset in _FORMS:
+        return CharsetSpec(_FORMS[charset])
+    decode = decoder_of(charset)
+    if decode is None:
+        raise KeyError(charset)
+    one = _table(decode, (bytes([byte]) for byte in range(256)))
+    is_ascii = one[:0x80] == array("I", range(0x80))
+    if MAX_BYTES_PER_CHARACTER[charset] == 1:
+        return CharsetSpec("OneByte", is_ascii, one)
+    # No code begins with a whole one, so what follows one is none of its bytes.
+    two = _table(
+        decode,
+        (b"" if one[first] else bytes([first, second]) for first in _BYTES for second in _BYTES),
+    )
+    # U+0000 is 0 in the table as well.
+    two[:0x100] = array("I", [0]) * 0x100
+    three = four = _no_table()
+    if charset in ("ujis", "eucjpms"):
+        three = _table(
+            decode,
+            (
+                bytes([0x8F, second, third]) if second > 0x7F and third > 0x7F else b""
+                for second in _BYTES
+                for third in _BYTES
+            ),
+        )
+    if charset == "gb18030":
+        # Those of the first four bytes; what is beyond them is numbered through.
+        digits = range(0x30, 0x3A)
+        four = _table(
+            decode,
+            (
+                bytes([first, second, third, fourth])
+                for first in range(0x81, 0x85)
+                for second in digits
+                for third in range(0x81, 0xFF)
+                for fourth in digits
+            ),
+        )
+    return CharsetSpec("ManyBytes", is_ascii, one, two, three, four)
+
+
+_BYTES = range(256)
+
+
+def _table(decode: Callable[[bytes], str], codes: Iterable[bytes]) -> array[int]:
+    """The entry of each code; b"" is none."""
+    entries = array("I")
+    assert entries.itemsize == 4
+    for code in codes:
+        entry = 0
+        if code:
+            try:
+                entry = int.from_bytes(decode(code).encode(), "little")
+            except UnicodeError:
+                entry = 0
+        entries.append(entry)
+    return entries

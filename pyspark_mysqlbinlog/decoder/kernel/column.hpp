@@ -1,0 +1,59 @@
+// What one column's values are made of: the table map's entry and the schema's, joined. Made once
+// per column of a plan by kernel/columns.py, then only read.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "bytes.hpp"
+
+namespace mysqlbinlog {
+
+// How a value is stored. `size` is what the kind says.
+enum class Kind : uint8_t {
+    Integer,       // size: 1, 2, 3, 4 or 8 bytes, little-endian
+    Float,         // 4
+    Double,        // 8
+    Decimal,       // precision, scale; size: all its bytes
+    Bit,           // bits; size: its bytes, big-endian
+    Year,          // 1
+    Date,          // 3
+    TimeOld,       // 3: from before 5.6, as the next two
+    DatetimeOld,   // 8
+    TimestampOld,  // 4
+    Time,          // fsp; size: all its bytes
+    Datetime,
+    Timestamp,
+    Text,          // charset; size: bytes of the length in front: 1 to 4
+    Binary,        // padded; size as Text
+    Enum,          // labels; size: 1 or 2
+    Set,           // labels; size: 1, 2, 3, 4 or 8
+    Json,          // size as Text
+    Geometry,      // size as Text
+    FixedSkip,     // excluded: passed over; size: all its bytes (0 too)
+    PrefixedSkip,  // excluded: passed over; size as Text
+};
+
+// How bytes of a character set become UTF-8 (see charsets.hpp).
+struct CharsetTable;
+
+struct Column {
+    Kind kind = Kind::FixedSkip;
+    uint32_t size = 0;
+    bool is_unsigned = false;
+    uint8_t precision = 0;
+    uint8_t scale = 0;
+    uint8_t fsp = 0;
+    uint8_t bits = 0;
+    int32_t padded = -1;  // BINARY(n): n; else -1
+    std::string name;
+    std::string json_key;                  // "name":
+    std::vector<std::string> labels;       // UTF-8; ENUM: labels[0] is '', the invalid value
+    std::vector<std::string> json_labels;  // the same as JSON strings
+    const CharsetTable* charset = nullptr;
+
+    bool is_skipped() const { return kind == Kind::FixedSkip || kind == Kind::PrefixedSkip; }
+};
+
+}  // namespace mysqlbinlog

@@ -1,0 +1,143 @@
+// DECIMAL: digits packed by nine, as one number or as text. values/decimals.py tells the layout.
+#pragma once
+
+#include "bytes.hpp"
+#include "column.hpp"
+#include "digits.hpp"
+
+namespace mysqlbinlog {
+
+// A DECIMAL's digits as one number: value * 10^scale. At most 38 digits fit; longer ones are
+// written by append_decimal.
+using Int128 = __int128;
+
+// More digits than any DECIMAL has, in a column or in a JSON document.
+inline constexpr uint32_t MAX_DECIMAL_DIGITS = 81;
+
+// Bytes of a group of 0 to 9 digits.
+inline constexpr uint8_t BYTES_OF_DIGITS[10] = {0, 1, 1, 2, 2, 3, 3, 4, 4, 4};
+
+inline uint32_t decimal_size(uint32_t precision, uint32_t scale) {
+    const uint32_t before = precision - scale;
+    return before / 9 * 4 + BYTES_OF_DIGITS[before % 9] + scale / 9 * 4 +
+           BYTES_OF_DIGITS[scale % 9];
+}
+
+// The groups of one stored DECIMAL, first to last.
+class DecimalGroups {
+public:
+    explicit DecimalGroups(const uint8_t* at)
+        : at_(at), flip_((at[0] & 0x80) != 0 ? 0 : 0xffffffff), is_first_(true) {}
+
+    bool is_negative() const { return flip_ != 0; }
+
+    // The next group, of `digits` digits; false where it is too large for them.
+    bool next(uint32_t digits, uint32_t& group) {
+        const uint32_t size = BYTES_OF_DIGITS[digits];
+        const uint32_t mask = 0xffffffffu >> (32 - 8 * size);
+        group = (static_cast<uint32_t>(load_big(at_, size)) ^ flip_) & mask;
+        // The very first bit is the sign, inverted once more.
+        if (is_first_) group ^= 0x80u << (8 * size - 8);
+        is_first_ = false;
+        at_ += size;
+        return group < POWERS_OF_TEN[digits];
+    }
+
+private:
+    const uint8_t* at_;
+    uint32_t flip_;
+    bool is_first_;
+};
+
+// The digits of one side of the point into `value`: `rest` of them are a group of their own, in
+// front of the full groups or behind them.
+template <typename Number>
+inline bool gather(DecimalGroups& groups, uint32_t rest, uint32_t full, bool rest_first,
+                   Number& value) {
+    uint32_t group = 0;
+    if (rest_first && rest != 0) {
+        if (!groups.next(rest, group)) return false;
+        value = group;
+    }
+    for (uint32_t i = 0; i < full; ++i) {
+        if (!groups.next(9, group)) return false;
+        value = value * 1'000'000'000 + group;
+    }
+    if (!rest_first && rest != 0) {
+        if (!groups.next(rest, group)) return false;
+        value = value * POWERS_OF_TEN[rest] + group;
+    }
+    return true;
+}
+
+template <typename Number>
+inline bool gather_decimal(const uint8_t* at, uint32_t precision, uint32_t scale, Number& value) {
+    DecimalGroups groups(at);
+    const uint32_t before = precision - scale;
+    Number digits = 0;
+    if (!gather(groups, before % 9, before / 9, true, digits) ||
+        !gather(groups, scale % 9, scale / 9, false, digits))
+        return false;
+    value = groups.is_negative() ? -digits : digits;
+    return true;
+}
+
+// Precision at most 38.
+inline bool read_decimal(Input& in, const Column& column, Int128& value) {
+    if (!in.has(column.size)) return false;
+    const uint8_t* at = in.at;
+    in.at += column.size;
+    if (column.precision > 18) return gather_decimal(at, column.precision, column.scale, value);
+    int64_t small = 0;
+    if (!gather_decimal(at, column.precision, column.scale, small)) return false;
+    value = small;
+    return true;
+}
+
+// The text of a stored DECIMAL of decimal_size(precision, scale) bytes: `scale` digits after the
+// point, and no -0. 0 < precision <= MAX_DECIMAL_DIGITS, scale <= precision.
+inline bool append_decimal(const uint8_t* at, uint32_t precision, uint32_t scale, Bytes& out) {
+    DecimalGroups groups(at);
+    const uint32_t before = precision - scale;
+    // Sign, a digit, the point.
+    uint8_t* const begin = out.room(precision + 3);
+    uint8_t* to = begin;
+    if (groups.is_negative()) *to++ = '-';
+    uint8_t* const digits = to;
+    bool is_zero = true;
+    uint32_t group = 0;
+
+    const uint32_t lead = before % 9;
+    for (uint32_t i = 0; i < before / 9 + (lead != 0); ++i) {
+        if (!groups.next(i == 0 && lead != 0 ? lead : 9, group)) return false;
+        if (!is_zero) {
+            to = write_digits(to, group, 9);
+        } else if (group != 0) {
+            is_zero = false;
+            to = write_unsigned(to, group);
+        }
+    }
+    if (to == digits) *to++ = '0';
+    if (scale != 0) *to++ = '.';
+    for (uint32_t left = scale; left != 0;) {
+        const uint32_t size = left < 9 ? left : 9;
+        if (!groups.next(size, group)) return false;
+        is_zero = is_zero && group == 0;
+        to = write_digits(to, group, size);
+        left -= size;
+    }
+
+    size_t size = static_cast<size_t>(to - begin);
+    if (is_zero && groups.is_negative()) std::memmove(begin, digits, --size);
+    out.advance(size);
+    return true;
+}
+
+inline bool append_decimal(Input& in, const Column& column, Bytes& out) {
+    if (!in.has(column.size)) return false;
+    const uint8_t* at = in.at;
+    in.at += column.size;
+    return append_decimal(at, column.precision, column.scale, out);
+}
+
+}  // namespace mysqlbinlog

@@ -1,0 +1,74 @@
+// Numbers as decimal text.
+#pragma once
+
+#include "bytes.hpp"
+
+namespace mysqlbinlog {
+
+inline constexpr uint32_t POWERS_OF_TEN[10] = {1,         10,         100,         1'000,
+                                               10'000,    100'000,    1'000'000,   10'000'000,
+                                               100'000'000, 1'000'000'000};
+
+// "00" to "99", one after another.
+inline constexpr char TWO_DIGITS[201] =
+    "0001020304050607080910111213141516171819"
+    "2021222324252627282930313233343536373839"
+    "4041424344454647484950515253545556575859"
+    "6061626364656667686970717273747576777879"
+    "8081828384858687888990919293949596979899";
+
+// Two digits of a number below 100; returns behind them.
+inline uint8_t* write_two(uint8_t* to, uint32_t number) {
+    std::memcpy(to, TWO_DIGITS + 2 * number, 2);
+    return to + 2;
+}
+
+// Exactly `digits` digits, zeros in front; the number must have no more.
+inline uint8_t* write_digits(uint8_t* to, uint32_t number, size_t digits) {
+    size_t at = digits;
+    while (at >= 2) {
+        at -= 2;
+        std::memcpy(to + at, TWO_DIGITS + 2 * (number % 100), 2);
+        number /= 100;
+    }
+    if (at == 1) to[0] = static_cast<uint8_t>('0' + number % 10);
+    return to + digits;
+}
+
+// Without zeros in front; at most 20 bytes.
+inline uint8_t* write_unsigned(uint8_t* to, uint64_t number) {
+    uint8_t digits[20];
+    uint8_t* at = digits + sizeof digits;
+    while (number >= 100) {
+        at -= 2;
+        std::memcpy(at, TWO_DIGITS + 2 * (number % 100), 2);
+        number /= 100;
+    }
+    if (number >= 10) {
+        at -= 2;
+        std::memcpy(at, TWO_DIGITS + 2 * number, 2);
+    } else {
+        *--at = static_cast<uint8_t>('0' + number);
+    }
+    const size_t size = static_cast<size_t>(digits + sizeof digits - at);
+    std::memcpy(to, at, size);
+    return to + size;
+}
+
+inline void append_unsigned(Bytes& out, uint64_t number) {
+    uint8_t* to = out.room(20);
+    out.advance(static_cast<size_t>(write_unsigned(to, number) - to));
+}
+
+inline void append_integer(Bytes& out, int64_t number) {
+    uint8_t* const to = out.room(21);
+    uint8_t* at = to;
+    uint64_t magnitude = static_cast<uint64_t>(number);
+    if (number < 0) {
+        *at++ = '-';
+        magnitude = 0 - magnitude;
+    }
+    out.advance(static_cast<size_t>(write_unsigned(at, magnitude) - to));
+}
+
+}  // namespace mysqlbinlog

@@ -1,0 +1,228 @@
+// DATE, TIME, DATETIME and TIMESTAMP, in today's layout and in the one from before 5.6, as numbers
+// and as text. values/temporals.py draws the layouts.
+#pragma once
+
+#include "bytes.hpp"
+#include "column.hpp"
+#include "digits.hpp"
+
+namespace mysqlbinlog {
+
+inline constexpr int64_t MICROS_PER_SECOND = 1'000'000;
+inline constexpr int64_t MICROS_PER_DAY = 86'400 * MICROS_PER_SECOND;
+inline constexpr uint32_t MAX_TIME_HOURS = 838;
+
+// A date as MySQL has it; month and day may be 0.
+struct Ymd {
+    uint16_t year;
+    uint8_t month;
+    uint8_t day;
+
+    // No month or no day: such a date's text is not ISO's.
+    bool is_zero() const { return month == 0 || day == 0; }
+};
+
+struct Moment {
+    Ymd date;
+    int64_t micros;  // of the day
+};
+
+struct Instant {
+    int64_t micros;  // since 1970 UTC; 0 for the zero date
+    bool is_zero;    // '0000-00-00 00:00:00'
+};
+
+// Whether it is a date at all. What has a zero or is no day of its month is one.
+inline bool make_date(uint64_t year, uint32_t month, uint32_t day, Ymd& date) {
+    if (year > 9999 || month > 12 || day > 31) return false;
+    date = Ymd{static_cast<uint16_t>(year), static_cast<uint8_t>(month),
+               static_cast<uint8_t>(day)};
+    return true;
+}
+
+inline bool make_clock(uint32_t hour, uint32_t minute, uint32_t second, uint32_t max_hour,
+                       int64_t& micros) {
+    if (hour > max_hour || minute > 59 || second > 59) return false;
+    micros = static_cast<int64_t>((hour * 60 + minute) * 60 + second) * MICROS_PER_SECOND;
+    return true;
+}
+
+// The fraction behind a value: none, hundredths, ten-thousandths or millionths, big-endian.
+inline bool make_fraction(uint32_t units, uint32_t size, int64_t& micros) {
+    constexpr uint32_t UNITS[4] = {1, 100, 10'000, 1'000'000};
+    constexpr uint32_t MICROS[4] = {1'000'000, 10'000, 100, 1};
+    if (units >= UNITS[size]) return false;
+    micros += static_cast<int64_t>(units) * MICROS[size];
+    return true;
+}
+
+inline bool read_date(Input& in, const Column&, Ymd& date) {
+    if (!in.has(3)) return false;
+    const uint32_t packed = load24(in.at);
+    in.at += 3;
+    return make_date(packed >> 9, packed >> 5 & 15, packed & 31, date);
+}
+
+// Time and TimeOld: microseconds, negative ones too.
+inline bool read_time(Input& in, const Column& column, int64_t& micros) {
+    if (!in.has(column.size)) return false;
+    const uint8_t* at = in.at;
+    in.at += column.size;
+    bool is_negative = false;
+    if (column.kind == Kind::TimeOld) {
+        int32_t number = static_cast<int32_t>(load24(at) ^ 0x800000) - 0x800000;
+        is_negative = number < 0;
+        if (is_negative) number = -number;
+        const uint32_t hms = static_cast<uint32_t>(number);
+        if (!make_clock(hms / 10'000, hms / 100 % 100, hms % 100, MAX_TIME_HOURS, micros))
+            return false;
+    } else {
+        const uint32_t fraction_size = column.size - 3;
+        const uint32_t fraction_bits = 8 * fraction_size;
+        int64_t packed = static_cast<int64_t>(load_big(at, column.size)) -
+                         (int64_t{0x800000} << fraction_bits);
+        is_negative = packed < 0;
+        if (is_negative) packed = -packed;
+        const uint32_t fraction =
+            static_cast<uint32_t>(packed & ((int64_t{1} << fraction_bits) - 1));
+        const uint32_t hms = static_cast<uint32_t>(packed >> fraction_bits);
+        if (!make_clock(hms >> 12, hms >> 6 & 63, hms & 63, MAX_TIME_HOURS, micros) ||
+            !make_fraction(fraction, fraction_size, micros))
+            return false;
+    }
+    if (is_negative) micros = -micros;
+    return true;
+}
+
+// Datetime and DatetimeOld.
+inline bool read_datetime(Input& in, const Column& column, Moment& value) {
+    if (!in.has(column.size)) return false;
+    const uint8_t* at = in.at;
+    in.at += column.size;
+    if (column.kind == Kind::DatetimeOld) {
+        const uint64_t number = load64(at);
+        const uint64_t ymd = number / 1'000'000;
+        const uint32_t hms = static_cast<uint32_t>(number % 1'000'000);
+        return make_date(ymd / 10'000, static_cast<uint32_t>(ymd / 100 % 100),
+                         static_cast<uint32_t>(ymd % 100), value.date) &&
+               make_clock(hms / 10'000, hms / 100 % 100, hms % 100, 23, value.micros);
+    }
+    const uint64_t packed = load_big(at, 5);
+    if (packed >> 39 == 0) return false;  // a negative one
+    const uint32_t months = static_cast<uint32_t>(packed >> 22) & 0x1ffff;
+    const uint32_t rest = static_cast<uint32_t>(packed) & 0x3fffff;
+    const uint32_t fraction_size = column.size - 5;
+    return make_date(months / 13, months % 13, rest >> 17, value.date) &&
+           make_clock(rest >> 12 & 31, rest >> 6 & 63, rest & 63, 23, value.micros) &&
+           make_fraction(static_cast<uint32_t>(load_big(at + 5, fraction_size)), fraction_size,
+                         value.micros);
+}
+
+// Timestamp and TimestampOld.
+inline bool read_timestamp(Input& in, const Column& column, Instant& value) {
+    if (!in.has(column.size)) return false;
+    const uint8_t* at = in.at;
+    in.at += column.size;
+    const uint32_t seconds = column.kind == Kind::TimestampOld
+                                 ? load32(at)
+                                 : static_cast<uint32_t>(load_big(at, 4));
+    const uint32_t fraction_size = column.size - 4;
+    value.micros = static_cast<int64_t>(seconds) * MICROS_PER_SECOND;
+    if (!make_fraction(static_cast<uint32_t>(load_big(at + 4, fraction_size)), fraction_size,
+                       value.micros))
+        return false;
+    value.is_zero = seconds == 0;
+    if (value.is_zero) value.micros = 0;
+    return true;
+}
+
+// Days since 1970; false for what is no day: a zero in it, 31 February, the year 0.
+inline bool day_number(Ymd date, int32_t& days) {
+    constexpr uint8_t DAYS[13] = {0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+    const uint32_t year = date.year, month = date.month, day = date.day;
+    const bool is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    if (year == 0 || day == 0 || month == 0 || month > 12 ||
+        day > DAYS[month] + static_cast<uint32_t>(is_leap && month == 2))
+        return false;
+    // Years begin in March, so that the day of a leap year is the last.
+    const uint32_t y = month > 2 ? year : year - 1;
+    const uint32_t m = month > 2 ? month - 3 : month + 9;
+    const uint32_t number = 365 * y + y / 4 - y / 100 + y / 400 + (153 * m + 2) / 5 + day - 1;
+    days = static_cast<int32_t>(number) - 719'468;
+    return true;
+}
+
+// The day of that number. `days` from 0 (1970) to that of the year 9999.
+inline Ymd date_of_day(uint32_t days) {
+    const uint32_t since = days + 719'468;  // 1 March of the year 0
+    const uint32_t era = since / 146'097;
+    const uint32_t of_era = since % 146'097;
+    const uint32_t y = (of_era - of_era / 1'460 + of_era / 36'524 - of_era / 146'096) / 365;
+    const uint32_t of_year = of_era - (365 * y + y / 4 - y / 100);
+    const uint32_t m = (5 * of_year + 2) / 153;
+    const uint32_t month = m < 10 ? m + 3 : m - 9;
+    return Ymd{static_cast<uint16_t>(era * 400 + y + (month <= 2)), static_cast<uint8_t>(month),
+               static_cast<uint8_t>(of_year - (153 * m + 2) / 5 + 1)};
+}
+
+// 2026-11-20
+inline uint8_t* write_date(uint8_t* to, Ymd date) {
+    to = write_two(to, date.year / 100u);
+    to = write_two(to, date.year % 100u);
+    *to++ = '-';
+    to = write_two(to, date.month);
+    *to++ = '-';
+    return write_two(to, date.day);
+}
+
+// 10:00:00.123, with `fsp` digits after the point; micros >= 0. At most 16 bytes.
+inline uint8_t* write_clock(uint8_t* to, int64_t micros, uint32_t fsp) {
+    const uint32_t seconds = static_cast<uint32_t>(micros / MICROS_PER_SECOND);
+    const uint32_t fraction = static_cast<uint32_t>(micros % MICROS_PER_SECOND);
+    const uint32_t minutes = seconds / 60;
+    const uint32_t hours = minutes / 60;
+    to = hours < 100 ? write_two(to, hours) : write_unsigned(to, hours);
+    *to++ = ':';
+    to = write_two(to, minutes % 60);
+    *to++ = ':';
+    to = write_two(to, seconds % 60);
+    if (fsp == 0) return to;
+    *to++ = '.';
+    return write_digits(to, fraction / POWERS_OF_TEN[6 - fsp], fsp);
+}
+
+inline void append_date(Bytes& out, Ymd date) {
+    write_date(out.room(10), date);
+    out.advance(10);
+}
+
+inline void append_time(Bytes& out, int64_t micros, uint32_t fsp) {
+    uint8_t* const begin = out.room(20);
+    uint8_t* to = begin;
+    if (micros < 0) *to++ = '-';
+    to = write_clock(to, micros < 0 ? -micros : micros, fsp);
+    out.advance(static_cast<size_t>(to - begin));
+}
+
+// 2026-11-20T10:00:00, or with a space: always for zero dates, which no reader must take for
+// ISO's, and where `iso` is false, as SELECT shows it.
+inline void append_datetime(Bytes& out, const Moment& value, uint32_t fsp, bool iso) {
+    uint8_t* const begin = out.room(32);
+    uint8_t* to = write_date(begin, value.date);
+    *to++ = iso && !value.date.is_zero() ? 'T' : ' ';
+    to = write_clock(to, value.micros, fsp);
+    out.advance(static_cast<size_t>(to - begin));
+}
+
+// 2026-11-20T10:00:00Z, or 0000-00-00 00:00:00.
+inline void append_timestamp(Bytes& out, Instant value, uint32_t fsp) {
+    if (value.is_zero) {
+        append_datetime(out, Moment{Ymd{0, 0, 0}, 0}, fsp, true);
+        return;
+    }
+    const Ymd date = date_of_day(static_cast<uint32_t>(value.micros / MICROS_PER_DAY));
+    append_datetime(out, Moment{date, value.micros % MICROS_PER_DAY}, fsp, true);
+    out.push('Z');
+}
+
+}  // namespace mysqlbinlog

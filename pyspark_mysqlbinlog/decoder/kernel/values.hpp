@@ -1,0 +1,162 @@
+// One value out of a row image. Every function reads at `in`, checked; it returns false, with `in`
+// anywhere, for bytes that are cut short or no value of that type: whoever calls hands the event
+// to the pure-Python twin, which says what is wrong with it. A value that is merely unusual (a
+// zero date, an empty label) is read.
+//
+// Here are numbers, strings and labels; decimals.hpp and temporals.hpp have the rest. The twins
+// are values/numbers.py and values/strings.py.
+#pragma once
+
+#include "bytes.hpp"
+#include "column.hpp"
+#include "decimals.hpp"
+#include "temporals.hpp"
+
+namespace mysqlbinlog {
+
+// `size` bytes, the lowest first: 1, 2, 3, 4 or 8.
+inline uint64_t load_little(const uint8_t* at, uint32_t size) {
+    switch (size) {
+        case 1: return at[0];
+        case 2: return load16(at);
+        case 3: return load24(at);
+        case 4: return load32(at);
+        default: return load64(at);
+    }
+}
+
+// TINYINT to BIGINT. An UNSIGNED BIGINT is its bit pattern.
+inline bool read_integer(Input& in, const Column& column, int64_t& value) {
+    if (!in.has(column.size)) return false;
+    const uint8_t* at = in.at;
+    in.at += column.size;
+    if (column.is_unsigned) {
+        value = static_cast<int64_t>(load_little(at, column.size));
+        return true;
+    }
+    switch (column.size) {
+        case 1: value = static_cast<int8_t>(at[0]); break;
+        case 2: value = static_cast<int16_t>(load16(at)); break;
+        case 3: value = static_cast<int32_t>(load24(at) ^ 0x800000) - 0x800000; break;
+        case 4: value = static_cast<int32_t>(load32(at)); break;
+        default: value = static_cast<int64_t>(load64(at));
+    }
+    return true;
+}
+
+// Infinities and NaN are read: only JSON has no way to show them.
+inline bool read_float(Input& in, const Column&, float& value) {
+    if (!in.has(4)) return false;
+    const uint32_t bits = load32(in.at);
+    std::memcpy(&value, &bits, sizeof value);
+    in.at += 4;
+    return true;
+}
+
+inline bool read_double(Input& in, const Column&, double& value) {
+    if (!in.has(8)) return false;
+    const uint64_t bits = load64(in.at);
+    std::memcpy(&value, &bits, sizeof value);
+    in.at += 8;
+    return true;
+}
+
+// BIT(n), big-endian; false for bits above the n.
+inline bool read_bit(Input& in, const Column& column, uint64_t& value) {
+    if (!in.has(column.size)) return false;
+    value = load_big(in.at, column.size);
+    in.at += column.size;
+    return column.bits >= 64 || value >> column.bits == 0;
+}
+
+inline bool read_year(Input& in, const Column&, int32_t& value) {
+    if (!in.has(1)) return false;
+    const uint8_t stored = *in.at++;
+    value = stored == 0 ? 0 : 1900 + stored;
+    return true;
+}
+
+struct Raw {
+    const uint8_t* data;
+    size_t size;
+};
+
+// Text, Binary, Json and Geometry as they are stored: a length of `size` bytes, then the bytes.
+// False for a BINARY(n) of more than n bytes.
+inline bool read_raw(Input& in, const Column& column, Raw& value) {
+    if (!in.has(column.size)) return false;
+    size_t length = 0;
+    switch (column.size) {
+        case 1: length = in.at[0]; break;
+        case 2: length = load16(in.at); break;
+        case 3: length = load24(in.at); break;
+        default: length = load32(in.at);
+    }
+    in.at += column.size;
+    if (!in.has(length)) return false;
+    value = Raw{in.at, length};
+    in.at += length;
+    return column.padded < 0 || length <= static_cast<size_t>(column.padded);
+}
+
+// What SELECT shows of a BINARY(n): the zeros at its end are not stored.
+inline void append_padded(const Column& column, Raw value, Bytes& out) {
+    out.append(value.data, value.size);
+    if (column.padded >= 0) out.fill(0, static_cast<size_t>(column.padded) - value.size);
+}
+
+// ENUM: which of the labels, of which the first is ''.
+inline bool read_label(Input& in, const Column& column, size_t& label) {
+    if (!in.has(column.size)) return false;
+    label = column.size == 1 ? in.at[0] : load16(in.at);
+    in.at += column.size;
+    return label < column.labels.size();
+}
+
+// SET: one bit for each label, the first label's lowest.
+inline bool read_set(Input& in, const Column& column, uint64_t& bits) {
+    if (!in.has(column.size)) return false;
+    bits = load_little(in.at, column.size);
+    in.at += column.size;
+    return column.labels.size() >= 64 || bits >> column.labels.size() == 0;
+}
+
+// A SET's labels with commas between them; with `json` as a JSON string, else as they are.
+inline void append_set(Bytes& out, const Column& column, uint64_t bits, bool json) {
+    if (json) out.push('"');
+    bool is_first = true;
+    for (size_t at = 0; bits != 0; ++at, bits >>= 1) {
+        if ((bits & 1) == 0) continue;
+        if (!is_first) out.push(',');
+        is_first = false;
+        if (json) {
+            const std::string& quoted = column.json_labels[at];
+            out.append(quoted.data() + 1, quoted.size() - 2);
+        } else {
+            out.append(column.labels[at]);
+        }
+    }
+    if (json) out.push('"');
+}
+
+// Past a value of any kind. As its twins do, this looks at lengths only.
+inline bool skip_value(Input& in, const Column& column) {
+    size_t length = column.size;
+    switch (column.kind) {
+        case Kind::Text:
+        case Kind::Binary:
+        case Kind::Json:
+        case Kind::Geometry:
+        case Kind::PrefixedSkip:
+            if (!in.has(column.size)) return false;
+            length = static_cast<size_t>(load_little(in.at, column.size));
+            in.at += column.size;
+            break;
+        default: break;
+    }
+    if (!in.has(length)) return false;
+    in.at += length;
+    return true;
+}
+
+}  // namespace mysqlbinlog
