@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
@@ -21,6 +20,8 @@ from pyspark_mysqlbinlog.decoder.values.json_binary import (
     parse_json,
 )
 from pyspark_mysqlbinlog.errors import MalformedEventError
+
+from json_documents import TREES, encode
 
 # Documents by hand, as json_binary.h draws them: (bytes in hexadecimal, tree, JSON text).
 DOCUMENTS: list[tuple[str, Any, str]] = [
@@ -139,60 +140,6 @@ BAD_DOCUMENTS: list[tuple[str, str]] = [
 def test_document_that_no_server_wrote(raw: str, message: str) -> None:
     with pytest.raises(MalformedEventError, match=f"column `j`.*{message}"):
         parse_json(bytes.fromhex(raw), "column `j`")
-
-
-def encode(tree: Any, large: Callable[[], bool]) -> tuple[int, bytes]:
-    """Type and bytes of a tree, with small and large containers as `large` says."""
-    if tree is None or isinstance(tree, bool):
-        return 4, bytes([0 if tree is None else 2 - tree])
-    if isinstance(tree, int):
-        for code, layout in enumerate("hHiIqQ", 5):
-            try:
-                return code, struct.pack(f"<{layout}", tree)
-            except struct.error:
-                continue
-    if isinstance(tree, float):
-        return 11, struct.pack("<d", tree)
-    if isinstance(tree, str):
-        raw = tree.encode()
-        length, prefix = len(raw), b""
-        while length >= 0x80:
-            prefix += bytes([length & 0x7F | 0x80])
-            length >>= 7
-        return 12, prefix + bytes([length]) + raw
-    is_large = large()
-    width, layout = (4, "I") if is_large else (2, "H")
-    keys = [key.encode() for key in tree] if isinstance(tree, dict) else []
-    elements = list(tree.values()) if isinstance(tree, dict) else tree
-    at = 2 * width + len(keys) * (width + 2) + len(elements) * (width + 1)
-    head = tail = b""
-    for key in keys:
-        head += struct.pack(f"<{layout}H", at + len(tail), len(key))
-        tail += key
-    for element in elements:
-        code, raw = encode(element, large)
-        if code in (4, 5, 6) or (is_large and code in (7, 8)):
-            sign = b"\xff" if code in (5, 7) and raw[-1] >= 0x80 else b"\x00"
-            head += bytes([code]) + raw.ljust(width, sign)
-        else:
-            head += struct.pack(f"<B{layout}", code, at + len(tail))
-            tail += raw
-    size = 2 * width + len(head) + len(tail)
-    code = (0 if isinstance(tree, dict) else 2) + is_large
-    return code, struct.pack(f"<{layout}{layout}", len(elements), size) + head + tail
-
-
-TREES = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers(-(2**63), 2**64 - 1)
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(max_size=200),
-    lambda children: (
-        st.lists(children, max_size=6) | st.dictionaries(st.text(max_size=9), children, max_size=6)
-    ),
-    max_leaves=30,
-)
 
 
 @given(TREES, st.randoms(use_true_random=False))
