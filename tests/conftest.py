@@ -1,16 +1,28 @@
-"""Servers as fixtures: a missing one is a skip with its reason, and a failure where CI=true."""
+"""Servers and twins as fixtures: a missing one is a skip with its reason, and a failure where
+CI=true.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from secrets import randbits
 
 import pytest
 from pyspark.sql import SparkSession
 
 import pyspark_mysqlbinlog
+from pyspark_mysqlbinlog.decoder.implementation import (
+    VARIABLE,
+    Implementation,
+    described,
+    implementation,
+    using,
+)
+from pyspark_mysqlbinlog.errors import KernelMissingError
 
 from servers import (
     DockerMySQL57,
@@ -29,8 +41,21 @@ CI = os.environ.get("CI", "").lower() == "true"
 KINDS: tuple[type[Server], ...] = (ExternalServer, DockerMySQL57, MySQL56Server, MariaDBServer)
 MISSING: dict[type[Server], str | None] = {kind: kind.missing() for kind in KINDS}
 
-# Spark's Python workers take `python3` from the PATH unless they are told which.
+# What there is to say of a kernel that is not there: in the header, rather than as a failed test.
+with warnings.catch_warnings(record=True) as FALLBACK:
+    warnings.simplefilter("always")
+    if implementation() == "c":
+        # Whatever process a test starts has the kernel, too, or fails.
+        os.environ[VARIABLE] = "c"
+
+# Another one every time; whoever wants to see a run again gives its seed.
+FUZZ_SEED = os.environ.setdefault("MYSQLBINLOG_FUZZ_SEED", str(randbits(32)))
+
+# Spark's Python workers take `python3` from the PATH unless they are told which; and they would
+# import the package from the folder that they are started in, which is the checkout, instead of the
+# installed one with its kernel.
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+os.environ["PYTHONSAFEPATH"] = "1"
 
 
 def live_kind() -> type[Server]:
@@ -45,7 +70,9 @@ def pytest_report_header() -> list[str]:
     return [
         f"servers under test: {', '.join(there) or 'none'}; live writes to {live_kind().name}",
         *absent,
-        "decoder kernel: python",
+        f"implementation under test: {described()}",
+        *(f"  {warning.message}" for warning in FALLBACK),
+        f"fuzzing with MYSQLBINLOG_FUZZ_SEED={FUZZ_SEED}",
         f"package under test: {Path(pyspark_mysqlbinlog.__file__).parent}",
     ]
 
@@ -57,6 +84,9 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         raise pytest.UsageError(
             "the installed package must be tested, not the checkout: use `make test`"
         )
+    # Without a compiler the package installs all the same, and would be tested without its kernel.
+    if CI and FALLBACK:
+        raise pytest.UsageError(str(FALLBACK[0].message))
 
 
 def _running(kind: type[Server]) -> Iterator[Server]:
@@ -138,6 +168,21 @@ def serve_captured() -> Iterator[Callable[[str], Server]]:
     finally:
         for server in servers.values():
             server.stop()
+
+
+@pytest.fixture(scope="module", params=["c", "python"])
+def twin(request: pytest.FixtureRequest) -> Iterator[Implementation]:
+    """Both implementations, one after the other; whoever asks `implementation` gets this one.
+
+    For a whole module: `pytestmark = pytest.mark.usefixtures("twin")`.
+    """
+    chosen: Implementation = request.param
+    try:
+        with using(chosen):
+            yield chosen
+    except KernelMissingError as error:
+        # With CI=true the session has ended long before.
+        pytest.skip(error.message)
 
 
 @pytest.fixture(scope="session")

@@ -8,8 +8,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from pyspark_mysqlbinlog.checkpoints.position import file_number
-from pyspark_mysqlbinlog.decoder.decode import Decoder
 from pyspark_mysqlbinlog.decoder.field_types import METADATA_LENGTHS, FieldType
 from pyspark_mysqlbinlog.decoder.fit import expected_fields
 from pyspark_mysqlbinlog.decoder.table_map import TableMap, parse_table_name
@@ -22,6 +20,8 @@ from pyspark_mysqlbinlog.protocol.events import (
 from pyspark_mysqlbinlog.protocol.walker import LogWalker
 from pyspark_mysqlbinlog.protocol.wire import lenenc_int
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
+
+from twins import DecodesEvents, make_decoder
 
 CAPTURED = Path(__file__).resolve().parent / "data" / "binlogs57"
 ALL_OPERATIONS = frozenset({"insert", "update", "delete", "truncate"})
@@ -68,6 +68,9 @@ class StaticSchemas:
     def reason(self, file: str, pos: int, database: str, table: str) -> str:
         return "no schema was given"
 
+    def span(self, file: str, pos: int, database: str, table: str) -> tuple[int, int | None]:
+        return 0, None
+
 
 def read_log(path: Path) -> Iterator[Event]:
     """The events of one file."""
@@ -101,15 +104,14 @@ def captured_ordinal(name: str) -> int:
     return int(name.split(".")[1])
 
 
-def decoder(schemas: Iterable[TableSchema], **options: Any) -> Decoder:
-    """A decoder of all operations for these tables."""
+def decoder(schemas: Iterable[TableSchema], **options: Any) -> DecodesEvents:
+    """A decoder of all operations for these tables, of the implementation under test."""
     settings = {
         "epoch": 0,
         "operations": ALL_OPERATIONS,
-        "file_ordinal": file_number,
         **options,
     }
-    return Decoder(StaticSchemas(schemas), ARROW_SCHEMA, **settings)
+    return make_decoder(StaticSchemas(schemas), ARROW_SCHEMA, **settings)
 
 
 def rows_of(batches: Iterable[pa.RecordBatch]) -> Iterator[Mapping[str, Any]]:

@@ -108,6 +108,19 @@ class SchemaHistory:
         version = self._version(position, database, table)
         return version[1] if version and isinstance(version[1], TableSchema) else None
 
+    def span(self, position: Position, database: str, table: str) -> tuple[int, int | None]:
+        """The part of this position's file, from the first byte offset up to the second, in which
+        the version is the same; None is the end of the file.
+        """
+        versions = self.versions(database, table)
+        index = bisect_right(versions, position, key=start_of)
+        first, end = 0, None
+        if index and versions[index - 1][0].number == position.number:
+            first = versions[index - 1][0].pos
+        if index < len(versions) and versions[index][0].number == position.number:
+            end = versions[index][0].pos
+        return first, end
+
     def reason(self, position: Position, database: str, table: str) -> str:
         """Why `at` gives None there; empty when it does not."""
         version = self._version(position, database, table)

@@ -19,7 +19,7 @@ from time import sleep
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.information_schema import read_table_schemas
-from pyspark_mysqlbinlog.connector.log import Log
+from pyspark_mysqlbinlog.connector.log import ScannedLog, statement_events
 from pyspark_mysqlbinlog.connector.schema_tracker import (
     MOST_UNWANTED_COLUMNS,
     SchemaTracker,
@@ -59,7 +59,7 @@ class _Ddl:
 
 def history_of_server(
     client: ReplicaClient,
-    log: Log,
+    log: ScannedLog,
     start: Position | None,
     wants: Wants,
     *,
@@ -190,7 +190,7 @@ def _bounded(others: list[TableSchema], near: set[str]) -> list[TableSchema]:
     return kept
 
 
-def history_of_log(log: Log, start: Position, wants: Wants) -> SchemaHistory:
+def history_of_log(log: ScannedLog, start: Position, wants: Wants) -> SchemaHistory:
     """The schema history that a log tells by itself, from `start` to its end."""
     tracker = SchemaTracker(SchemaHistory(), wants, case_sensitive=True, server_default=True)
     for ddl in _ddl(log, start, None):
@@ -198,14 +198,16 @@ def history_of_log(log: Log, start: Position, wants: Wants) -> SchemaHistory:
     return tracker.history.select(wants)
 
 
-def _ddl(log: Log, start: Position, end: Position | None, version: str = "") -> Iterator[_Ddl]:
+def _ddl(
+    log: ScannedLog, start: Position, end: Position | None, version: str = ""
+) -> Iterator[_Ddl]:
     """The DDL statements that begin in [start, end).
 
     version : of the server, until a file of the log tells its own.
     """
     if end is not None and start >= end:
         return
-    for event in log.events(start):
+    for event in statement_events(log, start, end):
         here = log.position(event.file, event.start)
         if end is not None and here >= end:
             return

@@ -7,77 +7,31 @@ again. Small transactions are gathered into one span up to a granularity, so the
 too. When there are too many spans the tail waits. So memory is bounded by bytes and by number of
 spans, whatever the backlog and however large one transaction.
 
-Every method takes the lock; the tail calls one per transaction.
+Every method takes the lock; the tail calls one per transaction, or one for many that lie together.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from threading import Condition
 from time import monotonic
+from typing import TYPE_CHECKING
 
 from pyspark_mysqlbinlog.checkpoints.position import Position
-from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
-from pyspark_mysqlbinlog.protocol.blocks import EventBlock, pack_events
+from pyspark_mysqlbinlog.connector.span_index import Mark, Piece, Span, SpanIndex
+from pyspark_mysqlbinlog.protocol.blocks import PackedEvents, pack_events
 from pyspark_mysqlbinlog.protocol.events import HEADER_LENGTH, Event
+
+if TYPE_CHECKING:
+    from pyspark_mysqlbinlog.decoder.log_scanner import Run
 
 __all__ = ["MOST_CARRIED", "LogBuffer", "Mark", "Piece", "Span"]
 
 # DDL statements in one batch; each may make another version of a table in its offset.
 _MOST_CHANGES = 20
-
-
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """A boundary and what holds there."""
-
-    position: Position
-    history: SchemaHistory
-    pending_xa: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """A place inside of a transaction where a task may begin to read.
-
-    Attributes
-    ----------
-    log_bytes : from the boundary before its transaction to here.
-    prelude : what the events behind it can't be read without: the transaction's first events and
-        the table maps of the statement that is going on.
-    pending_xa : prepared XA transactions at this place that hold no wanted rows.
-    """
-
-    start: Position
-    log_bytes: int
-    prelude: tuple[EventBlock, ...]
-    pending_xa: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """A stretch of the log that holds wanted changes.
-
-    Attributes
-    ----------
-    start : the boundary at which the previous span ended, or a later one.
-    end : the boundary after its last transaction.
-    log_bytes : length in the log, unwanted events included.
-    blocks : the wanted events; None when there was no room for them.
-    kept_bytes : length of `blocks`.
-    rows : wanted rows, where they are counted.
-    pieces : where it may be cut inside of a long transaction.
-    """
-
-    start: Position
-    end: Mark
-    log_bytes: int
-    blocks: tuple[EventBlock, ...] | None
-    kept_bytes: int
-    rows: int = 0
-    pieces: tuple[Piece, ...] = ()
 
 
 # Spark warns of a "very large task" from 1,000 KiB on, and dies of 60 MB ones: what is larger than
@@ -103,8 +57,7 @@ class LogBuffer:
         self._granularity = granularity
         self._most_spans = most_spans
         self._changed = Condition()
-        self._spans: deque[Span] = deque()
-        self._kept_bytes = 0
+        self._spans = SpanIndex()
         self._base = start.position
         self._tip = start
         # The furthest boundary that Spark knows: its spelling must not change any more.
@@ -113,14 +66,14 @@ class LogBuffer:
         # The last boundary before the cut, once the tail is behind it.
         self._before_cut: Mark | None = None
         # The span that is still growing, and the transaction that may become part of it.
-        self._open: list[Event] | None = []
+        self._open: list[Event | PackedEvents] | None = []
         self._open_kept = 0
         self._open_log_bytes = 0
         self._open_wanted: Mark | None = None
         self._open_start = start.position
         self._open_rows = 0
         self._open_pieces: list[Piece] = []
-        self._transaction: list[Event] | None = []
+        self._transaction: list[Event | PackedEvents] | None = []
         self._transaction_kept = 0
         self._error: Exception | None = None
         self._closed = False
@@ -132,16 +85,16 @@ class LogBuffer:
 
     def append(self, events: list[Event]) -> None:
         """Wanted events of the transaction in progress."""
-        kept = sum(HEADER_LENGTH + len(event.body) for event in events)
-        self._transaction_kept += kept
-        if self._transaction is None:
-            return
-        room = self._capacity - self._kept_bytes - self._open_kept
-        if self._transaction_kept > min(room, MOST_CARRIED):
-            # No room, or too much for a task to carry: whoever needs it fetches it.
-            self._transaction = None
-        else:
+        if self._has_room(sum(HEADER_LENGTH + len(event.body) for event in events)):
+            assert self._transaction is not None
             self._transaction.extend(events)
+
+    def append_run(self, run: Run) -> None:
+        """The same for those of a run inside of the transaction."""
+        if self._has_room(run.kept_bytes):
+            packed = run.pack()
+            assert self._transaction is not None
+            self._transaction += [packed] if packed is not None else []
 
     def boundary(
         self,
@@ -154,34 +107,37 @@ class LogBuffer:
     ) -> None:
         """The transaction in progress ends at `mark`, `log_bytes` after the last boundary."""
         with self._changed:
-            known = self._tip.history
-            is_change = mark.history is not known and mark.history != known
-            if self._crosses_cut(mark):
-                self._before_cut = self._tip
-            if is_change or self._crosses_cut(mark):
-                self._close_span()
-            self._tip = mark
-            if is_change:
-                self._changes.append(mark)
-                if not wanted:
-                    self._open_start = mark.position
+            self._boundary(mark, log_bytes, wanted=wanted, rows=rows, pieces=pieces)
             if wanted:
-                if self._open_kept + self._transaction_kept > MOST_CARRIED:
-                    # What is small enough to be carried must not share a span with what is not.
-                    self._close_span()
-                before = self._open_log_bytes
-                self._open_pieces += (
-                    replace(piece, log_bytes=before + piece.log_bytes) for piece in pieces
-                )
-                self._open_rows += rows
-            self._open_log_bytes += log_bytes
-            if wanted:
-                self._take_transaction()
-                self._open_wanted = mark
-                if self._open_log_bytes >= self._granularity:
-                    self._close_span()
                 self._changed.notify_all()
-        self._transaction, self._transaction_kept = [], 0
+
+    def transactions(self, run: Run, log_bytes: int, mark_at: Callable[[int], Mark]) -> None:
+        """A run of whole transactions: the same as `append` and `boundary` for each of them.
+
+        Parameters
+        ----------
+        log_bytes : from the last boundary to the beginning of the run.
+        mark_at : the boundary at a position of the run's file.
+        """
+        ends, kept = run.ends, run.kept_until
+        with self._changed:
+            at, last_end = 0, run.start - log_bytes
+            while at < len(ends):
+                behind = self._uncut(run, at, last_end, mark_at(ends[at]))
+                if behind > at:
+                    self._extend(run, at, behind, ends[behind - 1] - last_end, mark_at)
+                else:
+                    behind = at + 1
+                    size = kept[behind] - kept[at]
+                    if size and self._has_room(size):
+                        packed = run.pack_transactions(at, behind)
+                        assert packed is not None
+                        self._transaction = [packed]
+                    self._boundary(mark_at(ends[at]), ends[at] - last_end, wanted=size > 0)
+                last_end = ends[behind - 1]
+                at = behind
+            if kept[-1]:
+                self._changed.notify_all()
 
     def moved(self, mark: Mark) -> None:
         """The last boundary has a new spelling: the next file's beginning."""
@@ -195,7 +151,7 @@ class LogBuffer:
             elif self._open_wanted is not None and self._open_wanted.position == self._tip.position:
                 self._open_wanted = mark
             elif self._spans and self._spans[-1].end.position == self._tip.position:
-                self._spans[-1] = replace(self._spans[-1], end=mark)
+                self._spans.replace_last(replace(self._spans[-1], end=mark))
                 self._open_start = mark.position
             if self._changes and self._changes[-1].position == self._tip.position:
                 self._changes[-1] = mark
@@ -209,7 +165,7 @@ class LogBuffer:
     def wait_for_room(self) -> None:
         """Block while the index is too far ahead of Spark."""
         with self._changed:
-            if self._unlimited and len(self._spans) >= self._most_spans:
+            if self._unlimited:
                 self._coarsen()
             # What Spark holds can't be joined: without limits the index then grows instead.
             self._changed.wait_for(lambda: not self.is_full or self._closed or self._unlimited)
@@ -241,8 +197,7 @@ class LogBuffer:
         """Never wait again, for a batch without limits: the index gets coarser instead."""
         with self._changed:
             self._unlimited = True
-            if self.is_full:
-                self._coarsen()
+            self._coarsen()
             self._changed.notify_all()
 
     @property
@@ -274,28 +229,23 @@ class LogBuffer:
         """
         with self._changed:
             self._close_span()
-            total = rows = 0
             best: Mark | None = None
             changes = [mark for mark in self._changes if mark.position > start]
             last = changes[_MOST_CHANGES - 1] if len(changes) > _MOST_CHANGES else None
             if last is not None and until is not None and last.position > until:
                 last = None
-            for span in self._spans:
-                end = span.end.position
-                if end <= start:
-                    continue
-                if until is not None and end > until:
-                    break
-                if last is not None and end > last.position:
+            spans = self._spans
+            begin = spans.behind(start)
+            end = len(spans) if until is None else spans.behind(until)
+            if last is not None and spans.behind(last.position) < end:
+                # Some lie behind that DDL: the batch ends there, if its limits let it go so far.
+                end = spans.behind(last.position)
+                if max(spans.within(begin, most_bytes, most_rows), begin + 1) >= end:
                     best = last
-                    break
-                total += span.log_bytes
-                rows += span.rows
-                too_large = most_bytes is not None and total > most_bytes
-                too_many = most_rows is not None and rows > most_rows
-                if best is not None and (too_large or too_many):
-                    break
-                best = span.end
+            if best is None and begin < end:
+                # One at least.
+                end = min(end, max(spans.within(begin, most_bytes, most_rows), begin + 1))
+                best = spans[end - 1].end
             if best is None:
                 best = last
             if best is not None:
@@ -326,12 +276,8 @@ class LogBuffer:
         with self._changed:
             if self.is_full:
                 return not self._unlimited
-            spans = [span for span in self._spans if span.end.position > start]
-            total = sum(span.log_bytes for span in spans)
-            rows = sum(span.rows for span in spans)
-            return (most_bytes is not None and total > most_bytes) or (
-                most_rows is not None and rows > most_rows
-            )
+            begin = self._spans.behind(start)
+            return self._spans.within(begin, most_bytes, most_rows) < len(self._spans)
 
     def spans(self, start: Position, end: Position) -> list[Span] | None:
         """What lies between two boundaries; None when the buffer can't tell."""
@@ -340,10 +286,12 @@ class LogBuffer:
                 return None
             if self._open_wanted is not None and end > self._open_start:
                 return None
-            for span in self._spans:
-                if span.start < end < span.end.position or span.start < start < span.end.position:
-                    return None
-            return [span for span in self._spans if start < span.end.position <= end]
+            spans = self._spans
+            begin, behind = spans.behind(start), spans.behind(end)
+            for at, place in ((begin, start), (behind, end)):
+                if at < len(spans) and spans[at].start < place:
+                    return None  # inside of a span
+            return spans.slice(begin, behind)
 
     @property
     def released(self) -> Position:
@@ -353,8 +301,7 @@ class LogBuffer:
     def release(self, upto: Position) -> None:
         """Spark will not ask for anything at or before `upto` again."""
         with self._changed:
-            while self._spans and self._spans[0].end.position <= upto:
-                self._kept_bytes -= self._spans.popleft().kept_bytes
+            self._spans.release(self._spans.behind(upto))
             while self._changes and self._changes[0].position <= upto:
                 self._changes.popleft()
             self._base = max(self._base, upto)
@@ -373,6 +320,104 @@ class LogBuffer:
             return True
 
     # --- inside, under the lock
+
+    def _has_room(self, size: int) -> bool:
+        """Whether the transaction in progress has room for so many wanted bytes more."""
+        self._transaction_kept += size
+        if self._transaction is None:
+            return False
+        room = self._capacity - self._spans.kept_bytes - self._open_kept
+        if self._transaction_kept > min(room, MOST_CARRIED):
+            # No room, or too much for a task to carry: whoever needs it fetches it.
+            self._transaction = None
+            return False
+        return True
+
+    def _boundary(
+        self,
+        mark: Mark,
+        log_bytes: int,
+        *,
+        wanted: bool,
+        rows: int = 0,
+        pieces: Sequence[Piece] = (),
+    ) -> None:
+        is_change = self._is_change(mark)
+        if self._crosses_cut(mark):
+            self._before_cut = self._tip
+        if is_change or self._crosses_cut(mark):
+            self._close_span()
+        self._tip = mark
+        if is_change:
+            self._changes.append(mark)
+            if not wanted:
+                self._open_start = mark.position
+        if wanted:
+            if self._open_kept + self._transaction_kept > MOST_CARRIED:
+                # What is small enough to be carried must not share a span with what is not.
+                self._close_span()
+            before = self._open_log_bytes
+            self._open_pieces += (
+                replace(piece, log_bytes=before + piece.log_bytes) for piece in pieces
+            )
+            self._open_rows += rows
+        self._open_log_bytes += log_bytes
+        if wanted:
+            self._take_transaction()
+            self._open_wanted = mark
+            if self._open_log_bytes >= self._granularity:
+                self._close_span()
+        self._transaction, self._transaction_kept = [], 0
+
+    def _uncut(self, run: Run, at: int, last_end: int, mark: Mark) -> int:
+        """The place up to which transactions of a run, from `at` on, just join the open span.
+
+        That is without crossing the cut, and with room for all; the last may end the span. `mark`
+        is the boundary behind the first of them.
+        """
+        if self._is_change(mark) or self._crosses_cut(mark):
+            return at
+        ends, kept = run.ends, run.kept_until
+        behind = len(ends)
+        cut, here = self._cut, mark.position
+        if cut is not None and cut.number == here.number and here <= cut:
+            behind = bisect_right(ends, cut.pos, at)
+        has_bytes = self._open_wanted is None or self._open is not None
+        if has_bytes:
+            room = self._capacity - self._spans.kept_bytes - self._open_kept
+            room = min(room, MOST_CARRIED - self._open_kept)
+            behind = min(behind, bisect_right(kept, kept[at] + room, at + 1) - 1)
+        # The first wanted transaction with which the span is long enough.
+        long_enough = bisect_left(ends, self._granularity - self._open_log_bytes + last_end, at)
+        if long_enough < behind:
+            last = bisect_right(kept, kept[long_enough], long_enough + 1)
+            behind = min(behind, last)
+        return behind
+
+    def _extend(
+        self, run: Run, at: int, behind: int, log_bytes: int, mark_at: Callable[[int], Mark]
+    ) -> None:
+        """`_boundary` for transactions of a run that just join the open span."""
+        ends, kept = run.ends, run.kept_until
+        self._tip = mark_at(ends[behind - 1])
+        self._open_log_bytes += log_bytes
+        if kept[behind] == kept[at]:
+            return
+        if self._open_wanted is None:
+            self._open = []
+        if self._open is not None:
+            packed = run.pack_transactions(at, behind)
+            assert packed is not None
+            self._open.append(packed)
+            self._open_kept += len(packed.block.data)
+        last_wanted = bisect_left(kept, kept[behind], at + 1) - 1
+        self._open_wanted = mark_at(ends[last_wanted])
+        if self._open_log_bytes >= self._granularity and last_wanted == behind - 1:
+            self._close_span()
+
+    def _is_change(self, mark: Mark) -> bool:
+        known = self._tip.history
+        return mark.history is not known and mark.history != known
 
     def _crosses_cut(self, mark: Mark) -> bool:
         return self._cut is not None and self._tip.position <= self._cut < mark.position
@@ -393,7 +438,6 @@ class LogBuffer:
             return
         blocks = None if self._open is None else tuple(pack_events(self._open))
         kept = sum(len(block.data) for block in blocks or ())
-        self._kept_bytes += kept
         self._spans.append(
             Span(
                 self._open_start,
@@ -411,28 +455,28 @@ class LogBuffer:
         self._open_start = mark.position
 
     def _coarsen(self) -> None:
-        """Join each two neighbours behind what Spark has, without their bytes."""
-        spans = list(self._spans)
-        known = sum(span.end.position <= self._handed_out for span in spans)
-        joined = spans[:known]
-        for at in range(known, len(spans) - 1, 2):
-            first, second = spans[at : at + 2]
-            joined.append(
-                Span(
-                    first.start,
-                    second.end,
-                    first.log_bytes + second.log_bytes,
-                    None,
-                    0,
-                    first.rows + second.rows,
-                    first.pieces
-                    + tuple(
-                        replace(piece, log_bytes=first.log_bytes + piece.log_bytes)
-                        for piece in second.pieces
-                    ),
-                )
-            )
-        if (len(spans) - known) % 2:
-            joined.append(spans[-1])
-        self._spans = deque(joined)
-        self._kept_bytes = sum(span.kept_bytes for span in joined)
+        """While there are too many: join each two neighbours behind what Spark has, unkept."""
+        while self.is_full:
+            spans = list(self._spans)
+            known = self._spans.behind(self._handed_out)
+            joined = spans[:known]
+            for at in range(known, len(spans) - 1, 2):
+                joined.append(_joined(spans[at], spans[at + 1]))
+            if (len(spans) - known) % 2:
+                joined.append(spans[-1])
+            if len(joined) == len(spans):
+                return
+            self._spans = SpanIndex(joined)
+
+
+def _joined(first: Span, second: Span) -> Span:
+    moved = (replace(piece, log_bytes=first.log_bytes + piece.log_bytes) for piece in second.pieces)
+    return Span(
+        first.start,
+        second.end,
+        first.log_bytes + second.log_bytes,
+        None,
+        0,
+        first.rows + second.rows,
+        (*first.pieces, *moved),
+    )

@@ -1,29 +1,51 @@
 """Logs to read events from: a server's, or files on disk.
 
 Both give the same `Event`s from a position on, and name positions in the same way, so whatever
-comes after does not know which of them it reads.
+comes after does not know which of them it reads. Where the compiled kernel is loaded, `scan` gives
+the same in runs (see `decoder.log_scanner`).
 """
 
 from __future__ import annotations
 
 import glob
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position, file_number
+from pyspark_mysqlbinlog.decoder.implementation import implementation
 from pyspark_mysqlbinlog.errors import InvalidPositionError, MySQLBinlogError, OptionError
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
 from pyspark_mysqlbinlog.protocol.events import Event
-from pyspark_mysqlbinlog.protocol.files import MAGIC, read_events
+from pyspark_mysqlbinlog.protocol.files import MAGIC, FileStream, read_events
 from pyspark_mysqlbinlog.protocol.walker import LogWalker
 
-__all__ = ["LAST_DUMP_START", "FileLog", "Log", "ServerLog", "dump_events"]
+if TYPE_CHECKING:
+    # Its module needs the kernel: who has a scanner has it.
+    from pyspark_mysqlbinlog.decoder.log_scanner import LogScanner, Run
+
+__all__ = [
+    "LAST_DUMP_START",
+    "NO_LIMIT",
+    "FileLog",
+    "Limit",
+    "Log",
+    "ScannedDump",
+    "ScannedLog",
+    "ServerLog",
+    "dump_events",
+    "statement_events",
+]
 
 
 # COM_BINLOG_DUMP has the position as u32.
 LAST_DUMP_START = (1 << 32) - 1
+
+
+# File -> the position in it that no run goes beyond.
+Limit = Callable[[str], int]
+NO_LIMIT = (1 << 63) - 1
 
 
 class Log(Protocol):
@@ -38,6 +60,34 @@ class Log(Protocol):
         ...
 
 
+class ScannedLog(Log, Protocol):
+    """A log that the compiled scan can read."""
+
+    def scan(self, start: Position, scanner: LogScanner, limit: Limit) -> Iterator[Run | Event]:
+        """`events`, in runs where the scanner can; each holds until the next is asked for."""
+        ...
+
+
+def statement_events(
+    log: ScannedLog, start: Position, end: Position | None = None
+) -> Iterator[Event]:
+    """The log's events from `start` on, but that row changes before `end` may be left out."""
+    if implementation() == "python":
+        return log.events(start)
+    return _without_rows(log, start, end)
+
+
+def _without_rows(log: ScannedLog, start: Position, end: Position | None) -> Iterator[Event]:
+    from pyspark_mysqlbinlog.decoder.log_scanner import LogScanner  # noqa: PLC0415
+
+    def limit(file: str) -> int:
+        return end.pos if end is not None and file == end.file else NO_LIMIT
+
+    for found in log.scan(start, LogScanner(), limit):
+        if isinstance(found, Event):
+            yield found
+
+
 @dataclass(frozen=True, slots=True)
 class ServerLog:
     """A server's log; every read opens one connection and closes it."""
@@ -47,6 +97,12 @@ class ServerLog:
     def events(self, start: Position) -> Iterator[Event]:
         with ReplicaClient.connect(self.settings) as client:
             yield from dump_events(client, start, blocking=False)
+
+    def scan(self, start: Position, scanner: LogScanner, limit: Limit) -> Iterator[Run | Event]:
+        with ReplicaClient.connect(self.settings) as client:
+            dump = ScannedDump(client, start, scanner, blocking=False)
+            while (found := dump.next(limit)) is not None:
+                yield found
 
     def position(self, file: str, pos: int) -> Position:
         return Position.of(file, pos)
@@ -68,6 +124,30 @@ def dump_events(client: ReplicaClient, start: Position, *, blocking: bool) -> It
     except MySQLBinlogError as error:
         # A dump that the server refuses in its middle is refused at the place it had reached.
         raise error.at(walker.file, walker.pos) from None
+
+
+class ScannedDump:
+    """The same for a scanner; `next` gives a run or an event."""
+
+    def __init__(
+        self, client: ReplicaClient, start: Position, scanner: LogScanner, *, blocking: bool
+    ) -> None:
+        begin = start.pos if start.pos <= LAST_DUMP_START else FIRST_EVENT
+        stream = client.dump_stream(start.file, begin, blocking=blocking)
+        self._walker = LogWalker(start.file, begin, client.checksum)
+        self._start = start
+        self._scanner = scanner
+        scanner.open(stream, self._walker)
+
+    def next(self, limit: Limit, ask_at: int | None = None) -> Run | Event | None:
+        """None at the end; see `LogScanner.next`."""
+        walker, start = self._walker, self._start
+        while True:
+            is_passing = walker.file == start.file and walker.pos < start.pos
+            found = self._scanner.next(limit, runs=not is_passing, ask_at=ask_at)
+            if isinstance(found, Event) and found.file == start.file and found.start < start.pos:
+                continue
+            return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +201,12 @@ class FileLog:
             if number >= start.number:
                 yield from _file_events(Path(path), start.pos if number == start.number else 4)
 
+    def scan(self, start: Position, scanner: LogScanner, limit: Limit) -> Iterator[Run | Event]:
+        for path, number in zip(self.paths, self.numbers, strict=True):
+            if number >= start.number:
+                pos = start.pos if number == start.number else FIRST_EVENT
+                yield from _scanned_file(Path(path), pos, scanner, limit)
+
     def position(self, file: str, pos: int) -> Position:
         for path, number in zip(self.paths, self.numbers, strict=True):
             if Path(path).name == file:
@@ -141,6 +227,44 @@ class FileLog:
 
 def _file_events(path: Path, pos: int) -> Iterator[Event]:
     """One file's events. Its closing ROTATE is one of them, but what follows is up to the list."""
+    _expect_inside(path, pos)
+    walker = LogWalker(path.name, FIRST_EVENT)
+    for raw in read_events(path, pos):
+        is_first = walker.pos == FIRST_EVENT
+        event = walker.feed(raw)
+        del raw
+        if is_first:
+            _expect_not_inside_first(walker, path, pos)
+        if event is not None and (event.start >= pos or event.start == FIRST_EVENT == pos):
+            yield event
+        if walker.pos < pos and walker.file == path.name:
+            walker.seek(pos)
+
+
+def _scanned_file(path: Path, pos: int, scanner: LogScanner, limit: Limit) -> Iterator[Run | Event]:
+    """The same for a scanner."""
+    _expect_inside(path, pos)
+    walker = LogWalker(path.name, FIRST_EVENT)
+    with FileStream(path) as stream:
+        raw = stream.next_event()
+        if raw is None:
+            return
+        first = walker.feed(raw)
+        _expect_not_inside_first(walker, path, pos)
+        if first is not None and first.start >= pos:
+            yield first
+        if FIRST_EVENT + len(raw) < pos:
+            stream.seek(pos)
+        del raw, first
+        if walker.pos < pos and walker.file == path.name:
+            walker.seek(pos)
+        scanner.open(stream, walker)
+        while (found := scanner.next(limit)) is not None:
+            if not isinstance(found, Event) or found.start >= pos:
+                yield found
+
+
+def _expect_inside(path: Path, pos: int) -> None:
     size = path.stat().st_size
     if pos > max(size, FIRST_EVENT):
         raise InvalidPositionError(
@@ -149,22 +273,16 @@ def _file_events(path: Path, pos: int) -> Iterator[Event]:
             file=path.name,
             position=pos,
         )
-    walker = LogWalker(path.name, FIRST_EVENT)
-    for raw in read_events(path, pos):
-        is_first = walker.pos == FIRST_EVENT
-        event = walker.feed(raw)
-        del raw
-        if is_first and FIRST_EVENT < pos < walker.pos:
-            raise InvalidPositionError(
-                "the position lies inside the file's first event; give one that SHOW BINLOG EVENTS"
-                " lists",
-                file=path.name,
-                position=pos,
-            )
-        if event is not None and (event.start >= pos or event.start == FIRST_EVENT == pos):
-            yield event
-        if walker.pos < pos and walker.file == path.name:
-            walker.seek(pos)
+
+
+def _expect_not_inside_first(walker: LogWalker, path: Path, pos: int) -> None:
+    if FIRST_EVENT < pos < walker.pos:
+        raise InvalidPositionError(
+            "the position lies inside the file's first event; give one that SHOW BINLOG EVENTS"
+            " lists",
+            file=path.name,
+            position=pos,
+        )
 
 
 def _is_binlog(path: Path) -> bool:

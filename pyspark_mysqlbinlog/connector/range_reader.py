@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
-from pyspark_mysqlbinlog.connector.log import FileLog, Log, ServerLog, dump_events
+from pyspark_mysqlbinlog.connector.log import FileLog, Log, ScannedLog
 from pyspark_mysqlbinlog.connector.options import Options
+from pyspark_mysqlbinlog.connector.range_bounds import RangeBounds, expect_between
 from pyspark_mysqlbinlog.connector.ranges import RangePartition
-from pyspark_mysqlbinlog.connector.retry import lost_connection
-from pyspark_mysqlbinlog.connector.server import check_identity
+from pyspark_mysqlbinlog.connector.resuming_log import ResumingLog
 from pyspark_mysqlbinlog.connector.statement_rows import StatementRows
 from pyspark_mysqlbinlog.decoder.decode import Decoder
 from pyspark_mysqlbinlog.decoder.event_filter import EventFilter
+from pyspark_mysqlbinlog.decoder.implementation import implementation
 from pyspark_mysqlbinlog.decoder.payload import PayloadFactory, json_payload
 from pyspark_mysqlbinlog.decoder.struct_payload import StructPayload, Unplaced
 from pyspark_mysqlbinlog.decoder.variant_payload import VariantPayload
-from pyspark_mysqlbinlog.errors import InvalidPositionError
 from pyspark_mysqlbinlog.protocol.blocks import unpack_events
-from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
-from pyspark_mysqlbinlog.protocol.events import Event, EventType
-from pyspark_mysqlbinlog.protocol.messages import Rotate
-from pyspark_mysqlbinlog.protocol.server_errors import LostConnectionError
+from pyspark_mysqlbinlog.protocol.events import Event
 from pyspark_mysqlbinlog.tables import TableSchema
 
 if TYPE_CHECKING:
@@ -33,7 +30,6 @@ if TYPE_CHECKING:
 
 __all__ = ["events_between", "log_of", "read_range"]
 
-_ROTATE = int(EventType.ROTATE_EVENT)
 # By schemaEvolutionMode. What addNewColumns stops at is the driver's affair (see `evolution`).
 _UNPLACED: dict[str, Unplaced] = {
     "addNewColumns": "rescue",
@@ -41,94 +37,25 @@ _UNPLACED: dict[str, Unplaced] = {
     "failOnNewColumns": "stop",
     "none": "ignore",
 }
-# Spark runs a failed task again by itself (but not in local mode), so a pull need not be patient.
-_PULL_RETRY_TIMEOUT = 60.0
 
 
-def log_of(options: Options, server_uuid: str = "") -> Log:
+def log_of(options: Options, server_uuid: str = "") -> ScannedLog:
     """The log that the options name, as an executor reads it."""
     if options.path is not None:
         return FileLog.find(options.path)
     return ResumingLog(options.server_settings(), server_uuid)
 
 
-@dataclass(frozen=True, slots=True)
-class ResumingLog(ServerLog):
-    """A server's log whose reader does not notice a broken connection.
-
-    Attributes
-    ----------
-    server_uuid : the server that it must be; empty when that is not known.
-    """
-
-    server_uuid: str = ""
-
-    def events(self, start: Position) -> Iterator[Event]:
-        here = start
-        while True:
-            client, events, first = lost_connection(_PULL_RETRY_TIMEOUT)(
-                _open, self.settings, here, self.server_uuid
-            )
-            with client:
-                try:
-                    while first is not None:
-                        here = _behind(first)
-                        yield first
-                        first = next(events, None)
-                    return
-                except LostConnectionError:
-                    # Any event is a place to go on from: whoever reads keeps the table maps.
-                    continue
-
-
-def _open(
-    settings: ServerSettings, start: Position, server_uuid: str
-) -> tuple[ReplicaClient, Iterator[Event], Event | None]:
-    """A dump that has given its first event; a server that refuses does so before that."""
-    client = ReplicaClient.connect(settings)
-    try:
-        # A file of this name on another server has other rows in it.
-        check_identity(client, server_uuid)
-        events = dump_events(client, start, blocking=False)
-        return client, events, next(events, None)
-    except BaseException:
-        client.close()
-        raise
-
-
-def _behind(event: Event) -> Position:
-    if event.type == _ROTATE:
-        return Position.of(Rotate.parse(event.body).file, FIRST_EVENT)
-    return Position.of(event.file, event.end)
-
-
 def events_between(log: Log, start: Position, end: Position) -> Iterator[Event]:
     """A log's events from `start` up to `end`; InvalidPositionError when it ends before."""
-    last = start
+    bounds = RangeBounds(log, start, end)
     for event in log.events(start):
-        here = log.position(event.file, event.start)
-        if here >= end:
+        if not bounds.admits(event):
             return
-        last = here._replace(pos=event.end)
-        if last > end:
-            raise InvalidPositionError(
-                f"the end lies inside an event that begins at {here}; give a position that SHOW"
-                " BINLOG EVENTS lists",
-                file=end.file,
-                position=end.pos,
-            )
         yield event
-        if event.type == _ROTATE and (last >= end or end.number > here.number):
-            last = Position(here.number + 1, FIRST_EVENT, Rotate.parse(event.body).file)
-        if last >= end:
+        if bounds.reached:
             return
-    if last < end:
-        raise InvalidPositionError(
-            f"the log ends at {last}, expected to read up to here: the server lost its tail or was"
-            " restored; start again with a new checkpoint",
-            file=end.file,
-            position=end.pos,
-        )
+    bounds.expect_reached()
 
 
 def read_range(
@@ -136,15 +63,9 @@ def read_range(
 ) -> Iterator[pa.RecordBatch]:
     """Record batches of one range."""
     wants = options.table_filter(partition.case_sensitive).wants
-    number: Callable[[str], int]
-    events: Iterable[Event]
-    if partition.blocks is not None:
-        number = _server_number
-        events = unpack_events(partition.blocks)
-    else:
-        log = log_of(options, partition.server_uuid)
-        number = _numbers(log)
-        events = _wanted(log, partition, wants, ddl="ddl" in options.operations)
+    with_ddl = "ddl" in options.operations
+    log = None if partition.blocks is not None else log_of(options, partition.server_uuid)
+    number = _server_number if log is None else _numbers(log)
     history = _unpacked(partition.schemas)
     statements = StatementRows(
         wants,
@@ -154,18 +75,32 @@ def read_range(
         server_version=partition.server_version,
         case_sensitive=partition.case_sensitive,
     )
-    decoder = Decoder(
-        SchemasAt(history, number),
-        schema,
-        partition.epoch,
-        options.operations,
-        file_ordinal=number,
-        statement_rows=statements.of,
-        excluded=options.column_filter(partition.case_sensitive).excludes,
-        payload=_payload_of(options, partition.case_sensitive),
-        positional=options.on_unknown_schema == "positional",
-    )
-    yield from decoder.decode(events)
+    given = (SchemasAt(history, number), schema, partition.epoch, options.operations)
+    settings: dict[str, Any] = {
+        "file_ordinal": number,
+        "statement_rows": statements.of,
+        "excluded": options.column_filter(partition.case_sensitive).excludes,
+        "payload": _payload_of(options, partition.case_sensitive),
+        "positional": options.on_unknown_schema == "positional",
+    }
+    if implementation() == "python":
+        if log is None:
+            events = unpack_events(partition.blocks or ())
+        else:
+            events = _wanted(log, partition, wants, ddl=with_ddl)
+        yield from Decoder(*given, **settings).decode(events)
+        return
+    # These need the kernel.
+    from pyspark_mysqlbinlog.connector.range_blocks import wanted_blocks  # noqa: PLC0415
+    from pyspark_mysqlbinlog.decoder.kernel_decoder import KernelDecoder  # noqa: PLC0415
+
+    decoder = KernelDecoder(*given, **settings)
+    if log is None:
+        yield from decoder.decode(partition.blocks or ())
+        return
+    # An error holds on to its frames, and with them to a thread and a connection.
+    with closing(wanted_blocks(log, partition, wants, ddl=with_ddl)) as blocks:
+        yield from decoder.decode(blocks)
 
 
 def _payload_of(options: Options, case_sensitive: bool) -> PayloadFactory:
@@ -190,13 +125,7 @@ def _wanted(
         yield from filtering.feed(event)
     for event in events_between(log, partition.start, partition.end):
         yield from filtering.feed(event)
-    if filtering.in_transaction and not partition.ends_inside:
-        end = partition.end
-        raise InvalidPositionError(
-            "the end lies inside a transaction; give a position between two transactions",
-            file=end.file,
-            position=end.pos,
-        )
+    expect_between(filtering, partition)
 
 
 def _server_number(file: str) -> int:
@@ -229,6 +158,9 @@ class SchemasAt:
 
     def reason(self, file: str, pos: int, database: str, table: str) -> str:
         return self._history.reason(self._position(file, pos), database, table)
+
+    def span(self, file: str, pos: int, database: str, table: str) -> tuple[int, int | None]:
+        return self._history.span(self._position(file, pos), database, table)
 
     def _position(self, file: str, pos: int) -> Position:
         return Position(self._number(file), pos, file)

@@ -17,16 +17,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from struct import pack
+from typing import TYPE_CHECKING
 
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
-from pyspark_mysqlbinlog.connector.log import Log
+from pyspark_mysqlbinlog.connector.log import Limit, ScannedLog
 from pyspark_mysqlbinlog.connector.schema_tracker import SchemaTracker
 from pyspark_mysqlbinlog.decoder.event_filter import DDL_KINDS
 from pyspark_mysqlbinlog.decoder.sql_tokens import DEFAULT_CONTEXT, TokenStream
 from pyspark_mysqlbinlog.decoder.statements import StatementKind, classify
 from pyspark_mysqlbinlog.errors import MySQLBinlogError, OptionError
 from pyspark_mysqlbinlog.protocol.events import Event, EventType
+
+if TYPE_CHECKING:
+    from pyspark_mysqlbinlog.decoder.log_scanner import LogScanner, Run
 
 __all__ = ["SeededLog", "seeded"]
 
@@ -54,7 +58,7 @@ _CREATES = (StatementKind.CREATE_TABLE, StatementKind.CREATE_TABLE_LIKE)
 class SeededLog:
     """A log with statements in front of the event at `start`."""
 
-    log: Log
+    log: ScannedLog
     start: Position
     seeds: tuple[Event, ...]
 
@@ -63,6 +67,11 @@ class SeededLog:
             yield from self.seeds
         yield from self.log.events(start)
 
+    def scan(self, start: Position, scanner: LogScanner, limit: Limit) -> Iterator[Run | Event]:
+        if start == self.start:
+            yield from self.seeds
+        yield from self.log.scan(start, scanner, limit)
+
     def position(self, file: str, pos: int) -> Position:
         if file == _FILE:
             # Behind all earlier files and before the log's own.
@@ -70,7 +79,7 @@ class SeededLog:
         return self.log.position(file, pos)
 
 
-def seeded(log: Log, start: Position, name: str | None) -> Log:
+def seeded(log: ScannedLog, start: Position, name: str | None) -> ScannedLog:
     """The log from `start` on, begun with the statements of a file; unchanged without one.
 
     Raises OptionError, with the statement, for a file that can't be read or followed.

@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MySQLBinlogStreamReader"]
 
-_COARSEST_SPAN = 16_384
+_COARSEST_SPAN = 65_536
 _TARGET_PARTITION_BYTES = 32 << 20
 
 

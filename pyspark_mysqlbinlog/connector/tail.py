@@ -13,11 +13,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from threading import Thread
 from time import monotonic
+from typing import TYPE_CHECKING
 
 from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
 from pyspark_mysqlbinlog.connector.buffer import LogBuffer, Mark, Piece
 from pyspark_mysqlbinlog.connector.grants import sees_all_of
-from pyspark_mysqlbinlog.connector.log import LAST_DUMP_START, dump_events
+from pyspark_mysqlbinlog.connector.log import LAST_DUMP_START, ScannedDump, dump_events
 from pyspark_mysqlbinlog.connector.retry import first_connection, lost_connection
 from pyspark_mysqlbinlog.connector.schema_tracker import SchemaTracker
 from pyspark_mysqlbinlog.connector.schema_watch import SchemaWatch
@@ -27,13 +28,17 @@ from pyspark_mysqlbinlog.connector.server import (
     explicit_timestamps,
 )
 from pyspark_mysqlbinlog.decoder.event_filter import EventFilter
+from pyspark_mysqlbinlog.decoder.implementation import implementation
 from pyspark_mysqlbinlog.decoder.row_counter import RowCounter
 from pyspark_mysqlbinlog.errors import MySQLBinlogError
 from pyspark_mysqlbinlog.protocol.blocks import pack_events
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
-from pyspark_mysqlbinlog.protocol.events import ROWS_EVENT_TYPES, Event, EventType
+from pyspark_mysqlbinlog.protocol.events import HEADER_LENGTH, ROWS_EVENT_TYPES, Event, EventType
 from pyspark_mysqlbinlog.protocol.messages import Rotate
 from pyspark_mysqlbinlog.protocol.server_errors import LostConnectionError
+
+if TYPE_CHECKING:
+    from pyspark_mysqlbinlog.decoder.log_scanner import LogScanner, Run
 
 __all__ = ["Tail"]
 
@@ -152,11 +157,75 @@ class Tail:
                 explicit_timestamps=explicit_timestamps(client),
             )
             self._ever_connected = True
-            for event in dump_events(client, start, blocking=True):
-                if self.buffer.closed:
-                    return
-                self._take(event, filtering, tracker)
-        raise LostConnectionError("the server ended a dump that should have gone on for ever")
+            # Rows are counted event by event.
+            if implementation() == "c" and self._counter is None:
+                self._scan(client, start, filtering, tracker)
+            else:
+                for event in dump_events(client, start, blocking=True):
+                    if self.buffer.closed:
+                        return
+                    self._take(event, filtering, tracker)
+        if not self.buffer.closed:
+            raise LostConnectionError("the server ended a dump that should have gone on for ever")
+
+    def _scan(
+        self,
+        client: ReplicaClient,
+        start: Position,
+        filtering: EventFilter,
+        tracker: SchemaTracker,
+    ) -> None:
+        """The same by the compiled scan: what it understands comes in runs."""
+        from pyspark_mysqlbinlog.decoder.log_scanner import LogScanner, Run  # noqa: PLC0415
+
+        scanner = LogScanner(filtering, whole_maps=self._watch is not None)
+        dump = ScannedDump(client, start, scanner, blocking=True)
+        while not self.buffer.closed:
+            found = dump.next(lambda _: LAST_DUMP_START, self._piece_due())
+            if found is None:
+                return
+            if isinstance(found, Run):
+                self._take_run(found, filtering, tracker)
+            else:
+                self._take_for(scanner, found, filtering, tracker)
+
+    def _take_for(
+        self, scanner: LogScanner, event: Event, filtering: EventFilter, tracker: SchemaTracker
+    ) -> None:
+        """Take an event; the scanner may pass what is like it from now on."""
+        history = tracker.history
+        self._take(event, filtering, tracker)
+        if tracker.history is not history:
+            # The watch looks at each table map under a new history.
+            scanner.forget_maps()
+        scanner.learn(event)
+
+    def _take_run(self, run: Run, filtering: EventFilter, tracker: SchemaTracker) -> None:
+        end = Position.of(run.file, run.end)
+        if run.ends:
+            number = end.number
+
+            def mark_at(pos: int) -> Mark:
+                return Mark(Position(number, pos, run.file), tracker.history, filtering.pending_xa)
+
+            self._mark = mark_at(run.end)
+            self.buffer.transactions(run, self._log_bytes, mark_at)
+            if run.kept_bytes:
+                self.buffer.wait_for_room()
+            self._begin_transaction()
+        else:
+            self._log_bytes += run.end - run.start
+            if run.kept_bytes:
+                self._kept_any = True
+                self.buffer.append_run(run)
+            if run.rows_end:
+                self._maybe_piece(end, filtering)
+        self.scanned = end
+
+    def _piece_due(self) -> int:
+        """The position behind which a long transaction gets its next place to be cut."""
+        last = self._pieces[-1].log_bytes if self._pieces else 0
+        return self.scanned.pos + self._piece_bytes - (self._log_bytes - last)
 
     def _take(self, event: Event, filtering: EventFilter, tracker: SchemaTracker) -> None:
         kept = filtering.feed(event)
@@ -218,9 +287,10 @@ class Tail:
         last = self._pieces[-1].log_bytes if self._pieces else 0
         if self._log_bytes - last < self._piece_bytes or end.pos > LAST_DUMP_START:
             return
-        prelude = tuple(pack_events(filtering.prelude()))
-        if sum(len(block.data) for block in prelude) > _LARGEST_PRELUDE:
-            return  # a statement whose own text is huge
+        events = filtering.prelude()
+        if sum(HEADER_LENGTH + len(event.body) for event in events) > _LARGEST_PRELUDE:
+            return  # a statement whose own text is huge: not even packed, at each rows event
+        prelude = tuple(pack_events(events))
         self._pieces.append(Piece(end, self._log_bytes, prelude, filtering.pending_xa))
         if len(self._pieces) > _MOST_PIECES:
             del self._pieces[::2]

@@ -76,6 +76,11 @@ class SchemaLookup(Protocol):
     def reason(self, file: str, pos: int, database: str, table: str) -> str:
         """Why `at` gives None there, as part of a sentence; empty when nothing is known of it."""
 
+    def span(self, file: str, pos: int, database: str, table: str) -> tuple[int, int | None]:
+        """The part of this file, from the first position up to the second (None: to its end), in
+        which `at` gives what it gives at `pos`.
+        """
+
 
 class Decoder:
     """Decodes events into batches of one Arrow schema.
@@ -87,7 +92,8 @@ class Decoder:
     epoch : of `seq`.
     operations : of ``insert``, ``update``, ``delete``, ``truncate``; others are passed over.
     file_ordinal : file name -> its number in `seq`.
-    statement_rows : QUERY event -> the rows without images that its statement gives.
+    statement_rows : QUERY event -> the rows without images that its statement gives; BEGIN and
+        COMMIT give none.
     excluded : (database, table, column) -> whether the column is left out of the row images.
     payload : makes the builders of `before` and `after`.
     positional : read rows whose columns are not known as `@1`, `@2`, …; else they are an error.
@@ -120,18 +126,19 @@ class Decoder:
         self._batch_rows = batch_rows
         self._batch_bytes = batch_bytes
         self._arrow_schema = arrow_schema
-        self._start()
+        self.start()
 
-    def _start(self) -> None:
-        self._table_maps = TableMapRegistry()
+    def start(self) -> None:
+        """Forget everything; `feed` begins a range then."""
+        self.table_maps = TableMapRegistry()
         # By table id, with the schema that was known when the plan was made.
         self._plans: dict[int, tuple[RowPlan, TableSchema | None]] = {}
-        self._transaction = TransactionContext()
+        self.transaction = TransactionContext()
         self._envelope = Envelope(self._arrow_schema)
-        self._before: PayloadBuilder = self._payload(
+        self.before: PayloadBuilder = self._payload(
             "before", self._arrow_schema.field("before").type
         )
-        self._after: PayloadBuilder = self._payload("after", self._arrow_schema.field("after").type)
+        self.after: PayloadBuilder = self._payload("after", self._arrow_schema.field("after").type)
         self._shared_bytes = 0
         # By the row's number in the batch.
         self._rescued: dict[int, str] = {}
@@ -141,48 +148,67 @@ class Decoder:
 
         Errors carry the file, the position and the table of the event that they are about.
         """
-        self._start()
+        self.start()
         for event in events:
-            kind = event.type
-            try:
-                self._transaction.follow(event)
-                if kind in OPERATIONS:
-                    yield from self._rows(event)
-                elif kind == _TABLE_MAP:
-                    self._table_maps.add(event.file, event.body)
-                elif kind == _QUERY:
-                    self._query(event)
-                elif kind == _FORMAT_DESCRIPTION:
-                    # A new file, maybe of a server that started again: ids mean other tables.
-                    self._table_maps.clear()
-                elif kind in _UNREADABLE:
-                    raise UnsupportedEventError(
-                        f"{type_name(kind)} is not read by this version; switch off compression,"
-                        " encryption or partial JSON updates of the server's binlog"
-                    )
-            except MySQLBinlogError as error:
-                raise error.at(event.file, event.start) from None
-            if self._is_full():
-                yield self._finish()
+            yield from self.feed(event)
+        yield from self.flush()
+
+    def feed(self, event: Event, begin: tuple[int, int] = (0, 0)) -> Iterator[pa.RecordBatch]:
+        """Decode one event more; gives the batches that get full on the way.
+
+        begin : a row of a rows event and the offset of its images in the body, where the rows
+            before it have been read by others; (0, 0) for the whole event.
+        """
+        kind = event.type
+        try:
+            self.transaction.follow(event)
+            if kind in OPERATIONS:
+                yield from self._rows(event, begin)
+            elif kind == _TABLE_MAP:
+                self.table_maps.add(event.file, event.body)
+            elif kind == _QUERY:
+                self._query(event)
+            elif kind == _FORMAT_DESCRIPTION:
+                # A new file, maybe of a server that started again: ids mean other tables.
+                self.table_maps.clear()
+            elif kind in _UNREADABLE:
+                raise UnsupportedEventError(
+                    f"{type_name(kind)} is not read by this version; switch off compression,"
+                    " encryption or partial JSON updates of the server's binlog"
+                )
+        except MySQLBinlogError as error:
+            raise error.at(event.file, event.start) from None
+        if self._is_full():
+            yield self._finish()
+
+    def flush(self) -> Iterator[pa.RecordBatch]:
+        """The batch of what was fed and not given yet, if there is anything."""
         if len(self._envelope):
             yield self._finish()
 
-    def _rows(self, event: Event) -> Iterator[pa.RecordBatch]:
+    @property
+    def pending(self) -> int:
+        """Rows that were fed and not given yet."""
+        return len(self._envelope)
+
+    def _rows(self, event: Event, begin: tuple[int, int]) -> Iterator[pa.RecordBatch]:
         """Read the rows of one event; yields the batches that get full on the way."""
         head = RowsHead.parse(event.type, event.body)
-        table_map = self._table_maps.get(event.file, head.table_id)
+        table_map = self.table_maps.get(event.file, head.table_id)
         if table_map is None:
             return _refuse_unmapped(event, head)
         if _OPERATION_WORDS[head.op] not in self._operations:
             return None
         try:
-            plan = self._plan(event, table_map)
-            yield from self._images(event, head, plan)
+            plan = self.plan(event, table_map)
+            yield from self._images(event, head, plan, begin)
         except MySQLBinlogError as error:
             raise error.at(table=table_map.full_name) from None
         return None
 
-    def _images(self, event: Event, head: RowsHead, plan: RowPlan) -> Iterator[pa.RecordBatch]:
+    def _images(
+        self, event: Event, head: RowsHead, plan: RowPlan, begin: tuple[int, int]
+    ) -> Iterator[pa.RecordBatch]:
         if head.column_count != plan.table_map.column_count:
             raise MalformedEventError(
                 f"{type_name(event.type)} has {head.column_count} columns, expected the"
@@ -196,17 +222,19 @@ class Decoder:
                 " its rows is not in the log; use binlog_row_image=FULL"
             )
         run = self._run(event, head.op, plan, before, after)
-        shared_bytes = len(run.query or "") + 100
+        # Each row repeats them: a wide table with minimal images has more names than values.
+        shared_bytes = len(run.query or "") + sum(map(len, run.absent or ())) + 100
 
-        data, end, pos = event.body, len(event.body), head.rows_start
-        lost_before, lost_after = self._before.lost, self._after.lost
-        rescued_before, rescued_after = self._before.rescued, self._after.rescued
-        row = first = 0
+        data, end = event.body, len(event.body)
+        row, pos = begin if begin[1] else (0, head.rows_start)
+        first = row
+        lost_before, lost_after = self.before.lost, self.after.lost
+        rescued_before, rescued_after = self.before.rescued, self.after.rescued
         more = True
         while more:
             # do-while: a rows event has one row at least.
-            pos = self._image(self._before, before, data, pos)
-            pos = self._image(self._after, after, data, pos)
+            pos = self._image(self.before, before, data, pos)
+            pos = self._image(self.after, after, data, pos)
             if rescued_before or rescued_after:
                 self._rescue(len(self._envelope) + row - first)
             if lost_before or lost_after:
@@ -232,7 +260,7 @@ class Decoder:
     def _rescue(self, row: int) -> None:
         """What has no place in the row's struct, as JSON: ``{"after":{"c":1}}``."""
         sides = []
-        for side, members in (("before", self._before.rescued), ("after", self._after.rescued)):
+        for side, members in (("before", self.before.rescued), ("after", self.after.rescued)):
             if members:
                 sides.append(f'"{side}":{{{",".join(members)}}}')
                 members.clear()
@@ -249,7 +277,7 @@ class Decoder:
             return pos
         return payload.append(image, data, pos)
 
-    def _plan(self, event: Event, table_map: TableMap) -> RowPlan:
+    def plan(self, event: Event, table_map: TableMap) -> RowPlan:
         """The plan of a table map under the schema that holds here; made when either is new."""
         known = self._schemas.at(event.file, event.start, table_map.database, table_map.table)
         plan, planned_for = self._plans.get(table_map.table_id, (None, None))
@@ -280,8 +308,8 @@ class Decoder:
             return
         for number, row in enumerate(self._statement_rows(event)):
             run = self._shared(event, row.op, (row.database, row.table), row.key, None)
-            self._before.append_null()
-            self._after.append_null()
+            self.before.append_null()
+            self.after.append_null()
             self._envelope.add(run._replace(query=valid_text(row.query)), number, 1)
             self._shared_bytes += len(row.query) + 100
 
@@ -295,9 +323,9 @@ class Decoder:
     ) -> Run:
         absent: tuple[str, ...] = ()
         if before is not None:
-            absent += tuple(f"before.{name}" for name in self._before.absent(before))
+            absent += tuple(f"before.{name}" for name in self.before.absent(before))
         if after is not None:
-            absent += tuple(f"after.{name}" for name in self._after.absent(after))
+            absent += tuple(f"after.{name}" for name in self.after.absent(after))
         table_map = plan.table_map
         name = (table_map.database, table_map.table)
         return self._shared(event, op, name, plan.key, absent or None)
@@ -315,7 +343,7 @@ class Decoder:
             raise InvalidPositionError(
                 f"expected a file name that ends in a number, found {event.file}"
             )
-        transaction = self._transaction
+        transaction = self.transaction
         return Run(
             op=op,
             ts=event.timestamp * 1_000_000,
@@ -335,7 +363,7 @@ class Decoder:
         )
 
     def _bytes(self) -> int:
-        return self._before.size + self._after.size + self._shared_bytes
+        return self.before.size + self.after.size + self._shared_bytes
 
     def _is_full(self) -> bool:
         return len(self._envelope) >= self._batch_rows or (
@@ -345,7 +373,7 @@ class Decoder:
     def _finish(self) -> pa.RecordBatch:
         self._shared_bytes = 0
         rescued, self._rescued = self._rescued, {}
-        return self._envelope.finish(self._before.finish(), self._after.finish(), rescued)
+        return self._envelope.finish(self.before.finish(), self.after.finish(), rescued)
 
 
 def _refuse_unmapped(event: Event, head: RowsHead) -> None:

@@ -11,7 +11,8 @@ rows whose transaction was rolled back in part, two-phase XA, incidents, events 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from pyspark_mysqlbinlog.decoder.sql_tokens import SqlContext
 from pyspark_mysqlbinlog.decoder.statement_text import statement_text
@@ -47,7 +48,7 @@ from pyspark_mysqlbinlog.protocol.messages import (
 )
 from pyspark_mysqlbinlog.tables import SYSTEM_DATABASES
 
-__all__ = ["DDL_KINDS", "EventFilter"]
+__all__ = ["DDL_KINDS", "EventFilter", "GroupState"]
 
 DDL_KINDS = frozenset(
     {
@@ -102,6 +103,23 @@ _PASSED_OVER = _types(
 _KIND = StatementKind
 
 
+class GroupState(NamedTuple):
+    """What the compiled scan has to know of the transaction that is going on.
+
+    Attributes
+    ----------
+    wanted_ids : the tables that it has announced, and whether they are wanted.
+    frame_waits : GTID and BEGIN are not kept yet.
+    text_waits : neither is the statement's text.
+    rows_seen : the statement has rows already: the next table map begins another one.
+    """
+
+    wanted_ids: dict[int, bool]
+    frame_waits: bool
+    text_waits: bool
+    rows_seen: bool
+
+
 class EventFilter:
     """Feed it the events of a log in order, beginning at a boundary.
 
@@ -153,6 +171,62 @@ class EventFilter:
     def in_transaction(self) -> bool:
         """Whether a transaction has begun that has not ended yet."""
         return self._in_group or bool(self._frame)
+
+    @property
+    def between_transactions(self) -> bool:
+        """Whether the next event begins a transaction, and nothing is kept in mind."""
+        return not (self._in_group or self._frame or self._rows_query or self._savepoints)
+
+    @property
+    def group(self) -> GroupState | None:
+        """The state of the transaction that is going on; None before its BEGIN."""
+        if not self._in_group:
+            return None
+        return GroupState(
+            self._wanted_ids, bool(self._frame), self._rows_query is not None, self._rows_seen
+        )
+
+    def is_wanted_id(self, table_id: int) -> bool:
+        """Whether the table that a table map has announced under this id is wanted."""
+        return self._wanted_ids[table_id]
+
+    def advance_transactions(self) -> None:
+        """Whole transactions were passed by the compiled scan, by the rules of `feed`."""
+        self.statement = None
+        self.ended = True
+
+    def advance_group(
+        self,
+        new_ids: dict[int, bool],
+        statement: Sequence[Event],
+        *,
+        is_new_statement: bool,
+        text_waits: bool,
+        text: Event | None,
+        rows_seen: bool,
+        kept_rows_events: int,
+    ) -> None:
+        """Rows, table maps and texts of this transaction were passed by the compiled scan.
+
+        Parameters
+        ----------
+        new_ids : tables announced by them.
+        statement : text and table maps of the statement that goes on, without what came before
+            the scan, unless `is_new_statement`.
+        text_waits, text : the statement's text is not kept yet; None: it is the one from before.
+        """
+        self.statement = None
+        self.ended = False
+        self._wanted_ids.update(new_ids)
+        if is_new_statement:
+            self._statement_events = []
+        self._statement_events.extend(statement)
+        if not text_waits:
+            self._rows_query = None
+        elif text is not None:
+            self._rows_query = text
+        self._rows_seen = rows_seen
+        self._kept_rows_events += kept_rows_events
 
     def feed(self, event: Event) -> list[Event]:
         """The events to keep, in order: none, this one, or this one and what led up to it."""

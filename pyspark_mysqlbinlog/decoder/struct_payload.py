@@ -35,7 +35,7 @@ from pyspark_mysqlbinlog.errors import (
 )
 from pyspark_mysqlbinlog.tables import SPATIAL_TYPES, ColumnSchema
 
-__all__ = ["StructPayload", "Unplaced"]
+__all__ = ["StructColumn", "StructPayload", "TableRows", "Unplaced"]
 
 _MICROS_PER_DAY = 86_400_000_000
 _MAX_INT32 = (1 << 31) - 1
@@ -48,7 +48,7 @@ Put = Callable[[Any], None]
 Unplaced = Literal["rescue", "stop", "ignore"]
 
 
-class _Column:
+class StructColumn:
     """One Arrow column under construction."""
 
     __slots__ = ("name", "type", "values")
@@ -114,7 +114,7 @@ class _Layout:
     absent : their names.
     """
 
-    rows: _TableRows
+    rows: TableRows
     columns: tuple[tuple[Read, Put, Put], ...]
     missing: tuple[Put, ...]
     absent: tuple[str, ...]
@@ -135,18 +135,18 @@ class _Layout:
         return steps
 
 
-class _TableRows:
+class TableRows:
     """The rows of one table: its columns, and which rows of the batch they are."""
 
     __slots__ = ("by_name", "columns", "places", "type")
 
     def __init__(self, type_: pa.StructType) -> None:
         self.type = type_
-        self.columns = [_Column(field.name, field.type) for field in type_]
+        self.columns = [StructColumn(field.name, field.type) for field in type_]
         self.by_name = {column.name: column for column in self.columns}
         self.places: list[int] = []
 
-    def column(self, name: str) -> _Column | None:
+    def column(self, name: str) -> StructColumn | None:
         """By name; names of columns are the same in any case, for MySQL and for Spark."""
         found = self.by_name.get(name)
         if found is None:
@@ -186,15 +186,15 @@ class StructPayload:
     __slots__ = (
         "_count",
         "_layouts",
-        "_nested",
-        "_options",
         "_side",
-        "_tables",
         "_type",
-        "_unplaced",
         "lost",
+        "nested",
+        "options",
         "rescued",
         "size",
+        "tables",
+        "unplaced",
     )
 
     def __init__(
@@ -210,19 +210,19 @@ class StructPayload:
             raise SchemaError(f"the Arrow schema has {side} as {type_}, expected a struct")
         self._side = side
         self._type = type_
-        self._options = options
-        self._nested = nested
-        self._unplaced = unplaced
+        self.options = options
+        self.nested = nested
+        self.unplaced = unplaced
         self._layouts: dict[ImagePlan, _Layout] = {}
-        self._tables: dict[tuple[str, str], _TableRows] = {}
+        self.tables: dict[tuple[str, str], TableRows] = {}
         if nested:
             for database in type_:
                 assert isinstance(database.type, pa.StructType)
                 for table in database.type:
                     assert isinstance(table.type, pa.StructType)
-                    self._tables[database.name, table.name] = _TableRows(table.type)
+                    self.tables[database.name, table.name] = TableRows(table.type)
         else:
-            self._tables["", ""] = _TableRows(type_)
+            self.tables["", ""] = TableRows(type_)
         self._count = 0
         self.lost: list[str] = []
         self.rescued: list[str] = []
@@ -254,13 +254,13 @@ class StructPayload:
 
     def finish(self) -> pa.Array[Any]:
         count, self._count, self.size = self._count, 0, 0
-        if not self._nested:
-            return self._tables["", ""].finish(count)
+        if not self.nested:
+            return self.tables["", ""].finish(count)
         filled = [False] * count
         databases: list[pa.Array[Any]] = []
         for database in self._type:
             assert isinstance(database.type, pa.StructType)
-            tables = [self._tables[database.name, table.name] for table in database.type]
+            tables = [self.tables[database.name, table.name] for table in database.type]
             empty = [True] * count
             for table in tables:
                 for place in table.places:
@@ -279,15 +279,16 @@ class StructPayload:
             mask=pa.array([not each for each in filled], type=pa.bool_()),
         )
 
-    def _rows_of(self, table: tuple[str, str]) -> _TableRows:
-        if not self._nested:
-            return self._tables["", ""]
-        rows = self._tables.get(table)
+    def rows_of(self, table: tuple[str, str]) -> TableRows:
+        """Where the rows of (database, table) go; SchemaChangedError when that is nowhere."""
+        if not self.nested:
+            return self.tables["", ""]
+        rows = self.tables.get(table)
         if rows is None:
             # A server that does not tell names by case may log another spelling than it shows.
             lower = [name.lower() for name in table]
             rows = next(
-                (rows for key, rows in self._tables.items() if [n.lower() for n in key] == lower),
+                (rows for key, rows in self.tables.items() if [n.lower() for n in key] == lower),
                 None,
             )
         if rows is None:
@@ -299,14 +300,14 @@ class StructPayload:
 
     def _layout(self, image: ImagePlan) -> _Layout:
         """Match an image's columns with the struct's; once per kind of image."""
-        rows = self._rows_of(image.table)
+        rows = self.rows_of(image.table)
         columns: list[tuple[Read, Put, Put]] = []
         held = set()
         for plan in image.columns:
             if plan.codec is None or plan.schema is None:
                 columns.append((_skipping(plan.skip), _drop, _drop))
                 continue
-            placed = self._place(rows, plan.name, plan.schema)
+            placed = self.place(rows, plan.name, plan.schema)
             if placed is None:
                 columns.append(self._without_place(plan, plan.codec))
                 continue
@@ -327,13 +328,13 @@ class StructPayload:
         self._layouts[image] = layout
         return layout
 
-    def _place(
-        self, rows: _TableRows, name: str, schema: ColumnSchema
-    ) -> tuple[_Column, Convert] | None:
+    def place(
+        self, rows: TableRows, name: str, schema: ColumnSchema
+    ) -> tuple[StructColumn, Convert] | None:
         """A column's place and what makes its values fit; None where that is rescued or ignored."""
         column = rows.column(name)
         if column is None:
-            if self._unplaced != "stop":
+            if self.unplaced != "stop":
                 return None
             raise SchemaChangedError(
                 f"column `{name}` ({schema.type}) is in the log here and not in the query's"
@@ -341,11 +342,11 @@ class StructPayload:
                 " query, so that its schema is read again, or set schemaEvolutionMode=rescue or"
                 " payload=json, or exclude the column with excludeColumns"
             )
-        found = arrow_type(schema, self._options)
+        found = arrow_type(schema, self.options)
         convert = widening(found, column.type)
         if convert is not None:
             return column, convert
-        if self._unplaced == "rescue":
+        if self.unplaced == "rescue":
             return None
         raise SchemaChangedError(
             f"column `{name}` ({schema.type}) is {found} in the log here, expected {column.type} as"
@@ -356,7 +357,7 @@ class StructPayload:
 
     def _without_place(self, plan: ColumnPlan, codec: Codec) -> tuple[Read, Put, Put]:
         """How a column is read that has no place: as JSON text, or not at all."""
-        if self._unplaced == "ignore":
+        if self.unplaced == "ignore":
             return _skipping(plan.skip), _drop, _drop
         key, rescued = plan.json_key, self.rescued
 
@@ -369,18 +370,18 @@ class StructPayload:
         return codec.read_json, put, put_null
 
     def _read_and_put(
-        self, name: str, schema: ColumnSchema, codec: Codec, column: _Column, convert: Convert
+        self, name: str, schema: ColumnSchema, codec: Codec, column: StructColumn, convert: Convert
     ) -> tuple[Read, Put]:
         """How a value is read, and how it gets into its column: as it is, or made Arrow's."""
         append = column.values.append
         kind = schema.type
         lost = self._lost(name)
 
-        if arrow_type(schema, self._options) != column.type:
+        if arrow_type(schema, self.options) != column.type:
             return codec.read, lambda value: append(convert(value))
         if pa.types.is_boolean(column.type) and kind == "tinyint":
             return codec.read, lambda value: append(value != 0)
-        if kind == "time" and self._options.time_type == "string":
+        if kind == "time" and self.options.time_type == "string":
             return codec.read, lambda value: append(codec.json(value)[1:-1])
         if kind == "json":
             if column.type == VARIANT:
@@ -427,7 +428,7 @@ class StructPayload:
                 " zeroDates=fail; correct the value on the server, or set zeroDates=null"
             )
 
-        return fail if self._options.zero_dates == "fail" else note
+        return fail if self.options.zero_dates == "fail" else note
 
 
 def _variant(tree: Any) -> tuple[bytes, bytes]:

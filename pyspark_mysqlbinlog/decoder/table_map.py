@@ -153,6 +153,11 @@ class TableMapRegistry:
         """The map of a rows event; None when this file had none for that id."""
         return self._maps.get(table_id) if file == self._file else None
 
+    def forget(self, table_id: int) -> None:
+        """Forget one map, where there is one."""
+        if self._maps.pop(table_id, None) is not None:
+            del self._bodies[table_id]
+
     def clear(self) -> None:
         """Forget all: table ids mean nothing across a server restart."""
         self._maps.clear()

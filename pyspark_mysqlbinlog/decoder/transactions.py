@@ -12,7 +12,11 @@ from pyspark_mysqlbinlog.protocol.events import Event, EventType
 from pyspark_mysqlbinlog.protocol.messages import Gtid, Query, parse_rows_query
 from pyspark_mysqlbinlog.protocol.wire import Reader
 
-__all__ = ["TransactionContext", "valid_text"]
+__all__ = ["TransactionContext", "TransactionState", "valid_text"]
+
+# tx_pos, gtid, thread_id and query, and where in the transaction it is: inside of the group, behind
+# rows, at the end.
+TransactionState = tuple[int | None, str | None, int | None, str | None, bool, bool, bool]
 
 _TABLE_MAP = int(EventType.TABLE_MAP_EVENT)
 _QUERY = int(EventType.QUERY_EVENT)
@@ -56,6 +60,30 @@ class TransactionContext:
         self._in_group = False
         self._rows_seen = False
         self._ended = False
+
+    def save(self) -> TransactionState:
+        """All that is known, for another one to go on from."""
+        return (
+            self.tx_pos,
+            self.gtid,
+            self.thread_id,
+            self.query,
+            self._in_group,
+            self._rows_seen,
+            self._ended,
+        )
+
+    def restore(self, state: TransactionState) -> None:
+        """Go on from where another one was saved."""
+        (
+            self.tx_pos,
+            self.gtid,
+            self.thread_id,
+            self.query,
+            self._in_group,
+            self._rows_seen,
+            self._ended,
+        ) = state
 
     def follow(self, event: Event) -> None:
         """Take one event into account, before its rows are read."""

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from pyspark_mysqlbinlog.protocol.events import HEADER, HEADER_LENGTH, Event
 
-__all__ = ["EventBlock", "pack_events", "unpack_events"]
+__all__ = ["EventBlock", "PackedEvents", "event_at", "pack_events", "unpack_events"]
 
 _LONGEST_GAP = 1 << 31
 
@@ -24,7 +24,8 @@ class EventBlock(NamedTuple):
     Attributes
     ----------
     end : position after the first event.
-    trailer : bytes of checksum that each event had in the log.
+    trailer : by how many bytes each event was longer in the log: those of its checksum. Below 0 for
+        one that was compressed there.
     data : the events.
     """
 
@@ -34,23 +35,36 @@ class EventBlock(NamedTuple):
     data: bytes
 
 
-def pack_events(events: Iterable[Event]) -> list[EventBlock]:
-    """Pack events into as few blocks as their positions allow."""
+class PackedEvents(NamedTuple):
+    """A block, and the position after its last event: what it takes to put another behind it."""
+
+    block: EventBlock
+    last_end: int
+
+
+def pack_events(events: Iterable[Event | PackedEvents]) -> list[EventBlock]:
+    """Pack events, and events packed already, into as few blocks as their positions allow."""
     blocks: list[EventBlock] = []
     parts: list[bytes] = []
     file, first_end, trailer, last_end = "", 0, 0, 0
     for event in events:
-        length = event.end - event.start
-        here = length - HEADER_LENGTH - len(event.body)
-        if parts and (
-            event.file != file or here != trailer or event.end - last_end >= _LONGEST_GAP
-        ):
+        if isinstance(event, PackedEvents):
+            block = event.block
+            begin, end, here = (block.file, block.end), event.last_end, block.trailer
+        else:
+            length = event.end - event.start
+            begin, end = (event.file, event.end), event.end
+            here = length - HEADER_LENGTH - len(event.body)
+        if parts and (begin[0] != file or here != trailer or begin[1] - last_end >= _LONGEST_GAP):
             blocks.append(EventBlock(file, first_end, trailer, b"".join(parts)))
             parts = []
         if not parts:
-            file, first_end, trailer = event.file, event.end, here
-        last_end = event.end
-        log_pos = event.end & 0xFFFFFFFF
+            (file, first_end), trailer = begin, here
+        last_end = end
+        if isinstance(event, PackedEvents):
+            parts.append(event.block.data)
+            continue
+        log_pos = end & 0xFFFFFFFF
         parts.append(
             HEADER.pack(event.timestamp, event.type, event.server_id, length, log_pos, event.flags)
         )
@@ -58,6 +72,12 @@ def pack_events(events: Iterable[Event]) -> list[EventBlock]:
     if parts:
         blocks.append(EventBlock(file, first_end, trailer, b"".join(parts)))
     return blocks
+
+
+def event_at(file: str, end: int, data: bytes) -> Event:
+    """One event, from its header and body and the position after it."""
+    timestamp, kind, server_id, length, _, flags = HEADER.unpack_from(data)
+    return Event(file, end - length, end, timestamp, kind, server_id, flags, data[HEADER_LENGTH:])
 
 
 def unpack_events(blocks: Iterable[EventBlock]) -> Iterator[Event]:

@@ -9,11 +9,11 @@ each payload is a status byte (0x00 event, 0xff error, 0xfe end) and one event.
 from __future__ import annotations
 
 import contextlib
-import io
 import random
 import socket
+import ssl
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 from uuid import uuid4
@@ -23,14 +23,17 @@ from pymysql.constants import CLIENT, COMMAND
 
 from pyspark_mysqlbinlog.errors import AccessDeniedError, MalformedEventError, MySQLBinlogError
 from pyspark_mysqlbinlog.protocol.checksum import ChecksumAlgorithm
+from pyspark_mysqlbinlog.protocol.chunks import ChunkBuffer
 from pyspark_mysqlbinlog.protocol.server_errors import dump_refused, refused
 
-__all__ = ["ReplicaClient", "ServerSettings"]
+__all__ = ["DumpStream", "ReplicaClient", "ServerSettings"]
 
 _BINLOG_DUMP_NON_BLOCK = 1
 _MARIADB_SEND_ANNOTATE_ROWS = 2
 _MAX_PAYLOAD = (1 << 24) - 1
 _READ_BUFFER = 1 << 18
+# So many bytes are gathered before they are handed on, as far as they are there already.
+_WORTH_SCANNING = 1 << 18
 # A dump may wait for us as long as Spark lets a batch run; the server's default is one minute.
 _NET_WRITE_TIMEOUT = 7 * 24 * 3600
 _QUERY_TIMEOUT = 120.0
@@ -155,6 +158,15 @@ class ReplicaClient:
 
         Ends at the end of the log when not blocking. `checksum` tells how the first one is written.
         """
+        self._ask_for_dump(file, pos, blocking=blocking)
+        return self._events(file, pos)
+
+    def dump_stream(self, file: str, pos: int, *, blocking: bool) -> DumpStream:
+        """The same, for the compiled scan."""
+        self._ask_for_dump(file, pos, blocking=blocking)
+        return self._stream(file, pos)
+
+    def _ask_for_dump(self, file: str, pos: int, *, blocking: bool) -> None:
         checksum = self._negotiate()
         server_id = random.randint(*self._settings.server_ids)
         self._register(server_id)
@@ -165,7 +177,6 @@ class ReplicaClient:
             COMMAND.COM_BINLOG_DUMP, struct.pack("<IHI", pos, flags, server_id) + file.encode()
         )
         self.checksum = checksum
-        return self._events(file, pos)
 
     # What events carry before the first FORMAT_DESCRIPTION of the dump.
     checksum = ChecksumAlgorithm.OFF
@@ -203,36 +214,95 @@ class ReplicaClient:
 
     def _events(self, file: str, pos: int) -> Iterator[bytes]:
         """The packets of the dump. The generator owns the socket from here on."""
-        sock = self._internals._sock
-        # Two heartbeats may be late; a third means that nobody is there.
-        sock.settimeout(max(3 * self._settings.heartbeat_interval, 30.0))
-        with sock.makefile("rb", buffering=_READ_BUFFER) as stream:
+        with self._ready_socket().makefile("rb", buffering=_READ_BUFFER) as stream:
             while True:
-                try:
-                    status, payload = _read_packet(stream)
-                except (OSError, EOFError, ValueError) as error:
-                    raise refused(error, self._settings.address, "reading the binlog") from None
-                if status == 0xFF:
-                    raise _dump_error(payload, file, pos)
-                if status == 0xFE and len(payload) < 8:
-                    return
-                if status != 0x00:
-                    raise MalformedEventError(
-                        f"a packet of the dump begins with 0x{status:02x}, expected 0x00, 0xfe or"
-                        " 0xff"
-                    )
                 # Events may be large: whoever takes one must be the only one that holds it.
-                taken = [payload]
-                del payload
+                event = _next_event(stream.read, self._settings.address, file, pos)
+                if event is None:
+                    return
+                taken = [event]
+                del event
                 yield taken.pop()
 
+    def _stream(self, file: str, pos: int) -> DumpStream:
+        return DumpStream(self._ready_socket(), self._settings.address, file, pos)
 
-def _read_packet(stream: io.BufferedReader) -> tuple[int, bytes]:
-    """(status byte, the rest of the payload), joined from as many packets as it took."""
+    def _ready_socket(self) -> socket.socket:
+        sock: socket.socket = self._internals._sock
+        # Two heartbeats may be late; a third means that nobody is there.
+        sock.settimeout(max(3 * self._settings.heartbeat_interval, 30.0))
+        return sock
+
+
+class DumpStream:
+    """The packets of a dump in a buffer (see `chunks.EventStream`); it owns the socket."""
+
+    packets = True
+
+    def __init__(self, sock: socket.socket, address: str, file: str, pos: int) -> None:
+        self._socket = sock
+        self._address = address
+        self._place = (file, pos)
+        self._buffer = ChunkBuffer(self._receive)
+        self.view = self._buffer.view
+        self.consume = self._buffer.consume
+
+    def fill(self) -> bool:
+        try:
+            return self._buffer.fill()
+        except (OSError, ValueError) as error:
+            raise refused(error, self._address, "reading the binlog") from None
+
+    def next_event(self) -> bytes | None:
+        return _next_event(self._buffer.take, self._address, *self._place)
+
+    def _receive(self, memory: memoryview) -> int:
+        """Wait for bytes, then take those as well that are there already."""
+        sock = self._socket
+        received = sock.recv_into(memory)
+        if isinstance(sock, ssl.SSLSocket):  # which can't tell whether it would wait
+            return received
+        enough = min(len(memory), _WORTH_SCANNING)
+        timeout = sock.gettimeout()
+        sock.settimeout(0)
+        try:
+            more = received
+            while more and received < enough:
+                more = sock.recv_into(memory[received:])
+                received += more
+        except OSError:
+            pass  # nothing more for now; and what is wrong with the connection comes up again
+        finally:
+            sock.settimeout(timeout)
+        return received
+
+
+def _next_event(read: Callable[[int], bytes], address: str, file: str, pos: int) -> bytes | None:
+    """The next event of a dump; None at its end."""
+    try:
+        status, payload = _read_packet(read)
+    except (OSError, EOFError, ValueError) as error:
+        raise refused(error, address, "reading the binlog") from None
+    if status == 0xFF:
+        raise _dump_error(payload, file, pos)
+    if status == 0xFE and len(payload) < 8:
+        return None
+    if status != 0x00:
+        raise MalformedEventError(
+            f"a packet of the dump begins with 0x{status:02x}, expected 0x00, 0xfe or 0xff"
+        )
+    return payload
+
+
+def _read_packet(read: Callable[[int], bytes]) -> tuple[int, bytes]:
+    """(status byte, the rest of the payload), joined from as many packets as it took.
+
+    `read` gives as many bytes as it is asked for, and fewer at the end only.
+    """
     parts: list[bytes] = []
     status = 0
     while True:
-        header = stream.read(4 if parts else 5)
+        header = read(4 if parts else 5)
         if len(header) < 4:
             raise EOFError("the server closed the connection")
         length = header[0] | header[1] << 8 | header[2] << 16
@@ -244,7 +314,7 @@ def _read_packet(stream: io.BufferedReader) -> tuple[int, bytes]:
                 raise EOFError("the server closed the connection inside a packet")
             status = header[4]
             rest = length - 1
-        payload = stream.read(rest)
+        payload = read(rest)
         if len(payload) < rest:
             raise EOFError("the server closed the connection inside a packet")
         if length < _MAX_PAYLOAD and not parts:

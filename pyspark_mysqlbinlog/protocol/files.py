@@ -6,13 +6,15 @@ end inside an event; whoever reads it says whether that is an error.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Self
 
 from pyspark_mysqlbinlog.errors import FormatError, MalformedEventError, UnsupportedEventError
+from pyspark_mysqlbinlog.protocol.chunks import ChunkBuffer
 from pyspark_mysqlbinlog.protocol.events import HEADER_LENGTH
 
-__all__ = ["MAGIC", "read_events"]
+__all__ = ["MAGIC", "FileStream", "read_events"]
 
 MAGIC = b"\xfebin"
 _ENCRYPTED_MAGIC = b"\xfdbin"
@@ -26,40 +28,88 @@ def read_events(path: Path, pos: int = 4) -> Iterator[bytes]:
     start: without it the rest can't be read.
     """
     with path.open("rb", buffering=_READ_BUFFER) as stream:
-        magic = stream.read(len(MAGIC))
-        if magic == _ENCRYPTED_MAGIC:
-            raise UnsupportedEventError(
-                "the file is encrypted; decrypt it, or read it through its server", file=path.name
-            )
-        if magic != MAGIC:
-            raise FormatError(
-                f"this is no binlog: it begins with 0x{magic.hex()}, expected 0x{MAGIC.hex()}",
-                file=path.name,
-            )
+        _expect_magic(stream.read(len(MAGIC)), path.name)
         here = len(MAGIC)
-        while True:
-            header = stream.read(HEADER_LENGTH)
-            if not header:
-                return
-            length = int.from_bytes(header[9:13], "little")
-            if len(header) < HEADER_LENGTH or length < HEADER_LENGTH:
-                raise MalformedEventError(
-                    f"expected an event's header of {HEADER_LENGTH} bytes that counts itself,"
-                    f" found {len(header)} bytes with an event length of {length}; the file is cut"
-                    " short or damaged",
-                    file=path.name,
-                    position=here,
-                )
-            rest = stream.read(length - HEADER_LENGTH)
-            if len(rest) < length - HEADER_LENGTH:
-                raise MalformedEventError(
-                    f"an event claims {length} bytes, found {HEADER_LENGTH + len(rest)}: the file"
-                    " is cut short or damaged, or its server still writes it",
-                    file=path.name,
-                    position=here,
-                )
-            yield header + rest
-            here += length
+        while (raw := _next_event(stream.read, path.name, here)) is not None:
+            here += len(raw)
+            yield raw
             if here < pos:
                 stream.seek(pos)
                 here = pos
+
+
+class FileStream:
+    """The events of one file in a buffer (see `chunks.EventStream`), for the compiled scan."""
+
+    packets = False
+
+    def __init__(self, path: Path) -> None:
+        self._name = path.name
+        self._file = path.open("rb", buffering=0)
+        try:
+            _expect_magic(self._file.read(len(MAGIC)), path.name)
+        except BaseException:
+            self._file.close()
+            raise
+        self._here = len(MAGIC)
+        self._buffer = ChunkBuffer(self._file.readinto)
+        self.view = self._buffer.view
+        self.fill = self._buffer.fill
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def consume(self, size: int) -> None:
+        self._buffer.consume(size)
+        self._here += size
+
+    def next_event(self) -> bytes | None:
+        raw = _next_event(self._buffer.take, self._name, self._here)
+        self._here += len(raw or b"")
+        return raw
+
+    def seek(self, pos: int) -> None:
+        """Go on at another position."""
+        self._buffer.clear()
+        self._file.seek(pos)
+        self._here = pos
+
+
+def _expect_magic(magic: bytes, name: str) -> None:
+    if magic == _ENCRYPTED_MAGIC:
+        raise UnsupportedEventError(
+            "the file is encrypted; decrypt it, or read it through its server", file=name
+        )
+    if magic != MAGIC:
+        raise FormatError(
+            f"this is no binlog: it begins with 0x{magic.hex()}, expected 0x{MAGIC.hex()}",
+            file=name,
+        )
+
+
+def _next_event(read: Callable[[int], bytes], name: str, here: int) -> bytes | None:
+    """The event at `here`; None at the end. `read` gives fewer bytes at the end only."""
+    header = read(HEADER_LENGTH)
+    if not header:
+        return None
+    length = int.from_bytes(header[9:13], "little")
+    if len(header) < HEADER_LENGTH or length < HEADER_LENGTH:
+        raise MalformedEventError(
+            f"expected an event's header of {HEADER_LENGTH} bytes that counts itself,"
+            f" found {len(header)} bytes with an event length of {length}; the file is cut"
+            " short or damaged",
+            file=name,
+            position=here,
+        )
+    rest = read(length - HEADER_LENGTH)
+    if len(rest) < length - HEADER_LENGTH:
+        raise MalformedEventError(
+            f"an event claims {length} bytes, found {HEADER_LENGTH + len(rest)}: the file"
+            " is cut short or damaged, or its server still writes it",
+            file=name,
+            position=here,
+        )
+    return header + rest

@@ -60,6 +60,20 @@ class LogWalker:
         """Go on at another place of the same file."""
         self.pos = self._start = pos
 
+    @property
+    def has_format(self) -> bool:
+        """Whether a FORMAT_DESCRIPTION has come: what follows can be read."""
+        return self._has_format
+
+    @property
+    def has_checksums(self) -> bool:
+        """Whether events end in a CRC32."""
+        return self._checksum is not ChecksumAlgorithm.OFF
+
+    def advance(self, pos: int) -> None:
+        """Whole events up to `pos` were walked by the compiled scan, by the rules of `feed`."""
+        self.pos = pos
+
     def feed(self, raw: bytes) -> Event | None:
         """Walk one raw event (header and checksum included).
 

@@ -22,9 +22,13 @@ HEAVY = ["pyspark", "pyarrow", "pydantic", "pymysql", "tenacity", "sqlglot", "pa
 
 
 def _can_build() -> bool:
-    """Whether the setuptools that is installed here is one that the build asks for."""
+    """Whether what the build asks for is installed here: setuptools 77, Cython 3.1."""
     try:
-        return int(version("setuptools").split(".")[0]) >= 77
+        setuptools, cython = (
+            tuple(int(part) for part in version(name).split(".")[:2])
+            for name in ("setuptools", "cython")
+        )
+        return setuptools >= (77, 0) and cython >= (3, 1)
     except PackageNotFoundError:
         return False
 
@@ -36,12 +40,12 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     # pip builds inside the folder that it is given.
     source = folder / "source"
     source.mkdir()
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
+    for name in ("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source)
     shutil.copytree(
         ROOT / "pyspark_mysqlbinlog",
         source / "pyspark_mysqlbinlog",
-        ignore=shutil.ignore_patterns("__pycache__"),
+        ignore=shutil.ignore_patterns("__pycache__", "*.so"),
     )
     for room in ("connector", "protocol", "decoder", "checkpoints"):
         (source / room).symlink_to(Path("pyspark_mysqlbinlog") / room)

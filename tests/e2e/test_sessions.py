@@ -1,13 +1,20 @@
-"""The same rows in every kind of session: classic, Spark Connect, and a cluster with executors."""
+"""The same rows in every kind of session: classic, Spark Connect, and a cluster with executors; and
+from both implementations.
+"""
 
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+import pyspark_mysqlbinlog
+from pyspark_mysqlbinlog.decoder.implementation import VARIABLE, implementation
 
 from servers import Server
 
@@ -35,8 +42,10 @@ def table(live_server: Server) -> str:
     return "sessions.t"
 
 
-def _read(kind: str, server: Server, table: str, folder: Path) -> list[list[str]]:
-    """What a batch and a stream give."""
+def _run(
+    kind: str, server: Server, table: str, folder: Path, environment: dict[str, str]
+) -> subprocess.CompletedProcess[str]:
+    """The script, with these variables and no others of ours."""
     options = {
         "host": server.host,
         "port": server.port,
@@ -52,20 +61,62 @@ def _read(kind: str, server: Server, table: str, folder: Path) -> list[list[str]
     folder.mkdir()
     settings = folder / "settings.json"
     settings.write_text(json.dumps({"options": options, "folder": str(folder)}), encoding="utf-8")
-    done = subprocess.run(
+    inherited = {name: value for name, value in os.environ.items() if name != VARIABLE}
+    return subprocess.run(
         [sys.executable, str(_SCRIPT), kind, str(settings)],
+        env=inherited | environment,
         capture_output=True,
         text=True,
         timeout=400,
         check=False,
     )
+
+
+def _read(kind: str, server: Server, table: str, folder: Path) -> list[list[str]]:
+    """What a batch and a stream give, by the implementation of this test run."""
+    done = _run(kind, server, table, folder, {VARIABLE: implementation()})
     assert done.returncode == 0, done.stderr[-4000:]
+    return _rows(done)
+
+
+def _rows(done: subprocess.CompletedProcess[str]) -> list[list[str]]:
     return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("[")]
 
 
-def test_every_session_gives_the_same_rows(live_server: Server, table: str, tmp_path: Path) -> None:
-    batch, stream = _read("local", live_server, table, tmp_path / "local")
+@pytest.fixture(scope="module")
+def rows(live_server: Server, table: str, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """What a classic local session gives, batch and stream alike."""
+    folder = tmp_path_factory.mktemp("sessions") / "local"
+    batch, stream = _read("local", live_server, table, folder)
     assert len(batch) == _ROWS + 50
     assert stream == batch
-    assert _read("connect", live_server, table, tmp_path / "connect") == [batch, batch]
-    assert _read("cluster", live_server, table, tmp_path / "cluster") == [batch, batch]
+    return batch
+
+
+@pytest.mark.parametrize("kind", ["connect", "cluster"])
+def test_every_session_gives_the_same_rows(
+    live_server: Server, table: str, rows: list[str], tmp_path: Path, kind: str
+) -> None:
+    assert _read(kind, live_server, table, tmp_path / kind) == [rows, rows]
+
+
+def test_python_gives_the_same_rows_and_the_log_says_so(
+    live_server: Server, table: str, rows: list[str], tmp_path: Path
+) -> None:
+    """An installation without a kernel."""
+    package = Path(pyspark_mysqlbinlog.__file__).parent
+    ignored = shutil.ignore_patterns("*.so", "*.pyd", "__pycache__")
+    shutil.copytree(package, tmp_path / "path" / package.name, ignore=ignored)
+    path = {"PYTHONPATH": str(tmp_path / "path")}
+    done = _run("local", live_server, table, tmp_path / "reads", path)
+    assert done.returncode == 0, done.stderr[-4000:]
+    assert _rows(done) == [rows, rows]
+    assert "RuntimeWarning: pyspark-mysqlbinlog decodes in pure Python" in done.stderr
+
+
+def test_spark_s_processes_hear_which_implementation_is_asked_for(
+    live_server: Server, table: str, tmp_path: Path
+) -> None:
+    done = _run("local", live_server, table, tmp_path / "misspelt", {VARIABLE: "cpp"})
+    assert done.returncode != 0
+    assert "OptionError: the environment variable MYSQLBINLOG_IMPL is c or python" in done.stderr

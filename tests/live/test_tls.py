@@ -8,15 +8,18 @@ from pathlib import Path
 import pytest
 
 from pyspark_mysqlbinlog.checkpoints.position import Position
-from pyspark_mysqlbinlog.connector.log import dump_events
+from pyspark_mysqlbinlog.connector.log import NO_LIMIT, ServerLog, dump_events
 from pyspark_mysqlbinlog.connector.options import Options
+from pyspark_mysqlbinlog.decoder.event_filter import EventFilter
 from pyspark_mysqlbinlog.errors import (
     AccessDeniedError,
     ConnectionFailedError,
     MySQLBinlogError,
     OptionError,
 )
+from pyspark_mysqlbinlog.protocol.blocks import unpack_events
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
+from pyspark_mysqlbinlog.protocol.events import Event
 
 from servers import Certificates, MariaDBServer, Server, write_certificates
 
@@ -46,13 +49,12 @@ def _options(server: Server, **more: str | Path) -> Options:
     return Options.parse(given | {name: str(value) for name, value in more.items()})
 
 
-def _cipher_and_events(options: Options) -> tuple[str, int]:
-    """The cipher of a connection, and the number of events of a whole dump over it."""
+def _cipher_and_events(options: Options) -> tuple[str, list[Event]]:
+    """The cipher of a connection, and the events of a whole dump over it."""
     with ReplicaClient.connect(options.server_settings()) as client:
         cipher = str(client.query("SHOW SESSION STATUS LIKE 'Ssl_cipher'")[0][1])
         first = str(client.query("SHOW BINARY LOGS")[0][0])
-        events = list(dump_events(client, Position.of(first, 4), blocking=False))
-        return cipher, len(events)
+        return cipher, list(dump_events(client, Position.of(first, 4), blocking=False))
 
 
 @pytest.mark.parametrize("mode", ["PREFERRED", "REQUIRED", "VERIFY_CA", "VERIFY_IDENTITY"])
@@ -60,7 +62,32 @@ def test_a_dump_over_tls(tls_server: Server, certificates: Certificates, mode: s
     more = {"sslCa": certificates.ca} if mode.startswith("VERIFY") else {}
     cipher, events = _cipher_and_events(_options(tls_server, sslMode=mode, **more))
     assert cipher
-    assert events > 10
+    assert len(events) > 10
+
+
+def test_the_compiled_scan_over_tls(tls_server: Server) -> None:
+    """Records of TLS are no packets: what was received may end anywhere."""
+    pytest.importorskip("pyspark_mysqlbinlog.decoder.kernel._scan")
+    from pyspark_mysqlbinlog.decoder.log_scanner import LogScanner
+
+    values = ",".join(f"({n})" for n in range(100_000, 200_000))
+    tls_server.execute(f"INSERT INTO shop.t VALUES {values}", "INSERT INTO shop.t VALUES (3)")
+    options = _options(tls_server, sslMode="REQUIRED")
+    filtering = EventFilter(lambda *_: True)
+    expected = [k for event in _cipher_and_events(options)[1] for k in filtering.feed(event)]
+    log = ServerLog(options.server_settings())
+    filtering = EventFilter(lambda *_: True)
+    scanner = LogScanner(filtering)
+    found: list[Event] = []
+    start = Position.of(expected[0].file, 4)
+    for item in log.scan(start, scanner, lambda _: NO_LIMIT):
+        if isinstance(item, Event):
+            found += filtering.feed(item)
+            scanner.learn(item)
+        elif (packed := item.pack()) is not None:
+            found += unpack_events([packed.block])
+    assert found == expected
+    assert len(found) > 50
 
 
 def test_without_tls_the_account_is_refused(tls_server: Server) -> None:

@@ -51,6 +51,33 @@ def test_a_version_holds_from_its_start_to_the_next() -> None:
     assert history.at(at(100), "other", "orders") is None
 
 
+def test_how_far_a_version_holds_in_its_file() -> None:
+    history = SchemaHistory().with_table(at(100), A).with_table(at(200), B)
+    history = history.with_table(at(50, 3), A)
+    spans = {
+        at(4): (0, 100),
+        at(99): (0, 100),
+        at(100): (100, 200),
+        at(200): (200, None),
+        at(10**10): (200, None),
+        at(4, 2): (0, None),
+        at(4, 3): (0, 50),
+        at(50, 3): (50, None),
+        at(4, 4): (0, None),
+    }
+    assert {each: history.span(each, "shop", "orders") for each in spans} == spans
+    assert history.span(at(100), "shop", "other") == (0, None)
+    # It says what `at` says, position by position.
+    for each in (at(pos, number) for number in (1, 2, 3) for pos in range(4, 230)):
+        first, end = history.span(each, "shop", "orders")
+        assert first <= each.pos
+        assert end is None or each.pos < end
+        last = each._replace(pos=10**12 if end is None else end - 1)
+        known = history.at(each, "shop", "orders")
+        for edge in (each._replace(pos=first), last):
+            assert history.at(edge, "shop", "orders") == known
+
+
 def test_why_a_schema_is_not_known() -> None:
     history = SchemaHistory().with_table(at(100), A).without(at(200), "shop", "orders", "altered")
     assert "CREATE TABLE" in history.reason(at(99), "shop", "orders")

@@ -11,7 +11,8 @@ from typing import cast
 import pytest
 
 from pyspark_mysqlbinlog.checkpoints.position import Position
-from pyspark_mysqlbinlog.connector.log import FileLog, dump_events
+from pyspark_mysqlbinlog.connector.log import FileLog, dump_events, statement_events
+from pyspark_mysqlbinlog.decoder.implementation import Implementation
 from pyspark_mysqlbinlog.errors import (
     FormatError,
     InvalidPositionError,
@@ -20,7 +21,8 @@ from pyspark_mysqlbinlog.errors import (
 )
 from pyspark_mysqlbinlog.protocol.checksum import ChecksumAlgorithm
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
-from pyspark_mysqlbinlog.protocol.events import HEADER, EventType
+from pyspark_mysqlbinlog.protocol.events import HEADER, Event, EventType
+from pyspark_mysqlbinlog.protocol.messages import Query
 
 from decoding import CAPTURED, read_log
 from events import LogBuilder, format_description_body, raw_event
@@ -217,3 +219,29 @@ def test_a_start_behind_4_gib(n: int) -> None:
     events = dump_events(cast(ReplicaClient, server), start, blocking=False)
     assert [event.start for event in events] == [4 + (k << 30) for k in range(n, 8)]
     assert server.asked == [start.pos if n < 4 else 4]
+
+
+def says_something(event: Event) -> bool:
+    """An event that those who look for statements must get."""
+    if event.type == EventType.QUERY_EVENT:
+        return Query.parse(event.body).sql not in {"BEGIN", "COMMIT"}
+    return event.type in {EventType.FORMAT_DESCRIPTION_EVENT, EventType.ROTATE_EVENT}
+
+
+@pytest.mark.parametrize("name", ["ddl_history", "transactions", "rotations", "gtid_no_checksum"])
+def test_statements_with_or_without_rows(name: str, twin: Implementation) -> None:
+    log = FileLog.find(str(CAPTURED / f"{name}.*.binlog"))
+    begin = log.begins()[0]
+    everything = list(log.events(begin))
+    expected = [event for event in everything if says_something(event)]
+    found = list(statement_events(log, begin))
+    assert [event for event in found if says_something(event)] == expected
+    assert (len(found) < len(everything)) == (twin == "c")
+    # From the end asked for on nothing may be missing.
+    for event in everything[:: len(everything) // 9]:
+        end = log.position(event.file, event.start)
+        behind = [each for each in everything if log.position(each.file, each.start) >= end]
+        for each in statement_events(log, begin, end):
+            if log.position(each.file, each.start) >= end:
+                assert each == behind[0]
+                break

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -16,13 +17,16 @@ from pyspark_mysqlbinlog.connector.options import Options
 from pyspark_mysqlbinlog.connector.range_reader import SchemasAt, events_between, read_range
 from pyspark_mysqlbinlog.connector.ranges import RangePartition
 from pyspark_mysqlbinlog.decoder.event_filter import EventFilter
-from pyspark_mysqlbinlog.errors import InvalidPositionError
+from pyspark_mysqlbinlog.errors import InvalidPositionError, UnknownSchemaError
 from pyspark_mysqlbinlog.protocol.blocks import EventBlock, pack_events
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 
 from decoding import ARROW_SCHEMA, CAPTURED, rows_of, simple_schema
 from events import LogBuilder
 from replay import captured_schemas
+
+# Both implementations, each test.
+pytestmark = pytest.mark.usefixtures("twin")
 
 INT = ColumnSchema("id", "int")
 ROTATIONS = str(CAPTURED / "rotations.*.binlog")
@@ -160,6 +164,21 @@ def test_truncate_of_a_wanted_table(tmp_path: Path) -> None:
     rows = list(rows_of(read_range(options, partition, ARROW_SCHEMA)))
     assert [(row["op"], row["database"], row["table"]) for row in rows] == [("t", "d", "t")]
     assert rows[0]["source"]["key"] == ["id"]
+
+
+def test_an_error_leaves_no_thread_behind(tmp_path: Path) -> None:
+    """Not even while somebody holds it: a thread has a connection to a server."""
+    log = LogBuilder().format_description()
+    start = log.position()
+    # More than is fetched ahead.
+    for _ in range(40):
+        log.begin().rows(1, "t", *range(40_000)).xid()
+    options = Options.parse({"path": str(log.write(tmp_path)), "tables": "d.t", "payload": "json"})
+    partition = RangePartition(start, log.position(), "", (), True, None)
+    with pytest.raises(UnknownSchemaError) as error:
+        list(read_range(options, partition, ARROW_SCHEMA))
+    assert error.value.__traceback__ is not None
+    assert not any(thread.name == "mysqlbinlog-fetch" for thread in threading.enumerate())
 
 
 def test_a_schema_that_is_not_known_says_why() -> None:

@@ -11,6 +11,9 @@ from captured_logs import CASCADES, DEFAULTS, SCENARIOS, load
 from decoding import captured_ordinal, decoder, rows_of
 from replay import Replay, captured_schemas
 
+# Both implementations, each test.
+pytestmark = pytest.mark.usefixtures("twin")
+
 # How many tables each has.
 TABLES = {
     "charsets": 27,

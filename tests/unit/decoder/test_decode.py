@@ -8,8 +8,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pyspark_mysqlbinlog.checkpoints.position import file_number
-from pyspark_mysqlbinlog.decoder.decode import Decoder, SchemaLookup
 from pyspark_mysqlbinlog.decoder.envelope import StatementRow
 from pyspark_mysqlbinlog.decoder.field_types import FieldType as F
 from pyspark_mysqlbinlog.errors import (
@@ -34,14 +32,13 @@ from decoding import (
     table_map_body,
     table_map_body_for,
 )
+from twins import make_decoder
+
+# Both implementations, each test.
+pytestmark = pytest.mark.usefixtures("twin")
 
 T = simple_schema(C("id", "int", nullable=False), C("v", "tinyint"), key=("id",))
 FILE = "mysql-bin.000003"
-
-
-def made(schemas: SchemaLookup, arrow: pa.Schema = ARROW_SCHEMA, epoch: int = 0) -> Decoder:
-    """A decoder of inserts."""
-    return Decoder(schemas, arrow, epoch, frozenset({"insert"}), file_ordinal=file_number)
 
 
 class Log:
@@ -227,6 +224,9 @@ class ByPosition:
     def reason(self, file: str, pos: int, database: str, table: str) -> str:
         raise AssertionError("it is known")
 
+    def span(self, file: str, pos: int, database: str, table: str) -> tuple[int, int | None]:
+        return (0, self._change) if pos < self._change else (self._change, None)
+
 
 def test_the_schema_is_the_one_of_the_position() -> None:
     log = Log()
@@ -236,7 +236,7 @@ def test_the_schema_is_the_one_of_the_position() -> None:
     for _ in range(2):
         log.add(EventType.TABLE_MAP_EVENT, body)
         last = log.add(EventType.WRITE_ROWS_EVENT, row)
-    subject = made(ByPosition(last.start), epoch=4)
+    subject = make_decoder(ByPosition(last.start), ARROW_SCHEMA, 4, frozenset({"insert"}))
     rows = list(rows_of(subject.decode(log.events)))
     assert [row["after"] for row in rows] == ['{"e":"b"}', '{"e":"y"}']
     assert [row["seq"]["epoch"] for row in rows] == [4, 4]
@@ -323,11 +323,11 @@ def test_other_arrow_schemas() -> None:
     log = Log()
     log.table_map()
     log.insert(1, 2)
-    (batch,) = made(_Static(), large).decode(log.events)
+    (batch,) = make_decoder(_Static(), large, 0, frozenset({"insert"})).decode(log.events)
     assert batch.schema.equals(large)
     assert batch.column("after").to_pylist() == ['{"id":1}', '{"id":2}']
     with pytest.raises(SchemaError, match="the Arrow schema has op, expected op, ts"):
-        made(_Static(), pa.schema([("op", pa.string())]))
+        make_decoder(_Static(), pa.schema([("op", pa.string())]), 0, frozenset())
 
 
 class _Static:
@@ -337,3 +337,6 @@ class _Static:
 
     def reason(self, file: str, pos: int, database: str, table: str) -> str:
         raise AssertionError("it is known")
+
+    def span(self, file: str, pos: int, database: str, table: str) -> tuple[int, int | None]:
+        return 0, None

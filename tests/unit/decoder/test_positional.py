@@ -15,6 +15,9 @@ from captured_logs import load
 from decoding import captured_ordinal, decoder, rows_of
 from replay import captured_schemas
 
+# Both implementations, each test.
+pytestmark = pytest.mark.usefixtures("twin")
+
 SIZES = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
 BINARY = ("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob")
 TEXTS = ("char", "varchar", "tinytext", "text", "mediumtext", "longtext")

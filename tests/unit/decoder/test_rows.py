@@ -31,6 +31,9 @@ from decoding import (
     table_map_body_for,
 )
 
+# Both implementations, each test.
+pytestmark = pytest.mark.usefixtures("twin")
+
 # MySQL 5.7.13, test.testnull2 (int, varchar of 60 bytes, varchar of 60 bytes); whole events without
 # their checksums.
 GOLDEN_SCHEMA = TableSchema(

@@ -1,0 +1,81 @@
+"""Where a range ends in a log that is read from the range's start on."""
+
+from __future__ import annotations
+
+from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
+from pyspark_mysqlbinlog.connector.log import NO_LIMIT, Log
+from pyspark_mysqlbinlog.connector.ranges import RangePartition
+from pyspark_mysqlbinlog.decoder.event_filter import EventFilter
+from pyspark_mysqlbinlog.errors import InvalidPositionError
+from pyspark_mysqlbinlog.protocol.events import Event, EventType
+from pyspark_mysqlbinlog.protocol.messages import Rotate
+
+__all__ = ["RangeBounds", "expect_between"]
+
+_ROTATE = int(EventType.ROTATE_EVENT)
+
+
+class RangeBounds:
+    """Follows the reading from `start` to `end`.
+
+    Attributes
+    ----------
+    reached : everything before `end` was read.
+    """
+
+    def __init__(self, log: Log, start: Position, end: Position) -> None:
+        self._log = log
+        self._end = end
+        self._last = start
+        self.reached = False
+
+    def limit(self, file: str) -> int:
+        """The position in a file that belongs to the range at most, however far it goes."""
+        return self._end.pos if file == self._end.file else NO_LIMIT
+
+    def admits(self, event: Event) -> bool:
+        """Whether the next event belongs to the range; InvalidPositionError when a part does."""
+        end = self._end
+        here = self._log.position(event.file, event.start)
+        if here >= end:
+            self.reached = True
+            return False
+        last = here._replace(pos=event.end)
+        if last > end:
+            raise InvalidPositionError(
+                f"the end lies inside an event that begins at {here}; give a position that SHOW"
+                " BINLOG EVENTS lists",
+                file=end.file,
+                position=end.pos,
+            )
+        if event.type == _ROTATE and (last >= end or end.number > here.number):
+            last = Position(here.number + 1, FIRST_EVENT, Rotate.parse(event.body).file)
+        self._last = last
+        self.reached = last >= end
+        return True
+
+    def passed(self, file: str, pos: int) -> None:
+        """All events up to a place before the limit were read, and no rotation."""
+        self._last = self._log.position(file, pos)
+        self.reached = self._last >= self._end
+
+    def expect_reached(self) -> None:
+        """The log has ended: InvalidPositionError when the range has not."""
+        if not self.reached and self._last < self._end:
+            raise InvalidPositionError(
+                f"the log ends at {self._last}, expected to read up to here: the server lost its"
+                " tail or was restored; start again with a new checkpoint",
+                file=self._end.file,
+                position=self._end.pos,
+            )
+
+
+def expect_between(filtering: EventFilter, partition: RangePartition) -> None:
+    """A range ends between two transactions, unless it says otherwise."""
+    if filtering.in_transaction and not partition.ends_inside:
+        end = partition.end
+        raise InvalidPositionError(
+            "the end lies inside a transaction; give a position between two transactions",
+            file=end.file,
+            position=end.pos,
+        )

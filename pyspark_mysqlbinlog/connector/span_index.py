@@ -1,0 +1,139 @@
+"""Spans in log order, with sums in front of each: what Spark asks for is found without counting.
+
+An index may hold tens of thousands of spans while the tail is far ahead, and Spark asks every few
+milliseconds.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
+from pyspark_mysqlbinlog.protocol.blocks import EventBlock
+
+__all__ = ["Mark", "Piece", "Span", "SpanIndex"]
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A boundary and what holds there."""
+
+    position: Position
+    history: SchemaHistory
+    pending_xa: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A place inside of a transaction where a task may begin to read.
+
+    Attributes
+    ----------
+    log_bytes : from the boundary before its transaction to here.
+    prelude : what the events behind it can't be read without: the transaction's first events and
+        the table maps of the statement that is going on.
+    pending_xa : prepared XA transactions at this place that hold no wanted rows.
+    """
+
+    start: Position
+    log_bytes: int
+    prelude: tuple[EventBlock, ...]
+    pending_xa: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A stretch of the log that holds wanted changes.
+
+    Attributes
+    ----------
+    start : the boundary at which the previous span ended, or a later one.
+    end : the boundary after its last transaction.
+    log_bytes : length in the log, unwanted events included.
+    blocks : the wanted events; None when there was no room for them.
+    kept_bytes : length of `blocks`.
+    rows : wanted rows, where they are counted.
+    pieces : where it may be cut inside of a long transaction.
+    """
+
+    start: Position
+    end: Mark
+    log_bytes: int
+    blocks: tuple[EventBlock, ...] | None
+    kept_bytes: int
+    rows: int = 0
+    pieces: tuple[Piece, ...] = ()
+
+
+class SpanIndex:
+    """A row of spans that grows at its end and is let go of at its beginning.
+
+    Places are counted from the first span that it holds.
+    """
+
+    def __init__(self, spans: Iterable[Span] = ()) -> None:
+        # Those before `_first` are let go of, and cleared away now and then.
+        self._spans: list[Span] = []
+        self._ends: list[Position] = []
+        # Before each span and behind the last: log bytes and rows since some place in the past.
+        self._log_bytes = [0]
+        self._rows = [0]
+        self._first = 0
+        self.kept_bytes = 0
+        for span in spans:
+            self.append(span)
+
+    def __len__(self) -> int:
+        return len(self._spans) - self._first
+
+    def __getitem__(self, at: int) -> Span:
+        return self._spans[self._first + at if at >= 0 else at]
+
+    def __iter__(self) -> Iterator[Span]:
+        return iter(self.slice(0, len(self)))
+
+    def slice(self, begin: int, end: int) -> list[Span]:
+        return self._spans[self._first + begin : self._first + end]
+
+    def append(self, span: Span) -> None:
+        self._spans.append(span)
+        self._ends.append(span.end.position)
+        self._log_bytes.append(self._log_bytes[-1] + span.log_bytes)
+        self._rows.append(self._rows[-1] + span.rows)
+        self.kept_bytes += span.kept_bytes
+
+    def replace_last(self, span: Span) -> None:
+        """With one that differs in its end's spelling only."""
+        self._spans[-1] = span
+        self._ends[-1] = span.end.position
+
+    def behind(self, position: Position) -> int:
+        """How many end at or before a position: the place of the first that ends behind it."""
+        return bisect_right(self._ends, position, self._first) - self._first
+
+    def within(self, begin: int, most_bytes: int | None, most_rows: int | None) -> int:
+        """The place behind the last span up to which those from `begin` on are within limits."""
+        end = len(self._spans)
+        first = self._first + begin
+        for sums, most in ((self._log_bytes, most_bytes), (self._rows, most_rows)):
+            if most is not None:
+                end = min(end, bisect_right(sums, sums[first] + most, first) - 1)
+        return end - self._first
+
+    def release(self, count: int) -> None:
+        """Let go of the first ones."""
+        for at in range(self._first, self._first + count):
+            self.kept_bytes -= self._spans[at].kept_bytes
+            self._spans[at] = _GONE
+        self._first += count
+        if self._first > 64 and self._first > len(self):
+            for part in (self._spans, self._ends, self._log_bytes, self._rows):
+                del part[: self._first]
+            self._first = 0
+
+
+_NOWHERE = Mark(Position(0, 0, ""), SchemaHistory())
+_GONE = Span(_NOWHERE.position, _NOWHERE, 0, None, 0)

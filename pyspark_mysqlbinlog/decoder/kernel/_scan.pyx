@@ -1,0 +1,260 @@
+"""The compiled scan as Python sees it; scan.hpp says what it does.
+
+A `Scanner` belongs to one thread. What a scan found is told by its attributes, and `pack` reads the
+chunk once more: both hold until the next scan, and while the chunk's bytes stay as they are.
+"""
+
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from libc.stddef cimport size_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libcpp cimport bool as cbool
+from libcpp.pair cimport pair
+from libcpp.vector cimport vector
+
+from array import array
+
+
+cdef extern from "<string_view>" namespace "std" nogil:
+    cdef cppclass string_view:
+        string_view()
+        string_view(const char*, size_t)
+
+
+cdef extern from "crc32.hpp" namespace "mysqlbinlog" nogil:
+    uint32_t native_crc32 "mysqlbinlog::crc32"(const uint8_t*, size_t, uint32_t)
+    uint32_t native_by_tables "mysqlbinlog::crc::by_tables"(uint32_t, const uint8_t*, size_t)
+
+
+cdef extern from "scan.hpp" namespace "mysqlbinlog" nogil:
+    cdef cppclass Segment:
+        int64_t end
+        size_t offset
+        size_t size
+
+    cdef cppclass Ending:
+        int64_t end
+        uint64_t kept
+        size_t segments
+
+    ctypedef enum Stop "mysqlbinlog::Stop":
+        More "mysqlbinlog::Stop::More"
+        Odd "mysqlbinlog::Stop::Odd"
+        Asked "mysqlbinlog::Stop::Asked"
+
+    cdef cppclass TableIds:
+        void clear()
+        void set(uint64_t, cbool) except +
+
+    cdef cppclass NativeScanner "mysqlbinlog::Scanner":
+        TableIds ids
+        NativeScanner(cbool) except +
+        void learn(string_view, cbool) except +
+        void forget_maps()
+        void open(const uint8_t*, size_t, int64_t, int64_t, cbool, cbool, size_t)
+        void scan_transactions() except +
+        void scan_group(cbool, cbool, cbool, int64_t) except +
+        void skip_rows()
+        Stop stop()
+        size_t consumed()
+        int64_t pos()
+        size_t verified()
+        uint64_t kept()
+        size_t trailer()
+        const vector[Segment]& segments()
+        const vector[Ending]& endings()
+        const vector[Segment]& statement()
+        cbool new_statement()
+        cbool text_waits()
+        cbool text_is_here()
+        cbool rows_seen()
+        uint64_t kept_rows_events()
+        const vector[pair[uint64_t, cbool]]& new_ids()
+        size_t packed_size(size_t, size_t)
+        void pack(size_t, size_t, uint8_t*)
+
+
+cdef class Scanner:
+    cdef NativeScanner* native
+    # The chunk of the last scan.
+    cdef Py_buffer chunk
+    cdef bint has_chunk
+
+    def __cinit__(self, *, bint whole_maps):
+        self.native = new NativeScanner(whole_maps)
+
+    def __dealloc__(self):
+        self.release()
+        del self.native
+
+    cpdef release(self):
+        """Let go of the chunk."""
+        if self.has_chunk:
+            self.has_chunk = False
+            PyBuffer_Release(&self.chunk)
+
+    # --- tables
+
+    def learn(self, bytes body, bint wanted):
+        self.native.learn(string_view(PyBytes_AS_STRING(body), len(body)), wanted)
+
+    def forget_maps(self):
+        self.native.forget_maps()
+
+    # --- scanning
+
+    cdef _open(self, data, int64_t pos, int64_t limit, bint packets, bint checksum,
+               size_t verified):
+        self.release()
+        PyObject_GetBuffer(data, &self.chunk, PyBUF_SIMPLE)
+        self.has_chunk = True
+        self.native.open(<const uint8_t*>self.chunk.buf, self.chunk.len, pos, limit, packets,
+                         checksum, verified)
+
+    def scan_transactions(self, data, int64_t pos, int64_t limit, *, bint packets, bint checksum,
+                          size_t verified):
+        self._open(data, pos, limit, packets, checksum, verified)
+        with nogil:
+            self.native.scan_transactions()
+
+    def scan_group(self, data, int64_t pos, int64_t limit, *, bint packets, bint checksum,
+                   size_t verified, dict wanted_ids, bint frame_waits, bint text_waits,
+                   bint rows_seen, int64_t ask_at):
+        cdef uint64_t table_id
+        cdef bint wanted
+        self.native.ids.clear()
+        for table_id, wanted in wanted_ids.items():
+            self.native.ids.set(table_id, wanted)
+        self._open(data, pos, limit, packets, checksum, verified)
+        with nogil:
+            self.native.scan_group(frame_waits, text_waits, rows_seen, ask_at)
+
+    def skip_rows(self, data, int64_t pos, int64_t limit, *, bint packets, bint checksum,
+                  size_t verified):
+        self._open(data, pos, limit, packets, checksum, verified)
+        with nogil:
+            self.native.skip_rows()
+
+    # --- what the last scan found
+
+    @property
+    def stop(self):
+        cdef Stop why = self.native.stop()
+        return "more" if why == More else "odd" if why == Odd else "asked"
+
+    @property
+    def consumed(self):
+        return self.native.consumed()
+
+    @property
+    def pos(self):
+        return self.native.pos()
+
+    @property
+    def verified(self):
+        return self.native.verified()
+
+    @property
+    def trailer(self):
+        return self.native.trailer()
+
+    @property
+    def kept(self):
+        return self.native.kept()
+
+    @property
+    def segment_count(self):
+        return self.native.segments().size()
+
+    def endings(self):
+        """(ends, kept, segments): after n transactions; the last two begin with 0."""
+        cdef const vector[Ending]* endings = &self.native.endings()
+        cdef size_t count = endings.size(), n
+        cdef Py_ssize_t size = 8 * (count + 1)
+        ends = array("q")
+        kept = array("q")
+        segments = array("q")
+        ends.frombytes(bytes(size - 8))
+        kept.frombytes(bytes(size))
+        segments.frombytes(bytes(size))
+        cdef int64_t[::1] kept_view = kept
+        cdef int64_t[::1] segments_view = segments
+        cdef int64_t[::1] ends_view
+        if count:
+            ends_view = ends
+            for n in range(count):
+                ends_view[n] = endings[0][n].end
+                kept_view[n + 1] = <int64_t>endings[0][n].kept
+                segments_view[n + 1] = <int64_t>endings[0][n].segments
+        return ends, kept, segments
+
+    def pack(self, size_t first, size_t last):
+        """(position after the first event, position after the last, the events packed)."""
+        cdef const vector[Segment]* segments = &self.native.segments()
+        if not self.has_chunk or first >= last or last > segments.size():
+            raise IndexError(f"segments {first} to {last} of {segments.size()}")
+        cdef size_t size = self.native.packed_size(first, last)
+        cdef bytes packed = PyBytes_FromStringAndSize(NULL, size)
+        cdef uint8_t* out = <uint8_t*>PyBytes_AS_STRING(packed)
+        if size > 65536:
+            with nogil:
+                self.native.pack(first, last, out)
+        else:
+            self.native.pack(first, last, out)
+        return segments[0][first].end, segments[0][last - 1].end, packed
+
+    # --- inside of a transaction
+
+    def statement(self):
+        """(position after it, header and body) of each."""
+        cdef const vector[Segment]* found = &self.native.statement()
+        cdef const char* data = <const char*>self.chunk.buf
+        cdef size_t n
+        return [
+            (found[0][n].end,
+             PyBytes_FromStringAndSize(data + found[0][n].offset, found[0][n].size))
+            for n in range(found.size())
+        ]
+
+    @property
+    def new_statement(self):
+        return self.native.new_statement()
+
+    @property
+    def text_waits(self):
+        return self.native.text_waits()
+
+    @property
+    def text_is_here(self):
+        return self.native.text_is_here()
+
+    @property
+    def rows_seen(self):
+        return self.native.rows_seen()
+
+    @property
+    def kept_rows_events(self):
+        return self.native.kept_rows_events()
+
+    def new_ids(self):
+        cdef const vector[pair[uint64_t, cbool]]* found = &self.native.new_ids()
+        cdef size_t n
+        return {found[0][n].first: bool(found[0][n].second) for n in range(found.size())}
+
+
+def crc32(const uint8_t[::1] data, uint32_t before=0):
+    """zlib.crc32."""
+    cdef const uint8_t* at = &data[0] if data.shape[0] else NULL
+    cdef size_t size = data.shape[0]
+    with nogil:
+        before = native_crc32(at, size, before)
+    return before
+
+
+def crc32_by_tables(const uint8_t[::1] data, uint32_t before=0):
+    """The same without the processor's help."""
+    cdef const uint8_t* at = &data[0] if data.shape[0] else NULL
+    cdef size_t size = data.shape[0]
+    with nogil:
+        before = ~native_by_tables(~before, at, size)
+    return before

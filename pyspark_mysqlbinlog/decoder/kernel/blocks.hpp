@@ -1,0 +1,88 @@
+// The events of a packed block (protocol/blocks.py), one after the other.
+#pragma once
+
+#include "bytes.hpp"
+
+namespace mysqlbinlog {
+
+// The types of events that the decoder knows; all others are its Python twin's.
+enum EventType : uint8_t {
+    QUERY_EVENT = 2,
+    XID_EVENT = 16,
+    TABLE_MAP_EVENT = 19,
+    WRITE_ROWS_EVENT_V1 = 23,
+    UPDATE_ROWS_EVENT_V1 = 24,
+    DELETE_ROWS_EVENT_V1 = 25,
+    ROWS_QUERY_LOG_EVENT = 29,
+    WRITE_ROWS_EVENT = 30,
+    UPDATE_ROWS_EVENT = 31,
+    DELETE_ROWS_EVENT = 32,
+    GTID_LOG_EVENT = 33,
+    ANONYMOUS_GTID_LOG_EVENT = 34,
+    XA_PREPARE_LOG_EVENT = 38,
+    MARIADB_ANNOTATE_ROWS_EVENT = 160,
+    MARIADB_GTID_EVENT = 162,
+};
+
+// One event. Positions count from the beginning of the file, not modulo 2^32.
+struct EventView {
+    const uint8_t* body;
+    size_t size;  // of the body
+    int64_t start;
+    int64_t end;
+    uint32_t timestamp;
+    uint32_t server_id;
+    uint16_t flags;
+    uint8_t type;
+
+    Input input() const { return Input{body, body + size}; }
+};
+
+// Walks a block. Whoever opens it keeps its bytes alive.
+class BlockReader {
+public:
+    static constexpr size_t HEADER_LENGTH = 19;
+
+    // trailer: by how much each event was longer in the log; below 0 for one that was compressed
+    // there. At least -2^31.
+    void open(const uint8_t* data, size_t size, int64_t first_end, int64_t trailer) {
+        begin_ = data;
+        in_ = Input{data, data + size};
+        end_ = first_end;
+        trailer_ = trailer;
+    }
+    bool at_end() const { return in_.left() == 0; }
+    size_t offset() const { return static_cast<size_t>(in_.at - begin_); }
+
+    // The event that comes next; false where the block is cut short or its lengths can't be.
+    bool peek(EventView& event) const {
+        if (!in_.has(HEADER_LENGTH)) return false;
+        const uint8_t* at = in_.at;
+        const uint32_t length = load32(at + 9);
+        const int64_t here = int64_t{length} - trailer_;
+        if (length < HEADER_LENGTH || here < int64_t{HEADER_LENGTH}) return false;
+        event.size = static_cast<size_t>(here) - HEADER_LENGTH;
+        if (in_.left() - HEADER_LENGTH < event.size) return false;
+        event.timestamp = load32(at);
+        event.type = at[4];
+        event.server_id = load32(at + 5);
+        event.end = end_ + static_cast<uint32_t>(load32(at + 13) - static_cast<uint32_t>(end_));
+        event.start = event.end - static_cast<int64_t>(length);
+        event.flags = load16(at + 17);
+        event.body = at + HEADER_LENGTH;
+        return true;
+    }
+    // Past the event that `peek` gave.
+    void pass(const EventView& event) {
+        in_.at = event.body + event.size;
+        end_ = event.end;
+    }
+
+private:
+    const uint8_t* begin_ = nullptr;
+    Input in_{nullptr, nullptr};
+    int64_t end_ = 0;
+    int64_t trailer_ = 0;
+};
+
+}  // namespace mysqlbinlog

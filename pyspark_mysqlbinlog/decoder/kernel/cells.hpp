@@ -1,0 +1,391 @@
+// One value of a row image into one Arrow column. Which function does that is settled once per
+// column of a plan (`choose_cell`), so that the row loop only follows pointers. The Python twins
+// are struct_payload.py and struct_fit.py.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "json_value.hpp"
+#include "output_column.hpp"
+#include "values.hpp"
+#include "variant_encoding.hpp"
+
+namespace mysqlbinlog {
+
+// What a row has to say besides its values.
+struct RowNotes {
+    std::string prefix;  // "before." or "after."
+    bool zero_dates_fail = false;
+    // Dates that became null, as `source.absent` names them.
+    std::vector<std::string> lost;
+    // Members of a JSON object: what has no place in the struct. `rescued_nulls` come behind.
+    Bytes rescued;
+    Bytes rescued_nulls;
+    Bytes scratch;
+    VariantKeys keys;
+
+    bool has_rescued() const { return rescued.size() != 0 || rescued_nulls.size() != 0; }
+
+    void clear() {
+        lost.clear();
+        rescued.clear();
+        rescued_nulls.clear();
+    }
+};
+
+struct Step;
+// Reads a value at `in` and puts it into the step's column; false for bytes that are no value of
+// the column, or a value that the column can't hold.
+using Cell = bool (*)(Input& in, const Step& step, size_t row, RowNotes& notes);
+
+// One column of a row image.
+struct Step {
+    enum class Fate : uint8_t {
+        Read,    // by `cell`
+        Skip,    // excluded, or without a place that matters
+        Rescue,  // no place in the struct: as JSON
+        Refuse,  // the Python twin says why
+    };
+
+    Fate fate = Fate::Refuse;
+    const Column* column = nullptr;
+    OutColumn* out = nullptr;
+    Cell cell = nullptr;
+    Int128 factor = 1;  // 10^(the struct's scale - the column's)
+
+    // ,"name": as JSON has it. A short one is copied in one go, with whatever is behind it.
+    void append_member(Bytes& out) const {
+        if (member_size_ == 0) {
+            out.push(',');
+            out.append(column->json_key);
+            return;
+        }
+        std::memcpy(out.room(sizeof member_), member_, sizeof member_);
+        out.advance(member_size_);
+    }
+    void set_column(const Column* read) {
+        column = read;
+        const size_t size = read->json_key.size() + 1;
+        if (size > sizeof member_) return;
+        member_[0] = ',';
+        std::memcpy(member_ + 1, read->json_key.data(), size - 1);
+        member_size_ = size;
+    }
+
+private:
+    char member_[32] = {};
+    size_t member_size_ = 0;
+};
+
+namespace cells {
+
+template <uint32_t SIZE, bool UNSIGNED>
+inline int64_t load_integer(const uint8_t* at) {
+    const uint64_t raw = load_little(at, SIZE);
+    if constexpr (UNSIGNED || SIZE == 8) {
+        return static_cast<int64_t>(raw);
+    } else {
+        constexpr uint64_t SIGN = uint64_t{1} << (8 * SIZE - 1);
+        return static_cast<int64_t>(raw ^ SIGN) - static_cast<int64_t>(SIGN);
+    }
+}
+
+// The target holds every value of the column: see `widening`.
+template <uint32_t SIZE, bool UNSIGNED, typename Target>
+bool integer(Input& in, const Step& step, size_t row, RowNotes&) {
+    if (!in.has(SIZE)) return false;
+    step.out->put(row, static_cast<Target>(load_integer<SIZE, UNSIGNED>(in.at)));
+    in.at += SIZE;
+    return true;
+}
+
+template <uint32_t SIZE, bool UNSIGNED>
+bool integer_is_not_zero(Input& in, const Step& step, size_t row, RowNotes&) {
+    if (!in.has(SIZE)) return false;
+    step.out->put(row, static_cast<uint8_t>(load_integer<SIZE, UNSIGNED>(in.at) != 0));
+    in.at += SIZE;
+    return true;
+}
+
+template <uint32_t SIZE, bool UNSIGNED>
+bool integer_decimal(Input& in, const Step& step, size_t row, RowNotes&) {
+    if (!in.has(SIZE)) return false;
+    const int64_t value = load_integer<SIZE, UNSIGNED>(in.at);
+    in.at += SIZE;
+    const Int128 whole =
+        UNSIGNED ? static_cast<Int128>(static_cast<uint64_t>(value)) : static_cast<Int128>(value);
+    step.out->put(row, whole * step.factor);
+    return true;
+}
+
+template <uint32_t SIZE, bool UNSIGNED>
+bool integer_text(Input& in, const Step& step, size_t row, RowNotes&) {
+    if (!in.has(SIZE)) return false;
+    const int64_t value = load_integer<SIZE, UNSIGNED>(in.at);
+    in.at += SIZE;
+    if constexpr (UNSIGNED) {
+        append_unsigned(step.out->text(), static_cast<uint64_t>(value));
+    } else {
+        append_integer(step.out->text(), value);
+    }
+    return step.out->end_text(row);
+}
+
+template <uint32_t SIZE, bool UNSIGNED>
+Cell choose_integer(Out type) {
+    switch (type) {
+        case Out::Bool: return integer_is_not_zero<SIZE, UNSIGNED>;
+        case Out::Int8: return integer<SIZE, UNSIGNED, int8_t>;
+        case Out::Int16: return integer<SIZE, UNSIGNED, int16_t>;
+        case Out::Int32: return integer<SIZE, UNSIGNED, int32_t>;
+        case Out::Int64: return integer<SIZE, UNSIGNED, int64_t>;
+        case Out::Float: return integer<SIZE, UNSIGNED, float>;
+        case Out::Double: return integer<SIZE, UNSIGNED, double>;
+        case Out::Decimal: return integer_decimal<SIZE, UNSIGNED>;
+        case Out::Text: return integer_text<SIZE, UNSIGNED>;
+        default: return nullptr;
+    }
+}
+
+// YEAR, BIT and TIME as numbers: what `READ` gives.
+template <typename Value, bool (*READ)(Input&, const Column&, Value&), typename Target>
+bool number(Input& in, const Step& step, size_t row, RowNotes&) {
+    Value value = 0;
+    if (!READ(in, *step.column, value)) return false;
+    step.out->put(row, static_cast<Target>(value));
+    return true;
+}
+
+template <typename Value, bool (*READ)(Input&, const Column&, Value&)>
+bool number_decimal(Input& in, const Step& step, size_t row, RowNotes&) {
+    Value value = 0;
+    if (!READ(in, *step.column, value)) return false;
+    step.out->put(row, static_cast<Int128>(value) * step.factor);
+    return true;
+}
+
+template <typename Value, bool (*READ)(Input&, const Column&, Value&)>
+bool number_text(Input& in, const Step& step, size_t row, RowNotes&) {
+    Value value = 0;
+    if (!READ(in, *step.column, value)) return false;
+    if constexpr (std::is_signed_v<Value>) {
+        append_integer(step.out->text(), value);
+    } else {
+        append_unsigned(step.out->text(), value);
+    }
+    return step.out->end_text(row);
+}
+
+template <typename Value, bool (*READ)(Input&, const Column&, Value&)>
+Cell choose_number(Out type) {
+    switch (type) {
+        case Out::Int32: return number<Value, READ, int32_t>;
+        case Out::Int64: return number<Value, READ, int64_t>;
+        case Out::Double: return number<Value, READ, double>;
+        case Out::Decimal: return number_decimal<Value, READ>;
+        case Out::Text: return number_text<Value, READ>;
+        default: return nullptr;
+    }
+}
+
+inline bool bit_is_set(Input& in, const Step& step, size_t row, RowNotes&) {
+    uint64_t bits = 0;
+    if (!read_bit(in, *step.column, bits)) return false;
+    step.out->put(row, static_cast<uint8_t>(bits));
+    return true;
+}
+
+inline bool decimal(Input& in, const Step& step, size_t row, RowNotes&) {
+    Int128 value = 0;
+    if (!read_decimal(in, *step.column, value)) return false;
+    step.out->put(row, value * step.factor);
+    return true;
+}
+
+inline bool decimal_text(Input& in, const Step& step, size_t row, RowNotes&) {
+    return append_decimal(in, *step.column, step.out->text()) && step.out->end_text(row);
+}
+
+// Notes a date that is no day, and puts a null in its place.
+inline bool lose(const Step& step, size_t row, RowNotes& notes) {
+    if (notes.zero_dates_fail) return false;
+    std::string text = notes.prefix + step.column->name + "=";
+    text += notes.scratch.view();
+    notes.lost.push_back(std::move(text));
+    step.out->put_null(row);
+    return true;
+}
+
+inline bool date(Input& in, const Step& step, size_t row, RowNotes& notes) {
+    Ymd ymd;
+    int32_t days = 0;
+    if (!read_date(in, *step.column, ymd)) return false;
+    if (day_number(ymd, days)) {
+        step.out->put(row, days);
+        return true;
+    }
+    notes.scratch.clear();
+    append_date(notes.scratch, ymd);
+    return lose(step, row, notes);
+}
+
+inline bool datetime(Input& in, const Step& step, size_t row, RowNotes& notes) {
+    Moment moment;
+    int32_t days = 0;
+    if (!read_datetime(in, *step.column, moment)) return false;
+    if (day_number(moment.date, days)) {
+        step.out->put(row, days * MICROS_PER_DAY + moment.micros);
+        return true;
+    }
+    notes.scratch.clear();
+    append_datetime(notes.scratch, moment, step.column->fsp, false);
+    return lose(step, row, notes);
+}
+
+inline bool timestamp(Input& in, const Step& step, size_t row, RowNotes& notes) {
+    Instant instant;
+    if (!read_timestamp(in, *step.column, instant)) return false;
+    if (!instant.is_zero) {
+        step.out->put(row, instant.micros);
+        return true;
+    }
+    notes.scratch.clear();
+    append_timestamp(notes.scratch, instant, step.column->fsp);
+    return lose(step, row, notes);
+}
+
+inline bool time_text(Input& in, const Step& step, size_t row, RowNotes&) {
+    int64_t micros = 0;
+    if (!read_time(in, *step.column, micros)) return false;
+    append_time(step.out->text(), micros, step.column->fsp);
+    return step.out->end_text(row);
+}
+
+inline bool text(Input& in, const Step& step, size_t row, RowNotes&) {
+    Raw raw;
+    return read_raw(in, *step.column, raw) &&
+           append_utf8(*step.column, raw, step.out->text()) && step.out->end_text(row);
+}
+
+inline bool binary(Input& in, const Step& step, size_t row, RowNotes&) {
+    Raw raw;
+    if (!read_raw(in, *step.column, raw)) return false;
+    append_padded(*step.column, raw, step.out->text());
+    return step.out->end_text(row);
+}
+
+inline bool label(Input& in, const Step& step, size_t row, RowNotes&) {
+    size_t number = 0;
+    if (!read_label(in, *step.column, number)) return false;
+    step.out->text().append(step.column->labels[number]);
+    return step.out->end_text(row);
+}
+
+inline bool labels(Input& in, const Step& step, size_t row, RowNotes&) {
+    uint64_t bits = 0;
+    if (!read_set(in, *step.column, bits)) return false;
+    append_set(step.out->text(), *step.column, bits, false);
+    return step.out->end_text(row);
+}
+
+inline bool document_text(Input& in, const Step& step, size_t row, RowNotes&) {
+    return write_json(in, *step.column, step.out->text()) && step.out->end_text(row);
+}
+
+// A document's dictionary is its own.
+inline bool document_variant(Input& in, const Step& step, size_t row, RowNotes& notes) {
+    Raw raw;
+    OutColumn& value = step.out->child(0);
+    OutColumn& metadata = step.out->child(1);
+    notes.keys.cut(0);
+    return read_raw(in, *step.column, raw) &&
+           append_variant_document(raw, notes.keys, value.text()) &&
+           notes.keys.append_metadata(metadata.text()) && value.end_text(row) &&
+           metadata.end_text(row);
+}
+
+inline bool geometry(Input& in, const Step& step, size_t row, RowNotes&) {
+    Raw raw;
+    if (!read_raw(in, *step.column, raw)) return false;
+    OutColumn& srid = step.out->child(0);
+    OutColumn& wkb = step.out->child(1);
+    if (raw.size == 0) {
+        // What INSERT IGNORE leaves in old servers: see values/geometry.py.
+        srid.put_null(row);
+        return wkb.end_text(row);
+    }
+    if (raw.size < 4 || load32(raw.data) > 0x7fffffff) return false;
+    srid.put(row, static_cast<int32_t>(load32(raw.data)));
+    wkb.text().append(raw.data + 4, raw.size - 4);
+    return wkb.end_text(row);
+}
+
+template <typename Value, bool (*READ)(Input&, const Column&, Value&), typename Target>
+bool real(Input& in, const Step& step, size_t row, RowNotes&) {
+    Value value = 0;
+    if (!READ(in, *step.column, value)) return false;
+    step.out->put(row, static_cast<Target>(value));
+    return true;
+}
+
+inline Cell choose_integer(const Column& column, Out type) {
+    const bool is_unsigned = column.is_unsigned;
+    switch (column.size) {
+        case 1: return is_unsigned ? choose_integer<1, true>(type) : choose_integer<1, false>(type);
+        case 2: return is_unsigned ? choose_integer<2, true>(type) : choose_integer<2, false>(type);
+        case 3: return is_unsigned ? choose_integer<3, true>(type) : choose_integer<3, false>(type);
+        case 4: return is_unsigned ? choose_integer<4, true>(type) : choose_integer<4, false>(type);
+        case 8: return is_unsigned ? choose_integer<8, true>(type) : choose_integer<8, false>(type);
+        default: return nullptr;
+    }
+}
+
+inline Cell only_if(bool fits, Cell cell) { return fits ? cell : nullptr; }
+
+}  // namespace cells
+
+// How a column's values get into an Arrow column of this type; null where that is not known here.
+// What fits into what `struct_fit.widening` has settled before.
+//
+// as_number : a TIME that goes into a text as its microseconds.
+inline Cell choose_cell(const Column& column, Out type, bool as_number) {
+    using namespace cells;
+    switch (column.kind) {
+        case Kind::Integer: return choose_integer(column, type);
+        case Kind::Float:
+            if (type == Out::Double) return real<float, read_float, double>;
+            return only_if(type == Out::Float, real<float, read_float, float>);
+        case Kind::Double: return only_if(type == Out::Double, real<double, read_double, double>);
+        case Kind::Decimal:
+            if (type == Out::Text) return decimal_text;
+            return only_if(type == Out::Decimal && column.precision <= 38, decimal);
+        case Kind::Bit:
+            if (column.bits == 1) return only_if(type == Out::Bool, bit_is_set);
+            return choose_number<uint64_t, read_bit>(type);
+        case Kind::Year: return choose_number<int32_t, read_year>(type);
+        case Kind::Date: return only_if(type == Out::Date, date);
+        case Kind::DatetimeOld:
+        case Kind::Datetime: return only_if(type == Out::Micros, datetime);
+        case Kind::TimestampOld:
+        case Kind::Timestamp: return only_if(type == Out::Micros, timestamp);
+        case Kind::TimeOld:
+        case Kind::Time:
+            if (type == Out::Duration) return number<int64_t, read_time, int64_t>;
+            if (type == Out::Text && !as_number) return time_text;
+            return choose_number<int64_t, read_time>(type);
+        case Kind::Text: return only_if(type == Out::Text, text);
+        case Kind::Binary: return only_if(type == Out::Text, binary);
+        case Kind::Enum: return only_if(type == Out::Text, label);
+        case Kind::Set: return only_if(type == Out::Text, labels);
+        case Kind::Json:
+            if (type == Out::Variant) return document_variant;
+            return only_if(type == Out::Text, document_text);
+        case Kind::Geometry: return only_if(type == Out::Geometry, geometry);
+        case Kind::FixedSkip:
+        case Kind::PrefixedSkip: break;
+    }
+    return nullptr;
+}
+
+}  // namespace mysqlbinlog

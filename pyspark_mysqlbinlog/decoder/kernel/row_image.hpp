@@ -1,0 +1,123 @@
+// The plan of a table: how the columns of its row images are read. decoder/plan.py is the twin.
+// Made once per (table map, schema) by decoder/kernel_plan.py; each bitmap of present columns
+// (binlog_row_image minimal, noblob) gives an `Image`, made once as well.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cells.hpp"
+#include "variant.hpp"
+
+namespace mysqlbinlog {
+
+enum class Payload : uint8_t { Json = 0, Struct = 1, Variant = 2 };
+
+// One kind of row image, of one side.
+struct Image {
+    std::string present;  // the bitmap as it is in the log
+    bool is_readable = true;
+    size_t bitmap_length = 0;
+    std::vector<Step> steps;
+    // Payload struct: the table's rows, and those of its columns that the image does not have.
+    TableRows* rows = nullptr;
+    std::vector<OutColumn*> missing;
+    // `before.a`: as `source.absent` names what the image does not have.
+    std::vector<std::string> absent;
+    std::unique_ptr<VariantImage> variant;
+};
+
+class TablePlan {
+public:
+    static constexpr size_t MAX_IMAGES = 256;
+
+    TablePlan(Payload payload, std::string database, std::string table)
+        : database(std::move(database)), table(std::move(table)), payload_(payload) {}
+
+    const std::string database;
+    const std::string table;
+    bool has_key = false;
+    std::vector<std::string> key;
+
+    size_t column_count() const { return columns_.size(); }
+
+    // side: 0 for before, 1 for after; payload struct only.
+    void set_rows(size_t side, TableRows* rows) { rows_[side] = rows; }
+    // The next column; the steps are those of each side.
+    void add_column(const Step& before, const Step& after) {
+        columns_.push_back(Both{{before, after}});
+    }
+
+    // The image with these columns; null where the Python twin must say what is wrong. Images that
+    // make room for others go to `retired`: rows that wait may still need their names.
+    const Image* image(size_t side, std::string_view present,
+                       std::vector<std::unique_ptr<Image>>& retired) {
+        std::vector<std::unique_ptr<Image>>& images = images_[side];
+        for (size_t at = 0; at < images.size(); ++at) {
+            if (images[at]->present != present) continue;
+            // The next is probably the same.
+            if (at != 0) std::swap(images[0], images[at]);
+            return images[0]->is_readable ? images[0].get() : nullptr;
+        }
+        if (images.size() >= MAX_IMAGES) {
+            for (auto& image : images) retired.push_back(std::move(image));
+            images.clear();
+        }
+        images.push_back(make_image(side, present));
+        std::swap(images.front(), images.back());
+        return images.front()->is_readable ? images.front().get() : nullptr;
+    }
+private:
+    struct Both {
+        Step side[2];
+    };
+
+    std::unique_ptr<Image> make_image(size_t side, std::string_view present) const {
+        auto image = std::make_unique<Image>();
+        image->present = present;
+        image->rows = rows_[side];
+        const std::string prefix = side == 0 ? "before." : "after.";
+        std::vector<const Column*> shown;
+        for (size_t at = 0; at < columns_.size(); ++at) {
+            const Step& step = columns_[at].side[side];
+            const bool is_present = bit_at(reinterpret_cast<const uint8_t*>(present.data()), at);
+            if (is_present) {
+                image->steps.push_back(step);
+                image->is_readable = image->is_readable && step.fate != Step::Fate::Refuse;
+                if (step.fate == Step::Fate::Read) shown.push_back(step.column);
+            } else if (payload_ != Payload::Struct && step.fate == Step::Fate::Read) {
+                image->absent.push_back(prefix + step.column->name);
+            }
+        }
+        image->bitmap_length = bitmap_size(image->steps.size());
+        if (payload_ == Payload::Struct) find_missing(*image, prefix);
+        if (payload_ == Payload::Variant) {
+            image->variant = std::make_unique<VariantImage>(shown);
+            image->is_readable = image->is_readable && image->variant->is_possible();
+        }
+        return image;
+    }
+    static void find_missing(Image& image, const std::string& prefix) {
+        if (image.rows == nullptr) {
+            image.is_readable = false;
+            return;
+        }
+        for (const auto& column : image.rows->columns) {
+            const bool is_held =
+                std::any_of(image.steps.begin(), image.steps.end(), [&](const Step& step) {
+                    return step.fate == Step::Fate::Read && step.out == column.get();
+                });
+            if (is_held) continue;
+            image.missing.push_back(column.get());
+            image.absent.push_back(prefix + column->name());
+        }
+    }
+
+    Payload payload_;
+    TableRows* rows_[2] = {nullptr, nullptr};
+    std::vector<Both> columns_;
+    std::vector<std::unique_ptr<Image>> images_[2];
+};
+
+}  // namespace mysqlbinlog

@@ -1,0 +1,453 @@
+// The scan: walks events that lie in memory, as a dump or a file has them, and finds what is
+// wanted. It is the compiled twin of protocol/walker.py and decoder/event_filter.py for what most
+// of a log is made of: rows between BEGIN and COMMIT, of tables whose names were met before.
+//
+// Nothing is decided here that the twins do not decide in the same way, and whatever else comes
+// (DDL, savepoints, XA, rotations, heartbeats, unknown names, anything damaged) the scan stops in
+// front of it: the twins take that one event, and the scan goes on behind it. The state of the log
+// is theirs. So there are two ways through a chunk:
+//
+// * between transactions, `scan_transactions` takes whole ones, or nothing of one;
+// * inside of one, `scan_group` takes rows, table maps and statement texts, and says what a twin
+//   would have in mind behind them.
+//
+// A third, `skip_rows`, is for those who look for statements only: it passes row changes and their
+// frames, of whatever tables.
+//
+// What is wanted is not copied but noted, as segments of the chunk; `pack` copies it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "bytes.hpp"
+#include "crc32.hpp"
+#include "scan_tables.hpp"
+
+namespace mysqlbinlog {
+
+constexpr size_t EVENT_HEADER = 19;
+constexpr size_t EVENT_CHECKSUM = 4;
+
+// A wanted event: header and body, without its checksum.
+struct Segment {
+    int64_t end;  // position after the event
+    size_t offset;
+    size_t size;
+};
+
+// A boundary, and what lies before it.
+struct Ending {
+    int64_t end;
+    uint64_t kept;    // bytes of wanted events since the beginning of the scan
+    size_t segments;  // likewise
+};
+
+enum class Stop : uint8_t {
+    More,   // the next event, or the rest of its transaction, is not there yet
+    Odd,    // the next event, or one of its transaction, is for the twin
+    Asked,  // behind the place that was asked for
+};
+
+class Scanner {
+public:
+    // `whole_maps`: a wanted table's map passes only if an equal one was learnt, byte for byte.
+    explicit Scanner(bool whole_maps) : known_(whole_maps) {}
+
+    // --- what is known of tables
+
+    // A table map's body that the twin has read.
+    void learn(std::string_view body, bool wanted) { known_.learn(body, wanted); }
+    // Every wanted table's map is to be looked at again.
+    void forget_maps() { known_.forget_maps(); }
+
+    // --- the chunk
+
+    // packets: events come as a dump's packets; else back to back. checksum: each has a CRC32.
+    // verified: so many bytes were walked before, by a scan that stopped for more.
+    void open(const uint8_t* data, size_t size, int64_t pos, int64_t limit, bool packets,
+              bool checksum, size_t verified) {
+        data_ = data;
+        size_ = size;
+        limit_ = limit;
+        packets_ = packets;
+        trailer_ = checksum ? EVENT_CHECKSUM : 0;
+        verified_ = verified;
+        at_ = 0;
+        pos_ = pos;
+        kept_ = 0;
+        segments_.clear();
+        endings_.clear();
+        statement_.clear();
+        new_ids_.clear();
+        new_statement_ = false;
+        kept_rows_events_ = 0;
+    }
+
+    // --- what a scan leaves
+
+    Stop stop() const { return stop_; }
+    size_t consumed() const { return at_; }   // bytes of the chunk
+    int64_t pos() const { return pos_; }      // behind the last event
+    size_t verified() const { return verified_ > at_ ? verified_ - at_ : 0; }
+    uint64_t kept() const { return kept_; }
+    size_t trailer() const { return trailer_; }
+    const std::vector<Segment>& segments() const { return segments_; }
+    const std::vector<Ending>& endings() const { return endings_; }
+    // Inside of a transaction: the text and the table maps of the statement that goes on, or what
+    // came to it; and the rest of what EventFilter has in mind.
+    const std::vector<Segment>& statement() const { return statement_; }
+    bool new_statement() const { return new_statement_; }
+    bool text_waits() const { return text_waits_; }
+    bool text_is_here() const { return text_is_here_; }
+    bool rows_seen() const { return rows_seen_; }
+    uint64_t kept_rows_events() const { return kept_rows_events_; }
+    const std::vector<std::pair<uint64_t, bool>>& new_ids() const { return new_ids_; }
+
+    // Bytes of the segments [first, last).
+    size_t packed_size(size_t first, size_t last) const {
+        size_t size = 0;
+        for (size_t n = first; n < last; ++n) size += segments_[n].size;
+        return size;
+    }
+    void pack(size_t first, size_t last, uint8_t* out) const {
+        for (size_t n = first; n < last; ++n) {
+            std::memcpy(out, data_ + segments_[n].offset, segments_[n].size);
+            out += segments_[n].size;
+        }
+    }
+
+    // --- the two ways
+
+    // Whole transactions, beginning between two.
+    void scan_transactions() {
+        do {
+            const size_t segments = segments_.size();
+            const uint64_t kept = kept_;
+            const size_t at = at_;
+            const int64_t pos = pos_;
+            if (!scan_transaction()) {
+                segments_.resize(segments);
+                kept_ = kept;
+                at_ = at;
+                pos_ = pos;
+                return;
+            }
+            endings_.push_back({pos_, kept_, segments_.size()});
+        } while (true);
+    }
+
+    // Inside of a transaction. `ids` holds what it has announced; the filter's state as it is;
+    // `frame_waits`: GTID and BEGIN are not handed on yet; ask_at: stop behind the first rows event
+    // that ends there or later.
+    void scan_group(bool frame_waits, bool text_waits, bool rows_seen, int64_t ask_at) {
+        text_waits_ = text_waits;
+        text_is_here_ = false;
+        rows_seen_ = rows_seen;
+        Event event{};
+        while (read(event)) {
+            switch (event.kind) {
+                case Kind::Rows: {
+                    const int wanted = wanted_rows(event);
+                    if (wanted < 0) return odd();
+                    rows_seen_ = true;
+                    if (wanted) {
+                        keep(event);
+                        ++kept_rows_events_;
+                    }
+                    pass(event);
+                    if (pos_ >= ask_at) {
+                        stop_ = Stop::Asked;
+                        return;
+                    }
+                    break;
+                }
+                case Kind::Text:
+                    statement_.assign(1, segment(event));
+                    new_statement_ = text_waits_ = text_is_here_ = true;
+                    rows_seen_ = false;
+                    pass(event);
+                    break;
+                case Kind::Map: {
+                    const int wanted = wanted_map(event);
+                    // A frame, or a text from before the chunk, is the filter's to hand on.
+                    const bool takes_text = text_waits_ && !rows_seen_;
+                    if (wanted < 0 || (wanted && (frame_waits || (takes_text && !text_is_here_)))) {
+                        return odd();
+                    }
+                    if (rows_seen_) {
+                        statement_.clear();
+                        new_statement_ = true;
+                        text_waits_ = rows_seen_ = false;
+                    }
+                    const uint64_t id = load48(event.body);
+                    ids.set(id, wanted != 0);
+                    new_ids_.emplace_back(id, wanted != 0);
+                    if (wanted) {
+                        if (text_waits_) keep(statement_[0]);
+                        text_waits_ = false;
+                        keep(event);
+                    }
+                    statement_.push_back(segment(event));
+                    pass(event);
+                    break;
+                }
+                default:
+                    return odd();
+            }
+        }
+    }
+
+    // Row changes and their frames, without looking at tables or at what belongs together.
+    void skip_rows() {
+        Event event{};
+        while (read(event)) {
+            if (event.kind == Kind::Query && !is_query(event, "BEGIN") &&
+                !is_query(event, "COMMIT")) {
+                return odd();
+            }
+            pass(event);
+        }
+    }
+
+    TableIds ids;
+
+private:
+    enum class Kind : uint8_t { Odd, Rows, Map, Query, Xid, Gtid, MariadbGtid, Text };
+
+    struct Event {
+        Kind kind;
+        const uint8_t* body;
+        size_t body_size;
+        size_t offset;  // of the header, in the chunk
+        size_t next;    // behind the event
+        int64_t end;
+    };
+
+    static constexpr uint16_t ARTIFICIAL_FLAG = 0x20;
+    static constexpr size_t PACKET_HEADER = 5;  // length u24 | sequence u8 | status u8
+    static constexpr uint32_t FULL_PACKET = 0xFFFFFF;
+
+    static Kind kind_of(uint8_t type) {
+        switch (type) {
+            case 23: case 24: case 25:  // rows events v1
+            case 30: case 31: case 32:  // v2
+                return Kind::Rows;
+            case 19: return Kind::Map;
+            case 2: return Kind::Query;
+            case 16: return Kind::Xid;
+            case 33: case 34: return Kind::Gtid;  // and ANONYMOUS_GTID
+            case 162: return Kind::MariadbGtid;
+            case 29: case 160: return Kind::Text;  // ROWS_QUERY, MariaDB's ANNOTATE_ROWS
+            default: return Kind::Odd;
+        }
+    }
+
+    static bool is_dummy(uint64_t id) { return id == 0xFFFFFF || id == 0xFFFFFFFFFFFF; }
+
+    void odd() { stop_ = Stop::Odd; }
+    bool stopped(Stop why) {
+        stop_ = why;
+        return false;
+    }
+
+    // The event at at_, every rule of LogWalker checked; false when the scan must stop there.
+    bool read(Event& event) {
+        size_t offset = at_;
+        size_t length;
+        if (packets_) {
+            if (size_ - offset < PACKET_HEADER) return stopped(Stop::More);
+            const uint32_t packet = load24(data_ + offset);
+            if (packet == FULL_PACKET || packet < 1 + EVENT_HEADER || data_[offset + 4] != 0) {
+                return stopped(Stop::Odd);
+            }
+            offset += PACKET_HEADER;
+            length = packet - 1;
+            if (size_ - offset < length) return stopped(Stop::More);
+        } else {
+            if (size_ - offset < EVENT_HEADER) return stopped(Stop::More);
+            length = load32(data_ + offset + 9);
+            if (length < EVENT_HEADER) return stopped(Stop::Odd);
+            if (size_ - offset < length) return stopped(Stop::More);
+        }
+        const uint8_t* head = data_ + offset;
+        event.kind = kind_of(head[4]);
+        event.end = pos_ + static_cast<int64_t>(length);
+        const uint32_t log_pos = load32(head + 13);
+        if (event.kind == Kind::Odd || load32(head + 9) != length || log_pos == 0 ||
+            static_cast<uint32_t>(event.end) != log_pos || event.end > limit_ ||
+            load16(head + 17) & ARTIFICIAL_FLAG || length < EVENT_HEADER + trailer_) {
+            return stopped(Stop::Odd);
+        }
+        event.offset = offset;
+        event.next = offset + length;
+        event.body = head + EVENT_HEADER;
+        event.body_size = length - EVENT_HEADER - trailer_;
+        if (trailer_ != 0 && event.next > verified_) {
+            if (crc32(head, length - EVENT_CHECKSUM) != load32(head + length - EVENT_CHECKSUM)) {
+                return stopped(Stop::Odd);
+            }
+            verified_ = event.next;
+        }
+        return true;
+    }
+
+    void pass(const Event& event) {
+        at_ = event.next;
+        pos_ = event.end;
+    }
+    Segment segment(const Event& event) const {
+        return {event.end, event.offset, EVENT_HEADER + event.body_size};
+    }
+    void keep(const Segment& segment) {
+        segments_.push_back(segment);
+        kept_ += segment.size;
+    }
+    void keep(const Event& event) { keep(segment(event)); }
+
+    // 1 or 0: wanted or not; -1: for the twin.
+    int wanted_rows(const Event& event) const {
+        if (event.body_size < 6) return -1;
+        const uint64_t id = load48(event.body);
+        const int wanted = ids.find(id);
+        return wanted < 0 && is_dummy(id) ? 0 : wanted;
+    }
+
+    int wanted_map(const Event& event) {
+        return known_.find({reinterpret_cast<const char*>(event.body), event.body_size});
+    }
+
+    // As Query.parse reads it; true if the statement is `text`. False, too, for what it refuses.
+    static bool is_query(const Event& event, std::string_view text) {
+        Input in{event.body, event.body + event.body_size};
+        if (!in.has(13)) return false;
+        const size_t database = in.at[8];
+        const size_t variables = load16(in.at + 11);
+        in.at += 13;
+        if (!in.has(variables + database + 1)) return false;
+        if (!are_variables({in.at, in.at + variables})) return false;
+        in.at += variables + database;
+        if (*in.at++ != 0) return false;
+        return std::string_view(reinterpret_cast<const char*>(in.at), in.left()) == text;
+    }
+    static bool are_variables(Input in) {
+        while (in.left() > 0) {
+            const uint8_t code = *in.at++;
+            size_t size;
+            switch (code) {
+                case 4: return in.has(6);  // charsets: what comes behind them is not read
+                case 0: case 3: size = 4; break;
+                case 1: size = 8; break;
+                case 2: case 5: case 6:
+                    if (!in.has(1)) return false;
+                    size = *in.at++ + (code == 2);
+                    break;
+                default: return true;
+            }
+            if (!in.has(size)) return false;
+            in.at += size;
+        }
+        return true;
+    }
+
+    // One whole transaction; false when the scan must stop in front of it.
+    bool scan_transaction() {
+        ids.clear();
+        Segment frame[2];
+        size_t frame_size = 0;
+        Segment text{};
+        bool is_begun = false, is_taken = false, has_text = false, rows_seen = false;
+        Event event{};
+        while (read(event)) {
+            switch (event.kind) {
+                case Kind::Gtid:
+                    if (frame_size > 0) return stopped(Stop::Odd);
+                    frame[frame_size++] = segment(event);
+                    break;
+                case Kind::MariadbGtid:
+                    // It stands for BEGIN unless it stands alone, which its flags say.
+                    if (frame_size > 0 || event.body_size < 13 || event.body[12] & 1) {
+                        return stopped(Stop::Odd);
+                    }
+                    frame[frame_size++] = segment(event);
+                    is_begun = true;
+                    break;
+                case Kind::Query:
+                    if (!is_begun) {
+                        if (!is_query(event, "BEGIN")) return stopped(Stop::Odd);
+                        frame[frame_size++] = segment(event);
+                        is_begun = true;
+                        break;
+                    }
+                    if (!is_query(event, "COMMIT")) return stopped(Stop::Odd);
+                    if (is_taken) keep(event);
+                    pass(event);
+                    return true;
+                case Kind::Xid:
+                    if (!is_begun) return stopped(Stop::Odd);
+                    if (is_taken) keep(event);
+                    pass(event);
+                    return true;
+                case Kind::Text:
+                    if (!is_begun) return stopped(Stop::Odd);
+                    text = segment(event);
+                    has_text = true;
+                    rows_seen = false;
+                    break;
+                case Kind::Map: {
+                    const int wanted = is_begun ? wanted_map(event) : -1;
+                    if (wanted < 0) return stopped(Stop::Odd);
+                    if (rows_seen) has_text = rows_seen = false;
+                    ids.set(load48(event.body), wanted != 0);
+                    if (!wanted) break;
+                    if (!is_taken) {
+                        for (size_t n = 0; n < frame_size; ++n) keep(frame[n]);
+                        is_taken = true;
+                    }
+                    if (has_text) keep(text);
+                    has_text = false;
+                    keep(event);
+                    break;
+                }
+                case Kind::Rows: {
+                    const int wanted = is_begun ? wanted_rows(event) : -1;
+                    if (wanted < 0) return stopped(Stop::Odd);
+                    rows_seen = true;
+                    if (wanted) keep(event);
+                    break;
+                }
+                default:
+                    return stopped(Stop::Odd);
+            }
+            pass(event);
+        }
+        return false;
+    }
+
+    KnownTables known_;
+
+    const uint8_t* data_ = nullptr;
+    size_t size_ = 0;
+    size_t at_ = 0;
+    size_t verified_ = 0;
+    size_t trailer_ = 0;
+    int64_t pos_ = 0;
+    int64_t limit_ = 0;
+    bool packets_ = false;
+    Stop stop_ = Stop::More;
+    uint64_t kept_ = 0;
+    std::vector<Segment> segments_;
+    std::vector<Ending> endings_;
+    std::vector<Segment> statement_;
+    std::vector<std::pair<uint64_t, bool>> new_ids_;
+    bool new_statement_ = false;
+    bool text_waits_ = false;
+    bool text_is_here_ = false;
+    bool rows_seen_ = false;
+    uint64_t kept_rows_events_ = 0;
+};
+
+}  // namespace mysqlbinlog

@@ -1,0 +1,130 @@
+// What the scan knows of tables: which of them are wanted, by the bytes of their names; and the
+// numbers that the transaction in hand has given them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace mysqlbinlog {
+
+// Tables that the transaction has named so far. Forgotten all at once.
+class TableIds {
+public:
+    TableIds() : slots_(16) {}
+
+    void clear() {
+        ++generation_;
+        count_ = 0;
+    }
+    // 1 or 0: wanted or not; -1: not announced.
+    int find(uint64_t id) const {
+        for (size_t at = hash(id);; ++at) {
+            const Slot& slot = slots_[at & (slots_.size() - 1)];
+            if (slot.generation != generation_) return -1;
+            if (slot.id == id) return slot.wanted;
+        }
+    }
+    void set(uint64_t id, bool wanted) {
+        if (2 * (count_ + 1) > slots_.size()) grow();
+        put(id, wanted);
+    }
+
+private:
+    struct Slot {
+        uint64_t generation = 0;
+        uint64_t id = 0;
+        bool wanted = false;
+    };
+
+    static size_t hash(uint64_t id) { return static_cast<size_t>(id * 0x9E3779B97F4A7C15u >> 20); }
+    void put(uint64_t id, bool wanted) {
+        for (size_t at = hash(id);; ++at) {
+            Slot& slot = slots_[at & (slots_.size() - 1)];
+            if (slot.generation == generation_ && slot.id != id) continue;
+            count_ += slot.generation != generation_;
+            slot = {generation_, id, wanted};
+            return;
+        }
+    }
+    void grow() {
+        std::vector<Slot> old(2 * slots_.size());
+        old.swap(slots_);
+        count_ = 0;
+        for (const Slot& slot : old) {
+            if (slot.generation == generation_) put(slot.id, slot.wanted);
+        }
+    }
+
+    std::vector<Slot> slots_;
+    uint64_t generation_ = 1;
+    size_t count_ = 0;
+};
+
+// Tables that the twin has met. It decides once for a name, for good.
+class KnownTables {
+public:
+    // `whole_maps`: a wanted table's map is known only if an equal one was learnt, byte for byte.
+    explicit KnownTables(bool whole_maps) : whole_maps_(whole_maps) {}
+
+    // A table map's body that the twin has read.
+    void learn(std::string_view body, bool wanted) {
+        size_t size = 0;
+        if (!name_length(body, size)) return;
+        if (names_.size() >= MOST_NAMES) names_.clear();
+        names_[std::string(body.substr(NAMES, size))] = wanted;
+        if (wanted && whole_maps_) {
+            if (maps_.size() >= MOST_MAPS) maps_.clear();
+            maps_.emplace(body);
+        }
+        last_map_.clear();
+    }
+    void forget_maps() {
+        maps_.clear();
+        last_map_.clear();
+    }
+
+    // Of a table map's body: 1 or 0, wanted or not; -1: not known.
+    int find(std::string_view body) {
+        // Servers repeat a map for every statement.
+        if (!last_map_.empty() && body == last_map_) return last_wanted_;
+        size_t size = 0;
+        if (!name_length(body, size)) return -1;
+        const auto known = names_.find(body.substr(NAMES, size));
+        if (known == names_.end()) return -1;
+        if (known->second && whole_maps_ && maps_.find(body) == maps_.end()) return -1;
+        last_map_.assign(body);
+        last_wanted_ = known->second;
+        return last_wanted_;
+    }
+
+private:
+    static constexpr size_t MOST_NAMES = 100'000;
+    static constexpr size_t MOST_MAPS = 10'000;
+    static constexpr size_t NAMES = 8;  // table id u48 | flags u16 | names
+
+    // The bytes of both names with their lengths and zeros, from NAMES on; false when cut short.
+    static bool name_length(std::string_view body, size_t& size) {
+        size_t end = NAMES;
+        for (int name = 0; name < 2; ++name) {
+            if (body.size() <= end) return false;
+            end += static_cast<uint8_t>(body[end]) + 2u;
+            if (body.size() < end) return false;
+        }
+        size = end - NAMES;
+        return true;
+    }
+
+    const bool whole_maps_;
+    std::map<std::string, bool, std::less<>> names_;
+    std::set<std::string, std::less<>> maps_;
+    std::string last_map_;
+    int last_wanted_ = 0;
+};
+
+}  // namespace mysqlbinlog

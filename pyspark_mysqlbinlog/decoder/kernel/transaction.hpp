@@ -1,0 +1,216 @@
+// Which transaction and which statement the rows belong to. decoder/transactions.py is the twin; it
+// follows the events that are not known here, and the state goes to and fro between the two.
+#pragma once
+
+#include <string>
+
+#include "blocks.hpp"
+#include "charsets.hpp"
+#include "digits.hpp"
+
+namespace mysqlbinlog {
+
+// A text that may be missing.
+struct OptionalText {
+    bool is_set = false;
+    std::string text;
+
+    void reset() { is_set = false; }
+};
+
+class Transaction {
+public:
+    bool has_tx_pos = false;
+    int64_t tx_pos = 0;
+    bool has_thread_id = false;
+    uint32_t thread_id = 0;
+    OptionalText gtid;
+    OptionalText query;
+    bool is_in_group = false;
+    bool are_rows_seen = false;
+    bool is_ended = false;
+    // Grows whenever gtid or query changes.
+    uint64_t changes = 0;
+
+    // Takes an event into account, but for a TABLE_MAP and rows; false, and nothing is changed, for
+    // one that the Python twin must follow.
+    bool follow(const EventView& event) {
+        switch (event.type) {
+            case XID_EVENT:
+            case XA_PREPARE_LOG_EVENT:
+                start_event();
+                is_ended = true;
+                return true;
+            case GTID_LOG_EVENT: return follow_gtid(event);
+            case ANONYMOUS_GTID_LOG_EVENT: begin(event.start); return true;
+            case ROWS_QUERY_LOG_EVENT:
+                if (event.size < 1) return false;
+                start_event();
+                set_query(event.body + 1, event.size - 1);
+                return true;
+            case MARIADB_ANNOTATE_ROWS_EVENT:
+                start_event();
+                set_query(event.body, event.size);
+                return true;
+            case MARIADB_GTID_EVENT: return follow_mariadb_gtid(event);
+            case QUERY_EVENT: return follow_query(event);
+            default: return false;
+        }
+    }
+    void follow_rows() {
+        start_event();
+        are_rows_seen = true;
+    }
+    void follow_table_map() {
+        start_event();
+        // The next statement; the text of the one before is not its own.
+        if (!are_rows_seen) return;
+        if (query.is_set) ++changes;
+        query.reset();
+        are_rows_seen = false;
+    }
+
+private:
+    void start_event() {
+        if (is_ended) reset();
+    }
+    void reset() {
+        ++changes;
+        has_tx_pos = has_thread_id = false;
+        gtid.reset();
+        query.reset();
+        is_in_group = are_rows_seen = is_ended = false;
+    }
+    void begin(int64_t start) {
+        reset();
+        has_tx_pos = true;
+        tx_pos = start;
+    }
+
+    // flags u8 | uuid 16 bytes | number u64
+    bool follow_gtid(const EventView& event) {
+        if (event.size < 25) return false;
+        begin(event.start);
+        gtid.is_set = true;
+        gtid.text.clear();
+        constexpr char HEX[] = "0123456789abcdef";
+        for (size_t i = 0; i < 16; ++i) {
+            if (i == 4 || i == 6 || i == 8 || i == 10) gtid.text += '-';
+            gtid.text += HEX[event.body[1 + i] >> 4];
+            gtid.text += HEX[event.body[1 + i] & 15];
+        }
+        gtid.text += ':';
+        append_number(gtid.text, load64(event.body + 17));
+        return true;
+    }
+    // number u64 | domain u32 | flags u8
+    bool follow_mariadb_gtid(const EventView& event) {
+        constexpr uint8_t STANDALONE = 0x01;
+        if (event.size < 13) return false;
+        begin(event.start);
+        gtid.is_set = true;
+        gtid.text.clear();
+        append_number(gtid.text, load32(event.body + 8));
+        gtid.text += '-';
+        append_number(gtid.text, event.server_id);
+        gtid.text += '-';
+        append_number(gtid.text, load64(event.body));
+        is_in_group = (event.body[12] & STANDALONE) == 0;
+        return true;
+    }
+    static void append_number(std::string& text, uint64_t number) {
+        uint8_t digits[20];
+        text.append(reinterpret_cast<const char*>(digits),
+                    static_cast<size_t>(write_unsigned(digits, number) - digits));
+    }
+
+    // Only BEGIN and COMMIT, spelled as the server spells them.
+    //
+    // thread_id u32 | exec_time u32 | database length u8 | error u16 | status variables length u16
+    // | status variables | database | 0x00 | statement
+    bool follow_query(const EventView& event) {
+        constexpr size_t HEAD = 13;
+        if (event.size < HEAD) return false;
+        const size_t database = event.body[8];
+        const size_t variables = load16(event.body + 11);
+        const size_t text = HEAD + variables + database + 1;
+        if (event.size < text || event.body[text - 1] != 0) return false;
+        const std::string_view sql(reinterpret_cast<const char*>(event.body + text),
+                                   event.size - text);
+        const bool is_begin = sql == "BEGIN";
+        if (!is_begin && sql != "COMMIT") return false;
+        if (!are_whole(event.body + HEAD, variables)) return false;
+        start_event();
+        if (!is_begin) {
+            is_ended = true;
+            return true;
+        }
+        if (is_in_group || !has_tx_pos) begin(event.start);
+        has_thread_id = true;
+        thread_id = load32(event.body);
+        is_in_group = true;
+        return true;
+    }
+    // Whether the status variables up to the character sets are complete: see
+    // protocol/messages.py `_session`.
+    static bool are_whole(const uint8_t* at, size_t size) {
+        Input in{at, at + size};
+        while (in.left() != 0) {
+            const uint8_t code = *in.at++;
+            size_t length = 0;
+            switch (code) {
+                case 0: length = 4; break;   // Q_FLAGS2
+                case 1: length = 8; break;   // Q_SQL_MODE
+                case 3: length = 4; break;   // Q_AUTO_INCREMENT
+                case 4: return in.has(6);    // Q_CHARSET
+                case 2:                      // Q_CATALOG, which a 0x00 follows
+                case 5:                      // Q_TIME_ZONE
+                case 6:                      // Q_CATALOG_NZ
+                    if (!in.has(1)) return false;
+                    length = *in.at++ + (code == 2 ? 1u : 0u);
+                    break;
+                default: return true;
+            }
+            if (!in.has(length)) return false;
+            in.at += length;
+        }
+        return true;
+    }
+
+    // Bytes that are not UTF-8 stay visible, as \xe9.
+    void set_query(const uint8_t* at, size_t size) {
+        ++changes;
+        are_rows_seen = false;
+        query.is_set = true;
+        query.text.clear();
+        if (is_utf8(at, size)) {
+            query.text.assign(reinterpret_cast<const char*>(at), size);
+            return;
+        }
+        constexpr char HEX[] = "0123456789abcdef";
+        const uint8_t* const end = at + size;
+        while (at < end) {
+            size_t length = 1;
+            while (length <= 4 && length <= static_cast<size_t>(end - at) && !is_utf8(at, length))
+                ++length;
+            if (length <= 4 && length <= static_cast<size_t>(end - at)) {
+                query.text.append(reinterpret_cast<const char*>(at), length);
+                at += length;
+            } else {
+                query.text += "\\x";
+                query.text += HEX[*at >> 4];
+                query.text += HEX[*at & 15];
+                ++at;
+            }
+        }
+    }
+};
+
+// Characters of a text in UTF-8.
+inline size_t count_characters(std::string_view text) {
+    size_t count = 0;
+    for (const char byte : text) count += (static_cast<uint8_t>(byte) & 0xc0) != 0x80;
+    return count;
+}
+
+}  // namespace mysqlbinlog

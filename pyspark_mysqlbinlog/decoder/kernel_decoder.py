@@ -1,0 +1,265 @@
+"""The compiled twin of `decode.Decoder`: blocks of events in, Arrow batches out.
+
+The loop (kernel/decode_loop.hpp) does what it fully understands, without the interpreter, and stops
+in front of everything else; a Python `Decoder`, fed event by event, does that. So a new table map,
+a plan, a statement, an error are the Python twin's affair, and whatever is unknown to the loop
+comes out as the twin decodes it, or with the twin's very error.
+
+A batch is the work of one of the two. When the Python decoder has rows, the loop's go out before
+them, and it keeps the events for a while: traffic that mixes tables of both would else come in
+batches of a few rows.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+
+import pyarrow as pa
+
+from pyspark_mysqlbinlog.decoder.decode import Decoder, SchemaLookup
+from pyspark_mysqlbinlog.decoder.envelope import StatementRow
+from pyspark_mysqlbinlog.decoder.kernel._decode import (
+    DAMAGED,
+    END,
+    FULL,
+    PLAN,
+    DecodeLoop,
+    TablePlan,
+)
+from pyspark_mysqlbinlog.decoder.kernel_plan import decode_loop, table_plan
+from pyspark_mysqlbinlog.decoder.payload import PayloadFactory, json_payload
+from pyspark_mysqlbinlog.decoder.rows import OPERATIONS
+from pyspark_mysqlbinlog.decoder.table_map import TableMap, TableMapRegistry
+from pyspark_mysqlbinlog.errors import MalformedEventError, MySQLBinlogError
+from pyspark_mysqlbinlog.protocol.blocks import EventBlock, unpack_events
+from pyspark_mysqlbinlog.protocol.events import Event, EventType
+from pyspark_mysqlbinlog.tables import TableSchema
+
+__all__ = ["KernelDecoder"]
+
+_TABLE_MAP = int(EventType.TABLE_MAP_EVENT)
+_FORMAT_DESCRIPTION = int(EventType.FORMAT_DESCRIPTION_EVENT)
+_END_OF_FILE = (1 << 63) - 1
+# Rows events in a row that the loop could have read, after which it gets them again.
+_PATIENCE = 64
+_ID_LENGTH = 6
+_MOST_PLANS = 4096
+
+
+class KernelDecoder:
+    """Decodes blocks into batches of one Arrow schema; parameters as `decode.Decoder`'s."""
+
+    def __init__(
+        self,
+        schemas: SchemaLookup,
+        arrow_schema: pa.Schema,
+        epoch: int,
+        operations: frozenset[str],
+        *,
+        file_ordinal: Callable[[str], int | None],
+        statement_rows: Callable[[Event], Sequence[StatementRow]] | None = None,
+        excluded: Callable[[str, str, str], bool] | None = None,
+        payload: PayloadFactory = json_payload,
+        positional: bool = False,
+        batch_rows: int = 16_384,
+        batch_bytes: int = 8 << 20,
+    ) -> None:
+        self._schemas = schemas
+        self._file_ordinal = file_ordinal
+        self._loop_of = (arrow_schema, epoch, operations)
+        self._batch_rows = batch_rows
+        self._batch_bytes = batch_bytes
+        self._python = Decoder(
+            schemas,
+            arrow_schema,
+            epoch,
+            operations,
+            file_ordinal=file_ordinal,
+            statement_rows=statement_rows,
+            excluded=excluded,
+            payload=payload,
+            positional=positional,
+            batch_rows=batch_rows,
+            batch_bytes=batch_bytes,
+        )
+
+    def decode(self, blocks: Iterable[EventBlock]) -> Iterator[pa.RecordBatch]:
+        """Decode a range; each call starts afresh.
+
+        Errors carry the file, the position and the table of the event that they are about.
+        """
+        python = self._python
+        python.start()
+        sides = (python.before, python.after)
+        loop = decode_loop(
+            *self._loop_of, sides, batch_rows=self._batch_rows, batch_bytes=self._batch_bytes
+        )
+        if loop is None:
+            yield from python.decode(unpack_events(blocks))
+            return
+        # The loop knows which maps are used, and says which to forget.
+        python.table_maps = TableMapRegistry(sys.maxsize)
+        yield from _Range(self._schemas, self._file_ordinal, python, loop).decode(blocks)
+
+
+class _Range:
+    """One range: the loop, and the Python decoder beside it.
+
+    Before an event goes to the Python decoder the loop's state of the transaction goes there, and
+    afterwards it comes back.
+    """
+
+    def __init__(
+        self,
+        schemas: SchemaLookup,
+        file_ordinal: Callable[[str], int | None],
+        python: Decoder,
+        loop: DecodeLoop,
+    ) -> None:
+        self._schemas = schemas
+        self._file_ordinal = file_ordinal
+        self._python = python
+        self._loop = loop
+        # Rows events that the Python decoder is given still, though the loop could read them.
+        self._patience = 0
+        # Tables that the loop has no plan for, by id.
+        self._refused: set[int] = set()
+        # What table maps say behind the id; and the plans made for that.
+        self._described: dict[int, bytes] = {}
+        self._plans: dict[tuple[bytes, int], tuple[TableSchema | None, TablePlan | None]] = {}
+
+    def decode(self, blocks: Iterable[EventBlock]) -> Iterator[pa.RecordBatch]:
+        loop = self._loop
+        for block in blocks:
+            loop.open(*block, self._ordinal(block.file))
+            yield from self._block(block)
+            # It may be large, and so may the next.
+            loop.close()
+            del block
+        if loop.pending:
+            yield loop.finish()
+        yield from self._python.flush()
+
+    def _block(self, block: EventBlock) -> Iterator[pa.RecordBatch]:
+        loop = self._loop
+        while True:
+            if self._python.pending:
+                yield from self._stay()
+                if self._python.pending:
+                    if loop.offset < len(block.data):
+                        raise _damaged(block, loop.offset)
+                    return
+            stop = loop.run()
+            if stop == END:
+                return
+            if stop == FULL:
+                yield loop.finish()
+            elif stop == DAMAGED:
+                raise _damaged(block, loop.offset)
+            elif stop == PLAN:
+                self._make_plan(loop.event())
+            else:
+                self._patience = _PATIENCE
+                yield from self._by_hand(loop.event(), loop.stopped_at)
+
+    def _stay(self) -> Iterator[pa.RecordBatch]:
+        """The Python decoder's events, as long as it keeps them; or up to the block's end."""
+        loop, python = self._loop, self._python
+        while python.pending and loop.has_event():
+            event = loop.event()
+            if event.type in OPERATIONS:
+                if _table_id(event) in self._refused:
+                    self._patience = _PATIENCE
+                elif self._patience == 0:
+                    yield from python.flush()
+                    return
+                else:
+                    self._patience -= 1
+            yield from self._by_hand(event, (0, 0))
+
+    def _by_hand(self, event: Event, begin: tuple[int, int]) -> Iterator[pa.RecordBatch]:
+        """Give the next event to the Python decoder."""
+        loop, python = self._loop, self._python
+        python.transaction.restore(loop.save())
+        for batch in python.feed(event, begin):
+            if loop.pending:
+                yield loop.finish()
+            yield batch
+        if loop.pending and python.pending:
+            yield loop.finish()
+        if event.type == _TABLE_MAP:
+            self._map_table(event)
+        elif event.type == _FORMAT_DESCRIPTION:
+            loop.clear_tables()
+            self._refused.clear()
+            self._described.clear()
+        loop.restore(python.transaction.save())
+        loop.pass_event()
+
+    def _map_table(self, event: Event) -> None:
+        """A table map that the Python decoder has taken, for the loop to know again."""
+        if self._loop.knows_table(event.body):
+            return
+        forgotten = self._loop.map_table(event.body)
+        self._described[_table_id(event)] = event.body[_ID_LENGTH:]
+        self._refused.discard(_table_id(event))
+        if forgotten is not None:
+            self._described.pop(forgotten, None)
+            self._python.table_maps.forget(forgotten)
+
+    def _make_plan(self, event: Event) -> None:
+        """The plan of the table whose rows come next; without one they are the Python decoder's."""
+        table_id = _table_id(event)
+        made: TablePlan | None = None
+        first, last = event.start, event.start + 1
+        table_map = self._python.table_maps.get(event.file, table_id)
+        # What can't be planned, the Python decoder says at the event.
+        with suppress(MySQLBinlogError):
+            if table_map is not None:
+                name = (table_map.database, table_map.table)
+                first, end = self._schemas.span(event.file, event.start, *name)
+                last = _END_OF_FILE if end is None else end
+                made = self._plan(event, table_map)
+        self._loop.set_plan(table_id, made, first, last)
+        if made is None:
+            self._refused.add(table_id)
+        else:
+            self._refused.discard(table_id)
+
+    def _plan(self, event: Event, table_map: TableMap) -> TablePlan | None:
+        """Made anew for a new description of a table, or a new schema: a server with many tables
+        opens them again and again, under ever new ids.
+        """
+        name = (table_map.database, table_map.table)
+        known = self._schemas.at(event.file, event.start, *name)
+        # MariaDB is told by its rows events.
+        described = (self._described[table_map.table_id], OPERATIONS[event.type][1])
+        planned_for, made = self._plans.get(described, (None, None))
+        if made is None or (planned_for is not known and planned_for != known):
+            plan = self._python.plan(event, table_map)
+            made = table_plan(self._loop, plan, (self._python.before, self._python.after))
+            if len(self._plans) >= _MOST_PLANS:
+                self._plans.clear()
+            self._plans[described] = (known, made)
+        return made
+
+    def _ordinal(self, file: str) -> int | None:
+        """The file's number; None where the Python decoder will say at its first row why not."""
+        with suppress(MySQLBinlogError):
+            return self._file_ordinal(file)
+        return None
+
+
+def _table_id(event: Event) -> int:
+    """Of a table map, or of a rows event."""
+    return int.from_bytes(event.body[:_ID_LENGTH], "little")
+
+
+def _damaged(block: EventBlock, offset: int) -> MalformedEventError:
+    return MalformedEventError(
+        f"a block of {len(block.data)} bytes of events is cut short: expected an event at offset"
+        f" {offset}, found one that is longer than the rest; read the range again",
+        file=block.file,
+    )

@@ -1,0 +1,140 @@
+"""The twins against each other, on logs that nobody thought of: the same rows, the same errors.
+
+Logs of hypothesis' own making, and captured ones; whole, or damaged where a checksum would not
+tell. The run's header has the seed, with which MYSQLBINLOG_FUZZ_SEED runs the same examples again;
+`make fuzz` goes on with new seeds until its time is over.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, seed, settings
+from hypothesis import strategies as st
+
+from pyspark_mysqlbinlog.decoder.implementation import KERNEL_MODULES
+
+from captured_logs import SCENARIOS, describe
+from damage import RawEvent, damaged, from_bytes
+from decoding import CAPTURED
+from made_logs import logs, tables
+from replay import captured_schemas
+
+for module in KERNEL_MODULES:
+    pytest.importorskip(module, reason="the kernel is not compiled")
+from chain import Chain  # noqa: E402 (it needs the kernel)
+
+LOG = logging.getLogger(__name__)
+SEED = int(os.environ["MYSQLBINLOG_FUZZ_SEED"])
+MINUTES = float(os.environ.get("MYSQLBINLOG_FUZZ_MINUTES") or 0)
+EXAMPLES = 150
+
+# Hypothesis is slow with logs that are long, and finds nothing in them that shorter ones have not.
+SHORT = tuple(name for name in SCENARIOS if name not in {"strings", "json_docs", "charsets"})
+
+_OPTIONS = st.fixed_dictionaries(
+    {"payload": st.sampled_from(("struct", "json", "variant"))},
+    optional={
+        "timeType": st.sampled_from(("interval", "micros")),
+        "jsonType": st.just("variant"),
+        "zeroDates": st.just("fail"),
+        "tinyInt1IsBoolean": st.just("true"),
+        "operations": st.sampled_from(("insert", "update,delete", "insert,truncate,ddl")),
+        "onUnknownSchema": st.just("positional"),
+        "schemaEvolutionMode": st.sampled_from(("rescue", "failOnNewColumns", "none")),
+    },
+)
+
+
+def struct_options_only_for_structs(options: dict[str, str]) -> dict[str, str]:
+    """Options that other payloads refuse are left out."""
+    if options["payload"] == "struct":
+        # Rows without names have no place in a struct.
+        return {name: value for name, value in options.items() if name != "onUnknownSchema"}
+    only = {"timeType", "jsonType", "zeroDates", "tinyInt1IsBoolean", "schemaEvolutionMode"}
+    return {name: value for name, value in options.items() if name not in only}
+
+
+def without_xa(events: list[RawEvent], checksum: bool) -> tuple[list[RawEvent], bool]:
+    """What comes before the first XA transaction: it would stop every reading."""
+    at = next((at for at, event in enumerate(events) if b"XA START" in event.body), len(events))
+    return events[:at], checksum
+
+
+OPTIONS = _OPTIONS.map(struct_options_only_for_structs)
+
+
+def fuzz(test: Callable[..., None], examples: int) -> None:
+    """Run a property with this run's seed; with MINUTES, with other seeds as well."""
+    until = monotonic() + 60 * MINUTES / 2
+    limited = settings(
+        max_examples=examples,
+        deadline=None,
+        database=None,
+        print_blob=True,
+        suppress_health_check=list(HealthCheck),
+    )(test)
+    number = SEED
+    while True:
+        LOG.info("MYSQLBINLOG_FUZZ_SEED=%d", number)
+        try:
+            seed(number)(limited)()
+        except BaseException as error:
+            error.add_note(f"to see it again: MYSQLBINLOG_FUZZ_SEED={number}")
+            raise
+        number = (number + 1) % 2**32
+        if monotonic() >= until:
+            return
+
+
+def test_logs_that_were_made() -> None:
+    @given(st.data(), tables(), st.booleans(), OPTIONS)
+    def run(data: st.DataObject, made: Any, checksum: bool, options: dict[str, str]) -> None:
+        schemas = [table.schema for table in made]
+        if options["payload"] == "struct":
+            options = options | {"tables": ",".join(f"d.{schema.table}" for schema in schemas)}
+        events = data.draw(logs(made, checksum=checksum))
+        raw = data.draw(damaged(events, checksum=checksum))
+        with tempfile.TemporaryDirectory() as folder:
+            (Path(folder) / "b.000007").write_bytes(raw)
+            Chain(Path(folder), schemas, options).assert_same()
+
+    fuzz(run, EXAMPLES)
+
+
+def test_logs_that_were_captured() -> None:
+    described = {name: describe(name) for name in SHORT}
+    schemas = {name: captured_schemas(each) for name, each in described.items()}
+    files = {
+        file: without_xa(*from_bytes((CAPTURED / file).read_bytes()))
+        for each in described.values()
+        for file in each["files"]
+    }
+
+    @given(st.data(), st.sampled_from(SHORT), OPTIONS)
+    def run(data: st.DataObject, name: str, options: dict[str, str]) -> None:
+        if options["payload"] == "struct":
+            names = (f"`{schema.database}`.`{schema.table}`" for schema in schemas[name])
+            options = options | {"tables": ",".join(names)}
+        file = data.draw(st.sampled_from(described[name]["files"]))
+        events, checksum = files[file]
+        raw = data.draw(damaged(events, checksum=checksum))
+        with tempfile.TemporaryDirectory() as folder:
+            for number, each in enumerate(described[name]["files"], 1):
+                # Named as a server's, so that its events may be carried.
+                target = Path(folder) / f"b.{number:06}"
+                if each == file:
+                    target.write_bytes(raw)
+                else:
+                    shutil.copyfile(CAPTURED / each, target)
+            Chain(Path(folder), schemas[name], options).assert_same()
+
+    fuzz(run, EXAMPLES)

@@ -1,0 +1,217 @@
+"""The compiled scan on real servers, beside its twins: dumps, tails and pulls, whole and cut."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import count
+
+import pytest
+
+from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
+from pyspark_mysqlbinlog.connector.buffer import LogBuffer
+from pyspark_mysqlbinlog.connector.ranges import RangePartition
+from pyspark_mysqlbinlog.connector.resuming_log import ResumingLog
+from pyspark_mysqlbinlog.connector.span_index import Mark, Span
+from pyspark_mysqlbinlog.connector.tail import Tail
+from pyspark_mysqlbinlog.decoder.event_filter import EventFilter
+from pyspark_mysqlbinlog.decoder.implementation import Implementation, using
+from pyspark_mysqlbinlog.protocol.blocks import unpack_events
+from pyspark_mysqlbinlog.protocol.client import ServerSettings
+from pyspark_mysqlbinlog.protocol.events import ROWS_EVENT_TYPES, Event
+
+from cutting_proxy import cutting_proxy
+from servers import Server
+from waiting import until
+
+pytest.importorskip("pyspark_mysqlbinlog.decoder.kernel._scan")
+
+from pyspark_mysqlbinlog.connector.range_blocks import scanned_blocks, wanted_blocks
+
+Wants = Callable[[str, str], bool]
+
+
+def settings_of(server: Server, port: int | None = None) -> ServerSettings:
+    return ServerSettings(server.host, port or server.port, server.user, server.password)
+
+
+Log = tuple[Position, Position, Wants]
+
+
+@pytest.fixture(scope="module")
+def logs() -> dict[str, Log]:
+    """By server; each is written once."""
+    return {}
+
+
+@pytest.fixture
+def log(any_server: Server, logs: dict[str, Log]) -> Log:
+    """(start, end, what is wanted)."""
+    if any_server.name not in logs:
+        logs[any_server.name] = write_log(any_server, "t_scan_live")
+    return logs[any_server.name]
+
+
+def write_log(server: Server, database: str) -> Log:
+    """Some of everything: over 10 MB, in two files."""
+    server.execute(f"DROP DATABASE IF EXISTS {database}", f"CREATE DATABASE {database}")
+    start = Position.of(*server.position())
+    server.execute(
+        "CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, v VARCHAR(500))",
+        "CREATE TABLE u (id INT PRIMARY KEY AUTO_INCREMENT, v LONGTEXT) ENGINE=MyISAM",
+        "CREATE TABLE x (id INT PRIMARY KEY AUTO_INCREMENT, v VARCHAR(500))",
+        database=database,
+    )
+    for table in ("t", "u", "x"):
+        for _ in range(20):
+            server.execute(f"INSERT INTO {table} (v) VALUES (REPEAT('é', 60))", database=database)
+    rows = ",".join(["(REPEAT('x', 450))"] * 3000)
+    texts = "annotate_row_events" if server.name == "mariadb" else "rows_query_log_events"
+    with server.connect(database=database, autocommit=False) as connection:
+        cursor = connection.cursor()
+        cursor.execute(f"SET SESSION binlog_{texts} = ON")
+        for table in ("t", "x", "t", "t", "x"):
+            cursor.execute(f"INSERT INTO {table} (v) VALUES {rows}")
+        cursor.execute("UPDATE t SET v = CONCAT('y', v)")
+        cursor.execute("SAVEPOINT a")
+        cursor.execute(f"INSERT INTO x (v) VALUES {rows}")
+        connection.commit()
+    server.rotate()
+    server.execute(
+        "INSERT INTO u (v) VALUES (REPEAT('z', 1000000))",
+        "ALTER TABLE t ADD w INT",
+        "TRUNCATE TABLE x",
+        database=database,
+    )
+    for n in range(30):
+        server.execute(f"UPDATE t SET w = {n} WHERE id = {n}", database=database)
+        server.execute(f"INSERT INTO x (id) VALUES ({n + 1})", database=database)
+    end = Position.of(*server.position())
+    return start, end, lambda name, table: name == database and table in {"t", "u"}
+
+
+def spans_of(
+    server: Server, start: Position, end: Position, wants: Wants, which: Implementation
+) -> list[Span]:
+    """What a tail makes of a stretch of log."""
+    mark = Mark(start, SchemaHistory())
+    buffer = LogBuffer(mark, capacity=4 << 20, granularity=20_000)
+    with using(which):
+        tail = Tail(
+            settings_of(server),
+            server_uuid="",
+            start=mark,
+            wants=wants,
+            buffer=buffer,
+            retry_timeout=5,
+        )
+        tail.start()
+        until(lambda: tail.scanned >= end or buffer.error is not None, "the tail came to the end")
+    assert buffer.error is None
+    last = buffer.furthest(start, None)
+    assert last is not None
+    spans = buffer.spans(start, last.position)
+    tail.stop()
+    assert spans is not None
+    # What the servers' DDL makes of schemas is no affair of the scan.
+    return [replace(span, end=replace(span.end, history=SchemaHistory())) for span in spans]
+
+
+def test_a_tail_makes_the_same_spans(any_server: Server, log: Log) -> None:
+    """Their ends, bytes and pieces, and what they hold."""
+    spans = [spans_of(any_server, *log, which) for which in ("c", "python")]
+    assert spans[0] == spans[1]
+    assert any(span.blocks is None for span in spans[0])
+    assert sum(len(span.pieces) for span in spans[0]) > 1
+    assert len(spans[0]) > 3
+
+
+def partition_of(log: Log) -> RangePartition:
+    return RangePartition(log[0], log[1], "", (), True, None)
+
+
+def expected_events(server: Server, log: Log) -> list[Event]:
+    start, end, wants = log
+    filtering = EventFilter(wants)
+    events = ResumingLog(settings_of(server)).events(start)
+    kept = [each for event in events for each in filtering.feed(event)]
+    return [event for event in kept if Position.of(event.file, event.end) <= end]
+
+
+def test_a_pull_gives_the_same_events(any_server: Server, log: Log) -> None:
+    expected = expected_events(any_server, log)
+    assert sum(event.type in ROWS_EVENT_TYPES for event in expected) > 100
+    pulled = ResumingLog(settings_of(any_server))
+    partition = partition_of(log)
+    found = list(unpack_events(wanted_blocks(pulled, partition, log[2], ddl=False)))
+    assert found == expected
+
+
+def cut_points() -> Iterator[int]:
+    """Each far enough for some of the dump."""
+    return (3000 + 450_011 * n for n in count(1))
+
+
+@pytest.mark.parametrize("prefetch", [True, False])
+def test_a_pull_whose_connection_breaks_again_and_again(
+    any_server: Server, log: Log, prefetch: bool
+) -> None:
+    """In the middle of events, transactions and packets: nothing is lost, nothing comes twice."""
+    expected = expected_events(any_server, log)
+    partition = partition_of(log)
+    pull = wanted_blocks if prefetch else scanned_blocks
+    with cutting_proxy(any_server.host, any_server.port, cut_points()) as proxy:
+        pulled = ResumingLog(settings_of(any_server, proxy.port))
+        found = list(unpack_events(pull(pulled, partition, log[2], ddl=False)))
+        assert proxy.cuts > 3
+    assert found == expected
+
+
+def test_a_tail_whose_connection_breaks_again_and_again(any_server: Server, log: Log) -> None:
+    start, end, wants = log
+    expected = expected_events(any_server, log)
+    # Then one that gets through: a transaction begins again with each connection.
+    allowed = iter([8_000, 40_000, 1_500_000, 6_000_000])
+    mark = Mark(start, SchemaHistory())
+    buffer = LogBuffer(mark, capacity=64 << 20, granularity=0)
+    with (
+        using("c"),
+        cutting_proxy(any_server.host, any_server.port, allowed) as proxy,
+    ):
+        tail = Tail(
+            settings_of(any_server, proxy.port),
+            server_uuid="",
+            start=mark,
+            wants=wants,
+            buffer=buffer,
+            retry_timeout=60,
+        )
+        tail.start()
+        until(lambda: tail.scanned >= end or buffer.error is not None, "the tail came to the end")
+        assert buffer.error is None
+        assert proxy.cuts > 3
+        last = buffer.furthest(start, None)
+        assert last is not None
+        spans = buffer.spans(start, last.position)
+        tail.stop()
+    assert spans is not None
+    kept = [event for span in spans for event in unpack_events(span.blocks or ())]
+    # What is too large to be carried has its place, but not its bytes.
+    missing = [(span.start, span.end.position) for span in spans if span.blocks is None]
+    assert kept == [
+        event
+        for event in expected
+        if not any(a <= Position.of(event.file, event.start) < b for a, b in missing)
+    ]
+    assert len(missing) == 2
+
+
+def test_closing_a_pull_lets_its_connection_go(any_server: Server, log: Log) -> None:
+    before = set(any_server.dump_threads())
+    blocks = wanted_blocks(
+        ResumingLog(settings_of(any_server)), partition_of(log), log[2], ddl=False
+    )
+    assert next(iter(blocks)).data
+    blocks.close()
+    until(lambda: set(any_server.dump_threads()) <= before, "the server has lost its replica")
