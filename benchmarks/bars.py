@@ -1,0 +1,152 @@
+"""What the project promises, as ratios between measures of one run."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from rounds import Sample, Series
+
+__all__ = ["BARS", "Bar", "Limit", "limits", "ratio"]
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """`ours` is at least so many times as fast as `against`.
+
+    Attributes
+    ----------
+    by : what is compared: changes a second, or bytes of log.
+    """
+
+    name: str
+    ours: str
+    against: str
+    at_least: float
+    by: Literal["rows", "size"] = "rows"
+
+
+BARS = (
+    Bar(
+        "decode, struct: rows, against mysql-binlog-connector-java",
+        "decode, kernel, struct, bulk",
+        "java library, memory, bulk",
+        3.0,
+    ),
+    Bar(
+        "decode, struct: bytes, against the raw socket read",
+        "decode, kernel, struct, bulk",
+        "raw socket read",
+        1.0,
+        "size",
+    ),
+    Bar(
+        "decode, json: rows, against mysql-binlog-connector-java",
+        "decode, kernel, json, bulk",
+        "java library, memory, bulk",
+        1.3,
+    ),
+    Bar(
+        "tail's scan: bytes, against the raw socket read",
+        "tail scan",
+        "raw socket read",
+        1.0,
+        "size",
+    ),
+    Bar(
+        "decode of single-row transactions, struct, against mysql-binlog-connector-java",
+        "decode, kernel, struct, single",
+        "java library, memory, single",
+        2.5,
+    ),
+    Bar(
+        "files to noop, struct, against Spark's own ceiling",
+        "files to noop, struct",
+        "spark ceiling, batch, struct",
+        0.8,
+    ),
+    Bar(
+        "live backlog to noop, struct, against Spark's own ceiling",
+        "live to noop, struct",
+        "spark ceiling, batch, struct",
+        0.5,
+    ),
+    Bar(
+        "live backlog to noop, struct, against Debezium's engine (JSON, as it comes)",
+        "live to noop, struct",
+        "debezium, json",
+        15.0,
+    ),
+    Bar(
+        "live backlog to noop, struct, against Debezium's engine (records, tuned)",
+        "live to noop, struct",
+        "debezium, records, tuned",
+        15.0,
+    ),
+    Bar(
+        "decode, struct: compiled against pure Python",
+        "decode, kernel, struct, bulk",
+        "decode, python, struct, bulk",
+        20.0,
+    ),
+)
+
+
+def ratio(bar: Bar, series: Mapping[str, Series]) -> tuple[float, float, float]:
+    """(median, lowest, highest) over the rounds, each of which compares what ran in it."""
+
+    def speeds(name: str) -> list[float]:
+        return [getattr(sample, bar.by) / sample.seconds for sample in series[name].samples]
+
+    pairs = zip(speeds(bar.ours), speeds(bar.against), strict=True)
+    found = [ours / against for ours, against in pairs]
+    return statistics.median(found), min(found), max(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """A figure that has an upper bound."""
+
+    name: str
+    found: float
+    at_most: float
+    unit: str
+
+
+def limits(series: Mapping[str, Series], memory: Mapping[str, Any]) -> list[Limit]:
+    """memory : by payload, what `memory` measured; empty where it did not."""
+    found = [Limit("latestOffset while the tail scans, p99", 1e3 * _p99_wait(series), 5, "ms")]
+    ours, made = (_latencies(series, name) for name in ("latency, ours", "latency, ready-made"))
+    if ours and made:
+        for name, at, most in ("p50", 50, 50), ("p99", 99, 300):
+            above = 1000 * (_percentile(ours, at) - _percentile(made, at))
+            found.append(
+                Limit(f"latency above that of ready-made batches, {name}", above, most, "ms")
+            )
+    start = statistics.median(sample.seconds for sample in series["worker start-up"].samples)
+    found.append(Limit("start-up in an executor's worker", 1e3 * start, 300, "ms"))
+    for payload, peaks in memory.items():
+        found.append(
+            Limit(f"memory of the driver's process, {payload}", peaks["driver"] / 2**20, 300, "MB")
+        )
+        found.append(
+            Limit(f"memory of an executor's worker, {payload}", peaks["worker"] / 2**20, 400, "MB")
+        )
+    return found
+
+
+def _p99_wait(series: Mapping[str, Series]) -> float:
+    waits = [wait for sample in series["tail scan"].samples for wait in sample.more["waits"]]
+    return _percentile(waits, 99) if waits else 0.0
+
+
+def _latencies(series: Mapping[str, Series], name: str) -> list[float]:
+    samples: list[Sample] = series[name].samples if name in series else []
+    return [latency for sample in samples for latency in sample.more["latencies"]]
+
+
+def _percentile(values: list[float], at: int) -> float:
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, len(ordered) * at // 100)]

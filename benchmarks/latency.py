@@ -1,0 +1,69 @@
+"""From commit to foreachBatch: ours, and a source whose rows are ready-made at the same pace.
+
+The difference is what this project adds; the rest is what a micro-batch costs in Spark.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+
+from our_options import address, server_options
+from rounds import Measure, Sample
+from scale import Scale
+from spark_reads import Ready
+from workers import Worker
+from workload import Workload
+
+__all__ = ["latency_measures"]
+
+# Rows of the first moments wait for the query's own start.
+_WARM_UP = 3.0
+_TIMEOUT = 60
+
+
+def latency_measures(
+    spark: Worker, writer: Worker, workload: Workload, ready: Ready, scale: Scale
+) -> Iterator[Measure]:
+    """Latencies in seconds, as `latencies` of the samples."""
+    rate = scale.latency_rate
+    seconds = scale.latency_seconds + _WARM_UP
+    server = workload.server
+    words = ("write", address(server))
+
+    def ours() -> Sample:
+        start = "{}:{}".format(*server.position())
+        options = server_options(server, "struct", start)
+        spark.ask("watch", "mysqlbinlog", json.dumps(options), "")
+        # The query runs when the first row has come through it.
+        writer.ask(*words, 1, 1)
+        spark.ask("wait", 1, _TIMEOUT)
+        commits = writer.ask(*words, rate, seconds)["commits"]
+        spark.ask("wait", 1 + len(commits), _TIMEOUT)
+        arrived = {key: at for keys, at in spark.ask("arrived")["batches"] for key in keys}
+        begin = commits[0][1]
+        return _sample([(at - begin, arrived[key] - at) for key, at in commits])
+
+    def made() -> Sample:
+        begin = time.time()
+        options = {"path": str(ready.path), "begin": repr(begin), "rate": str(rate)}
+        spark.ask("watch", "ready_clock", json.dumps(options), ready.schema)
+        spark.ask("wait", int(rate * seconds), _TIMEOUT + seconds)
+        moments = [at for keys, at in spark.ask("arrived")["batches"] for _ in keys]
+        return _sample(
+            [
+                (number / rate, at - begin - number / rate)
+                for number, at in enumerate(moments, 1)
+                if number <= rate * seconds
+            ]
+        )
+
+    yield Measure("latency, ours", ours)
+    yield Measure("latency, ready-made", made)
+
+
+def _sample(found: list[tuple[float, float]]) -> Sample:
+    """found : of each row, seconds since the begin and seconds until it arrived."""
+    counted = [latency for since, latency in found if since >= _WARM_UP]
+    return Sample(found[-1][0], len(found), 0, {"latencies": counted})

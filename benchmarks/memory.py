@@ -1,0 +1,98 @@
+"""Resident memory of our processes while they work off a large backlog."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any
+
+from orders import DATABASE, TABLE
+from our_options import server_options
+from workers import Worker
+from workload import Workload
+
+__all__ = ["measure_memory", "write_backlog"]
+
+_BACKLOG = "backlog"
+_STATEMENT_ROWS = 10_000
+_DRIVER = "python_streaming_source_runner"
+_WORKER = "pyspark.daemon"
+_BETWEEN_LOOKS = 0.05
+
+
+def write_backlog(workload: Workload, size: int) -> tuple[str, int]:
+    """Write rows as the workload's into another table until the log has grown by `size` bytes.
+
+    Gives the place where it begins, and the number of rows.
+    """
+    server = workload.server
+    table = f"{DATABASE}.{_BACKLOG}"
+    # Nothing but the log is of interest: the server needs no more than a heap for the rows.
+    server.execute(
+        f"CREATE TABLE {table} LIKE {DATABASE}.{TABLE}",
+        f"ALTER TABLE {table} DROP PRIMARY KEY, ENGINE=MyISAM",
+    )
+    server.rotate()
+    start = "{}:{}".format(*server.position())
+    rows, written, begin = 0, 0, 1
+    with server.connect() as connection, connection.cursor() as cursor:
+        while written < size:
+            count = cursor.execute(
+                f"INSERT INTO {table} SELECT * FROM {DATABASE}.{TABLE}"
+                f" WHERE id BETWEEN {begin} AND {begin + _STATEMENT_ROWS - 1}"
+            )
+            begin = begin + _STATEMENT_ROWS if count else 1
+            rows += count
+            written = rows * workload.bulk.size // workload.bulk.total
+    return start, rows
+
+
+def measure_memory(spark: Worker, workload: Workload, payload: str, begin: tuple[str, int]) -> Any:
+    """Stream the backlog into noop; the most that a driver's process and a worker had, in bytes."""
+    start, rows = begin
+    options = server_options(workload.server, payload, start)
+    options["tables"] = f"{DATABASE}.{_BACKLOG}"
+    peaks = {_DRIVER: 0, _WORKER: 0}
+    done = Event()
+
+    def look() -> None:
+        while not done.wait(_BETWEEN_LOOKS):
+            for command, resident in _below(spark.pid):
+                for kind, most in peaks.items():
+                    if kind in command and resident > most:
+                        peaks[kind] = resident
+
+    looking = Thread(target=look)
+    begun = time.monotonic()
+    looking.start()
+    try:
+        spark.ask("stream", "mysqlbinlog", json.dumps(options), "", rows)
+    finally:
+        done.set()
+        looking.join()
+    return {
+        "rows": rows,
+        "seconds": time.monotonic() - begun,
+        "driver": peaks[_DRIVER],
+        "worker": peaks[_WORKER],
+    }
+
+
+def _below(root: int) -> list[tuple[str, int]]:
+    """(command line, resident bytes) of the processes below one."""
+    found: dict[int, tuple[int, str, int]] = {}
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+            lines = (entry / "status").read_text().splitlines()
+        except OSError:
+            continue  # it has ended meanwhile
+        fields = dict(line.split(":", 1) for line in lines)
+        resident = int(fields.get("VmRSS", "0 kB").split()[0]) * 1024
+        found[int(entry.name)] = int(fields["PPid"]), command, resident
+    ours = {root}
+    while more := {pid for pid, (parent, _, _) in found.items() if parent in ours} - ours:
+        ours |= more
+    return [found[pid][1:] for pid in ours - {root} if pid in found]

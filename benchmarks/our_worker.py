@@ -1,0 +1,132 @@
+"""This project, as a child process without Spark: the decode on one core, and the driver's tail.
+
+Everything goes through the data source's own classes, as Spark calls them. Which twin runs is said
+by MYSQLBINLOG_IMPL.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.serializers import CloudPickleSerializer
+from pyspark.sql.datasource import DataSourceReader
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from pyspark_mysqlbinlog.connector.datasource import MySQLBinlogDataSource
+from pyspark_mysqlbinlog.connector.stream_reader import MySQLBinlogStreamReader
+
+from workers import answer_commands
+
+__all__: list[str] = []
+
+# Spark asks for the latest offset every 10 ms when it has nothing to do.
+_BETWEEN_POLLS = 0.002
+_DEADLINE = 120.0
+
+
+def decode(options: str, expected: str) -> dict[str, Any]:
+    """Decode files into record batches on one core: reading, checksums, filter and decode."""
+    source = MySQLBinlogDataSource(json.loads(options))
+    reader = source.reader(source.schema())
+    assert isinstance(reader, DataSourceReader)
+    partitions = list(reader.partitions())
+    rows = size = 0
+    everywhere = os.sched_getaffinity(0)
+    # What runs beside the decode, runs on the same core.
+    os.sched_setaffinity(0, {max(everywhere)})
+    try:
+        begin = time.perf_counter()
+        for partition in partitions:
+            for batch in reader.read(partition):
+                assert isinstance(batch, pa.RecordBatch)
+                rows += batch.num_rows
+                size += batch.nbytes
+        seconds = time.perf_counter() - begin
+    finally:
+        os.sched_setaffinity(0, everywhere)
+    if rows != int(expected):
+        return {"error": f"{rows} rows came out, expected {expected}"}
+    return {"rows": rows, "arrow_bytes": size, "seconds": seconds}
+
+
+def save(options: str, path: str) -> dict[str, Any]:
+    """Decode files into one Arrow file; rows in it."""
+    source = MySQLBinlogDataSource(json.loads(options))
+    schema = source.schema()
+    reader = source.reader(schema)
+    assert isinstance(reader, DataSourceReader)
+    rows = 0
+    with pa.ipc.new_file(path, to_arrow_schema(schema, timezone="UTC")) as file:
+        for partition in reader.partitions():
+            for batch in reader.read(partition):
+                assert isinstance(batch, pa.RecordBatch)
+                file.write_batch(batch)
+                rows += batch.num_rows
+    return {"rows": rows, "schema": schema.json()}
+
+
+def pickled(options: str, path: str) -> dict[str, Any]:
+    """Pickle a reader and its first partition, as Spark sends them to an executor."""
+    source = MySQLBinlogDataSource(json.loads(options))
+    reader = source.reader(source.schema())
+    assert isinstance(reader, DataSourceReader)
+    # Spark's annotations leave it out.
+    pickler = CloudPickleSerializer()  # type: ignore[no-untyped-call]
+    Path(path).write_bytes(pickler.dumps((reader, reader.partitions()[0])))  # type: ignore[no-untyped-call]
+    return {}
+
+
+def tail(options: str, end_file: str, end_pos: str) -> dict[str, Any]:
+    """Let the driver's tail run to a place, asking for the latest offset as Spark does.
+
+    The time runs from the first offset that is behind the start, so connecting does not count;
+    `from` and `to` are the places between which it ran. They are the same, and the time is all of
+    it, where the log is so short that the first offset is its end.
+    """
+    source = MySQLBinlogDataSource(json.loads(options))
+    reader = source.streamReader(source.schema())
+    assert isinstance(reader, MySQLBinlogStreamReader)
+    limit = reader.getDefaultReadLimit()
+    offset = reader.initialOffset()
+    end = (end_file, int(end_pos))
+    waits: list[float] = []
+    first, begin = None, time.perf_counter()
+    deadline = time.monotonic() + _DEADLINE
+    try:
+        # Batch 0 is empty, and the tail starts behind it.
+        offset = reader.latestOffset(offset, limit)
+        while True:
+            asked = time.perf_counter()
+            latest = reader.latestOffset(offset, limit)
+            answered = time.perf_counter()
+            if first is not None:
+                waits.append(answered - asked)
+            is_first = first is None and latest != offset
+            offset = latest
+            if is_first:
+                first = offset
+            if (offset["file"], offset["pos"]) >= end:
+                break
+            if is_first:
+                begin = answered
+            if time.monotonic() > deadline:
+                return {"error": f"the tail has only come to {offset['file']}:{offset['pos']}"}
+            time.sleep(_BETWEEN_POLLS)
+    finally:
+        reader.stop()
+    assert first is not None
+    return {
+        "from": [first["file"], first["pos"]],
+        "to": [offset["file"], offset["pos"]],
+        "seconds": answered - begin,
+        "waits": waits,
+    }
+
+
+if __name__ == "__main__":
+    answer_commands({"decode": decode, "save": save, "pickled": pickled, "tail": tail})

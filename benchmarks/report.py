@@ -1,0 +1,136 @@
+"""The results as a table in docs/performance.md, between two markers, beside the chart."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+__all__ = ["BEGIN", "END", "render", "write_report"]
+
+BEGIN = "<!-- benchmark: begin (written by `make bench`) -->"
+END = "<!-- benchmark: end -->"
+
+# Names of measures, and what a reader is told that they are.
+_READS = (
+    ("decode, kernel, struct", "this project, decode, struct"),
+    ("decode, kernel, json", "this project, decode, json"),
+    ("decode, kernel, variant", "this project, decode, variant"),
+    ("decode, python, struct", "the same in pure Python, struct"),
+    ("decode, python, json", "the same in pure Python, json"),
+    ("java library, memory", "mysql-binlog-connector-java, from memory"),
+    ("java library, socket", "mysql-binlog-connector-java, from the server"),
+    ("python-mysql-replication", "python-mysql-replication, from the server"),
+)
+_SPARK = (
+    ("spark ceiling, batch", "Spark's own ceiling, batch: ready-made batches"),
+    ("spark ceiling, stream", "Spark's own ceiling, stream"),
+    ("files to noop", "this project, files, batch"),
+    ("live to noop", "this project, live server's backlog, stream"),
+)
+_ENGINE = (
+    ("debezium, json", "Debezium's engine, JSON, default settings"),
+    ("debezium, records", "Debezium's engine, records, default settings"),
+    ("debezium, records, tuned", "Debezium's engine, records, larger batches and queue"),
+)
+_SOCKET = (
+    ("raw socket read", "raw read of the dump: received, not looked at"),
+    ("tail scan", "this project, the driver's tail"),
+)
+
+
+def write_report(document: Path, results: dict[str, Any], chart: str) -> None:
+    """Replace what is between the markers; ValueError where a document has none."""
+    text = document.read_text(encoding="utf-8")
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise ValueError(f"{document} has no place for the results: {BEGIN} … {END}")
+    document.write_text(
+        f"{before}{BEGIN}\n\n{render(results, chart)}\n{END}{after}", encoding="utf-8"
+    )
+
+
+def render(results: dict[str, Any], chart: str) -> str:
+    """Markdown."""
+    measures = results["measures"]
+    lines = [*_how(results), "", f"![{_ALT}]({chart})", ""]
+    lines += ["Changes a second, in thousands:", ""]
+    lines += ["| reading the log | rows in bulk | single-row transactions |", "|---|--:|--:|"]
+    for name, told in _READS:
+        cells = [_thousands(measures, f"{name}, {part}") for part in ("bulk", "single")]
+        lines.append(f"| {told} | {' | '.join(cells)} |")
+    lines += ["", "| the whole log, into Spark's noop sink | struct | json |", "|---|--:|--:|"]
+    for name, told in _SPARK:
+        cells = [_thousands(measures, f"{name}, {payload}") for payload in ("struct", "json")]
+        lines.append(f"| {told} | {' | '.join(cells)} |")
+    for name, told in _ENGINE:
+        cells = [_thousands(measures, name), ""]
+        lines.append(f"| {told} | {' | '.join(cells if 'JSON' not in told else cells[::-1])} |")
+    lines += ["", "| from the server's socket | MB of log a second |", "|---|--:|"]
+    for name, told in _SOCKET:
+        lines.append(f"| {told} | {measures[name]['mb_per_second']:,.0f} |")
+    lines += ["", *_ratios(results), "", *_limits(results), ""]
+    return "\n".join(lines)
+
+
+_ALT = "Changes a second: this project, its peers and Spark's ceiling"
+
+
+def _thousands(measures: dict[str, Any], name: str) -> str:
+    speed = measures[name]["rows_per_second"] / 1000
+    return f"{speed:,.0f}" if speed >= 10 else f"{speed:.1f}"
+
+
+def _how(results: dict[str, Any]) -> list[str]:
+    machine, scale, log = results["machine"], results["scale"], results["log"]
+    versions = machine["versions"]
+    bulk, single = log["bulk"], log["single"]
+    rows = sum(bulk["rows"].values())
+    unverified = [name for name, verifies in results["verifies_checksums"].items() if not verifies]
+    changes = ", ".join(f"{count:,} {_OPS[op]}" for op, count in sorted(single["rows"].items()))
+    measured = (
+        f"Measured on {results['date']}: {machine['cores']} cores ({machine['cpu']}),"
+        f" {machine['memory_gb']} GB, load {machine['load_before']} before the run; server, peers"
+        f" and Spark shared the cores. {scale['rounds']} rounds, in which everything ran by turns;"
+        " medians."
+    )
+    told = (
+        f"The log: {rows:,} rows of {bulk['bytes'] / rows:.0f} bytes in bulk INSERTs, then"
+        f" {sum(single['rows'].values()):,} transactions of one row each ({changes}); 12 columns."
+    )
+    numbers = ", ".join(f"{name} {number}" for name, number in versions.items())
+    if machine["load_before"] > _BUSY * machine["cores"]:
+        measured += " **The machine had other work to do, so these figures say little.**"
+    lines = [measured, "", told, "", f"Versions: {numbers}."]
+    if unverified:
+        lines += [
+            "",
+            f"Every reader verifies the log's CRC32 but {' and '.join(unverified)}.",
+        ]
+    return lines
+
+
+# The part of the cores that may be at work before a run.
+_BUSY = 0.25
+_OPS = {"c": "inserts", "u": "updates", "d": "deletes"}
+
+
+def _ratios(results: dict[str, Any]) -> list[str]:
+    lines = ["| ratio | aim | found | in the rounds | |", "|---|--:|--:|--:|---|"]
+    for each in results["ratios"]:
+        met = "met" if each["ratio"] >= each["at_least"] else "not met"
+        lines.append(
+            f"| {each['name']} | {each['at_least']:g} | {each['ratio']:.2f}"
+            f" | {each['low']:.2f} … {each['high']:.2f} | {met} |"
+        )
+    return lines
+
+
+def _limits(results: dict[str, Any]) -> list[str]:
+    lines = ["| limit | aim | found | |", "|---|--:|--:|---|"]
+    for each in results["limits"]:
+        met = "met" if each["found"] <= each["at_most"] else "not met"
+        unit = each["unit"]
+        found = f"{each['found']:.1f}" if each["found"] < 10 else f"{each['found']:.0f}"
+        lines.append(f"| {each['name']} | {each['at_most']:g} {unit} | {found} {unit} | {met} |")
+    return lines
