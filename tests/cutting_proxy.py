@@ -1,0 +1,79 @@
+"""A proxy that cuts connections, some way into what the server sends."""
+
+from __future__ import annotations
+
+import contextlib
+import selectors
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+__all__ = ["CuttingProxy", "cutting_proxy"]
+
+
+class CuttingProxy:
+    """Forwards connections to a server.
+
+    Attributes
+    ----------
+    port : where it listens.
+    allowed : bytes that the server may send on each connection to come, one by one; unlimited
+        behind the last.
+    cuts : connections that were cut.
+    """
+
+    def __init__(self, host: str, port: int, allowed: Iterator[int]) -> None:
+        self._target = (host, port)
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listener.getsockname()[1]
+        self.allowed = allowed
+        self.cuts = 0
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def close(self) -> None:
+        # A shutdown wakes up the thread in `accept`.
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                ours, _ = self._listener.accept()
+            except OSError:
+                return
+            most = next(self.allowed, None)
+            threading.Thread(target=self._forward, args=(ours, most), daemon=True).start()
+
+    def _forward(self, ours: socket.socket, most: int | None) -> None:
+        """Both ways, until an end is closed or enough was sent."""
+        with (
+            ours,
+            socket.create_connection(self._target) as theirs,
+            contextlib.suppress(OSError),
+            selectors.DefaultSelector() as ready,
+        ):
+            ready.register(ours, selectors.EVENT_READ, theirs)
+            ready.register(theirs, selectors.EVENT_READ, ours)
+            while True:
+                for key, _ in ready.select():
+                    assert isinstance(key.fileobj, socket.socket)
+                    data = key.fileobj.recv(1 << 16)
+                    if key.fileobj is theirs and most is not None:
+                        data = data[:most]
+                        most -= len(data)
+                    key.data.sendall(data)
+                    if most == 0:
+                        self.cuts += 1
+                    if not data or most == 0:
+                        return
+
+
+@contextmanager
+def cutting_proxy(host: str, port: int, allowed: Iterator[int]) -> Iterator[CuttingProxy]:
+    proxy = CuttingProxy(host, port, allowed)
+    try:
+        yield proxy
+    finally:
+        proxy.close()

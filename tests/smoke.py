@@ -1,0 +1,39 @@
+"""Run as a program on an installed wheel, without pytest: both twins decode the captured logs.
+
+Prints how many rows of how many logs; fails when the compiled kernel is not there, or differs.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from pyspark_mysqlbinlog.decoder.implementation import Implementation, described, using
+
+from captured_logs import SCENARIOS, load
+from decoding import captured_ordinal, decoder
+from replay import captured_schemas
+
+__all__ = ["main"]
+
+_TWINS: tuple[Implementation, ...] = ("c", "python")
+
+
+def main() -> None:
+    rows = 0
+    for scenario in SCENARIOS:
+        scene, events = load(scenario)
+        given = []
+        for twin in _TWINS:
+            with using(twin):
+                decoding = decoder(captured_schemas(scene), file_ordinal=captured_ordinal)
+                given.append(
+                    [row for batch in decoding.decode(events) for row in batch.to_pylist()]
+                )
+        if not given[0] or given[0] != given[1]:
+            sys.exit(f"{scenario}: {len(given[0])} and {len(given[1])} rows that are not the same")
+        rows += len(given[0])
+    sys.stdout.write(f"{rows} rows of {len(SCENARIOS)} logs are the same by both: {described()}\n")
+
+
+if __name__ == "__main__":
+    main()
