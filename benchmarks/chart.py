@@ -53,7 +53,7 @@ _PANELS = (
 def draw(results: dict[str, Any], target: Path) -> None:
     """Write an SVG that is the same for the same results."""
     measures = results["measures"]
-    settings = {"svg.hashsalt": "benchmark", "font.size": 9, "svg.fonttype": "path"}
+    settings: dict[Any, Any] = {"svg.hashsalt": "benchmark", "font.size": 9, "svg.fonttype": "path"}
     with mpl.rc_context(settings):
         heights = [len(bars) for _, bars in _PANELS]
         figure, panels = plt.subplots(
