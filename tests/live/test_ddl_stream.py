@@ -329,3 +329,33 @@ def test_tables_that_the_account_can_not_see(any_server: Server, any_database: s
         spark.reader.stop()
     finally:
         any_server.execute(f"DROP USER {user}")
+
+
+def test_blobs_that_became_geometries(mysql56: Server) -> None:
+    """5.6 keeps the bytes, too few for an SRID or none of a geometry; SELECT shows them."""
+    with new_database(mysql56, "blobs_to_geometries") as database:
+        rows = ["", "1", "12", "123", "1234", "a geometry"]
+        values = ", ".join(f"({at}, '{text}')" for at, text in enumerate(rows))
+        mysql56.execute(
+            "CREATE TABLE t (id INT PRIMARY KEY, g BLOB)",
+            f"INSERT INTO t VALUES {values}",
+            "ALTER TABLE t MODIFY g POINT",
+            database=database,
+        )
+        witness = Witness(mysql56, database, Random(0))
+        (schema,) = witness.tables().values()
+        (shown,) = selected(mysql56, schema)
+        assert [row[1] for row in shown] == [text.encode().hex().upper() for text in rows]
+        expected = [
+            [
+                (column.name, select_token(column, text))
+                for column, text in zip(schema.columns, row, strict=True)
+            ]
+            for row in shown
+        ]
+        spark = Spark(new_reader(mysql56, f"{database}.*"))
+        offset = spark.initial()
+        mysql56.execute("DELETE FROM t", database=database)
+        found = spark.rows(offset, spark.next_batch(offset))
+        spark.reader.stop()
+        assert [image_of(row["before"], schema) for row in found] == expected

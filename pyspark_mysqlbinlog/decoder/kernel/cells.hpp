@@ -310,12 +310,13 @@ inline bool geometry(Input& in, const Step& step, size_t row, RowNotes&) {
     if (!read_raw(in, *step.column, raw)) return false;
     OutColumn& srid = step.out->child(0);
     OutColumn& wkb = step.out->child(1);
-    if (raw.size == 0) {
-        // What INSERT IGNORE leaves in old servers: see values/geometry.py.
+    if (raw.size < 4) {
+        // What old servers may hold: see values/geometry.py.
         srid.put_null(row);
+        wkb.text().append(raw.data, raw.size);
         return wkb.end_text(row);
     }
-    if (raw.size < 4 || load32(raw.data) > 0x7fffffff) return false;
+    if (load32(raw.data) > 0x7fffffff) return false;
     srid.put(row, static_cast<int32_t>(load32(raw.data)));
     wkb.text().append(raw.data + 4, raw.size - 4);
     return wkb.end_text(row);

@@ -41,11 +41,10 @@ inline void write_binary_json(const Column& column, Raw bytes, Bytes& out) {
     out.push('"');
 }
 
-// An SRID of 4 bytes and a WKB, or nothing at all (see values/geometry.py).
-inline bool write_geometry_json(Raw bytes, Bytes& out) {
-    if (bytes.size != 0 && bytes.size < 4) return false;
+// An SRID of 4 bytes and a WKB; what is too short for that has a null SRID (see values/geometry.py).
+inline void write_geometry_json(Raw bytes, Bytes& out) {
     out.append("{\"srid\":");
-    if (bytes.size == 0) {
+    if (bytes.size < 4) {
         out.append("null");
     } else {
         append_unsigned(out, load32(bytes.data));
@@ -54,7 +53,6 @@ inline bool write_geometry_json(Raw bytes, Bytes& out) {
     out.append(",\"wkb\":\"");
     append_base64(out, bytes);
     out.append("\"}");
-    return true;
 }
 
 // Not for skipped columns.
@@ -158,7 +156,9 @@ inline bool write_json(Input& in, const Column& column, Bytes& out) {
         }
         case Kind::Geometry: {
             Raw value;
-            return read_raw(in, column, value) && write_geometry_json(value, out);
+            if (!read_raw(in, column, value)) return false;
+            write_geometry_json(value, out);
+            return true;
         }
         case Kind::FixedSkip:
         case Kind::PrefixedSkip: break;

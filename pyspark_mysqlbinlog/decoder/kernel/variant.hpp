@@ -20,16 +20,15 @@
 
 namespace mysqlbinlog {
 
-// An SRID and a WKB; an empty value has a null SRID and an empty WKB (see values/geometry.py).
+// An SRID and a WKB; what is too short for that has a null SRID (see values/geometry.py).
 inline bool write_geometry_variant(Raw bytes, VariantKeys& keys, Bytes& out) {
-    if (bytes.size != 0 && bytes.size < 4) return false;
     const auto name = [](std::string_view text) {
         return Raw{reinterpret_cast<const uint8_t*>(text.data()), text.size()};
     };
     VariantSink sink(keys, out);
     const auto frame = sink.open_object(2, bytes.size + 10);
     sink.key(frame, name("srid"));
-    if (bytes.size == 0) {
+    if (bytes.size < 4) {
         sink.null();
     } else {
         sink.natural(load32(bytes.data));

@@ -10,7 +10,6 @@ from base64 import b64encode
 
 from pyspark_mysqlbinlog.decoder.values.codec import Codec, make_codec
 from pyspark_mysqlbinlog.decoder.values.strings import prefixed_skip
-from pyspark_mysqlbinlog.errors import MalformedEventError
 
 __all__ = ["geometry"]
 
@@ -20,8 +19,9 @@ _SRID_BYTES = 4
 def geometry(what: str, length_bytes: int) -> Codec:
     """GEOMETRY, POINT, …. Value: (srid, WKB); JSON: ``{"srid":4326,"wkb":base64}``.
 
-    Old servers leave an empty value where a NOT NULL column got none (INSERT IGNORE): it has no
-    SRID and an empty WKB.
+    Old servers hold values that are too short for an SRID: an empty one where a NOT NULL column
+    got none (INSERT IGNORE), and what a BLOB held when ALTER made it a geometry. They have no SRID,
+    and their bytes stand in place of a WKB, as SELECT shows them.
     """
     skip = prefixed_skip(what, length_bytes)
 
@@ -30,12 +30,7 @@ def geometry(what: str, length_bytes: int) -> Codec:
         start = pos + length_bytes
         wkb = start + _SRID_BYTES
         if wkb > end:
-            if start == end:
-                return (None, b""), end
-            raise MalformedEventError(
-                f"{what} holds {end - start} bytes, expected an SRID of 4 and a WKB; correct the"
-                " value on the server or exclude the column"
-            )
+            return (None, data[start:end]), end
         return (int.from_bytes(data[start:wkb], "little"), data[wkb:end]), end
 
     def json(value: tuple[int | None, bytes]) -> str:
