@@ -75,9 +75,9 @@ def pickled(options: str, path: str) -> dict[str, Any]:
     source = MySQLBinlogDataSource(json.loads(options))
     reader = source.reader(source.schema())
     assert isinstance(reader, DataSourceReader)
-    # Spark's annotations leave it out.
-    pickler = CloudPickleSerializer()  # type: ignore[no-untyped-call]
-    Path(path).write_bytes(pickler.dumps((reader, reader.partitions()[0])))  # type: ignore[no-untyped-call]
+    # Spark has no annotations for it.
+    pickler: Any = CloudPickleSerializer
+    Path(path).write_bytes(pickler().dumps((reader, reader.partitions()[0])))
     return {}
 
 

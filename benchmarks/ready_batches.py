@@ -71,10 +71,10 @@ class ReadyBatches(DataSource):
     def name(cls) -> str:
         return "ready"
 
-    def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002
+    def reader(self, schema: StructType) -> DataSourceReader:
         return _Reader(self.options["path"], int(self.options["parts"]))
 
-    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         return _StreamReader(self.options["path"], int(self.options["parts"]))
 
 
@@ -98,16 +98,16 @@ class _StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._parts = parts
         self._asked = False
 
-    def initialOffset(self) -> Offset:  # noqa: N802
+    def initialOffset(self) -> Offset:
         return {"done": 0}
 
-    def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802, ARG002
+    def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
         if not self._asked:
             self._asked = True
             return start
         return {"done": 1}
 
-    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+    def prepareForTriggerAvailableNow(self) -> None:
         pass
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
@@ -124,7 +124,7 @@ class ReadyClock(DataSource):
     def name(cls) -> str:
         return "ready_clock"
 
-    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         options = self.options
         return _ClockReader(options["path"], float(options["begin"]), float(options["rate"]))
 
@@ -135,10 +135,10 @@ class _ClockReader(DataSourceStreamReader):
         self._begin = begin
         self._rate = rate
 
-    def initialOffset(self) -> Offset:  # noqa: N802
+    def initialOffset(self) -> Offset:
         return {"rows": 0}
 
-    def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802, ARG002
+    def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
         return {"rows": max(start["rows"], int((time.time() - self._begin) * self._rate))}
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:

@@ -138,7 +138,7 @@ class _Watch:
             .start()
         )
 
-    def _take(self, frame: DataFrame, number: int) -> None:  # noqa: ARG002 - Spark's
+    def _take(self, frame: DataFrame, _number: int) -> None:
         rows = frame.select("after.id").collect()
         self.batches.append(([int(row[0]) for row in rows], time.time()))
 

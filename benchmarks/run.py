@@ -1,0 +1,163 @@
+"""The run: measure this project and its peers side by side.
+
+It starts a MySQL of its own, writes the workload, lets everything read it by turns, and writes the
+figures to results.json, docs/performance.md and its chart. With --short nothing is written and no
+figure means anything: it shows that every part still runs, and counts every row.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from jars import java_peers, missing_java
+from latency import latency_measures
+from machine import describe
+from memory import measure_memory, write_backlog
+from our_reads import (
+    decode_measures,
+    our_checksums,
+    socket_read,
+    start_up,
+    tail_measure,
+)
+from peers import (
+    debezium,
+    java_log_reader,
+    java_verifies_checksums,
+    python_replication,
+)
+from results import collect
+from rounds import Measure, run_rounds
+from scale import FULL, SHORT, Scale
+from spark_reads import save_ready, spark_reads
+from workers import Worker, python_worker
+from workload import Workload, running_server, write_workload
+
+_HERE = Path(__file__).resolve().parent
+_RESULTS = _HERE / "results.json"
+_DOCUMENT = _HERE.parent / "docs" / "performance.md"
+_CHART = _HERE.parent / "docs" / "performance.svg"
+_MOST_LATENCY_ROUNDS = 3
+
+
+def main() -> None:
+    arguments = _arguments()
+    scale = SHORT
+    if not arguments.short:
+        memory_bytes = int(arguments.memory * 1e9)
+        scale = replace(FULL, rounds=arguments.rounds, memory_bytes=memory_bytes)
+    if arguments.report:
+        _write(json.loads(_RESULTS.read_text(encoding="utf-8")))
+        return
+    missing = missing_java()
+    if missing is not None:
+        raise SystemExit(missing)
+    # Whoever ends us early: the server and the workers are to end, too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+        results = _measure(scale, Path(folder))
+    if arguments.short:
+        sys.stderr.write("every part ran\n")
+        return
+    _RESULTS.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    _write(results)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python benchmarks", description=__doc__)
+    parser.add_argument("--short", action="store_true", help="a few thousand rows, once")
+    parser.add_argument("--rounds", type=int, default=FULL.rounds)
+    parser.add_argument(
+        "--memory", type=float, default=0.0, metavar="GB", help="also measure memory at a backlog"
+    )
+    parser.add_argument(
+        "--report", action="store_true", help="write the document again from results.json"
+    )
+    return parser.parse_args()
+
+
+def _measure(scale: Scale, folder: Path) -> dict[str, Any]:
+    load = os.getloadavg()[0]
+    java = java_peers()
+    with ExitStack() as stack:
+        stack.enter_context(_logs_of_failures(folder))
+        server = stack.enter_context(running_server())
+        workload = write_workload(server, folder, scale)
+
+        def worker(module: str, implementation: str = "c") -> Worker:
+            log = folder / f"{module}-{implementation}.log"
+            return stack.enter_context(python_worker(module, log, MYSQLBINLOG_IMPL=implementation))
+
+        kernel, python = worker("our_worker"), worker("our_worker", "python")
+        spark = worker("spark_worker")
+        ready = save_ready(kernel, workload, folder)
+        measures: list[Measure] = [
+            *decode_measures(kernel, python, workload),
+            socket_read(worker("dump_worker"), workload),
+            tail_measure(kernel, workload),
+            *java_log_reader(stack, java, workload, folder),
+            *python_replication(stack, workload, folder, scale.piece_rows),
+            *spark_reads(spark, workload, ready),
+            *debezium(stack, java, workload, folder),
+            start_up(kernel, workload, folder),
+        ]
+        series = run_rounds(measures, scale.rounds, warm=scale.warm_up)
+        # What follows writes to the log, which nobody reads again.
+        latencies = latency_measures(
+            spark, worker("writer_worker"), workload, ready["struct"], scale
+        )
+        rounds = min(scale.rounds, _MOST_LATENCY_ROUNDS)
+        series |= run_rounds(list(latencies), rounds, warm=scale.warm_up)
+        return collect(
+            scale,
+            describe(server, java.libraries, load),
+            workload,
+            series,
+            memory=_memory(worker("spark_worker"), workload, scale.memory_bytes),
+            verifies={
+                "this project": our_checksums(kernel, workload, folder),
+                "mysql-binlog-connector-java (and Debezium with it)": java_verifies_checksums(
+                    java, workload, folder
+                ),
+            },
+        )
+
+
+def _memory(spark: Worker, workload: Workload, size: int) -> dict[str, Any]:
+    if not size:
+        return {}
+    begin = write_backlog(workload, size)
+    return {
+        payload: measure_memory(spark, workload, payload, begin) for payload in ("struct", "json")
+    }
+
+
+@contextmanager
+def _logs_of_failures(folder: Path) -> Iterator[None]:
+    """When something fails, what the children wrote last."""
+    try:
+        yield
+    except Exception:
+        for log in sorted(folder.glob("*.log")):
+            text = log.read_text(errors="replace")[-3000:]
+            if text:
+                sys.stderr.write(f"\n--- {log.name}\n{text}\n")
+        raise
+
+
+def _write(results: dict[str, Any]) -> None:
+    from chart import draw
+    from report import write_report
+
+    draw(results, _CHART)
+    write_report(_DOCUMENT, results, _CHART.name)
