@@ -14,13 +14,10 @@ from pyspark_mysqlbinlog.connector.schema_tracker import SchemaTracker
 from pyspark_mysqlbinlog.connector.server import current_position, explicit_timestamps
 from pyspark_mysqlbinlog.decoder.event_filter import DDL_KINDS
 from pyspark_mysqlbinlog.decoder.fit import check_fit
-from pyspark_mysqlbinlog.decoder.sql_tokens import SqlContext
-from pyspark_mysqlbinlog.decoder.statement_text import statement_text
-from pyspark_mysqlbinlog.decoder.statements import classify
+from pyspark_mysqlbinlog.decoder.logged_statement import LoggedStatement
 from pyspark_mysqlbinlog.decoder.table_map import TableMap
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
 from pyspark_mysqlbinlog.protocol.events import EventType
-from pyspark_mysqlbinlog.protocol.messages import Query
 from pyspark_mysqlbinlog.tables import TableSchema
 
 from servers import Server
@@ -78,11 +75,9 @@ class Follower:
             if here >= end:
                 break
             if event.type == EventType.QUERY_EVENT:
-                query = Query.parse(event.body)
-                context = SqlContext.of(query.sql_mode, self.client.server_version)
-                statement = classify(statement_text(query), query.database, context)
-                if statement.kind in DDL_KINDS:
-                    self.tracker.follow(event, statement, context, here._replace(pos=event.end))
+                logged = LoggedStatement.read(event.body, self.client.server_version)
+                if logged.statement.kind in DDL_KINDS:
+                    self.tracker.follow(event, logged, here._replace(pos=event.end))
             elif event.type == EventType.TABLE_MAP_EVENT:
                 table_map = TableMap.parse(event.body)
                 schema = self.tracker.history.at(here, table_map.database, table_map.table)

@@ -31,13 +31,12 @@ from pyspark_mysqlbinlog.connector.server import (
     explicit_timestamps,
 )
 from pyspark_mysqlbinlog.decoder.event_filter import DDL_KINDS
-from pyspark_mysqlbinlog.decoder.sql_tokens import SqlContext
-from pyspark_mysqlbinlog.decoder.statement_text import statement_text
-from pyspark_mysqlbinlog.decoder.statements import Statement, StatementKind, classify
+from pyspark_mysqlbinlog.decoder.logged_statement import LoggedStatement
+from pyspark_mysqlbinlog.decoder.statements import Statement, StatementKind
 from pyspark_mysqlbinlog.errors import SchemaChangedError
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 from pyspark_mysqlbinlog.protocol.events import Event, EventType
-from pyspark_mysqlbinlog.protocol.messages import Query, parse_server_version
+from pyspark_mysqlbinlog.protocol.messages import parse_server_version
 from pyspark_mysqlbinlog.tables import TableSchema
 
 __all__ = ["history_of_log", "history_of_server"]
@@ -52,9 +51,12 @@ _TRIES = 30
 @dataclass(frozen=True, slots=True)
 class _Ddl:
     event: Event
-    statement: Statement
-    context: SqlContext
+    logged: LoggedStatement
     end: Position
+
+    @property
+    def statement(self) -> Statement:
+        return self.logged.statement
 
 
 def history_of_server(
@@ -159,7 +161,7 @@ def _since(
         explicit_timestamps=explicit,
     )
     for ddl in ddls:
-        tracker.follow(ddl.event, ddl.statement, ddl.context, ddl.end)
+        tracker.follow(ddl.event, ddl.logged, ddl.end)
     history = tracker.history
     for database, charset in charsets.items():
         last = history.charset_change(database)
@@ -194,7 +196,7 @@ def history_of_log(log: ScannedLog, start: Position, wants: Wants) -> SchemaHist
     """The schema history that a log tells by itself, from `start` to its end."""
     tracker = SchemaTracker(SchemaHistory(), wants, case_sensitive=True, server_default=True)
     for ddl in _ddl(log, start, None):
-        tracker.follow(ddl.event, ddl.statement, ddl.context, ddl.end)
+        tracker.follow(ddl.event, ddl.logged, ddl.end)
     return tracker.history.select(wants)
 
 
@@ -212,11 +214,9 @@ def _ddl(
         if end is not None and here >= end:
             return
         if event.type == _QUERY:
-            query = Query.parse(event.body)
-            context = SqlContext.of(query.sql_mode, version)
-            statement = classify(statement_text(query), query.database, context)
-            if statement.kind in DDL_KINDS:
-                yield _Ddl(event, statement, context, here._replace(pos=event.end))
+            logged = LoggedStatement.read(event.body, version)
+            if logged.statement.kind in DDL_KINDS:
+                yield _Ddl(event, logged, here._replace(pos=event.end))
         elif event.type == _FORMAT_DESCRIPTION:
             version = parse_server_version(event.body)
 

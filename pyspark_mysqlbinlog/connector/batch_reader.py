@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
+from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.columns import arrow_schema
+from pyspark_mysqlbinlog.connector.file_ranges import cut_files
 from pyspark_mysqlbinlog.connector.log import FileLog
 from pyspark_mysqlbinlog.connector.options import Options
 from pyspark_mysqlbinlog.connector.range_reader import read_range
-from pyspark_mysqlbinlog.connector.ranges import RangePartition
+from pyspark_mysqlbinlog.connector.ranges import (
+    TARGET_PARTITION_BYTES,
+    Cut,
+    RangePartition,
+    pulled,
+)
 from pyspark_mysqlbinlog.connector.start import (
     LogStart,
     resolve_end,
@@ -37,7 +42,7 @@ class MySQLBinlogReader(DataSourceReader):
         self._schema = schema
 
     def partitions(self) -> Sequence[InputPartition]:
-        """A range per file of the log."""
+        """The ranges of what is to be read, in log order."""
         options = self._options
         if options.path is not None:
             start = start_of_files(options)
@@ -52,17 +57,36 @@ class MySQLBinlogReader(DataSourceReader):
         schemas = start.history.pack()
         return [
             RangePartition(
-                start=begin,
-                end=behind,
+                start=part.start,
+                end=part.end,
                 schemas=schemas,
-                pending_xa=(),
+                pending_xa=part.pending_xa,
                 case_sensitive=start.facts.case_sensitive,
                 server_uuid=start.server_uuid,
                 server_version=start.facts.version,
                 blocks=None,
+                prelude=part.prelude,
+                ends_inside=part.ends_inside,
             )
-            for begin, behind in _stretches(start, end)
+            for part in self._cut(start, end)
         ]
+
+    def _cut(self, start: LogStart, end: Position) -> list[Cut]:
+        if start.position >= end:
+            return []
+        if not isinstance(start.log, FileLog):
+            # A walk to find where to cut would have the server send all of it once more.
+            return pulled(start.position, end, ())
+        options = self._options
+        return cut_files(
+            start.log,
+            start.position,
+            end,
+            options.table_filter(start.facts.case_sensitive).wants,
+            ddl="ddl" in options.operations,
+            server_version=start.facts.version,
+            target_bytes=options.target_partition_bytes or TARGET_PARTITION_BYTES,
+        )
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Record batches of one range; runs on an executor."""
@@ -70,15 +94,3 @@ class MySQLBinlogReader(DataSourceReader):
             # Spark makes one partition of its own when there are none.
             return iter(())
         return read_range(self._options, partition, arrow_schema(self._schema))
-
-
-def _stretches(start: LogStart, end: Position) -> list[tuple[Position, Position]]:
-    """Cut at the beginnings of files: no transaction crosses one."""
-    if start.position >= end:
-        return []
-    if not isinstance(start.log, FileLog):
-        return [(start.position, end)]
-    cuts = [begin for begin in start.log.begins() if start.position < begin < end]
-    assert all(begin.pos == FIRST_EVENT for begin in cuts)
-    bounds = [start.position, *cuts, end]
-    return list(pairwise(bounds))

@@ -293,6 +293,12 @@ class LogBuffer:
                     return None  # inside of a span
             return spans.slice(begin, behind)
 
+    def finished(self) -> list[Span]:
+        """Everything there is, where nothing more will come."""
+        with self._changed:
+            self._close_span()
+            return list(self._spans)
+
     @property
     def released(self) -> Position:
         """Spark will not ask for anything before this again."""

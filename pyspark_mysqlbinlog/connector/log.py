@@ -10,6 +10,7 @@ from __future__ import annotations
 import glob
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -139,18 +140,18 @@ class ScannedDump:
         self._scanner = scanner
         scanner.open(stream, self._walker)
 
-    def next(self, limit: Limit, ask_at: int | None = None) -> Run | Event | None:
+    def next(self, limit: Limit) -> Run | Event | None:
         """None at the end; see `LogScanner.next`."""
         walker, start = self._walker, self._start
         while True:
             is_passing = walker.file == start.file and walker.pos < start.pos
-            found = self._scanner.next(limit, runs=not is_passing, ask_at=ask_at)
+            found = self._scanner.next(limit, runs=not is_passing)
             if isinstance(found, Event) and found.file == start.file and found.start < start.pos:
                 continue
             return found
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class FileLog:
     """Files on disk, in log order.
 
@@ -208,10 +209,16 @@ class FileLog:
                 yield from _scanned_file(Path(path), pos, scanner, limit)
 
     def position(self, file: str, pos: int) -> Position:
-        for path, number in zip(self.paths, self.numbers, strict=True):
-            if Path(path).name == file:
-                return Position(number, pos, file)
-        raise InvalidPositionError(f"no file {file!r} at the path", file=file, position=pos)
+        number = self._number_of.get(file)
+        if number is None:
+            raise InvalidPositionError(f"no file {file!r} at the path", file=file, position=pos)
+        return Position(number, pos, file)
+
+    @cached_property
+    def _number_of(self) -> dict[str, int]:
+        """The number of each file, by its name: events are many."""
+        names = (Path(path).name for path in self.paths)
+        return dict(zip(names, self.numbers, strict=True))
 
     def begins(self) -> list[Position]:
         """The beginning of each file."""

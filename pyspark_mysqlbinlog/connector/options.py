@@ -292,7 +292,7 @@ class Options(BaseModel):
         None,
         "",
         "a size above 0 such as 16m",
-        "the log that one task decodes; tuned when left out",
+        "the log that one task fetches and decodes; tuned when left out",
         gt=0,
     )
     max_connections: Number = _option(

@@ -83,7 +83,8 @@ def scanned_blocks(
         raise
     yield from gathered.take()
     bounds.expect_reached()
-    expect_between(filtering, partition)
+    if not partition.ends_inside:
+        expect_between(filtering, partition.end)
 
 
 class _Gathered:

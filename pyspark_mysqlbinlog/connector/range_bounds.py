@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
 from pyspark_mysqlbinlog.connector.log import NO_LIMIT, Log
-from pyspark_mysqlbinlog.connector.ranges import RangePartition
 from pyspark_mysqlbinlog.decoder.event_filter import EventFilter
 from pyspark_mysqlbinlog.errors import InvalidPositionError
 from pyspark_mysqlbinlog.protocol.events import Event, EventType
@@ -40,7 +39,7 @@ class RangeBounds:
         if here >= end:
             self.reached = True
             return False
-        last = here._replace(pos=event.end)
+        last = Position(here.number, event.end, here.file)
         if last > end:
             raise InvalidPositionError(
                 f"the end lies inside an event that begins at {here}; give a position that SHOW"
@@ -70,10 +69,9 @@ class RangeBounds:
             )
 
 
-def expect_between(filtering: EventFilter, partition: RangePartition) -> None:
-    """A range ends between two transactions, unless it says otherwise."""
-    if filtering.in_transaction and not partition.ends_inside:
-        end = partition.end
+def expect_between(filtering: EventFilter, end: Position) -> None:
+    """InvalidPositionError where a range that should end between two transactions does not."""
+    if filtering.in_transaction:
         raise InvalidPositionError(
             "the end lies inside a transaction; give a position between two transactions",
             file=end.file,

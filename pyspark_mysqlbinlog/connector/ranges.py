@@ -16,7 +16,10 @@ from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.buffer import MOST_CARRIED, Span
 from pyspark_mysqlbinlog.protocol.blocks import EventBlock
 
-__all__ = ["RangePartition", "cut", "pulled"]
+__all__ = ["TARGET_PARTITION_BYTES", "Cut", "RangePartition", "cut", "pulled"]
+
+# Log bytes of a range that is not carried, where the query does not say.
+TARGET_PARTITION_BYTES = 32 << 20
 
 # More tasks than this cost more in scheduling than a pull costs in fetching.
 _MOST_CARRIED_TASKS = 64

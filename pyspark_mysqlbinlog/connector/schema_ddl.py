@@ -24,7 +24,8 @@ from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.log import Limit, ScannedLog
 from pyspark_mysqlbinlog.connector.schema_tracker import SchemaTracker
 from pyspark_mysqlbinlog.decoder.event_filter import DDL_KINDS
-from pyspark_mysqlbinlog.decoder.sql_tokens import DEFAULT_CONTEXT, TokenStream
+from pyspark_mysqlbinlog.decoder.logged_statement import LoggedStatement
+from pyspark_mysqlbinlog.decoder.sql_tokens import TokenStream
 from pyspark_mysqlbinlog.decoder.statements import StatementKind, classify
 from pyspark_mysqlbinlog.errors import MySQLBinlogError, OptionError
 from pyspark_mysqlbinlog.protocol.events import Event, EventType
@@ -152,21 +153,16 @@ def _expect_tables(name: str, log: SeededLog) -> None:
     """A table whose definition can't be followed is told now, not at its first row."""
     tracker = SchemaTracker(SchemaHistory(), lambda *_: True, case_sensitive=True)
     for event in log.seeds:
-        sql, database = _text_of(event)
-        statement = classify(sql, database)
+        logged = LoggedStatement.read(event.body, "")
+        statement = logged.statement
         end = log.position(_FILE, event.end)
-        tracker.follow(event, statement, DEFAULT_CONTEXT, end)
+        tracker.follow(event, logged, end)
         if statement.kind in _CREATES and statement.tables:
             table = statement.tables[0]
             if tracker.history.at(end, *table) is None:
                 raise _wrong(name, tracker.history.reason(end, *table))
     if not any(True for _ in tracker.history.tables()):
         raise _wrong(name, "has no CREATE TABLE")
-
-
-def _text_of(event: Event) -> tuple[str, str]:
-    length = event.body[8]
-    return event.body[13 + length + 1 :].decode(), event.body[13 : 13 + length].decode()
 
 
 def _wrong(name: str, problem: str) -> OptionError:

@@ -22,8 +22,9 @@ from pyspark_mysqlbinlog.checkpoints.schema_packing import UnknownFrom
 from pyspark_mysqlbinlog.decoder.alter import apply_alter
 from pyspark_mysqlbinlog.decoder.alter_clauses import parse_alter
 from pyspark_mysqlbinlog.decoder.ddl import parse_create_table, parse_database_charset
+from pyspark_mysqlbinlog.decoder.logged_statement import LoggedStatement
 from pyspark_mysqlbinlog.decoder.sql_tokens import SqlContext
-from pyspark_mysqlbinlog.decoder.statement_text import Author, create_author, statement_text
+from pyspark_mysqlbinlog.decoder.statement_text import Author, create_author
 from pyspark_mysqlbinlog.decoder.statements import (
     Statement,
     StatementKind,
@@ -112,19 +113,17 @@ class SchemaTracker:
         self._whole: set[str] = set()
         self._pruned = history
 
-    def follow(
-        self, event: Event, statement: Statement, context: SqlContext, end: Position
-    ) -> None:
+    def follow(self, event: Event, logged: LoggedStatement, end: Position) -> None:
         """Take a DDL statement into account; what it says holds from `end` on."""
+        statement, context = logged.statement, logged.context
         kind = statement.kind
         uses_temporary = bool(event.flags & THREAD_SPECIFIC_FLAG)
         if kind is _KIND.TRUNCATE or is_of_temporary_table(statement, uses_temporary):
             return
-        query = Query.parse(event.body)
         if self._explicit_timestamps:
             context = replace(context, explicit_defaults_for_timestamp=True)
         begin = end._replace(pos=event.start)
-        ddl = _Ddl(statement, query, statement_text(query), context, begin, end, uses_temporary)
+        ddl = _Ddl(statement, logged.query, logged.text, context, begin, end, uses_temporary)
         if statement.database is not None:
             self._database(ddl, self._fold(statement.database))
         elif statement.tables is None:

@@ -17,11 +17,9 @@ from pyspark_mysqlbinlog.checkpoints.schema_packing import UnknownFrom
 from pyspark_mysqlbinlog.decoder.ddl_effect import DdlEffect, ddl_effect
 from pyspark_mysqlbinlog.decoder.envelope import StatementRow
 from pyspark_mysqlbinlog.decoder.event_filter import DDL_KINDS
-from pyspark_mysqlbinlog.decoder.sql_tokens import SqlContext
-from pyspark_mysqlbinlog.decoder.statement_text import statement_text
-from pyspark_mysqlbinlog.decoder.statements import Statement, StatementKind, classify
+from pyspark_mysqlbinlog.decoder.logged_statement import LoggedStatement
+from pyspark_mysqlbinlog.decoder.statements import Statement, StatementKind
 from pyspark_mysqlbinlog.protocol.events import Event
-from pyspark_mysqlbinlog.protocol.messages import Query
 from pyspark_mysqlbinlog.tables import TableSchema
 
 __all__ = ["StatementRows"]
@@ -63,10 +61,8 @@ class StatementRows:
 
     def of(self, event: Event) -> list[StatementRow]:
         """The rows of one QUERY event that the event filter kept."""
-        query = Query.parse(event.body)
-        text = statement_text(query)
-        context = SqlContext.of(query.sql_mode, self._server_version)
-        statement = classify(text, query.database, context)
+        logged = LoggedStatement.read(event.body, self._server_version)
+        text, statement = logged.text, logged.statement
         # A DELETE that the event filter let through is the server's, who emptied a MEMORY table.
         if statement.kind is StatementKind.TRUNCATE or statement.whole_table:
             tables = self._wanted(statement.tables[:1] if statement.tables else ())
@@ -78,18 +74,17 @@ class StatementRows:
             return [self._row("t", event, name, text) for name in tables]
         if not self._ddl:
             return []
-        return list(self._ddl_rows(event, statement, text, context))
+        return list(self._ddl_rows(event, logged))
 
-    def _ddl_rows(
-        self, event: Event, statement: Statement, text: str, context: SqlContext
-    ) -> Iterator[StatementRow]:
+    def _ddl_rows(self, event: Event, logged: LoggedStatement) -> Iterator[StatementRow]:
+        text, statement = logged.text, logged.statement
         for name in self._touched(event, statement):
             # A table that was not there, which DROP … IF EXISTS may name, lost nothing.
             was_there = self._was_there(event, name)
             if was_there is False and statement.kind is StatementKind.DROP_TABLE:
                 continue
             before, after = self._around(event, statement, name)
-            effect = ddl_effect(statement, text, before, after, context)
+            effect = ddl_effect(statement, text, before, after, logged.context)
             if effect is not DdlEffect.SHAPE_ONLY:
                 yield self._row("ddl", event, name, f"/* {effect.value} */ {text}")
 

@@ -39,7 +39,13 @@ from pyspark_mysqlbinlog.connector.evolution import Evolution
 from pyspark_mysqlbinlog.connector.information_schema import read_table_schemas
 from pyspark_mysqlbinlog.connector.options import Options
 from pyspark_mysqlbinlog.connector.range_reader import read_range
-from pyspark_mysqlbinlog.connector.ranges import Cut, RangePartition, cut, pulled
+from pyspark_mysqlbinlog.connector.ranges import (
+    TARGET_PARTITION_BYTES,
+    Cut,
+    RangePartition,
+    cut,
+    pulled,
+)
 from pyspark_mysqlbinlog.connector.retry import first_connection
 from pyspark_mysqlbinlog.connector.schema_watch import SchemaWatch, only
 from pyspark_mysqlbinlog.connector.server import (
@@ -59,7 +65,6 @@ if TYPE_CHECKING:
 __all__ = ["MySQLBinlogStreamReader"]
 
 _COARSEST_SPAN = 65_536
-_TARGET_PARTITION_BYTES = 32 << 20
 
 
 class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -254,7 +259,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
             first.position,
             spans,
             pending_xa=first.xa,
-            target_bytes=self._options.target_partition_bytes or _TARGET_PARTITION_BYTES,
+            target_bytes=self._options.target_partition_bytes or TARGET_PARTITION_BYTES,
             most_pulls=self._options.max_connections,
         )
 

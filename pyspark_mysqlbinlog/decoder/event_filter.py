@@ -14,12 +14,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from pyspark_mysqlbinlog.decoder.sql_tokens import SqlContext
-from pyspark_mysqlbinlog.decoder.statement_text import statement_text
+from pyspark_mysqlbinlog.decoder.logged_statement import LoggedStatement
 from pyspark_mysqlbinlog.decoder.statements import (
     Statement,
     StatementKind,
-    classify,
     is_of_temporary_table,
 )
 from pyspark_mysqlbinlog.decoder.table_map import DUMMY_TABLE_IDS, parse_table_name
@@ -41,7 +39,6 @@ from pyspark_mysqlbinlog.protocol.events import (
 )
 from pyspark_mysqlbinlog.protocol.messages import (
     Incident,
-    Query,
     XaPrepare,
     mariadb_gtid_begins,
     parse_server_version,
@@ -134,7 +131,6 @@ class EventFilter:
     ----------
     ended : the event that was fed last ended a transaction: the log may be cut behind it.
     statement : what the last event says, when it is DDL or TRUNCATE; else None.
-    context : what that statement's text is to be read with.
     pending_xa : as above, kept up to date.
     """
 
@@ -149,11 +145,9 @@ class EventFilter:
         self._wants = wants
         self._keeps_ddl = ddl
         self.ended = False
-        self.statement: Statement | None = None
+        self.statement: LoggedStatement | None = None
         self.pending_xa = pending_xa
         self._server_version = server_version
-        self._contexts: dict[int, SqlContext] = {}
-        self.context = self._context(0)
         # GTID, BEGIN and ROWS_QUERY wait here until a wanted table shows that they are needed.
         self._frame: list[Event] = []
         self._rows_query: Event | None = None
@@ -278,9 +272,8 @@ class EventFilter:
                 " checkpoint behind this position"
             )
         elif kind == _EXECUTE_LOAD_QUERY:
-            query = Query.parse(event.body, loads_data=True)
-            context = self._context(query.sql_mode)
-            self._refuse_statement(classify(query.sql, query.database, context))
+            logged = LoggedStatement.read(event.body, self._server_version, loads_data=True)
+            self._refuse_statement(logged.statement)
         elif kind not in _PASSED_OVER and not event.flags & IGNORABLE_FLAG:
             raise UnsupportedEventError(
                 f"{type_name(kind)} is not known here and is not flagged as ignorable; the server"
@@ -336,9 +329,8 @@ class EventFilter:
         return frame
 
     def _query(self, event: Event) -> list[Event]:
-        query = Query.parse(event.body)
-        self.context = self._context(query.sql_mode)
-        statement = classify(statement_text(query), query.database, self.context)
+        logged = LoggedStatement.read(event.body, self._server_version)
+        statement = logged.statement
         kind = statement.kind
         if kind is _KIND.BEGIN or kind is _KIND.XA_START:
             if self._in_group and not self._begun_by_gtid():
@@ -366,9 +358,10 @@ class EventFilter:
         if kind is _KIND.XA_COMMIT or kind is _KIND.XA_ROLLBACK:
             self._xa_decided(kind, statement.xid or "")
             return self._end(event)
-        return self._other_statement(event, query, statement)
+        return self._other_statement(event, logged)
 
-    def _other_statement(self, event: Event, query: Query, statement: Statement) -> list[Event]:
+    def _other_statement(self, event: Event, logged: LoggedStatement) -> list[Event]:
+        statement = logged.statement
         kind = statement.kind
         kept: list[Event] = []
         if kind is _KIND.DML and statement.whole_table and not self._in_group:
@@ -380,13 +373,13 @@ class EventFilter:
         elif kind is _KIND.UNKNOWN:
             raise UnsupportedEventError(
                 "a statement of unknown kind may have changed a wanted table:"
-                f" {query.sql[:80]!r}; exclude the tables that it touches, or start again with a"
-                " new checkpoint behind this position"
+                f" {logged.query.sql[:80]!r}; exclude the tables that it touches, or start again"
+                " with a new checkpoint behind this position"
             )
         elif is_of_temporary_table(statement, bool(event.flags & THREAD_SPECIFIC_FLAG)):
             pass
         elif kind is _KIND.TRUNCATE or kind in DDL_KINDS:
-            self.statement = statement
+            self.statement = logged
             if self._keeps(statement):
                 kept = [*self._take_frame(), event]
         if not self._in_group:
@@ -410,13 +403,6 @@ class EventFilter:
             )
         if event.type == _FORMAT_DESCRIPTION:
             self._server_version = parse_server_version(event.body)
-            self._contexts.clear()
-
-    def _context(self, sql_mode: int) -> SqlContext:
-        context = self._contexts.get(sql_mode)
-        if context is None:
-            context = self._contexts[sql_mode] = SqlContext.of(sql_mode, self._server_version)
-        return context
 
     def _end(self, event: Event) -> list[Event]:
         """Keep a transaction's last event if any other of it was kept."""

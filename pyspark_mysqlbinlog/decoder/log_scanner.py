@@ -83,10 +83,19 @@ class LogScanner:
         are row changes of whatever tables, of which nothing is kept.
     whole_maps : table maps of wanted tables are passed only if an equal one was `learnt`, since
         somebody looks at each.
+    ask_at : gives a position; inside of a transaction, a run ends behind the first rows event that
+        ends there or later.
     """
 
-    def __init__(self, filtering: EventFilter | None = None, *, whole_maps: bool = False) -> None:
+    def __init__(
+        self,
+        filtering: EventFilter | None = None,
+        *,
+        whole_maps: bool = False,
+        ask_at: Callable[[], int] | None = None,
+    ) -> None:
         self._filtering = filtering
+        self._ask_at = ask_at
         self._scanner = Scanner(whole_maps=whole_maps)
         self._walker: LogWalker | None = None
         self._stream: EventStream | None = None
@@ -109,17 +118,13 @@ class LogScanner:
         self._stream, self._walker = stream, walker
         self._verified, self._next = 0, ""
 
-    def next(
-        self, limit: Callable[[str], int], *, runs: bool = True, ask_at: int | None = None
-    ) -> Run | Event | None:
+    def next(self, limit: Callable[[str], int], *, runs: bool = True) -> Run | Event | None:
         """A run, or an event that the filter was not fed yet; None at the end of the stream.
 
         Parameters
         ----------
         limit : file -> the position that no run goes beyond.
         runs : whether there may be one now.
-        ask_at : inside of a transaction, a run ends behind the first rows event that ends there or
-            later.
         """
         stream, walker = self._stream, self._walker
         assert stream is not None
@@ -128,8 +133,7 @@ class LogScanner:
             while True:
                 if runs and self._next != "odd" and walker.has_format:
                     if self._next != "more":
-                        until = _NEVER if ask_at is None else ask_at
-                        run = self._scan(stream, walker, limit(walker.file), until)
+                        run = self._scan(stream, walker, limit(walker.file))
                         if run is not None:
                             return run
                     if self._next == "more":
@@ -148,7 +152,7 @@ class LogScanner:
             # A dump that the server refuses in its middle is refused at the place it had reached.
             raise error.at(walker.file, walker.pos) from None
 
-    def _scan(self, stream: EventStream, walker: LogWalker, limit: int, ask_at: int) -> Run | None:
+    def _scan(self, stream: EventStream, walker: LogWalker, limit: int) -> Run | None:
         filtering, scanner = self._filtering, self._scanner
         group = None if filtering is None else filtering.group
         if filtering is None:
@@ -181,7 +185,7 @@ class LogScanner:
                 frame_waits=group.frame_waits,
                 text_waits=group.text_waits,
                 rows_seen=group.rows_seen,
-                ask_at=ask_at,
+                ask_at=_NEVER if self._ask_at is None else self._ask_at(),
             )
         else:
             self._next = "odd"

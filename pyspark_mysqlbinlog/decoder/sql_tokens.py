@@ -14,6 +14,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import lru_cache
 from typing import NamedTuple
 
 from pyspark_mysqlbinlog.errors import SchemaError
@@ -52,6 +53,7 @@ class SqlContext:
     explicit_defaults_for_timestamp: bool = False
 
     @classmethod
+    @lru_cache(maxsize=64)
     def of(
         cls,
         sql_mode: int,

@@ -7,6 +7,8 @@ is left over. Layouts follow libbinlogevents (control_events.h, statement_events
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
+from struct import Struct
 from uuid import UUID
 
 from pyspark_mysqlbinlog.errors import MalformedEventError
@@ -147,11 +149,9 @@ class Query:
         | status variables length u16 | status variables | database | 0x00 | statement
         """
         reader = Reader(body, "QUERY")
-        thread_id = reader.u32()
-        reader.u32()
-        database_length = reader.u8()
-        error_code = reader.u16()
-        variables_length = reader.u16()
+        thread_id, _, database_length, error_code, variables_length = _QUERY_HEAD.unpack(
+            reader.take(_QUERY_HEAD.size)
+        )
         if loads_data:  # file id u32 | where the file's name begins and ends u32, u32 | flags u8
             reader.take(13)
         variables = reader.take(variables_length)
@@ -160,6 +160,7 @@ class Query:
         return cls(thread_id, error_code, database, *_session(variables), sql)
 
 
+_QUERY_HEAD = Struct("<IIBHH")
 # Status variables that may stand before Q_CHARSET_CODE, by code: their lengths, or None where a
 # length byte precedes the value (and, for the old catalog code 2, a 0x00 follows it).
 _STATUS_LENGTHS: dict[int, int | None] = {
@@ -173,10 +174,12 @@ _SQL_MODE_CODE = 1
 _CHARSET_CODE = 4
 
 
+@lru_cache(maxsize=256)
 def _session(variables: bytes) -> tuple[int, int | None, int | None, int | None]:
     """sql_mode and the ids of the client's, the connection's and the server's collation.
 
     Q_SQL_MODE_CODE is u64; Q_CHARSET_CODE is client, connection and server collation, u16 each.
+    Every transaction of a session has the same.
     """
     sql_mode = 0
     reader = Reader(variables, "QUERY status variables")

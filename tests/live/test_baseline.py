@@ -15,12 +15,10 @@ from pyspark_mysqlbinlog.connector.log import ServerLog
 from pyspark_mysqlbinlog.connector.schema_tracker import SchemaTracker
 from pyspark_mysqlbinlog.connector.server import current_position
 from pyspark_mysqlbinlog.decoder.event_filter import DDL_KINDS
-from pyspark_mysqlbinlog.decoder.sql_tokens import SqlContext
-from pyspark_mysqlbinlog.decoder.statements import classify
+from pyspark_mysqlbinlog.decoder.logged_statement import LoggedStatement
 from pyspark_mysqlbinlog.errors import SchemaChangedError
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
 from pyspark_mysqlbinlog.protocol.events import EventType
-from pyspark_mysqlbinlog.protocol.messages import Query
 from pyspark_mysqlbinlog.tables import TableSchema
 
 from servers import MySQL56Server, Server
@@ -357,9 +355,6 @@ def race(followed: Followed, baselines: int) -> None:
 def _follow(followed: Followed, tracker: SchemaTracker, start: Position) -> None:
     for event in followed.log.events(start):
         if event.type == EventType.QUERY_EVENT:
-            query = Query.parse(event.body)
-            context = SqlContext.of(query.sql_mode, followed.client.server_version)
-            statement = classify(query.sql, query.database, context)
-            if statement.kind in DDL_KINDS:
-                end = followed.log.position(event.file, event.end)
-                tracker.follow(event, statement, context, end)
+            logged = LoggedStatement.read(event.body, followed.client.server_version)
+            if logged.statement.kind in DDL_KINDS:
+                tracker.follow(event, logged, followed.log.position(event.file, event.end))

@@ -62,7 +62,7 @@ class Filtered:
             if self.filtering.ended:
                 self.ends.append(event.end)
             if self.filtering.statement is not None:
-                self.statements.append(self.filtering.statement.kind)
+                self.statements.append(self.filtering.statement.statement.kind)
 
     @property
     def types(self) -> list[str]:

@@ -8,10 +8,9 @@ from pyspark_mysqlbinlog.checkpoints.position import BEGINNING, Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.schema_tracker import SchemaTracker, last_change
 from pyspark_mysqlbinlog.decoder.event_filter import DDL_KINDS
+from pyspark_mysqlbinlog.decoder.logged_statement import LoggedStatement
 from pyspark_mysqlbinlog.decoder.sql_tokens import SqlContext
-from pyspark_mysqlbinlog.decoder.statements import classify
 from pyspark_mysqlbinlog.protocol.events import Event
-from pyspark_mysqlbinlog.protocol.messages import Query
 
 from events import LogBuilder
 
@@ -51,10 +50,9 @@ def follow(
 
 
 def feed(tracker: SchemaTracker, event: Event, end: Position) -> None:
-    query = Query.parse(event.body)
-    statement = classify(query.sql, query.database, CONTEXT)
-    if statement.kind in DDL_KINDS:
-        tracker.follow(event, statement, CONTEXT, end)
+    logged = LoggedStatement.read(event.body, "5.7.41")
+    if logged.statement.kind in DDL_KINDS:
+        tracker.follow(event, logged, end)
 
 
 def columns(tracker: SchemaTracker, pos: int, table: str = "t") -> list[str] | None:

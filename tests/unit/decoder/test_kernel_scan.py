@@ -592,12 +592,12 @@ def test_a_limit_and_a_place_to_be_asked_at() -> None:
     for n in range(100):
         log.rows(1, "t", n)
     filtering = EventFilter(wants)
-    scanner = LogScanner(filtering)
+    asked: list[int] = []
+    due = 1000
+    scanner = LogScanner(filtering, ask_at=lambda: due)
     stream = Stream(b"".join(log.raws), always(1 << 20)(), packets=False, capacity=1 << 9)
     scanner.open(stream, LogWalker(FILE, 4))
-    asked = []
-    due = 1000
-    while (item := scanner.next(lambda _: 1 << 62, ask_at=due)) is not None:
+    while (item := scanner.next(lambda _: 1 << 62)) is not None:
         if isinstance(item, Run):
             if item.rows_end:
                 asked.append(item.end)

@@ -1,0 +1,41 @@
+"""A QUERY event read whole: its text in the right charset, and what the statement does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark_mysqlbinlog.decoder.sql_tokens import SqlContext
+from pyspark_mysqlbinlog.decoder.statement_text import statement_text
+from pyspark_mysqlbinlog.decoder.statements import Statement, classify
+from pyspark_mysqlbinlog.protocol.messages import Query
+
+__all__ = ["LoggedStatement"]
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedStatement:
+    """One statement of the log.
+
+    Attributes
+    ----------
+    query : the event.
+    context : what the text is to be read with.
+    text : of the statement, in the client's character set.
+    statement : what it does.
+    """
+
+    query: Query
+    context: SqlContext
+    text: str
+    statement: Statement
+
+    @classmethod
+    def read(cls, body: bytes, server_version: str, *, loads_data: bool = False) -> LoggedStatement:
+        """Read the body of a QUERY event, or of an EXECUTE_LOAD_QUERY, which loads data.
+
+        server_version : of the server that wrote it, as ``5.7.41-log``.
+        """
+        query = Query.parse(body, loads_data=loads_data)
+        context = SqlContext.of(query.sql_mode, server_version)
+        text = statement_text(query)
+        return cls(query, context, text, classify(text, query.database, context))
