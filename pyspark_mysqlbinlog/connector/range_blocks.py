@@ -20,8 +20,9 @@ from pyspark_mysqlbinlog.protocol.events import HEADER_LENGTH, Event
 
 __all__ = ["scanned_blocks", "wanted_blocks"]
 
-# Blocks are gathered to this size, and so many bytes of them wait for the decode.
-_BLOCK_BYTES = 1 << 20
+# Blocks are gathered to this size, less than what is mostly scanned at a time: that is not copied
+# once more then. And so many bytes of them wait for the decode.
+_BLOCK_BYTES = 1 << 18
 _AHEAD_BYTES = 4 << 20
 
 

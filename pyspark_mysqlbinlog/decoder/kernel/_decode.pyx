@@ -129,7 +129,7 @@ cdef extern from *:
                                  size_t out, bool as_number) {
         step = mysqlbinlog::Step();
         step.fate = static_cast<mysqlbinlog::Step::Fate>(fate);
-        step.set_column(column);
+        step.column = column;
         if (step.fate != mysqlbinlog::Step::Fate::Read || rows == nullptr) return true;
         if (out >= rows->columns.size()) return false;
         step.out = rows->columns[out].get();

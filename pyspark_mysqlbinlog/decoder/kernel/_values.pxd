@@ -58,6 +58,7 @@ cdef extern from "column.hpp" namespace "mysqlbinlog" nogil:
         vector[string] json_labels
         const CharsetTable* charset
         cbool is_skipped() const
+        void prepare() except +
 
 
 cdef extern from "charsets.hpp" namespace "mysqlbinlog::CharsetTable" nogil:

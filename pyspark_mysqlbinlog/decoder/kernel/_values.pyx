@@ -145,6 +145,7 @@ def column_program(code, metadata, schema, excluded=False):
     program.column.json_key = spec.json_key.encode()
     program.column.labels = [label.encode() for label in spec.labels]
     program.column.json_labels = [quote(label).encode() for label in spec.labels]
+    program.column.prepare()
     if spec.charset is not None:
         program.charset = _charset(spec.charset)
         program.column.charset = &program.charset.table

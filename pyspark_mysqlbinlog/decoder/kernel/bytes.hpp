@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -36,12 +37,34 @@ inline uint64_t load48(const uint8_t* at) {
 inline uint64_t load64(const uint8_t* at) {
     return load32(at) | static_cast<uint64_t>(load32(at + 4)) << 32;
 }
-// `size` bytes, the highest first; at most 8.
-inline uint64_t load_big(const uint8_t* at, size_t size) {
-    uint64_t value = 0;
-    for (size_t i = 0; i < size; ++i) value = value << 8 | at[i];
+// The same with the highest first.
+inline uint32_t load_big16(const uint8_t* at) { return static_cast<uint32_t>(at[0] << 8 | at[1]); }
+inline uint32_t load_big24(const uint8_t* at) { return load_big16(at) << 8 | at[2]; }
+inline uint32_t load_big32(const uint8_t* at) { return load_big24(at) << 8 | at[3]; }
+// `size` bytes, the highest first; at most 8. Most sizes are known when this is compiled, or the
+// same for row after row.
+[[gnu::always_inline]] inline uint64_t load_big(const uint8_t* at, size_t size) {
+    switch (size) {
+        case 0: return 0;
+        case 1: return at[0];
+        case 2: return load_big16(at);
+        case 3: return load_big24(at);
+        case 4: return load_big32(at);
+        default: break;
+    }
+    uint64_t value = load_big32(at);
+    for (size_t i = 4; i < size; ++i) value = value << 8 | at[i];
     return value;
 }
+
+inline constexpr uint64_t HIGH_BITS = 0x8080808080808080;
+
+inline uint64_t load_word(const uint8_t* at) {
+    uint64_t word;
+    std::memcpy(&word, at, sizeof word);
+    return word;
+}
+inline void store_word(uint8_t* to, uint64_t word) { std::memcpy(to, &word, sizeof word); }
 
 // A buffer that grows. Its memory comes from malloc, so that it can be handed on (`release`) to
 // whoever frees it.
@@ -121,6 +144,32 @@ private:
     uint8_t* data_ = nullptr;
     size_t size_ = 0;
     size_t capacity_ = 0;
+};
+
+// A text that is appended often: a short one is copied in one go, with whatever is behind it.
+class Snippet {
+public:
+    Snippet() = default;
+    explicit Snippet(std::string_view text) : size_(text.size()) {
+        if (size_ <= sizeof short_) {
+            std::memcpy(short_, text.data(), size_);
+        } else {
+            long_ = text;
+        }
+    }
+    void append_to(Bytes& out) const {
+        if (size_ > sizeof short_) {
+            out.append(long_);
+            return;
+        }
+        std::memcpy(out.room(sizeof short_), short_, sizeof short_);
+        out.advance(size_);
+    }
+
+private:
+    size_t size_ = 0;
+    char short_[32] = {};
+    std::string long_;
 };
 
 }  // namespace mysqlbinlog

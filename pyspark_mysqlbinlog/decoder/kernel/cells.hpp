@@ -54,28 +54,6 @@ struct Step {
     Cell cell = nullptr;
     Int128 factor = 1;  // 10^(the struct's scale - the column's)
 
-    // ,"name": as JSON has it. A short one is copied in one go, with whatever is behind it.
-    void append_member(Bytes& out) const {
-        if (member_size_ == 0) {
-            out.push(',');
-            out.append(column->json_key);
-            return;
-        }
-        std::memcpy(out.room(sizeof member_), member_, sizeof member_);
-        out.advance(member_size_);
-    }
-    void set_column(const Column* read) {
-        column = read;
-        const size_t size = read->json_key.size() + 1;
-        if (size > sizeof member_) return;
-        member_[0] = ',';
-        std::memcpy(member_ + 1, read->json_key.data(), size - 1);
-        member_size_ = size;
-    }
-
-private:
-    char member_[32] = {};
-    size_t member_size_ = 0;
 };
 
 namespace cells {
@@ -278,14 +256,18 @@ inline bool binary(Input& in, const Step& step, size_t row, RowNotes&) {
 inline bool label(Input& in, const Step& step, size_t row, RowNotes&) {
     size_t number = 0;
     if (!read_label(in, *step.column, number)) return false;
-    step.out->text().append(step.column->labels[number]);
+    step.column->shown_values[number].append_to(step.out->text());
     return step.out->end_text(row);
 }
 
 inline bool labels(Input& in, const Step& step, size_t row, RowNotes&) {
     uint64_t bits = 0;
     if (!read_set(in, *step.column, bits)) return false;
-    append_set(step.out->text(), *step.column, bits, false);
+    if (bits < step.column->shown_values.size()) {
+        step.column->shown_values[bits].append_to(step.out->text());
+    } else {
+        append_set(step.out->text(), *step.column, bits, false);
+    }
     return step.out->end_text(row);
 }
 

@@ -22,15 +22,13 @@ struct CharsetTable {
     std::vector<uint32_t> two;     // [first << 8 | second]
     std::vector<uint32_t> three;   // [second << 8 | third] behind 0x8f: EUC-JP
     std::vector<uint32_t> four;    // GB 18030 below U+10000, by four_byte_index
+
+    // Whether bytes that are all below 0x80 are ASCII, as a text.
+    bool has_ascii_bytes() const {
+        return form == Form::Utf8 ||
+               (is_ascii && (form == Form::OneByte || form == Form::ManyBytes));
+    }
 };
-
-inline constexpr uint64_t HIGH_BITS = 0x8080808080808080;
-
-inline uint64_t load_word(const uint8_t* at) {
-    uint64_t word;
-    std::memcpy(&word, at, sizeof word);
-    return word;
-}
 
 inline bool is_continuation(uint8_t byte) { return (byte & 0xc0) == 0x80; }
 
@@ -214,9 +212,35 @@ inline bool append_by_table(const CharsetTable& table, Raw text, Bytes& out) {
     return true;
 }
 
+// Copies ASCII, and tells whether it was: one pass, without a call, is what a short text takes.
+inline bool copy_ascii(uint8_t* to, const uint8_t* from, size_t size) {
+    uint64_t all = 0;
+    if (size >= 8) {
+        for (size_t at = 0; at + 8 <= size; at += 8) {
+            const uint64_t word = load_word(from + at);
+            all |= word;
+            store_word(to + at, word);
+        }
+        const uint64_t last = load_word(from + size - 8);
+        all |= last;
+        store_word(to + size - 8, last);
+    } else {
+        for (size_t at = 0; at < size; ++at) all |= to[at] = from[at];
+    }
+    return (all & HIGH_BITS) == 0;
+}
+
+// Longer texts are worth the calls that copy and look by vectors.
+inline constexpr size_t SHORT_TEXT = 256;
+
 // A Text column's bytes as UTF-8; false where no column of the character set can hold them.
 inline bool append_utf8(const Column& column, Raw text, Bytes& out) {
     const CharsetTable& table = *column.charset;
+    if (table.has_ascii_bytes() && text.size <= SHORT_TEXT &&
+        copy_ascii(out.room(text.size), text.data, text.size)) {
+        out.advance(text.size);
+        return true;
+    }
     switch (table.form) {
         case CharsetTable::Form::Utf8:
             if (!is_utf8(text.data, text.size)) return false;

@@ -53,7 +53,35 @@ struct Column {
     std::vector<std::string> json_labels;  // the same as JSON strings
     const CharsetTable* charset = nullptr;
 
+    // Made of the above by `prepare`.
+    Snippet json_member;               // ,"name":
+    std::vector<Snippet> shown_values;  // ENUM: each label; SET of a few labels: each set of them
+
     bool is_skipped() const { return kind == Kind::FixedSkip || kind == Kind::PrefixedSkip; }
+
+    void prepare() {
+        json_member = Snippet("," + json_key);
+        shown_values.clear();
+        if (kind == Kind::Enum) {
+            for (const std::string& label : labels) shown_values.emplace_back(label);
+        } else if (kind == Kind::Set && labels.size() <= FEW_LABELS) {
+            for (size_t bits = 0; bits < size_t{1} << labels.size(); ++bits)
+                shown_values.emplace_back(joined_labels(bits));
+        }
+    }
+
+private:
+    static constexpr size_t FEW_LABELS = 8;
+
+    std::string joined_labels(size_t bits) const {
+        std::string text;
+        for (size_t at = 0; at < labels.size(); ++at) {
+            if ((bits >> at & 1) == 0) continue;
+            if ((bits & ((size_t{1} << at) - 1)) != 0) text += ',';
+            text += labels[at];
+        }
+        return text;
+    }
 };
 
 }  // namespace mysqlbinlog

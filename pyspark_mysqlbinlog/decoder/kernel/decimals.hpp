@@ -32,7 +32,7 @@ public:
     bool is_negative() const { return flip_ != 0; }
 
     // The next group, of `digits` digits; false where it is too large for them.
-    bool next(uint32_t digits, uint32_t& group) {
+    [[gnu::always_inline]] bool next(uint32_t digits, uint32_t& group) {
         const uint32_t size = BYTES_OF_DIGITS[digits];
         const uint32_t mask = 0xffffffffu >> (32 - 8 * size);
         group = (static_cast<uint32_t>(load_big(at_, size)) ^ flip_) & mask;

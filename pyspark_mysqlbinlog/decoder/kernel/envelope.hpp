@@ -227,16 +227,21 @@ private:
 
     // `times` copies of a text, one behind the other.
     static void repeat(Bytes& out, std::string_view text, size_t times) {
-        const size_t size = text.size() * times;
-        if (size == 0) return;
-        uint8_t* const begin = out.room(size);
-        std::memcpy(begin, text.data(), text.size());
-        for (size_t done = text.size(); done < size;) {
+        if (times == 0) return;
+        out.append(text);
+        repeat_last(out, text.size(), times);
+    }
+    // The last `length` bytes so often that there are `times` copies of them.
+    static void repeat_last(Bytes& out, size_t length, size_t times) {
+        const size_t size = length * times;
+        if (size <= length) return;
+        uint8_t* const begin = out.room(size - length) - length;
+        for (size_t done = length; done < size;) {
             const size_t more = std::min(done, size - done);
             std::memcpy(begin + done, begin, more);
             done += more;
         }
-        out.advance(size);
+        out.advance(size - length);
     }
     // Whole rows repeat their texts, so the size is known first and the offsets can't overflow:
     // the batch is cut by bytes, in which each row's query counts.
@@ -286,15 +291,17 @@ private:
         int32_t item = 0, end = 0;
         for (const Run& run : runs_) {
             const Names* names = list_of(run);
+            if (names == nullptr) {
+                at = std::fill_n(at, run.rows, item);
+                continue;
+            }
+            const size_t begin = data.size();
+            for (const std::string& name : *names) data.append(name);
+            repeat_last(data, data.size() - begin, run.rows);
             for (uint32_t i = 0; i < run.rows; ++i) {
-                if (names != nullptr) {
-                    for (const std::string& name : *names) {
-                        data.append(name);
-                        *item_at++ = end += static_cast<int32_t>(name.size());
-                    }
-                    item += static_cast<int32_t>(names->size());
-                }
-                *at++ = item;
+                for (const std::string& name : *names)
+                    *item_at++ = end += static_cast<int32_t>(name.size());
+                *at++ = item += static_cast<int32_t>(names->size());
             }
         }
         std::vector<Array> children;

@@ -271,7 +271,7 @@ public:
     // Makes room for one more row.
     void reserve_row() {
         if (places_.size() < capacity_) return;
-        capacity_ = capacity_ == 0 ? expected_ : 2 * capacity_;
+        capacity_ = capacity_ == 0 ? expected_ : capacity_ * (capacity_ < MANY_ROWS ? 4 : 2);
         for (auto& column : columns) column->reserve(capacity_);
         places_.reserve(capacity_);
     }
@@ -312,6 +312,8 @@ public:
     const std::vector<uint32_t>& places() const { return places_; }
 
 private:
+    static constexpr size_t MANY_ROWS = 4096;
+
     std::vector<uint32_t> places_;
     size_t capacity_ = 0;
     size_t expected_ = 16;

@@ -112,7 +112,7 @@ private:
                 if (!is_null && !skip_value(in, *step.column)) return false;
                 continue;
             }
-            step.append_member(out);
+            step.column->json_member.append_to(out);
             if (is_null) {
                 out.append("null");
             } else if (!write_json(in, *step.column, out)) {
@@ -140,18 +140,28 @@ private:
     }
     bool read_values(const Image& image, const uint8_t* nulls, Input& in, size_t row) {
         size_t at = 0;
+        if (image.reads_all) {
+            for (const Step& step : image.steps) {
+                if (bit_at(nulls, at++)) {
+                    step.out->put_null(row);
+                } else if (!step.cell(in, step, row, notes_)) {
+                    return false;
+                }
+            }
+            return true;
+        }
         for (const Step& step : image.steps) {
             if (bit_at(nulls, at++)) {
                 if (step.fate == Step::Fate::Read) {
                     step.out->put_null(row);
                 } else if (step.fate == Step::Fate::Rescue) {
-                    step.append_member(notes_.rescued_nulls);
+                    step.column->json_member.append_to(notes_.rescued_nulls);
                     notes_.rescued_nulls.append("null");
                 }
             } else if (step.fate == Step::Fate::Read) {
                 if (!step.cell(in, step, row, notes_)) return false;
             } else if (step.fate == Step::Fate::Rescue) {
-                step.append_member(notes_.rescued);
+                step.column->json_member.append_to(notes_.rescued);
                 if (!write_json(in, *step.column, notes_.rescued)) return false;
             } else if (!skip_value(in, *step.column)) {
                 return false;

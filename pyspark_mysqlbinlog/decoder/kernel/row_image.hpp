@@ -18,6 +18,7 @@ enum class Payload : uint8_t { Json = 0, Struct = 1, Variant = 2 };
 struct Image {
     std::string present;  // the bitmap as it is in the log
     bool is_readable = true;
+    bool reads_all = true;  // every step is Read
     size_t bitmap_length = 0;
     std::vector<Step> steps;
     // Payload struct: the table's rows, and those of its columns that the image does not have.
@@ -85,6 +86,7 @@ private:
             if (is_present) {
                 image->steps.push_back(step);
                 image->is_readable = image->is_readable && step.fate != Step::Fate::Refuse;
+                image->reads_all = image->reads_all && step.fate == Step::Fate::Read;
                 if (step.fate == Step::Fate::Read) shown.push_back(step.column);
             } else if (payload_ != Payload::Struct && step.fate == Step::Fate::Read) {
                 image->absent.push_back(prefix + step.column->name);

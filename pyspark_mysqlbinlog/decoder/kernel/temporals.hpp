@@ -42,18 +42,16 @@ inline bool make_date(uint64_t year, uint32_t month, uint32_t day, Ymd& date) {
 
 inline bool make_clock(uint32_t hour, uint32_t minute, uint32_t second, uint32_t max_hour,
                        int64_t& micros) {
-    if (hour > max_hour || minute > 59 || second > 59) return false;
     micros = static_cast<int64_t>((hour * 60 + minute) * 60 + second) * MICROS_PER_SECOND;
-    return true;
+    return (hour <= max_hour) & (minute <= 59) & (second <= 59);
 }
 
 // The fraction behind a value: none, hundredths, ten-thousandths or millionths, big-endian.
 inline bool make_fraction(uint32_t units, uint32_t size, int64_t& micros) {
     constexpr uint32_t UNITS[4] = {1, 100, 10'000, 1'000'000};
     constexpr uint32_t MICROS[4] = {1'000'000, 10'000, 100, 1};
-    if (units >= UNITS[size]) return false;
     micros += static_cast<int64_t>(units) * MICROS[size];
-    return true;
+    return units < UNITS[size];
 }
 
 inline bool read_date(Input& in, const Column&, Ymd& date) {
@@ -112,7 +110,7 @@ inline bool read_datetime(Input& in, const Column& column, Moment& value) {
     const uint32_t months = static_cast<uint32_t>(packed >> 22) & 0x1ffff;
     const uint32_t rest = static_cast<uint32_t>(packed) & 0x3fffff;
     const uint32_t fraction_size = column.size - 5;
-    return make_date(months / 13, months % 13, rest >> 17, value.date) &&
+    return make_date(months / 13, months % 13, rest >> 17, value.date) &
            make_clock(rest >> 12 & 31, rest >> 6 & 63, rest & 63, 23, value.micros) &&
            make_fraction(static_cast<uint32_t>(load_big(at + 5, fraction_size)), fraction_size,
                          value.micros);
@@ -138,18 +136,22 @@ inline bool read_timestamp(Input& in, const Column& column, Instant& value) {
 
 // Days since 1970; false for what is no day: a zero in it, 31 February, the year 0.
 inline bool day_number(Ymd date, int32_t& days) {
-    constexpr uint8_t DAYS[13] = {0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
-    const uint32_t year = date.year, month = date.month, day = date.day;
-    const bool is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-    if (year == 0 || day == 0 || month == 0 || month > 12 ||
-        day > DAYS[month] + static_cast<uint32_t>(is_leap && month == 2))
-        return false;
-    // Years begin in March, so that the day of a leap year is the last.
-    const uint32_t y = month > 2 ? year : year - 1;
-    const uint32_t m = month > 2 ? month - 3 : month + 9;
-    const uint32_t number = 365 * y + y / 4 - y / 100 + y / 400 + (153 * m + 2) / 5 + day - 1;
-    days = static_cast<int32_t>(number) - 719'468;
-    return true;
+    // In leap years and others: days of a month, which 0 is not, and those of the year before it.
+    // (13 to 15 are what 4 bits may hold.)
+    static constexpr uint8_t DAYS[2][16] = {
+        {0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31, 0, 0, 0},
+        {0, 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31, 0, 0, 0}};
+    static constexpr uint16_t DAYS_BEFORE[2][16] = {
+        {0, 0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334, 0, 0, 0},
+        {0, 0, 31, 60, 91, 121, 152, 182, 213, 244, 274, 305, 335, 0, 0, 0}};
+    const uint32_t year = date.year, month = date.month & 15u, day = date.day;
+    // Dates come in no order: what hangs on them is computed, for a branch would often be missed.
+    const bool is_leap = (year % 4 == 0) & ((year % 100 != 0) | (year % 400 == 0));
+    const uint32_t before = year - 1;
+    const uint32_t number = 365 * before + before / 4 - before / 100 + before / 400 +
+                            DAYS_BEFORE[is_leap][month] + day - 1;
+    days = static_cast<int32_t>(number) - 719'162;
+    return (year != 0) & (day - 1 < DAYS[is_leap][month]);
 }
 
 // The day of that number. `days` from 0 (1970) to that of the year 9999.

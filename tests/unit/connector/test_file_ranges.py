@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +62,7 @@ def test_parts_are_the_whole(name: str, short_pieces: None) -> None:
             path, target, tables="*.*", operations="insert,update,delete,truncate,ddl"
         )
         assert rows == whole
-        assert all(one.end <= other.start for one, other in zip(ranges, ranges[1:], strict=False))
+        assert all(one.end <= other.start for one, other in pairwise(ranges))
         counts.append(len(ranges))
     assert counts == sorted(counts, reverse=True)
     assert counts[0] > 3
