@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-__all__ = ["BEGIN", "END", "render", "write_report"]
+__all__ = ["BEGIN", "END", "render", "write_between"]
 
 BEGIN = "<!-- benchmark: begin (written by `make bench`) -->"
 END = "<!-- benchmark: end -->"
@@ -38,16 +38,14 @@ _SOCKET = (
 )
 
 
-def write_report(document: Path, results: dict[str, Any], chart: str) -> None:
-    """Replace what is between the markers; ValueError where a document has none."""
+def write_between(document: Path, begin: str, end: str, content: str) -> None:
+    """Replace what is between two markers; ValueError where a document has none."""
     text = document.read_text(encoding="utf-8")
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise ValueError(f"{document} has no place for the results: {BEGIN} … {END}")
-    document.write_text(
-        f"{before}{BEGIN}\n\n{render(results, chart)}\n{END}{after}", encoding="utf-8"
-    )
+    before, found, rest = text.partition(begin)
+    _, found_end, after = rest.partition(end)
+    if not found or not found_end:
+        raise ValueError(f"{document} has no place for the results: {begin} … {end}")
+    document.write_text(f"{before}{begin}\n\n{content}\n{end}{after}", encoding="utf-8")
 
 
 def render(results: dict[str, Any], chart: str) -> str:

@@ -1,8 +1,9 @@
 """The run: measure this project and its peers side by side.
 
 It starts a MySQL of its own, writes the workload, lets everything read it by turns, and writes the
-figures to results.json, docs/performance.md and its chart. With --short nothing is written and no
-figure means anything: it shows that every part still runs, and counts every row.
+figures to results.json, docs/performance.md and its chart. With --tuning it measures the choices in
+the plan of a batch instead (see `tuning`). With --short nothing is written and no figure means
+anything: it shows that every part of both still runs, and counts every row.
 """
 
 from __future__ import annotations
@@ -16,8 +17,11 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+import tuning
 
 from jars import java_peers, missing_java
 from latency import latency_measures
@@ -36,6 +40,7 @@ from peers import (
     java_verifies_checksums,
     python_replication,
 )
+from report import write_between
 from results import collect
 from rounds import Measure, run_rounds
 from scale import FULL, SHORT, Scale
@@ -45,6 +50,7 @@ from workload import Workload, running_server, write_workload
 
 _HERE = Path(__file__).resolve().parent
 _RESULTS = _HERE / "results.json"
+_TUNING = _HERE / "tuning.json"
 _DOCUMENT = _HERE.parent / "docs" / "performance.md"
 _CHART = _HERE.parent / "docs" / "performance.svg"
 _MOST_LATENCY_ROUNDS = 3
@@ -58,24 +64,32 @@ def main() -> None:
         scale = replace(FULL, rounds=arguments.rounds, memory_bytes=memory_bytes)
     if arguments.report:
         _write(json.loads(_RESULTS.read_text(encoding="utf-8")))
+        _write_tuning(json.loads(_TUNING.read_text(encoding="utf-8")))
         return
     missing = missing_java()
     if missing is not None:
         raise SystemExit(missing)
     # Whoever ends us early: the server and the workers are to end, too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
-        results = _measure(scale, Path(folder))
+    for chosen, measure, path, write in (
+        (not arguments.tuning, _measure, _RESULTS, _write),
+        (arguments.tuning or arguments.short, _tune, _TUNING, _write_tuning),
+    ):
+        if not chosen:
+            continue
+        with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+            results = measure(scale, Path(folder))
+        if not arguments.short:
+            path.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+            write(results)
     if arguments.short:
         sys.stderr.write("every part ran\n")
-        return
-    _RESULTS.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
-    _write(results)
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python benchmarks", description=__doc__)
     parser.add_argument("--short", action="store_true", help="a few thousand rows, once")
+    parser.add_argument("--tuning", action="store_true", help="what the plan of a batch is made of")
     parser.add_argument("--rounds", type=int, default=FULL.rounds)
     parser.add_argument(
         "--memory", type=float, default=0.0, metavar="GB", help="also measure memory at a backlog"
@@ -133,6 +147,32 @@ def _measure(scale: Scale, folder: Path) -> dict[str, Any]:
         )
 
 
+def _tune(scale: Scale, folder: Path) -> dict[str, Any]:
+    load = os.getloadavg()[0]
+    with ExitStack() as stack:
+        stack.enter_context(_logs_of_failures(folder))
+        server = stack.enter_context(running_server())
+        workload = write_workload(server, folder, scale)
+
+        def worker(module: str, implementation: str = "c") -> Worker:
+            log = folder / f"{module}-{implementation}.log"
+            return stack.enter_context(python_worker(module, log, MYSQLBINLOG_IMPL=implementation))
+
+        ready = save_ready(worker("our_worker"), workload, folder)["struct"]
+        children = tuning.Children(
+            tuning=worker("tuning_worker"),
+            spark=worker("spark_worker"),
+            spark_python=worker("spark_worker", "python"),
+            writer=worker("writer_worker"),
+        )
+        return {
+            "date": datetime.now(UTC).date().isoformat(),
+            "machine": describe(server, {}, load),
+            "rounds": scale.rounds,
+            "choices": tuning.measure(children, workload, ready, folder, scale),
+        }
+
+
 def _memory(spark: Worker, workload: Workload, size: int) -> dict[str, Any]:
     if not size:
         return {}
@@ -157,7 +197,11 @@ def _logs_of_failures(folder: Path) -> Iterator[None]:
 
 def _write(results: dict[str, Any]) -> None:
     from chart import draw
-    from report import write_report
+    from report import BEGIN, END, render
 
     draw(results, _CHART)
-    write_report(_DOCUMENT, results, _CHART.name)
+    write_between(_DOCUMENT, BEGIN, END, render(results, _CHART.name))
+
+
+def _write_tuning(results: dict[str, Any]) -> None:
+    write_between(_DOCUMENT, tuning.BEGIN, tuning.END, tuning.render(results))
