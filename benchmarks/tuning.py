@@ -89,7 +89,7 @@ def _task_sizes(children: Children, workload: Workload) -> Iterator[Choice]:
         options = folder_options(workload, "struct") | {"targetPartitionBytes": size}
         run = _batch(children.spark, workload, "mysqlbinlog", options, "")
         name = "all of it" if size == "1g" else size
-        yield Choice(what, name, run, size == "32m")
+        yield Choice(what, name, run, size == "64m")
 
 
 def _backlogs(children: Children, workload: Workload) -> Iterator[Choice]:
@@ -98,9 +98,11 @@ def _backlogs(children: Children, workload: Workload) -> Iterator[Choice]:
     for setting, more in {
         "batches of 16 MB, carried in their tasks": {"maxBytesPerTrigger": "16m"},
         "batches of 16 MB, pulled": {"maxBytesPerTrigger": "16m", "bufferBytes": "1m"},
+        "batches of 4 MB, carried": {"maxBytesPerTrigger": "4m"},
+        "batches of 4 MB, pulled": {"maxBytesPerTrigger": "4m", "bufferBytes": "1m"},
         "one batch, pulled by one task": {"maxConnections": "1"},
-        "one batch, pulled by two": {"maxConnections": "2"},
-        "one batch, pulled by four": {},
+        "one batch, pulled by two": {},
+        "one batch, pulled by four": {"targetPartitionBytes": "32m"},
     }.items():
         options = server_options(workload.server, "struct", start) | more
         run = _stream(children.spark, workload, options)

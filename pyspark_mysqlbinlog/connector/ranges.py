@@ -7,8 +7,9 @@ by few enough tasks that a server never sees more than `maxConnections` of them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 
 from pyspark.sql.datasource import InputPartition
 
@@ -18,8 +19,9 @@ from pyspark_mysqlbinlog.protocol.blocks import EventBlock
 
 __all__ = ["TARGET_PARTITION_BYTES", "Cut", "RangePartition", "cut", "pulled"]
 
-# Log bytes of a range that is not carried, where the query does not say.
-TARGET_PARTITION_BYTES = 32 << 20
+# Log bytes of a range that is not carried, where the query does not say. A task costs Spark as much
+# as decoding some 50 MB.
+TARGET_PARTITION_BYTES = 64 << 20
 
 # More tasks than this cost more in scheduling than a pull costs in fetching.
 _MOST_CARRIED_TASKS = 64
@@ -84,7 +86,7 @@ def cut(
     ----------
     spans : what the batch holds.
     pending_xa : at `start`.
-    target_bytes : log bytes of a pulled range, unless there would be too many of them.
+    target_bytes : log bytes of a pulled range, about, unless there would be too many of them.
     most_pulls : how many may be pulled at a time.
     """
     parts: list[Cut] = []
@@ -95,16 +97,22 @@ def cut(
         else:
             parts += _pieces(begin, span, pending_xa)
         pending_xa = span.end.pending_xa
-    pulled_bytes = sum(part.log_bytes for part in parts if part.blocks is None)
-    cuts = _join(parts, max(target_bytes, -(-pulled_bytes // most_pulls)))
+    cuts = _cut_kinds(parts, target_bytes, most_pulls)
     carried = sum(part.blocks is not None for part in cuts)
     if len(cuts) - carried <= most_pulls and carried <= _MOST_CARRIED_TASKS:
         return cuts
-    # Too many: fetch all of it, by `most_pulls` tasks of about the same size.
-    parts = [replace(part, blocks=None) for part in parts]
-    cuts = _join(parts, -(-sum(part.log_bytes for part in parts) // most_pulls))
-    while len(cuts) > most_pulls:
-        cuts[-2:] = [_joined(cuts[-2], cuts[-1])]
+    # Too many: fetch all of it.
+    return _even([replace(part, blocks=None) for part in parts], target_bytes, most_pulls)
+
+
+def _cut_kinds(parts: list[Cut], target_bytes: int, most_pulls: int) -> list[Cut]:
+    """Join neighbours, but not what is carried with what is pulled."""
+    cuts: list[Cut] = []
+    for is_pulled, neighbours in groupby(parts, lambda part: part.blocks is None):
+        if is_pulled:
+            cuts += _even(list(neighbours), target_bytes, most_pulls)
+        else:
+            cuts += _carriable(neighbours)
     return cuts
 
 
@@ -122,20 +130,31 @@ def _pieces(begin: Position, span: Span, pending_xa: tuple[str, ...]) -> list[Cu
     ]
 
 
-def _join(parts: list[Cut], target_bytes: int) -> list[Cut]:
-    """Join neighbours of one kind while they stay small enough."""
+def _even(parts: list[Cut], target_bytes: int, most: int) -> list[Cut]:
+    """About as many ranges as the target asks for, as long as one another: all end at once then."""
+    total = sum(part.log_bytes for part in parts)
+    count = min(max(round(total / target_bytes), 1), most)
+    joined: list[Cut] = []
+    before, last = 0, -1
+    for part in parts:
+        # The one in which its middle lies.
+        place = (2 * before + part.log_bytes) * count // (2 * total + 1)
+        if place == last:
+            joined[-1] = _joined(joined[-1], part)
+        else:
+            joined.append(part)
+        before, last = before + part.log_bytes, place
+    return joined
+
+
+def _carriable(parts: Iterable[Cut]) -> list[Cut]:
+    """Neighbours joined while Spark bears them in one task."""
     joined: list[Cut] = []
     for part in parts:
-        last = joined[-1] if joined else None
-        if last is not None and (last.blocks is None) == (part.blocks is None):
-            if part.blocks is None:
-                small = last.log_bytes + part.log_bytes <= target_bytes
-            else:
-                small = _carried(last) + _carried(part) <= MOST_CARRIED
-            if small:
-                joined[-1] = _joined(last, part)
-                continue
-        joined.append(part)
+        if joined and _carried(joined[-1]) + _carried(part) <= MOST_CARRIED:
+            joined[-1] = _joined(joined[-1], part)
+        else:
+            joined.append(part)
     return joined
 
 

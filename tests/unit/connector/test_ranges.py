@@ -89,9 +89,30 @@ def test_carried_and_pulled_are_not_joined() -> None:
     assert [part.log_bytes for part in cuts] == [100, 200, 100]
 
 
-def test_pulls_have_the_target_size() -> None:
-    cuts = cut_up(spans_of([(100, None)] * 6), target_bytes=250, most_pulls=10)
-    assert [part.log_bytes for part in cuts] == [200, 200, 200]
+@pytest.mark.parametrize(
+    ("target", "sizes"),
+    [
+        (100, [100] * 6),
+        (150, [200, 100, 200, 100]),
+        (200, [200] * 3),
+        (250, [300] * 2),
+        (9999, [600]),
+    ],
+)
+def test_pulls_have_about_the_target_size(target: int, sizes: list[int]) -> None:
+    """And about the same, so that none ends late."""
+    cuts = cut_up(spans_of([(100, None)] * 6), target_bytes=target, most_pulls=10)
+    assert [part.log_bytes for part in cuts] == sizes
+
+
+@given(st.lists(st.integers(1, 1000), min_size=1), st.integers(1, 5000), st.integers(1, 20))
+def test_pulls_are_even(sizes: list[int], target: int, most: int) -> None:
+    """As even as spans allow: none is longer than its share and the half of a span on each side."""
+    cuts = cut_up(spans_of([(size, None) for size in sizes]), target_bytes=target, most_pulls=most)
+    assert sum(part.log_bytes for part in cuts) == sum(sizes)
+    assert len(cuts) <= most
+    share = sum(sizes) / min(most, max(1, round(sum(sizes) / target)))
+    assert all(part.log_bytes <= share + max(sizes) for part in cuts)
 
 
 def test_more_pulls_than_connections_get_larger() -> None:
