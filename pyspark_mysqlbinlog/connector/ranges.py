@@ -23,8 +23,8 @@ __all__ = ["TARGET_PARTITION_BYTES", "Cut", "RangePartition", "cut", "pulled"]
 # as decoding some 50 MB.
 TARGET_PARTITION_BYTES = 64 << 20
 
-# More tasks than this cost more in scheduling than a pull costs in fetching.
-_MOST_CARRIED_TASKS = 64
+# More tasks than this cost Spark more than fetching their events by one (docs/performance.md).
+_MOST_CARRIED_TASKS = 4
 
 
 @dataclass
