@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -108,10 +109,7 @@ def _measure(scale: Scale, folder: Path) -> dict[str, Any]:
         server = stack.enter_context(running_server())
         workload = write_workload(server, folder, scale)
 
-        def worker(module: str, implementation: str = "c") -> Worker:
-            log = folder / f"{module}-{implementation}.log"
-            return stack.enter_context(python_worker(module, log, MYSQLBINLOG_IMPL=implementation))
-
+        worker = partial(_worker, stack, folder)
         kernel, python = worker("our_worker"), worker("our_worker", "python")
         spark = worker("spark_worker")
         ready = save_ready(kernel, workload, folder)
@@ -154,10 +152,7 @@ def _tune(scale: Scale, folder: Path) -> dict[str, Any]:
         server = stack.enter_context(running_server())
         workload = write_workload(server, folder, scale)
 
-        def worker(module: str, implementation: str = "c") -> Worker:
-            log = folder / f"{module}-{implementation}.log"
-            return stack.enter_context(python_worker(module, log, MYSQLBINLOG_IMPL=implementation))
-
+        worker = partial(_worker, stack, folder)
         ready = save_ready(worker("our_worker"), workload, folder)["struct"]
         children = tuning.Children(
             tuning=worker("tuning_worker"),
@@ -180,6 +175,12 @@ def _memory(spark: Worker, workload: Workload, size: int) -> dict[str, Any]:
     return {
         payload: measure_memory(spark, workload, payload, begin) for payload in ("struct", "json")
     }
+
+
+def _worker(stack: ExitStack, folder: Path, module: str, implementation: str = "c") -> Worker:
+    """A child that ends with the stack."""
+    log = folder / f"{module}-{implementation}.log"
+    return stack.enter_context(python_worker(module, log, MYSQLBINLOG_IMPL=implementation))
 
 
 @contextmanager

@@ -135,7 +135,7 @@ class Twins:
         settings["payload"] = payload.factory(schemas)
         settings["excluded"] = payload.columns.excludes
         self._python = Decoder(*given, **settings)
-        self._kernel = KernelDecoder(*given, **settings)
+        self._kernel = KernelDecoder(Decoder(*given, **settings))
 
     def python(self, events: Iterable[Event]) -> Decoded:
         return _decoded(self._python.decode(events))

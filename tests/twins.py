@@ -40,7 +40,7 @@ class _OfBlocks:
         # Its module can't be imported without the kernel.
         from pyspark_mysqlbinlog.decoder.kernel_decoder import KernelDecoder
 
-        self._decoder = KernelDecoder(*given, **settings)
+        self._decoder = KernelDecoder(Decoder(*given, **settings))
 
     def decode(self, events: Iterable[Event]) -> Iterator[pa.RecordBatch]:
         return self._decoder.decode(blocks_of(events))

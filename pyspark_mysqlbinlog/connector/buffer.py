@@ -120,6 +120,8 @@ class LogBuffer:
         mark_at : the boundary at a position of the run's file.
         """
         ends, kept = run.ends, run.kept_until
+        # Received in one piece (see protocol/chunks.py): each may be carried.
+        assert run.kept_bytes <= MOST_CARRIED
         with self._changed:
             at, last_end = 0, run.start - log_bytes
             while at < len(ends):

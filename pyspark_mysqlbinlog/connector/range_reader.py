@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
@@ -75,32 +75,35 @@ def read_range(
         server_version=partition.server_version,
         case_sensitive=partition.case_sensitive,
     )
-    given = (SchemasAt(history, number), schema, partition.epoch, options.operations)
-    settings: dict[str, Any] = {
-        "file_ordinal": number,
-        "statement_rows": statements.of,
-        "excluded": options.column_filter(partition.case_sensitive).excludes,
-        "payload": _payload_of(options, partition.case_sensitive),
-        "positional": options.on_unknown_schema == "positional",
-    }
+    decoder = Decoder(
+        SchemasAt(history, number),
+        schema,
+        partition.epoch,
+        options.operations,
+        file_ordinal=number,
+        statement_rows=statements.of,
+        excluded=options.column_filter(partition.case_sensitive).excludes,
+        payload=_payload_of(options, partition.case_sensitive),
+        positional=options.on_unknown_schema == "positional",
+    )
     if implementation() == "python":
         if log is None:
             events = unpack_events(partition.blocks or ())
         else:
             events = _wanted(log, partition, wants, ddl=with_ddl)
-        yield from Decoder(*given, **settings).decode(events)
+        yield from decoder.decode(events)
         return
     # These need the kernel.
     from pyspark_mysqlbinlog.connector.range_blocks import wanted_blocks  # noqa: PLC0415
     from pyspark_mysqlbinlog.decoder.kernel_decoder import KernelDecoder  # noqa: PLC0415
 
-    decoder = KernelDecoder(*given, **settings)
+    kernel = KernelDecoder(decoder)
     if log is None:
-        yield from decoder.decode(partition.blocks or ())
+        yield from kernel.decode(partition.blocks or ())
         return
     # An error holds on to its frames, and with them to a thread and a connection.
     with closing(wanted_blocks(log, partition, wants, ddl=with_ddl)) as blocks:
-        yield from decoder.decode(blocks)
+        yield from kernel.decode(blocks)
 
 
 def _payload_of(options: Options, case_sensitive: bool) -> PayloadFactory:

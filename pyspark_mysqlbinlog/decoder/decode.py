@@ -98,6 +98,8 @@ class Decoder:
     payload : makes the builders of `before` and `after`.
     positional : read rows whose columns are not known as `@1`, `@2`, …; else they are an error.
     batch_rows, batch_bytes : a batch is cut at the nearer of the two; it has one row at least.
+
+    All but `statement_rows`, `excluded`, `payload` and `positional` are attributes, too.
     """
 
     def __init__(
@@ -115,17 +117,17 @@ class Decoder:
         batch_rows: int = 16_384,
         batch_bytes: int = 8 << 20,
     ) -> None:
-        self._schemas = schemas
-        self._epoch = epoch
-        self._operations = operations
-        self._file_ordinal = file_ordinal
+        self.schemas = schemas
+        self.epoch = epoch
+        self.operations = operations
+        self.file_ordinal = file_ordinal
         self._statement_rows = statement_rows
         self._excluded = excluded
         self._payload = payload
         self._positional = positional
-        self._batch_rows = batch_rows
-        self._batch_bytes = batch_bytes
-        self._arrow_schema = arrow_schema
+        self.batch_rows = batch_rows
+        self.batch_bytes = batch_bytes
+        self.arrow_schema = arrow_schema
         self.start()
 
     def start(self) -> None:
@@ -134,11 +136,11 @@ class Decoder:
         # By table id, with the schema that was known when the plan was made.
         self._plans: dict[int, tuple[RowPlan, TableSchema | None]] = {}
         self.transaction = TransactionContext()
-        self._envelope = Envelope(self._arrow_schema)
+        self._envelope = Envelope(self.arrow_schema)
         self.before: PayloadBuilder = self._payload(
-            "before", self._arrow_schema.field("before").type
+            "before", self.arrow_schema.field("before").type
         )
-        self.after: PayloadBuilder = self._payload("after", self._arrow_schema.field("after").type)
+        self.after: PayloadBuilder = self._payload("after", self.arrow_schema.field("after").type)
         self._shared_bytes = 0
         # By the row's number in the batch.
         self._rescued: dict[int, str] = {}
@@ -197,7 +199,7 @@ class Decoder:
         table_map = self.table_maps.get(event.file, head.table_id)
         if table_map is None:
             return _refuse_unmapped(event, head)
-        if _OPERATION_WORDS[head.op] not in self._operations:
+        if _OPERATION_WORDS[head.op] not in self.operations:
             return None
         try:
             plan = self.plan(event, table_map)
@@ -249,8 +251,8 @@ class Decoder:
             row += 1
             self._shared_bytes += shared_bytes
             more = pos < end
-            room = self._batch_rows - len(self._envelope)
-            if not more or row - first >= room or self._bytes() >= self._batch_bytes:
+            room = self.batch_rows - len(self._envelope)
+            if not more or row - first >= room or self._bytes() >= self.batch_bytes:
                 if first < row:
                     self._envelope.add(run, first, row - first)
                 first = row
@@ -279,7 +281,7 @@ class Decoder:
 
     def plan(self, event: Event, table_map: TableMap) -> RowPlan:
         """The plan of a table map under the schema that holds here; made when either is new."""
-        known = self._schemas.at(event.file, event.start, table_map.database, table_map.table)
+        known = self.schemas.at(event.file, event.start, table_map.database, table_map.table)
         plan, planned_for = self._plans.get(table_map.table_id, (None, None))
         if (
             plan is None
@@ -292,7 +294,7 @@ class Decoder:
             if schema is None:
                 if not self._positional:
                     name = (table_map.database, table_map.table)
-                    reason = self._schemas.reason(event.file, event.start, *name)
+                    reason = self.schemas.reason(event.file, event.start, *name)
                     raise unknown_schema(table_map, reason)
                 plan = positional_plan(table_map)
             else:
@@ -338,7 +340,7 @@ class Decoder:
         key: tuple[str, ...] | None,
         absent: tuple[str, ...] | None,
     ) -> Run:
-        ordinal = self._file_ordinal(event.file)
+        ordinal = self.file_ordinal(event.file)
         if ordinal is None:
             raise InvalidPositionError(
                 f"expected a file name that ends in a number, found {event.file}"
@@ -349,7 +351,7 @@ class Decoder:
             ts=event.timestamp * 1_000_000,
             database=name[0],
             table=name[1],
-            epoch=self._epoch,
+            epoch=self.epoch,
             ordinal=ordinal,
             pos=event.start,
             server_id=event.server_id,
@@ -366,8 +368,8 @@ class Decoder:
         return self.before.size + self.after.size + self._shared_bytes
 
     def _is_full(self) -> bool:
-        return len(self._envelope) >= self._batch_rows or (
-            len(self._envelope) > 0 and self._bytes() >= self._batch_bytes
+        return len(self._envelope) >= self.batch_rows or (
+            len(self._envelope) > 0 and self._bytes() >= self.batch_bytes
         )
 
     def _finish(self) -> pa.RecordBatch:

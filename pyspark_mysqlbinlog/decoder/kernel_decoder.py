@@ -13,13 +13,12 @@ batches of a few rows.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
 import pyarrow as pa
 
-from pyspark_mysqlbinlog.decoder.decode import Decoder, SchemaLookup
-from pyspark_mysqlbinlog.decoder.envelope import StatementRow
+from pyspark_mysqlbinlog.decoder.decode import Decoder
 from pyspark_mysqlbinlog.decoder.kernel._decode import (
     DAMAGED,
     END,
@@ -29,7 +28,6 @@ from pyspark_mysqlbinlog.decoder.kernel._decode import (
     TablePlan,
 )
 from pyspark_mysqlbinlog.decoder.kernel_plan import decode_loop, table_plan
-from pyspark_mysqlbinlog.decoder.payload import PayloadFactory, json_payload
 from pyspark_mysqlbinlog.decoder.rows import OPERATIONS
 from pyspark_mysqlbinlog.decoder.table_map import TableMap, TableMapRegistry
 from pyspark_mysqlbinlog.errors import MalformedEventError, MySQLBinlogError
@@ -49,41 +47,15 @@ _MOST_PLANS = 4096
 
 
 class KernelDecoder:
-    """Decodes blocks into batches of one Arrow schema; parameters as `decode.Decoder`'s."""
+    """Decodes blocks into the batches that a Python decoder would make of their events.
 
-    def __init__(
-        self,
-        schemas: SchemaLookup,
-        arrow_schema: pa.Schema,
-        epoch: int,
-        operations: frozenset[str],
-        *,
-        file_ordinal: Callable[[str], int | None],
-        statement_rows: Callable[[Event], Sequence[StatementRow]] | None = None,
-        excluded: Callable[[str, str, str], bool] | None = None,
-        payload: PayloadFactory = json_payload,
-        positional: bool = False,
-        batch_rows: int = 16_384,
-        batch_bytes: int = 8 << 20,
-    ) -> None:
-        self._schemas = schemas
-        self._file_ordinal = file_ordinal
-        self._loop_of = (arrow_schema, epoch, operations)
-        self._batch_rows = batch_rows
-        self._batch_bytes = batch_bytes
-        self._python = Decoder(
-            schemas,
-            arrow_schema,
-            epoch,
-            operations,
-            file_ordinal=file_ordinal,
-            statement_rows=statement_rows,
-            excluded=excluded,
-            payload=payload,
-            positional=positional,
-            batch_rows=batch_rows,
-            batch_bytes=batch_bytes,
-        )
+    Parameters
+    ----------
+    python : takes what the loop does not understand; nobody else feeds it meanwhile.
+    """
+
+    def __init__(self, python: Decoder) -> None:
+        self._python = python
 
     def decode(self, blocks: Iterable[EventBlock]) -> Iterator[pa.RecordBatch]:
         """Decode a range; each call starts afresh.
@@ -92,16 +64,13 @@ class KernelDecoder:
         """
         python = self._python
         python.start()
-        sides = (python.before, python.after)
-        loop = decode_loop(
-            *self._loop_of, sides, batch_rows=self._batch_rows, batch_bytes=self._batch_bytes
-        )
+        loop = decode_loop(python)
         if loop is None:
             yield from python.decode(unpack_events(blocks))
             return
         # The loop knows which maps are used, and says which to forget.
         python.table_maps = TableMapRegistry(sys.maxsize)
-        yield from _Range(self._schemas, self._file_ordinal, python, loop).decode(blocks)
+        yield from _Range(python, loop).decode(blocks)
 
 
 class _Range:
@@ -111,15 +80,7 @@ class _Range:
     afterwards it comes back.
     """
 
-    def __init__(
-        self,
-        schemas: SchemaLookup,
-        file_ordinal: Callable[[str], int | None],
-        python: Decoder,
-        loop: DecodeLoop,
-    ) -> None:
-        self._schemas = schemas
-        self._file_ordinal = file_ordinal
+    def __init__(self, python: Decoder, loop: DecodeLoop) -> None:
         self._python = python
         self._loop = loop
         # Rows events that the Python decoder is given still, though the loop could read them.
@@ -219,7 +180,7 @@ class _Range:
         with suppress(MySQLBinlogError):
             if table_map is not None:
                 name = (table_map.database, table_map.table)
-                first, end = self._schemas.span(event.file, event.start, *name)
+                first, end = self._python.schemas.span(event.file, event.start, *name)
                 last = _END_OF_FILE if end is None else end
                 made = self._plan(event, table_map)
         self._loop.set_plan(table_id, made, first, last)
@@ -233,7 +194,7 @@ class _Range:
         opens them again and again, under ever new ids.
         """
         name = (table_map.database, table_map.table)
-        known = self._schemas.at(event.file, event.start, *name)
+        known = self._python.schemas.at(event.file, event.start, *name)
         # MariaDB is told by its rows events.
         described = (self._described[table_map.table_id], OPERATIONS[event.type][1])
         planned_for, made = self._plans.get(described, (None, None))
@@ -248,7 +209,7 @@ class _Range:
     def _ordinal(self, file: str) -> int | None:
         """The file's number; None where the Python decoder will say at its first row why not."""
         with suppress(MySQLBinlogError):
-            return self._file_ordinal(file)
+            return self._python.file_ordinal(file)
         return None
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from pyspark_mysqlbinlog.decoder.decode import Decoder
 from pyspark_mysqlbinlog.decoder.envelope import RESCUED
 from pyspark_mysqlbinlog.decoder.kernel import _values
 from pyspark_mysqlbinlog.decoder.kernel._decode import DecodeLoop
@@ -92,19 +93,9 @@ _READ, _SKIP, _RESCUE, _REFUSE = range(4)
 _REFUSED: Step = (_REFUSE, 0, False)
 
 
-def decode_loop(
-    schema: pa.Schema,
-    epoch: int,
-    operations: frozenset[str],
-    sides: tuple[PayloadBuilder, PayloadBuilder],
-    *,
-    batch_rows: int,
-    batch_bytes: int,
-) -> DecodeLoop | None:
-    """The loop that makes batches of exactly `schema`; None where that is not known to it.
-
-    sides : what the Python twin builds `before` and `after` with.
-    """
+def decode_loop(python: Decoder) -> DecodeLoop | None:
+    """The loop that makes a decoder's batches; None where their schema is not known to it."""
+    schema, epoch, sides = python.arrow_schema, python.epoch, (python.before, python.after)
     codes = _envelope_codes(schema)
     kinds = {_kind(side) for side in sides}
     if codes is None or len(kinds) != 1 or not -(1 << 31) <= epoch < 1 << 31:
@@ -113,8 +104,8 @@ def decode_loop(
     fails = {isinstance(side, StructPayload) and _fails(side) for side in sides}
     if kind is None or len(fails) != 1:
         return None
-    wanted = sum(bit for word, bit in _OPERATIONS.items() if word in operations)
-    loop = DecodeLoop(schema, kind, fails == {True}, wanted, batch_rows, batch_bytes)
+    wanted = sum(bit for word, bit in _OPERATIONS.items() if word in python.operations)
+    loop = DecodeLoop(schema, kind, fails == {True}, wanted, python.batch_rows, python.batch_bytes)
     loop.describe_envelope(epoch, *codes)
     for at, (name, side) in enumerate(zip(("before", "after"), sides, strict=True)):
         type_ = schema.field(name).type

@@ -155,41 +155,30 @@ class LogScanner:
     def _scan(self, stream: EventStream, walker: LogWalker, limit: int) -> Run | None:
         filtering, scanner = self._filtering, self._scanner
         group = None if filtering is None else filtering.group
-        if filtering is None:
-            scanner.skip_rows(
-                stream.view(),
-                walker.pos,
-                limit,
-                packets=stream.packets,
-                checksum=walker.has_checksums,
-                verified=self._verified,
-            )
-        elif filtering.between_transactions:
-            scanner.scan_transactions(
-                stream.view(),
-                walker.pos,
-                limit,
-                packets=stream.packets,
-                checksum=walker.has_checksums,
-                verified=self._verified,
-            )
-        elif group is not None:
+        between = filtering is not None and filtering.between_transactions
+        if filtering is not None and not between and group is None:
+            self._next = "odd"
+            return None
+        scanner.open(
+            stream.view(),
+            walker.pos,
+            limit,
+            packets=stream.packets,
+            checksum=walker.has_checksums,
+            verified=self._verified,
+        )
+        if between:
+            scanner.scan_transactions()
+        elif group is None:
+            scanner.skip_rows()
+        else:
             scanner.scan_group(
-                stream.view(),
-                walker.pos,
-                limit,
-                packets=stream.packets,
-                checksum=walker.has_checksums,
-                verified=self._verified,
-                wanted_ids=group.wanted_ids,
+                group.wanted_ids,
                 frame_waits=group.frame_waits,
                 text_waits=group.text_waits,
                 rows_seen=group.rows_seen,
                 ask_at=_NEVER if self._ask_at is None else self._ask_at(),
             )
-        else:
-            self._next = "odd"
-            return None
         stop = scanner.stop
         self._next = "" if stop == "asked" else stop
         if not scanner.consumed:

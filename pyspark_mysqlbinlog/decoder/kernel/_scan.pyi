@@ -8,7 +8,7 @@ class Scanner:
     def release(self) -> None: ...
     def learn(self, body: bytes, wanted: bool) -> None: ...
     def forget_maps(self) -> None: ...
-    def scan_transactions(
+    def open(
         self,
         data: Buffer,
         pos: int,
@@ -18,31 +18,17 @@ class Scanner:
         checksum: bool,
         verified: int,
     ) -> None: ...
+    def scan_transactions(self) -> None: ...
     def scan_group(
         self,
-        data: Buffer,
-        pos: int,
-        limit: int,
-        *,
-        packets: bool,
-        checksum: bool,
-        verified: int,
         wanted_ids: dict[int, bool],
+        *,
         frame_waits: bool,
         text_waits: bool,
         rows_seen: bool,
         ask_at: int,
     ) -> None: ...
-    def skip_rows(
-        self,
-        data: Buffer,
-        pos: int,
-        limit: int,
-        *,
-        packets: bool,
-        checksum: bool,
-        verified: int,
-    ) -> None: ...
+    def skip_rows(self) -> None: ...
     @property
     def stop(self) -> Literal["more", "odd", "asked"]: ...
     @property

@@ -37,10 +37,10 @@ cdef extern from "scan.hpp" namespace "mysqlbinlog" nogil:
         uint64_t kept
         size_t segments
 
-    ctypedef enum Stop "mysqlbinlog::Stop":
-        More "mysqlbinlog::Stop::More"
-        Odd "mysqlbinlog::Stop::Odd"
-        Asked "mysqlbinlog::Stop::Asked"
+    ctypedef enum Stop "mysqlbinlog::ScanStop":
+        More "mysqlbinlog::ScanStop::More"
+        Odd "mysqlbinlog::ScanStop::Odd"
+        Asked "mysqlbinlog::ScanStop::Asked"
 
     cdef cppclass TableIds:
         void clear()
@@ -103,35 +103,38 @@ cdef class Scanner:
 
     # --- scanning
 
-    cdef _open(self, data, int64_t pos, int64_t limit, bint packets, bint checksum,
-               size_t verified):
+    def open(self, data, int64_t pos, int64_t limit, *, bint packets, bint checksum,
+             size_t verified):
+        """What the next scan goes through; all of these begin where the last one stopped."""
         self.release()
         PyObject_GetBuffer(data, &self.chunk, PyBUF_SIMPLE)
         self.has_chunk = True
         self.native.open(<const uint8_t*>self.chunk.buf, self.chunk.len, pos, limit, packets,
                          checksum, verified)
 
-    def scan_transactions(self, data, int64_t pos, int64_t limit, *, bint packets, bint checksum,
-                          size_t verified):
-        self._open(data, pos, limit, packets, checksum, verified)
+    cdef int _expect_chunk(self) except -1:
+        if not self.has_chunk:
+            raise ValueError("nothing is open to be scanned")
+        return 0
+
+    def scan_transactions(self):
+        self._expect_chunk()
         with nogil:
             self.native.scan_transactions()
 
-    def scan_group(self, data, int64_t pos, int64_t limit, *, bint packets, bint checksum,
-                   size_t verified, dict wanted_ids, bint frame_waits, bint text_waits,
-                   bint rows_seen, int64_t ask_at):
+    def scan_group(self, dict wanted_ids, *, bint frame_waits, bint text_waits, bint rows_seen,
+                   int64_t ask_at):
         cdef uint64_t table_id
         cdef bint wanted
+        self._expect_chunk()
         self.native.ids.clear()
         for table_id, wanted in wanted_ids.items():
             self.native.ids.set(table_id, wanted)
-        self._open(data, pos, limit, packets, checksum, verified)
         with nogil:
             self.native.scan_group(frame_waits, text_waits, rows_seen, ask_at)
 
-    def skip_rows(self, data, int64_t pos, int64_t limit, *, bint packets, bint checksum,
-                  size_t verified):
-        self._open(data, pos, limit, packets, checksum, verified)
+    def skip_rows(self):
+        self._expect_chunk()
         with nogil:
             self.native.skip_rows()
 

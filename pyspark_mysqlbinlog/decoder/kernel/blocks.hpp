@@ -2,27 +2,9 @@
 #pragma once
 
 #include "bytes.hpp"
+#include "event.hpp"
 
 namespace mysqlbinlog {
-
-// The types of events that the decoder knows; all others are its Python twin's.
-enum EventType : uint8_t {
-    QUERY_EVENT = 2,
-    XID_EVENT = 16,
-    TABLE_MAP_EVENT = 19,
-    WRITE_ROWS_EVENT_V1 = 23,
-    UPDATE_ROWS_EVENT_V1 = 24,
-    DELETE_ROWS_EVENT_V1 = 25,
-    ROWS_QUERY_LOG_EVENT = 29,
-    WRITE_ROWS_EVENT = 30,
-    UPDATE_ROWS_EVENT = 31,
-    DELETE_ROWS_EVENT = 32,
-    GTID_LOG_EVENT = 33,
-    ANONYMOUS_GTID_LOG_EVENT = 34,
-    XA_PREPARE_LOG_EVENT = 38,
-    MARIADB_ANNOTATE_ROWS_EVENT = 160,
-    MARIADB_GTID_EVENT = 162,
-};
 
 // One event. Positions count from the beginning of the file, not modulo 2^32.
 struct EventView {
@@ -41,8 +23,6 @@ struct EventView {
 // Walks a block. Whoever opens it keeps its bytes alive.
 class BlockReader {
 public:
-    static constexpr size_t HEADER_LENGTH = 19;
-
     // trailer: by how much each event was longer in the log; below 0 for one that was compressed
     // there. At least -2^31.
     void open(const uint8_t* data, size_t size, int64_t first_end, int64_t trailer) {
@@ -56,20 +36,20 @@ public:
 
     // The event that comes next; false where the block is cut short or its lengths can't be.
     bool peek(EventView& event) const {
-        if (!in_.has(HEADER_LENGTH)) return false;
+        if (!in_.has(EVENT_HEADER)) return false;
         const uint8_t* at = in_.at;
         const uint32_t length = load32(at + 9);
         const int64_t here = int64_t{length} - trailer_;
-        if (length < HEADER_LENGTH || here < int64_t{HEADER_LENGTH}) return false;
-        event.size = static_cast<size_t>(here) - HEADER_LENGTH;
-        if (in_.left() - HEADER_LENGTH < event.size) return false;
+        if (length < EVENT_HEADER || here < int64_t{EVENT_HEADER}) return false;
+        event.size = static_cast<size_t>(here) - EVENT_HEADER;
+        if (in_.left() - EVENT_HEADER < event.size) return false;
         event.timestamp = load32(at);
         event.type = at[4];
         event.server_id = load32(at + 5);
         event.end = end_ + static_cast<uint32_t>(load32(at + 13) - static_cast<uint32_t>(end_));
         event.start = event.end - static_cast<int64_t>(length);
         event.flags = load16(at + 17);
-        event.body = at + HEADER_LENGTH;
+        event.body = at + EVENT_HEADER;
         return true;
     }
     // Past the event that `peek` gave.

@@ -208,10 +208,8 @@ inline bool date(Input& in, const Step& step, size_t row, RowNotes& notes) {
     return lose(step, row, notes);
 }
 
-inline bool datetime(Input& in, const Step& step, size_t row, RowNotes& notes) {
-    Moment moment;
+inline bool put_datetime(const Moment& moment, const Step& step, size_t row, RowNotes& notes) {
     int32_t days = 0;
-    if (!read_datetime(in, *step.column, moment)) return false;
     if (day_number(moment.date, days)) {
         step.out->put(row, days * MICROS_PER_DAY + moment.micros);
         return true;
@@ -219,6 +217,31 @@ inline bool datetime(Input& in, const Step& step, size_t row, RowNotes& notes) {
     notes.scratch.clear();
     append_datetime(notes.scratch, moment, step.column->fsp, false);
     return lose(step, row, notes);
+}
+
+inline bool datetime(Input& in, const Step& step, size_t row, RowNotes& notes) {
+    Moment moment;
+    return read_datetime(in, *step.column, moment) && put_datetime(moment, step, row, notes);
+}
+
+template <uint32_t FRACTION_SIZE>
+bool packed_datetime(Input& in, const Step& step, size_t row, RowNotes& notes) {
+    constexpr size_t SIZE = 5 + FRACTION_SIZE;
+    Moment moment;
+    if (!in.has(SIZE) || !unpack_datetime<FRACTION_SIZE>(in.at, moment)) return false;
+    in.at += SIZE;
+    return put_datetime(moment, step, row, notes);
+}
+
+inline Cell choose_datetime(const Column& column) {
+    if (column.kind == Kind::DatetimeOld) return datetime;
+    switch (column.size) {
+        case 5: return packed_datetime<0>;
+        case 6: return packed_datetime<1>;
+        case 7: return packed_datetime<2>;
+        case 8: return packed_datetime<3>;
+        default: return nullptr;
+    }
 }
 
 inline bool timestamp(Input& in, const Step& step, size_t row, RowNotes& notes) {
@@ -349,7 +372,7 @@ inline Cell choose_cell(const Column& column, Out type, bool as_number) {
         case Kind::Year: return choose_number<int32_t, read_year>(type);
         case Kind::Date: return only_if(type == Out::Date, date);
         case Kind::DatetimeOld:
-        case Kind::Datetime: return only_if(type == Out::Micros, datetime);
+        case Kind::Datetime: return only_if(type == Out::Micros, choose_datetime(column));
         case Kind::TimestampOld:
         case Kind::Timestamp: return only_if(type == Out::Micros, timestamp);
         case Kind::TimeOld:

@@ -233,14 +233,8 @@ inline bool copy_ascii(uint8_t* to, const uint8_t* from, size_t size) {
 // Longer texts are worth the calls that copy and look by vectors.
 inline constexpr size_t SHORT_TEXT = 256;
 
-// A Text column's bytes as UTF-8; false where no column of the character set can hold them.
-inline bool append_utf8(const Column& column, Raw text, Bytes& out) {
-    const CharsetTable& table = *column.charset;
-    if (table.has_ascii_bytes() && text.size <= SHORT_TEXT &&
-        copy_ascii(out.room(text.size), text.data, text.size)) {
-        out.advance(text.size);
-        return true;
-    }
+// Any text of a character set as UTF-8; see append_utf8.
+inline bool append_converted(const CharsetTable& table, Raw text, Bytes& out) {
     switch (table.form) {
         case CharsetTable::Form::Utf8:
             if (!is_utf8(text.data, text.size)) return false;
@@ -252,6 +246,17 @@ inline bool append_utf8(const Column& column, Raw text, Bytes& out) {
         case CharsetTable::Form::Utf32: return append_utf32(text, out);
         default: return append_by_table(table, text, out);
     }
+}
+
+// A Text column's bytes as UTF-8; false where no column of the character set can hold them.
+inline bool append_utf8(const Column& column, Raw text, Bytes& out) {
+    const CharsetTable& table = *column.charset;
+    if (table.has_ascii_bytes() && text.size <= SHORT_TEXT &&
+        copy_ascii(out.room(text.size), text.data, text.size)) {
+        out.advance(text.size);
+        return true;
+    }
+    return append_converted(table, text, out);
 }
 
 }  // namespace mysqlbinlog

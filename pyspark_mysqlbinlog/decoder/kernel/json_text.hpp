@@ -4,6 +4,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <limits>
 
 #include "bytes.hpp"
 #include "charsets.hpp"
@@ -148,25 +149,34 @@ inline void append_shortest(Bytes& out, bool is_negative, const Shortest& number
     out.advance(static_cast<size_t>(to - begin));
 }
 
+// A whole number that no other is near: its own digits are the shortest. False for others.
+template <typename Real>
+inline bool append_whole(Bytes& out, Real value) {
+    constexpr auto NEIGHBOURED = static_cast<Real>(uint64_t{1} << std::numeric_limits<Real>::digits);
+    if (std::fabs(value) >= NEIGHBOURED || value != std::floor(value)) return false;
+    if (value == 0 && std::signbit(value)) {
+        out.append("-0.0", 4);
+    } else {
+        append_integer(out, static_cast<int64_t>(value));
+    }
+    return true;
+}
+
+// The fewest digits that read back as the same number, which is positive and finite.
+template <typename Real>
+inline Shortest shortest(Real magnitude) {
+    char text[32];
+    const auto end =
+        std::to_chars(text, text + sizeof text, magnitude, std::chars_format::scientific).ptr;
+    return Shortest(text, end);
+}
+
 // The shortest digits that read back as the same double; -0.0 keeps its point. False for what is
 // not finite.
 inline bool append_double(Bytes& out, double value) {
     if (!std::isfinite(value)) return false;
-    const bool is_negative = std::signbit(value);
     const double magnitude = std::fabs(value);
-    if (magnitude < 9007199254740992.0 && magnitude == std::floor(magnitude)) {
-        // A whole number that no other double is near: its own digits are the shortest.
-        if (magnitude == 0 && is_negative) {
-            out.append("-0.0", 4);
-        } else {
-            append_integer(out, static_cast<int64_t>(value));
-        }
-        return true;
-    }
-    char text[32];
-    const auto end =
-        std::to_chars(text, text + sizeof text, magnitude, std::chars_format::scientific).ptr;
-    append_shortest(out, is_negative, Shortest(text, end));
+    if (!append_whole(out, value)) append_shortest(out, std::signbit(value), shortest(magnitude));
     return true;
 }
 
@@ -204,24 +214,12 @@ inline bool is_shortest_rounded(float magnitude) {
 // The same for a float32.
 inline bool append_float(Bytes& out, float value) {
     if (!std::isfinite(value)) return false;
-    const bool is_negative = std::signbit(value);
     const float magnitude = std::fabs(value);
-    if (magnitude < 16777216.0f && magnitude == std::floor(magnitude)) {
-        if (magnitude == 0 && is_negative) {
-            out.append("-0.0", 4);
-        } else {
-            append_integer(out, static_cast<int64_t>(value));
-        }
-        return true;
+    if (!append_whole(out, value)) {
+        append_shortest(out, std::signbit(value),
+                        is_shortest_rounded(magnitude) ? shortest(magnitude)
+                                                       : rounded_float(magnitude));
     }
-    if (!is_shortest_rounded(magnitude)) {
-        append_shortest(out, is_negative, rounded_float(magnitude));
-        return true;
-    }
-    char text[32];
-    const auto end =
-        std::to_chars(text, text + sizeof text, magnitude, std::chars_format::scientific).ptr;
-    append_shortest(out, is_negative, Shortest(text, end));
     return true;
 }
 

@@ -25,12 +25,11 @@
 
 #include "bytes.hpp"
 #include "crc32.hpp"
+#include "event.hpp"
+#include "query.hpp"
 #include "scan_tables.hpp"
 
 namespace mysqlbinlog {
-
-constexpr size_t EVENT_HEADER = 19;
-constexpr size_t EVENT_CHECKSUM = 4;
 
 // A wanted event: header and body, without its checksum.
 struct Segment {
@@ -46,7 +45,7 @@ struct Ending {
     size_t segments;  // likewise
 };
 
-enum class Stop : uint8_t {
+enum class ScanStop : uint8_t {
     More,   // the next event, or the rest of its transaction, is not there yet
     Odd,    // the next event, or one of its transaction, is for the twin
     Asked,  // behind the place that was asked for
@@ -89,7 +88,7 @@ public:
 
     // --- what a scan leaves
 
-    Stop stop() const { return stop_; }
+    ScanStop stop() const { return stop_; }
     size_t consumed() const { return at_; }   // bytes of the chunk
     int64_t pos() const { return pos_; }      // behind the last event
     size_t verified() const { return verified_ > at_ ? verified_ - at_ : 0; }
@@ -160,7 +159,7 @@ public:
                     }
                     pass(event);
                     if (pos_ >= ask_at) {
-                        stop_ = Stop::Asked;
+                        stop_ = ScanStop::Asked;
                         return;
                     }
                     break;
@@ -233,23 +232,28 @@ private:
 
     static Kind kind_of(uint8_t type) {
         switch (type) {
-            case 23: case 24: case 25:  // rows events v1
-            case 30: case 31: case 32:  // v2
-                return Kind::Rows;
-            case 19: return Kind::Map;
-            case 2: return Kind::Query;
-            case 16: return Kind::Xid;
-            case 33: case 34: return Kind::Gtid;  // and ANONYMOUS_GTID
-            case 162: return Kind::MariadbGtid;
-            case 29: case 160: return Kind::Text;  // ROWS_QUERY, MariaDB's ANNOTATE_ROWS
+            case WRITE_ROWS_EVENT_V1:
+            case UPDATE_ROWS_EVENT_V1:
+            case DELETE_ROWS_EVENT_V1:
+            case WRITE_ROWS_EVENT:
+            case UPDATE_ROWS_EVENT:
+            case DELETE_ROWS_EVENT: return Kind::Rows;
+            case TABLE_MAP_EVENT: return Kind::Map;
+            case QUERY_EVENT: return Kind::Query;
+            case XID_EVENT: return Kind::Xid;
+            case GTID_LOG_EVENT:
+            case ANONYMOUS_GTID_LOG_EVENT: return Kind::Gtid;
+            case MARIADB_GTID_EVENT: return Kind::MariadbGtid;
+            case ROWS_QUERY_LOG_EVENT:
+            case MARIADB_ANNOTATE_ROWS_EVENT: return Kind::Text;
             default: return Kind::Odd;
         }
     }
 
     static bool is_dummy(uint64_t id) { return id == 0xFFFFFF || id == 0xFFFFFFFFFFFF; }
 
-    void odd() { stop_ = Stop::Odd; }
-    bool stopped(Stop why) {
+    void odd() { stop_ = ScanStop::Odd; }
+    bool stopped(ScanStop why) {
         stop_ = why;
         return false;
     }
@@ -259,19 +263,19 @@ private:
         size_t offset = at_;
         size_t length;
         if (packets_) {
-            if (size_ - offset < PACKET_HEADER) return stopped(Stop::More);
+            if (size_ - offset < PACKET_HEADER) return stopped(ScanStop::More);
             const uint32_t packet = load24(data_ + offset);
             if (packet == FULL_PACKET || packet < 1 + EVENT_HEADER || data_[offset + 4] != 0) {
-                return stopped(Stop::Odd);
+                return stopped(ScanStop::Odd);
             }
             offset += PACKET_HEADER;
             length = packet - 1;
-            if (size_ - offset < length) return stopped(Stop::More);
+            if (size_ - offset < length) return stopped(ScanStop::More);
         } else {
-            if (size_ - offset < EVENT_HEADER) return stopped(Stop::More);
+            if (size_ - offset < EVENT_HEADER) return stopped(ScanStop::More);
             length = load32(data_ + offset + 9);
-            if (length < EVENT_HEADER) return stopped(Stop::Odd);
-            if (size_ - offset < length) return stopped(Stop::More);
+            if (length < EVENT_HEADER) return stopped(ScanStop::Odd);
+            if (size_ - offset < length) return stopped(ScanStop::More);
         }
         const uint8_t* head = data_ + offset;
         event.kind = kind_of(head[4]);
@@ -280,7 +284,7 @@ private:
         if (event.kind == Kind::Odd || load32(head + 9) != length || log_pos == 0 ||
             static_cast<uint32_t>(event.end) != log_pos || event.end > limit_ ||
             load16(head + 17) & ARTIFICIAL_FLAG || length < EVENT_HEADER + trailer_) {
-            return stopped(Stop::Odd);
+            return stopped(ScanStop::Odd);
         }
         event.offset = offset;
         event.next = offset + length;
@@ -288,7 +292,7 @@ private:
         event.body_size = length - EVENT_HEADER - trailer_;
         if (trailer_ != 0 && event.next > verified_) {
             if (crc32(head, length - EVENT_CHECKSUM) != load32(head + length - EVENT_CHECKSUM)) {
-                return stopped(Stop::Odd);
+                return stopped(ScanStop::Odd);
             }
             verified_ = event.next;
         }
@@ -320,37 +324,9 @@ private:
         return known_.find({reinterpret_cast<const char*>(event.body), event.body_size});
     }
 
-    // As Query.parse reads it; true if the statement is `text`. False, too, for what it refuses.
     static bool is_query(const Event& event, std::string_view text) {
-        Input in{event.body, event.body + event.body_size};
-        if (!in.has(13)) return false;
-        const size_t database = in.at[8];
-        const size_t variables = load16(in.at + 11);
-        in.at += 13;
-        if (!in.has(variables + database + 1)) return false;
-        if (!are_variables({in.at, in.at + variables})) return false;
-        in.at += variables + database;
-        if (*in.at++ != 0) return false;
-        return std::string_view(reinterpret_cast<const char*>(in.at), in.left()) == text;
-    }
-    static bool are_variables(Input in) {
-        while (in.left() > 0) {
-            const uint8_t code = *in.at++;
-            size_t size;
-            switch (code) {
-                case 4: return in.has(6);  // charsets: what comes behind them is not read
-                case 0: case 3: size = 4; break;
-                case 1: size = 8; break;
-                case 2: case 5: case 6:
-                    if (!in.has(1)) return false;
-                    size = *in.at++ + (code == 2);
-                    break;
-                default: return true;
-            }
-            if (!in.has(size)) return false;
-            in.at += size;
-        }
-        return true;
+        std::string_view sql;
+        return read_statement({event.body, event.body + event.body_size}, sql) && sql == text;
     }
 
     // One whole transaction; false when the scan must stop in front of it.
@@ -364,42 +340,42 @@ private:
         while (read(event)) {
             switch (event.kind) {
                 case Kind::Gtid:
-                    if (frame_size > 0) return stopped(Stop::Odd);
+                    if (frame_size > 0) return stopped(ScanStop::Odd);
                     frame[frame_size++] = segment(event);
                     break;
                 case Kind::MariadbGtid:
                     // It stands for BEGIN unless it stands alone, which its flags say.
                     if (frame_size > 0 || event.body_size < 13 || event.body[12] & 1) {
-                        return stopped(Stop::Odd);
+                        return stopped(ScanStop::Odd);
                     }
                     frame[frame_size++] = segment(event);
                     is_begun = true;
                     break;
                 case Kind::Query:
                     if (!is_begun) {
-                        if (!is_query(event, "BEGIN")) return stopped(Stop::Odd);
+                        if (!is_query(event, "BEGIN")) return stopped(ScanStop::Odd);
                         frame[frame_size++] = segment(event);
                         is_begun = true;
                         break;
                     }
-                    if (!is_query(event, "COMMIT")) return stopped(Stop::Odd);
+                    if (!is_query(event, "COMMIT")) return stopped(ScanStop::Odd);
                     if (is_taken) keep(event);
                     pass(event);
                     return true;
                 case Kind::Xid:
-                    if (!is_begun) return stopped(Stop::Odd);
+                    if (!is_begun) return stopped(ScanStop::Odd);
                     if (is_taken) keep(event);
                     pass(event);
                     return true;
                 case Kind::Text:
-                    if (!is_begun) return stopped(Stop::Odd);
+                    if (!is_begun) return stopped(ScanStop::Odd);
                     text = segment(event);
                     has_text = true;
                     rows_seen = false;
                     break;
                 case Kind::Map: {
                     const int wanted = is_begun ? wanted_map(event) : -1;
-                    if (wanted < 0) return stopped(Stop::Odd);
+                    if (wanted < 0) return stopped(ScanStop::Odd);
                     if (rows_seen) has_text = rows_seen = false;
                     ids.set(load48(event.body), wanted != 0);
                     if (!wanted) break;
@@ -414,13 +390,13 @@ private:
                 }
                 case Kind::Rows: {
                     const int wanted = is_begun ? wanted_rows(event) : -1;
-                    if (wanted < 0) return stopped(Stop::Odd);
+                    if (wanted < 0) return stopped(ScanStop::Odd);
                     rows_seen = true;
                     if (wanted) keep(event);
                     break;
                 }
                 default:
-                    return stopped(Stop::Odd);
+                    return stopped(ScanStop::Odd);
             }
             pass(event);
         }
@@ -437,7 +413,7 @@ private:
     int64_t pos_ = 0;
     int64_t limit_ = 0;
     bool packets_ = false;
-    Stop stop_ = Stop::More;
+    ScanStop stop_ = ScanStop::More;
     uint64_t kept_ = 0;
     std::vector<Segment> segments_;
     std::vector<Ending> endings_;

@@ -92,6 +92,20 @@ inline bool read_time(Input& in, const Column& column, int64_t& micros) {
     return true;
 }
 
+// Today's layout, with a fraction of 0 to 3 bytes:
+// sign 1 bit | year * 13 + month 17 | day 5 | hour 5 | minute 6 | second 6 | fraction
+template <uint32_t FRACTION_SIZE>
+inline bool unpack_datetime(const uint8_t* at, Moment& value) {
+    const uint64_t packed = load_big(at, 5);
+    if (packed >> 39 == 0) return false;  // a negative one
+    const uint32_t months = static_cast<uint32_t>(packed >> 22) & 0x1ffff;
+    const uint32_t rest = static_cast<uint32_t>(packed) & 0x3fffff;
+    return make_date(months / 13, months % 13, rest >> 17, value.date) &
+           make_clock(rest >> 12 & 31, rest >> 6 & 63, rest & 63, 23, value.micros) &&
+           make_fraction(static_cast<uint32_t>(load_big(at + 5, FRACTION_SIZE)), FRACTION_SIZE,
+                         value.micros);
+}
+
 // Datetime and DatetimeOld.
 inline bool read_datetime(Input& in, const Column& column, Moment& value) {
     if (!in.has(column.size)) return false;
@@ -105,15 +119,12 @@ inline bool read_datetime(Input& in, const Column& column, Moment& value) {
                          static_cast<uint32_t>(ymd % 100), value.date) &&
                make_clock(hms / 10'000, hms / 100 % 100, hms % 100, 23, value.micros);
     }
-    const uint64_t packed = load_big(at, 5);
-    if (packed >> 39 == 0) return false;  // a negative one
-    const uint32_t months = static_cast<uint32_t>(packed >> 22) & 0x1ffff;
-    const uint32_t rest = static_cast<uint32_t>(packed) & 0x3fffff;
-    const uint32_t fraction_size = column.size - 5;
-    return make_date(months / 13, months % 13, rest >> 17, value.date) &
-           make_clock(rest >> 12 & 31, rest >> 6 & 63, rest & 63, 23, value.micros) &&
-           make_fraction(static_cast<uint32_t>(load_big(at + 5, fraction_size)), fraction_size,
-                         value.micros);
+    switch (column.size) {
+        case 5: return unpack_datetime<0>(at, value);
+        case 6: return unpack_datetime<1>(at, value);
+        case 7: return unpack_datetime<2>(at, value);
+        default: return unpack_datetime<3>(at, value);
+    }
 }
 
 // Timestamp and TimestampOld.

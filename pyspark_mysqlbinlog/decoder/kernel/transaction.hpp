@@ -7,6 +7,7 @@
 #include "blocks.hpp"
 #include "charsets.hpp"
 #include "digits.hpp"
+#include "query.hpp"
 
 namespace mysqlbinlog {
 
@@ -125,21 +126,11 @@ private:
     }
 
     // Only BEGIN and COMMIT, spelled as the server spells them.
-    //
-    // thread_id u32 | exec_time u32 | database length u8 | error u16 | status variables length u16
-    // | status variables | database | 0x00 | statement
     bool follow_query(const EventView& event) {
-        constexpr size_t HEAD = 13;
-        if (event.size < HEAD) return false;
-        const size_t database = event.body[8];
-        const size_t variables = load16(event.body + 11);
-        const size_t text = HEAD + variables + database + 1;
-        if (event.size < text || event.body[text - 1] != 0) return false;
-        const std::string_view sql(reinterpret_cast<const char*>(event.body + text),
-                                   event.size - text);
+        std::string_view sql;
+        if (!read_statement(event.input(), sql)) return false;
         const bool is_begin = sql == "BEGIN";
         if (!is_begin && sql != "COMMIT") return false;
-        if (!are_whole(event.body + HEAD, variables)) return false;
         start_event();
         if (!is_begin) {
             is_ended = true;
@@ -151,32 +142,6 @@ private:
         is_in_group = true;
         return true;
     }
-    // Whether the status variables up to the character sets are complete: see
-    // protocol/messages.py `_session`.
-    static bool are_whole(const uint8_t* at, size_t size) {
-        Input in{at, at + size};
-        while (in.left() != 0) {
-            const uint8_t code = *in.at++;
-            size_t length = 0;
-            switch (code) {
-                case 0: length = 4; break;   // Q_FLAGS2
-                case 1: length = 8; break;   // Q_SQL_MODE
-                case 3: length = 4; break;   // Q_AUTO_INCREMENT
-                case 4: return in.has(6);    // Q_CHARSET
-                case 2:                      // Q_CATALOG, which a 0x00 follows
-                case 5:                      // Q_TIME_ZONE
-                case 6:                      // Q_CATALOG_NZ
-                    if (!in.has(1)) return false;
-                    length = *in.at++ + (code == 2 ? 1u : 0u);
-                    break;
-                default: return true;
-            }
-            if (!in.has(length)) return false;
-            in.at += length;
-        }
-        return true;
-    }
-
     // Bytes that are not UTF-8 stay visible, as \xe9.
     void set_query(const uint8_t* at, size_t size) {
         ++changes;

@@ -10,6 +10,7 @@ import pytest
 
 from pyspark_mysqlbinlog.checkpoints.position import file_number
 from pyspark_mysqlbinlog.decoder import kernel_decoder, kernel_plan
+from pyspark_mysqlbinlog.decoder.decode import Decoder
 from pyspark_mysqlbinlog.decoder.envelope import StatementRow
 from pyspark_mysqlbinlog.decoder.kernel import _values
 from pyspark_mysqlbinlog.decoder.rows import OPERATIONS
@@ -321,9 +322,8 @@ def test_schema_that_the_loop_does_not_know() -> None:
         def at(self, file: str, pos: int, database: str, table: str) -> TableSchema | None:
             return T
 
-    decoder = kernel_decoder.KernelDecoder(
-        Static(), large, 0, frozenset({"insert"}), file_ordinal=file_number
-    )
+    python = Decoder(Static(), large, 0, frozenset({"insert"}), file_ordinal=file_number)
+    decoder = kernel_decoder.KernelDecoder(python)
     (batch,) = decoder.decode(pack_events(log.events))
     assert batch.schema.equals(large)
     assert batch.column("after").to_pylist() == ['{"c":1}', '{"c":2}']

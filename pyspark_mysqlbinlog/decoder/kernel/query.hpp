@@ -1,0 +1,53 @@
+// The body of a QUERY event; protocol/messages.py `Query` is the twin.
+#pragma once
+
+#include <string_view>
+
+#include "bytes.hpp"
+
+namespace mysqlbinlog {
+
+// Whether the status variables up to the character sets are complete; what comes behind these is
+// not read.
+inline bool are_variables(Input in) {
+    while (in.left() != 0) {
+        const uint8_t code = *in.at++;
+        size_t length = 0;
+        switch (code) {
+            case 0: length = 4; break;  // Q_FLAGS2
+            case 1: length = 8; break;  // Q_SQL_MODE
+            case 3: length = 4; break;  // Q_AUTO_INCREMENT
+            case 4: return in.has(6);   // Q_CHARSET
+            case 2:                     // Q_CATALOG, which a 0x00 follows
+            case 5:                     // Q_TIME_ZONE
+            case 6:                     // Q_CATALOG_NZ
+                if (!in.has(1)) return false;
+                length = *in.at++ + (code == 2 ? 1u : 0u);
+                break;
+            default: return true;
+        }
+        if (!in.has(length)) return false;
+        in.at += length;
+    }
+    return true;
+}
+
+// The statement; false for a body that the twin refuses.
+//
+// thread_id u32 | exec_time u32 | database length u8 | error u16 | status variables length u16
+// | status variables | database | 0x00 | statement
+inline bool read_statement(Input in, std::string_view& sql) {
+    constexpr size_t HEAD = 13;
+    if (!in.has(HEAD)) return false;
+    const size_t database = in.at[8];
+    const size_t variables = load16(in.at + 11);
+    in.at += HEAD;
+    if (!in.has(variables + database + 1)) return false;
+    if (!are_variables({in.at, in.at + variables})) return false;
+    in.at += variables + database;
+    if (*in.at++ != 0) return false;
+    sql = std::string_view(reinterpret_cast<const char*>(in.at), in.left());
+    return true;
+}
+
+}  // namespace mysqlbinlog
