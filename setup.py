@@ -19,7 +19,11 @@ WANTED = os.environ.get("MYSQLBINLOG_KERNEL", "optional")
 if WANTED not in ("required", "optional", "none"):
     raise SystemExit(f"MYSQLBINLOG_KERNEL={WANTED}: expected required, optional or none")
 
-flags = ["/std:c++17", "/O2"] if sys.platform == "win32" else ["-std=c++17", "-O3", "-g0"]
+flags = (
+    ["/std:c++17", "/O2"]
+    if sys.platform == "win32"
+    else ["-std=c++17", "-O3", "-g0", "-fvisibility=hidden"]
+)
 flags += os.environ.get("MYSQLBINLOG_CXXFLAGS", "").split()
 
 

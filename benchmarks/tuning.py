@@ -96,9 +96,7 @@ def _backlogs(children: Children, workload: Workload) -> Iterator[Choice]:
     what = "a live server's backlog"
     start = f"{workload.bulk.file}:4"
     for setting, more in {
-        "batches of 16 MB, carried in their tasks": {"maxBytesPerTrigger": "16m"},
-        "batches of 16 MB, pulled": {"maxBytesPerTrigger": "16m", "bufferBytes": "1m"},
-        "batches of 4 MB, carried": {"maxBytesPerTrigger": "4m"},
+        "batches of 4 MB, carried in their tasks": {"maxBytesPerTrigger": "4m"},
         "batches of 4 MB, pulled": {"maxBytesPerTrigger": "4m", "bufferBytes": "1m"},
         "one batch, pulled by one task": {"maxConnections": "1"},
         "one batch, pulled by two": {},

@@ -159,6 +159,14 @@ class SchemaHistory:
             {**self._versions, table: (*versions[:keep], version, *versions[index:])}
         )
 
+    def merged(self, other: SchemaHistory) -> SchemaHistory:
+        """With all versions of another history's tables; where both have one, it is the other's."""
+        history = self
+        for table in other.tables():
+            for version in other.versions(*table):
+                history = history._with(table, version)
+        return history
+
     def needed_from(self, position: Position) -> SchemaHistory:
         """Without the versions that nothing at `position` or later can see.
 

@@ -24,7 +24,6 @@ from pyspark_mysqlbinlog.decoder.table_map import TableMap, parse_table_name
 from pyspark_mysqlbinlog.decoder.unknown_schema import unknown_schema
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
 from pyspark_mysqlbinlog.protocol.events import Event
-from pyspark_mysqlbinlog.tables import TableSchema
 
 __all__ = ["SchemaWatch"]
 
@@ -112,12 +111,7 @@ class SchemaWatch:
                 case_sensitive=self._case_sensitive,
             )
         reason = history.reason(here, *table)
-        for name in found.tables():
-            for start, what in found.versions(*name):
-                if isinstance(what, TableSchema):
-                    history = history.with_table(start, what)
-                else:
-                    history = history.without(start, *name, what.reason, gone=what.gone)
+        history = history.merged(found)
         if history.at(here, *table) is None:
             # Not asked for again at each of its rows, whatever other tables' DDL comes.
             history = history.without(since, *table, reason)

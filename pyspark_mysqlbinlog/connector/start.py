@@ -134,16 +134,11 @@ def history_for_other_tables(
             lambda *name: tables.wants(*name) and history.state(position, *name) is None,
             case_sensitive=case_sensitive,
         )
+    found = found.select(tables.wants)
     for name in found.tables():
-        if not tables.wants(*name):
-            continue
         if found.state(position, *name) is None:
             history = history.without(position, *name, "it was not wanted when the query began")
-        for start, what in found.versions(*name):
-            if isinstance(what, TableSchema):
-                history = history.with_table(start, what)
-            else:
-                history = history.without(start, *name, what.reason, gone=what.gone)
+    history = history.merged(found)
     _expect_literals(tables, history, case_sensitive)
     _expect_columns(options.column_filter(case_sensitive), history, case_sensitive)
     return history

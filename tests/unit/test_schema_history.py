@@ -358,3 +358,15 @@ def test_200_tables_of_50_columns_fit_in_32_kb(camel: bool) -> None:
     text = history.pack()
     assert len(text) <= 32_000
     assert SchemaHistory.unpack(text) == history
+
+
+def test_two_histories_together() -> None:
+    """What both know of a table is told by the other; databases stay as they are."""
+    other = SchemaHistory().with_table(at(100), B).without(at(300), "shop", "orders", "x")
+    other = other.with_table(at(50), table("items", "id")).with_charset(at(1), "shop", "utf8")
+    merged = KNOWN.with_table(at(20), A).merged(other)
+    assert [merged.at(at(pos), "shop", "orders") for pos in (19, 20, 100, 299)] == [None, A, B, B]
+    assert merged.reason(at(300), "shop", "orders") == "x"
+    assert merged.versions("shop", "items") == other.versions("shop", "items")
+    assert list(merged.databases()) == []
+    assert SchemaHistory().merged(KNOWN) == KNOWN

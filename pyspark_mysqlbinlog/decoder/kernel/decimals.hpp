@@ -82,6 +82,36 @@ inline bool gather_decimal(const uint8_t* at, uint32_t precision, uint32_t scale
     return true;
 }
 
+// The same for at most 18 digits in at most 8 bytes: all of them in one register, last group first.
+// False, too, for what gather_decimal refuses.
+inline bool split_decimal(uint64_t bytes, uint32_t size, uint32_t precision, uint32_t scale,
+                          int64_t& value) {
+    const uint64_t sign = uint64_t{1} << (8 * size - 1);
+    const bool is_negative = (bytes & sign) == 0;
+    // The complement of all bits below the sign, which is 0 then.
+    uint64_t rest = (is_negative ? ~bytes : bytes) & (sign - 1);
+    uint64_t digits = 0, unit = 1;
+    bool fits = true;
+    const auto take = [&](uint64_t group, uint32_t power) {
+        fits = fits & (group < POWERS_OF_TEN[power]);
+        digits += group * unit;
+        unit *= POWERS_OF_TEN[power];
+    };
+    const uint32_t before = precision - scale;
+    if (const uint32_t tail = scale % 9; tail != 0) {
+        const uint32_t bits = 8 * BYTES_OF_DIGITS[tail];
+        take(rest & ((uint64_t{1} << bits) - 1), tail);
+        rest >>= bits;
+    }
+    for (uint32_t full = scale / 9 + before / 9; full != 0; --full) {
+        take(rest & 0xffffffff, 9);
+        rest >>= 32;
+    }
+    take(rest, before % 9);
+    value = static_cast<int64_t>(is_negative ? 0 - digits : digits);
+    return fits;
+}
+
 // Precision at most 38.
 inline bool read_decimal(Input& in, const Column& column, Int128& value) {
     if (!in.has(column.size)) return false;
@@ -89,9 +119,13 @@ inline bool read_decimal(Input& in, const Column& column, Int128& value) {
     in.at += column.size;
     if (column.precision > 18) return gather_decimal(at, column.precision, column.scale, value);
     int64_t small = 0;
-    if (!gather_decimal(at, column.precision, column.scale, small)) return false;
+    const bool is_read =
+        column.size <= 8
+            ? split_decimal(load_big(at, column.size), column.size, column.precision,
+                            column.scale, small)
+            : gather_decimal(at, column.precision, column.scale, small);
     value = small;
-    return true;
+    return is_read;
 }
 
 // The text of a stored DECIMAL of decimal_size(precision, scale) bytes: `scale` digits after the
