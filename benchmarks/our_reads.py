@@ -22,24 +22,28 @@ _TAILS = 3
 
 
 def decode_measures(kernel: Worker, python: Worker, workload: Workload) -> Iterator[Measure]:
-    """On one core, from a file's bytes to record batches; Python on a piece of the file."""
+    """On one core, from a log's bytes to record batches; Python on a piece of the file."""
 
-    def decode(worker: Worker, part: Part, payload: str, *, piece: bool) -> Callable[[], Sample]:
+    def decode(
+        worker: Worker, part: Part, payload: str, *, piece: bool = False, place: str = "memory"
+    ) -> Callable[[], Sample]:
         options = json.dumps(file_options(workload, part, payload, piece=piece))
         rows, size = (part.piece_rows, part.piece_end) if piece else (part.total, part.size)
 
         def run() -> Sample:
-            answer = worker.ask("decode", options, rows)
+            answer = worker.ask("decode", options, rows, place)
             return Sample(answer["seconds"], answer["rows"], size)
 
         return run
 
     for name, part in ("bulk", workload.bulk), ("single", workload.single):
         for payload in "struct", "json", "variant":
-            run = decode(kernel, part, payload, piece=False)
+            run = decode(kernel, part, payload)
             yield Measure(f"decode, kernel, {payload}, {name}", run, 2)
+        run = decode(kernel, part, "struct", place="file")
+        yield Measure(f"decode, kernel, struct, from a file, {name}", run, 2)
         for payload in "struct", "json":
-            run = decode(python, part, payload, piece=True)
+            run = decode(python, part, payload, piece=True, place="file")
             yield Measure(f"decode, python, {payload}, {name}", run, 0)
 
 
@@ -48,7 +52,7 @@ def our_checksums(kernel: Worker, workload: Workload, folder: Path) -> bool:
     path = flipped(workload.bulk, folder / "damaged")
     options = file_options(workload, workload.bulk, "struct") | {"path": str(path)}
     try:
-        kernel.ask("decode", json.dumps(options), workload.bulk.total)
+        kernel.ask("decode", json.dumps(options), workload.bulk.total, "file")
     except WorkerError as error:
         if "ChecksumError" not in str(error):
             raise

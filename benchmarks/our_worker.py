@@ -11,12 +11,15 @@ import os
 import time
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pyarrow as pa
+from memory_log import MemoryStream
 from pyspark.serializers import CloudPickleSerializer
 from pyspark.sql.datasource import DataSourceReader
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from pyspark_mysqlbinlog.connector import log
 from pyspark_mysqlbinlog.connector.datasource import MySQLBinlogDataSource
 from pyspark_mysqlbinlog.connector.stream_reader import MySQLBinlogStreamReader
 
@@ -29,23 +32,29 @@ _BETWEEN_POLLS = 0.002
 _DEADLINE = 120.0
 
 
-def decode(options: str, expected: str) -> dict[str, Any]:
-    """Decode files into record batches on one core: reading, checksums, filter and decode."""
+def decode(options: str, expected: str, place: str) -> dict[str, Any]:
+    """Decode a log into record batches on one core: checksums, filter and decode.
+
+    place : where the log's bytes are before: memory, or file, which is read then (and is in the
+        page cache).
+    """
     source = MySQLBinlogDataSource(json.loads(options))
     reader = source.reader(source.schema())
     assert isinstance(reader, DataSourceReader)
     partitions = list(reader.partitions())
-    rows = 0
     everywhere = os.sched_getaffinity(0)
     # What runs beside the decode, runs on the same core.
     os.sched_setaffinity(0, {max(everywhere)})
+    stream = MemoryStream if place == "memory" else log.FileStream
+    rows = 0
     try:
-        begin = time.perf_counter()
-        for partition in partitions:
-            for batch in reader.read(partition):
-                assert isinstance(batch, pa.RecordBatch)
-                rows += batch.num_rows
-        seconds = time.perf_counter() - begin
+        with patch.object(log, "FileStream", stream):
+            begin = time.perf_counter()
+            for partition in partitions:
+                for batch in reader.read(partition):
+                    assert isinstance(batch, pa.RecordBatch)
+                    rows += batch.num_rows
+            seconds = time.perf_counter() - begin
     finally:
         os.sched_setaffinity(0, everywhere)
     if rows != int(expected):

@@ -12,11 +12,12 @@ END = "<!-- benchmark: end -->"
 
 # Names of measures, and what a reader is told that they are.
 _READS = (
-    ("decode, kernel, struct", "this project, decode, struct"),
-    ("decode, kernel, json", "this project, decode, json"),
-    ("decode, kernel, variant", "this project, decode, variant"),
-    ("decode, python, struct", "the same in pure Python, struct"),
-    ("decode, python, json", "the same in pure Python, json"),
+    ("decode, kernel, struct", "this project, from memory, struct"),
+    ("decode, kernel, json", "this project, from memory, json"),
+    ("decode, kernel, variant", "this project, from memory, variant"),
+    ("decode, kernel, struct, from a file", "this project, from a file, struct"),
+    ("decode, python, struct", "the same in pure Python, from a file, struct"),
+    ("decode, python, json", "the same in pure Python, from a file, json"),
     ("java library, memory", "mysql-binlog-connector-java, from memory"),
     ("java library, socket", "mysql-binlog-connector-java, from the server"),
     ("python-mysql-replication", "python-mysql-replication, from the server"),
