@@ -27,7 +27,8 @@ class MemoryStream:
 
     def __init__(self, path: Path) -> None:
         self._content = memoryview(_content(path))
-        self.seek(_MAGIC_LENGTH)
+        self._at = _MAGIC_LENGTH
+        self._end = _MAGIC_LENGTH
 
     def __enter__(self) -> Self:
         return self

@@ -19,9 +19,9 @@ from pyspark.serializers import CloudPickleSerializer
 from pyspark.sql.datasource import DataSourceReader
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from pyspark_mysqlbinlog.connector import log
 from pyspark_mysqlbinlog.connector.datasource import MySQLBinlogDataSource
 from pyspark_mysqlbinlog.connector.stream_reader import MySQLBinlogStreamReader
+from pyspark_mysqlbinlog.protocol.files import FileStream
 
 from workers import answer_commands
 
@@ -45,10 +45,10 @@ def decode(options: str, expected: str, place: str) -> dict[str, Any]:
     everywhere = os.sched_getaffinity(0)
     # What runs beside the decode, runs on the same core.
     os.sched_setaffinity(0, {max(everywhere)})
-    stream = MemoryStream if place == "memory" else log.FileStream
+    stream = MemoryStream if place == "memory" else FileStream
     rows = 0
     try:
-        with patch.object(log, "FileStream", stream):
+        with patch("pyspark_mysqlbinlog.connector.log.FileStream", stream):
             begin = time.perf_counter()
             for partition in partitions:
                 for batch in reader.read(partition):

@@ -98,7 +98,10 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--report", action="store_true", help="write the document again from results.json"
     )
-    return parser.parse_args()
+    arguments = parser.parse_args()
+    if arguments.tuning and arguments.memory:
+        parser.error("--memory is no part of --tuning")
+    return arguments
 
 
 def _measure(scale: Scale, folder: Path) -> dict[str, Any]:

@@ -96,8 +96,8 @@ def _backlogs(children: Children, workload: Workload) -> Iterator[Choice]:
     what = "a live server's backlog"
     start = f"{workload.bulk.file}:4"
     for setting, more in {
-        "batches of 4 MB, carried in their tasks": {"maxBytesPerTrigger": "4m"},
-        "batches of 4 MB, pulled": {"maxBytesPerTrigger": "4m", "bufferBytes": "1m"},
+        "batches of 3 MB, carried by four tasks": {"maxBytesPerTrigger": "3m"},
+        "batches of 3 MB, pulled": {"maxBytesPerTrigger": "3m", "bufferBytes": "1m"},
         "one batch, pulled by one task": {"maxConnections": "1"},
         "one batch, pulled by two": {},
         "one batch, pulled by four": {"targetPartitionBytes": "32m"},

@@ -42,6 +42,16 @@ class Position(NamedTuple):
             )
         return cls(number, pos, file)
 
+    def next_file(self, name: str) -> Position:
+        """The beginning of the file that comes next, by the name in this one's ROTATE.
+
+        Where the name numbers this file it numbers the next, too, and numbers may be left out.
+        """
+        number = self.number + 1
+        if file_number(self.file) == self.number:
+            number = max(number, file_number(name) or 0)
+        return Position(number, FIRST_EVENT, name)
+
     def __str__(self) -> str:
         return f"{self.file}:{self.pos}"
 

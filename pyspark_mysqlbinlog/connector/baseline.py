@@ -56,6 +56,7 @@ class _Ddl:
 
     @property
     def statement(self) -> Statement:
+        """What it does."""
         return self.logged.statement
 
 

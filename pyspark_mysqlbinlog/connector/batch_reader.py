@@ -63,7 +63,7 @@ class MySQLBinlogReader(DataSourceReader):
                 pending_xa=part.pending_xa,
                 case_sensitive=start.facts.case_sensitive,
                 server_uuid=start.server_uuid,
-                server_version=start.facts.version,
+                server_version=_version(start, part.start),
                 blocks=None,
                 prelude=part.prelude,
                 ends_inside=part.ends_inside,
@@ -84,7 +84,7 @@ class MySQLBinlogReader(DataSourceReader):
             end,
             options.table_filter(start.facts.case_sensitive).wants,
             ddl="ddl" in options.operations,
-            server_version=start.facts.version,
+            server_version=_version(start, start.position),
             target_bytes=options.target_partition_bytes or TARGET_PARTITION_BYTES,
         )
 
@@ -94,3 +94,10 @@ class MySQLBinlogReader(DataSourceReader):
             # Spark makes one partition of its own when there are none.
             return iter(())
         return read_range(self._options, partition, arrow_schema(self._schema))
+
+
+def _version(start: LogStart, position: Position) -> str:
+    """Of the server that wrote what comes behind a position."""
+    if isinstance(start.log, FileLog):
+        return start.log.server_version(position.file)
+    return start.facts.version

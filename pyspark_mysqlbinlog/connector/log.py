@@ -10,7 +10,7 @@ from __future__ import annotations
 import glob
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -20,6 +20,7 @@ from pyspark_mysqlbinlog.errors import InvalidPositionError, MySQLBinlogError, O
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
 from pyspark_mysqlbinlog.protocol.events import Event
 from pyspark_mysqlbinlog.protocol.files import MAGIC, FileStream, read_events
+from pyspark_mysqlbinlog.protocol.messages import parse_server_version
 from pyspark_mysqlbinlog.protocol.walker import LogWalker
 
 if TYPE_CHECKING:
@@ -220,6 +221,10 @@ class FileLog:
         names = (Path(path).name for path in self.paths)
         return dict(zip(names, self.numbers, strict=True))
 
+    def server_version(self, file: str) -> str:
+        """Of the server that wrote a file, as its first event tells it; empty without one."""
+        return _version_of(self.paths[self.numbers.index(self.position(file, FIRST_EVENT).number)])
+
     def begins(self) -> list[Position]:
         """The beginning of each file."""
         return [
@@ -230,6 +235,12 @@ class FileLog:
     def end(self) -> Position:
         last = Path(self.paths[-1])
         return Position(self.numbers[-1], last.stat().st_size, last.name)
+
+
+@lru_cache(maxsize=256)
+def _version_of(path: str) -> str:
+    first = next(_file_events(Path(path), FIRST_EVENT), None)
+    return "" if first is None else parse_server_version(first.body)
 
 
 def _file_events(path: Path, pos: int) -> Iterator[Event]:

@@ -91,6 +91,7 @@ class LogWalk:
 
     @property
     def history(self) -> SchemaHistory:
+        """What is known of the tables behind the last event."""
         return self.mark.history if self._schemas is None else self._schemas.history
 
     def piece_due(self) -> int:
@@ -142,9 +143,7 @@ class LogWalk:
         if filtering.ended:
             self._boundary(Mark(end, self.history, filtering.pending_xa))
         elif event.type == _ROTATE:
-            # Where files are found by their names, the next need not be there.
-            rotate = Rotate.parse(event.body)
-            self._next_file(Position(end.number + 1, FIRST_EVENT, rotate.file))
+            self._next_file(end.next_file(Rotate.parse(event.body).file))
         elif event.type == _FORMAT_DESCRIPTION:
             # After a crash there is no ROTATE: the next file just begins.
             self._next_file(end._replace(pos=FIRST_EVENT))

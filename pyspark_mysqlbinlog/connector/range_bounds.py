@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
+from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.log import NO_LIMIT, Log
 from pyspark_mysqlbinlog.decoder.event_filter import EventFilter
 from pyspark_mysqlbinlog.errors import InvalidPositionError
@@ -48,7 +48,7 @@ class RangeBounds:
                 position=end.pos,
             )
         if event.type == _ROTATE and (last >= end or end.number > here.number):
-            last = Position(here.number + 1, FIRST_EVENT, Rotate.parse(event.body).file)
+            last = here.next_file(Rotate.parse(event.body).file)
         self._last = last
         self.reached = last >= end
         return True

@@ -65,14 +65,16 @@ def read_range(
     wants = options.table_filter(partition.case_sensitive).wants
     with_ddl = "ddl" in options.operations
     log = None if partition.blocks is not None else log_of(options, partition.server_uuid)
-    number = _server_number if log is None else _numbers(log)
+    number = _numbers(log)
     history = _unpacked(partition.schemas)
     statements = StatementRows(
         wants,
         history,
         number,
         options.operations,
-        server_version=partition.server_version,
+        server_version=(
+            log.server_version if isinstance(log, FileLog) else lambda _: partition.server_version
+        ),
         case_sensitive=partition.case_sensitive,
     )
     decoder = Decoder(
@@ -132,16 +134,10 @@ def _wanted(
         expect_between(filtering, partition.end)
 
 
-def _server_number(file: str) -> int:
-    return Position.of(file, FIRST_EVENT).number
-
-
-def _numbers(log: Log) -> Callable[[str], int]:
-    @lru_cache(maxsize=64)
-    def number(file: str) -> int:
-        return log.position(file, FIRST_EVENT).number
-
-    return number
+def _numbers(log: Log | None) -> Callable[[str], int]:
+    """File -> its number; carried events are a server's."""
+    position = Position.of if log is None else log.position
+    return lambda file: position(file, FIRST_EVENT).number
 
 
 @lru_cache(maxsize=4)

@@ -42,7 +42,7 @@ class RangePartition(InputPartition):
     prelude : what a range that begins inside of a transaction can't be read without.
     ends_inside : `end` is no boundary; another range goes on with the transaction.
     server_uuid : of the server that wrote the range; empty where it has none.
-    server_version : what its statements are to be read with.
+    server_version : what its statements are to be read with; in files, those of its first one.
     epoch : of `seq`.
     """
 
@@ -87,7 +87,7 @@ def cut(
     spans : what the batch holds.
     pending_xa : at `start`.
     target_bytes : log bytes of a pulled range, about, unless there would be too many of them.
-    most_pulls : how many may be pulled at a time.
+    most_pulls : how many pulled ranges there may be.
     """
     parts: list[Cut] = []
     for span in spans:
@@ -134,40 +134,46 @@ def _even(parts: list[Cut], target_bytes: int, most: int) -> list[Cut]:
     """About as many ranges as the target asks for, as long as one another: all end at once then."""
     total = sum(part.log_bytes for part in parts)
     count = min(max(round(total / target_bytes), 1), most)
-    joined: list[Cut] = []
+    tasks: list[list[Cut]] = []
     before, last = 0, -1
     for part in parts:
         # The one in which its middle lies.
         place = (2 * before + part.log_bytes) * count // (2 * total + 1)
         if place == last:
-            joined[-1] = _joined(joined[-1], part)
+            tasks[-1].append(part)
         else:
-            joined.append(part)
+            tasks.append([part])
         before, last = before + part.log_bytes, place
-    return joined
+    return [_joined(task) for task in tasks]
 
 
 def _carriable(parts: Iterable[Cut]) -> list[Cut]:
     """Neighbours joined while Spark bears them in one task."""
-    joined: list[Cut] = []
+    tasks: list[list[Cut]] = []
+    size = 0
     for part in parts:
-        if joined and _carried(joined[-1]) + _carried(part) <= MOST_CARRIED:
-            joined[-1] = _joined(joined[-1], part)
+        more = sum(len(block.data) for block in part.blocks or ())
+        size += more
+        if tasks and size <= MOST_CARRIED:
+            tasks[-1].append(part)
         else:
-            joined.append(part)
-    return joined
+            tasks.append([part])
+            size = more
+    return [_joined(task) for task in tasks]
 
 
-def _joined(first: Cut, second: Cut) -> Cut:
-    blocks = None if first.blocks is None else first.blocks + (second.blocks or ())
-    log_bytes = first.log_bytes + second.log_bytes
+def _joined(parts: list[Cut]) -> Cut:
+    """Neighbours of one kind as one range."""
+    blocks = None
+    if parts[0].blocks is not None:
+        blocks = tuple(block for part in parts for block in part.blocks or ())
     return replace(
-        first, end=second.end, log_bytes=log_bytes, blocks=blocks, ends_inside=second.ends_inside
+        parts[0],
+        end=parts[-1].end,
+        log_bytes=sum(part.log_bytes for part in parts),
+        blocks=blocks,
+        ends_inside=parts[-1].ends_inside,
     )
-
-
-def _carried(part: Cut) -> int:
-    return sum(len(block.data) for block in part.blocks or ())
 
 
 def pulled(start: Position, end: Position, pending_xa: tuple[str, ...]) -> list[Cut]:

@@ -36,7 +36,6 @@ from pyspark_mysqlbinlog.errors import (
 )
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 from pyspark_mysqlbinlog.protocol.events import EventType
-from pyspark_mysqlbinlog.protocol.messages import parse_server_version
 from pyspark_mysqlbinlog.tables import TableSchema
 
 __all__ = [
@@ -66,7 +65,7 @@ class LogStart:
     Attributes
     ----------
     end : the end of the log when this was made.
-    facts : of the server; of files, what the first of them tells.
+    facts : of the server; of files, what the one tells in which the position is.
     """
 
     log: Log
@@ -163,13 +162,9 @@ def start_of_files(options: Options) -> LogStart:
         # Otherwise the log's rows need no definition, so none tells that a table is there.
         _expect_literals(tables, history, True)
     _expect_columns(options.column_filter(), history, True)
-    return LogStart(log, position, log.end(), history, "", ServerFacts(True, _version(log)))
-
-
-def _version(log: FileLog) -> str:
-    """The version that a log's first event tells."""
-    first = next(iter(log.events(log.begins()[0])), None)
-    return "" if first is None else parse_server_version(first.body)
+    return LogStart(
+        log, position, log.end(), history, "", ServerFacts(True, log.server_version(position.file))
+    )
 
 
 def history_of_files(log: FileLog, options: Options) -> SchemaHistory:

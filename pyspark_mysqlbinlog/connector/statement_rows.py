@@ -36,8 +36,8 @@ class StatementRows:
     history : of the range, with every version that holds anywhere in it.
     number : a file's number in positions.
     operations : the words of the option; ``truncate`` and ``ddl`` matter.
-    server_version : of the server, which says what executable comments mean; the same for carried
-        ranges, which have no FORMAT_DESCRIPTION, and pulled ones.
+    server_version : file -> of the server that wrote it, which says what executable comments mean;
+        the same for carried ranges, which have no FORMAT_DESCRIPTION, and pulled ones.
     case_sensitive : otherwise the server keeps names in lower case, whatever a statement says.
     """
 
@@ -48,7 +48,7 @@ class StatementRows:
         number: Callable[[str], int],
         operations: frozenset[str],
         *,
-        server_version: str,
+        server_version: Callable[[str], str],
         case_sensitive: bool,
     ) -> None:
         self._wants = wants
@@ -61,7 +61,7 @@ class StatementRows:
 
     def of(self, event: Event) -> list[StatementRow]:
         """The rows of one QUERY event that the event filter kept."""
-        logged = LoggedStatement.read(event.body, self._server_version)
+        logged = LoggedStatement.read(event.body, self._server_version(event.file))
         text, statement = logged.text, logged.statement
         # A DELETE that the event filter let through is the server's, who emptied a MEMORY table.
         if statement.kind is StatementKind.TRUNCATE or statement.whole_table:

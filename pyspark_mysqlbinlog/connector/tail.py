@@ -84,7 +84,9 @@ class Tail:
     @property
     def scanned(self) -> Position:
         """The end of the last event that was walked: at or behind the buffer's tip."""
-        return self._start.position if self._walk is None else self._walk.scanned
+        # The tail's thread may take it away in between.
+        walk = self._walk
+        return self._start.position if walk is None else walk.scanned
 
     @property
     def _mark(self) -> Mark:
@@ -165,7 +167,7 @@ class Tail:
         from pyspark_mysqlbinlog.decoder.log_scanner import LogScanner, Run  # noqa: PLC0415
 
         scanner = LogScanner(filtering, whole_maps=self._watch is not None, ask_at=walk.piece_due)
-        dump = ScannedDump(client, walk.scanned, scanner, blocking=True)
+        dump = ScannedDump(client, walk.mark.position, scanner, blocking=True)
         while not self.buffer.closed:
             found = dump.next(lambda _: LAST_DUMP_START)
             if found is None:

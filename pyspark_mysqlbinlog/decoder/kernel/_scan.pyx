@@ -105,7 +105,7 @@ cdef class Scanner:
 
     def open(self, data, int64_t pos, int64_t limit, *, bint packets, bint checksum,
              size_t verified):
-        """What the next scan goes through; all of these begin where the last one stopped."""
+        """What the next scan goes through. `pos` is where `data` lies in its file."""
         self.release()
         PyObject_GetBuffer(data, &self.chunk, PyBUF_SIMPLE)
         self.has_chunk = True

@@ -53,7 +53,6 @@ struct Step {
     OutColumn* out = nullptr;
     Cell cell = nullptr;
     Int128 factor = 1;  // 10^(the struct's scale - the column's)
-
 };
 
 namespace cells {

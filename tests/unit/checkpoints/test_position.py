@@ -48,3 +48,17 @@ def test_order_is_by_number_then_bytes() -> None:
 
 def test_as_text() -> None:
     assert str(Position.of("mysql-bin.000001", 4)) == "mysql-bin.000001:4"
+
+
+def test_the_next_file() -> None:
+    def after(position: Position, name: str) -> Position:
+        return position.next_file(name)
+
+    here = Position.of("b.000005", 900)
+    assert after(here, "b.000006") == Position.of("b.000006", 4)
+    # The server takes the highest number there is, and a file may lie there from before.
+    assert after(here, "b.000010") == Position.of("b.000010", 4)
+    # Copies under names of their own are numbered by their order.
+    assert after(Position(1, 900, "copy"), "b.000006") == Position(2, 4, "b.000006")
+    assert after(here, "b.000001") == Position(6, 4, "b.000001")
+    assert after(here, "b") == Position(6, 4, "b")

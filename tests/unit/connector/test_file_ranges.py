@@ -121,6 +121,22 @@ def test_files_under_any_names(tmp_path: Path) -> None:
         assert [row["seq"]["file"] for row in rows] == [1, 2, 3]
 
 
+def test_each_file_has_the_version_of_its_server(tmp_path: Path) -> None:
+    """It tells what an executable comment means: the first file's would not execute it."""
+    log = LogBuilder(checksum=False).format_description("5.5.40-log").query(CREATE)
+    log.query("/*!50701 TRUNCATE TABLE t */").begin().rows(1, "t", 1).xid().write(tmp_path)
+    log = LogBuilder("mysql-bin.000002").format_description("5.7.41-log").begin()
+    log.rows(1, "t", 2).xid().query("/*!50701 TRUNCATE TABLE t */").write(tmp_path)
+    for target in (1, "1g"):
+        _, rows = cut(tmp_path, target, tables="d.t", operations="insert,truncate")
+        assert [row["op"] for row in rows] == ["c", "c", "t"]
+        start = f"{log.file}:4"
+        _, rows = cut(
+            tmp_path, target, tables="d.t", operations="insert,truncate", startingOffset=start
+        )
+        assert [row["op"] for row in rows] == ["c", "t"]
+
+
 def test_an_end_inside_a_transaction(tmp_path: Path) -> None:
     log = LogBuilder().format_description().query(CREATE).begin().rows(1, "t", 1)
     inside = log.pos
