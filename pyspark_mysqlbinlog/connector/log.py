@@ -10,7 +10,7 @@ from __future__ import annotations
 import glob
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -223,7 +223,10 @@ class FileLog:
 
     def server_version(self, file: str) -> str:
         """Of the server that wrote a file, as its first event tells it; empty without one."""
-        return _version_of(self.paths[self.numbers.index(self.position(file, FIRST_EVENT).number)])
+        number = self.position(file, FIRST_EVENT).number
+        path = Path(self.paths[self.numbers.index(number)])
+        first = next(_file_events(path, FIRST_EVENT), None)
+        return "" if first is None else parse_server_version(first.body)
 
     def begins(self) -> list[Position]:
         """The beginning of each file."""
@@ -235,12 +238,6 @@ class FileLog:
     def end(self) -> Position:
         last = Path(self.paths[-1])
         return Position(self.numbers[-1], last.stat().st_size, last.name)
-
-
-@lru_cache(maxsize=256)
-def _version_of(path: str) -> str:
-    first = next(_file_events(Path(path), FIRST_EVENT), None)
-    return "" if first is None else parse_server_version(first.body)
 
 
 def _file_events(path: Path, pos: int) -> Iterator[Event]:

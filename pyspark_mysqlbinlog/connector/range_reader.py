@@ -72,9 +72,7 @@ def read_range(
         history,
         number,
         options.operations,
-        server_version=(
-            log.server_version if isinstance(log, FileLog) else lambda _: partition.server_version
-        ),
+        server_version=_versions(log, partition),
         case_sensitive=partition.case_sensitive,
     )
     decoder = Decoder(
@@ -132,6 +130,14 @@ def _wanted(
         yield from filtering.feed(event)
     if not partition.ends_inside:
         expect_between(filtering, partition.end)
+
+
+def _versions(log: Log | None, partition: RangePartition) -> Callable[[str], str]:
+    """File -> the version of the server that wrote it."""
+    if isinstance(log, FileLog):
+        # It is asked for at each transaction.
+        return lru_cache(maxsize=4)(log.server_version)
+    return lambda _: partition.server_version
 
 
 def _numbers(log: Log | None) -> Callable[[str], int]:
