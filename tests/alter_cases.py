@@ -6,7 +6,9 @@ derives from the two must be the one in information_schema.
 
 from __future__ import annotations
 
-__all__ = ["ALTERS", "BASE", "OTHERS"]
+from itertools import product
+
+__all__ = ["ALTERS", "BASE", "CHARACTER_SETS", "OTHERS"]
 
 BASE = (
     "CREATE TABLE {table} (id INT UNSIGNED NOT NULL, a INT, b VARCHAR(20), c TEXT, d TINYTEXT,"
@@ -214,4 +216,30 @@ OTHERS = [
         "SET STATEMENT lock_wait_timeout=9 FOR ALTER TABLE {table} ADD b INT",
     ),
     ("CREATE TABLE {table} (a INT)", "ALTER TABLE IF EXISTS {table} WAIT 5 ADD b INT"),
+]
+
+# What a statement says of the whole table's character set: servers differ where it says two things.
+_OF_THE_TABLE = (
+    "COMMENT 'x'",
+    "CONVERT TO CHARACTER SET utf8mb4",
+    "CONVERT TO CHARACTER SET binary",
+    "DEFAULT CHARACTER SET binary",
+    "CONVERT TO CHARACTER SET utf8mb4, DEFAULT CHARACTER SET latin1",
+    "DEFAULT CHARACTER SET ucs2, CONVERT TO CHARACTER SET latin1",
+    "CONVERT TO CHARACTER SET latin1, DEFAULT CHARACTER SET binary",
+    "CONVERT TO CHARACTER SET binary, DEFAULT CHARACTER SET latin1",
+    "CONVERT TO CHARACTER SET utf8mb4 COLLATE utf8mb4_bin, COLLATE latin1_bin",
+)
+# And what a column of the same statement says of its own.
+_OF_A_COLUMN = (
+    "VARCHAR(3)", "CHAR(3) BINARY", "CHAR(3) COLLATE DEFAULT", "CHAR(3) COLLATE latin1_bin",
+    "CHAR(3) CHARACTER SET cp1251 BINARY", "VARCHAR(3) BINARY ASCII", "ENUM('q') BINARY", "TEXT",
+    "LONG VARCHAR", "TEXT CHARACTER SET binary", "NVARCHAR(3) BINARY", "CHAR(3) BYTE",
+)  # fmt: skip
+CHARACTER_SETS = [
+    (
+        "CREATE TABLE {table} (a INT, b VARCHAR(5), c TEXT) CHARSET gbk",
+        f"ALTER TABLE {{table}} ADD z {column}, {table}, MODIFY b {column}",
+    )
+    for column, table in product(_OF_A_COLUMN, _OF_THE_TABLE)
 ]

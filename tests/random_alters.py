@@ -21,7 +21,8 @@ _TYPES = (
     "TEXT", "TEXT CHARACTER SET latin1", "MEDIUMTEXT", "LONGTEXT CHARACTER SET utf8mb4",
     "TEXT(300)", "BLOB", "TINYBLOB", "VARBINARY(30)", "BINARY(8)", "NATIONAL VARCHAR(7)",
     "ENUM('a','b','c')", "ENUM('b','a')", "ENUM('x') CHARACTER SET utf8mb4", "SET('p','q','r')",
-    "SET('r','q')", "POINT", "BOOL", "CHAR BYTE",
+    "SET('r','q')", "POINT", "BOOL", "CHAR BYTE", "CHAR(9) BINARY", "TEXT BINARY", "LONG VARCHAR",
+    "VARCHAR(9) CHARACTER SET cp1251 BINARY", "CHAR(3) UNICODE", "ENUM('z','x') BINARY",
 )  # fmt: skip
 _NAMES = ("a", "b", "c", "d", "e", "Über", "`a b`", "`select`", "`x``y`", "漢字", "`first`", "Key1")
 _CHARSETS = ("latin1", "utf8", "utf8mb4", "gbk", "cp1251", "binary", "ascii")
@@ -83,6 +84,9 @@ class RandomDdl:
         random = self.random
         count = random.choice((1, 1, 1, 2, 2, 3))
         clauses = [self.clause() for _ in range(count)]
+        if random.random() < 0.05:
+            clauses += [self.convert(), self.default()]
+            random.shuffle(clauses)
         # Beside a DROP of the same column its effect is not followed.
         clauses = [each for each in clauses if " IF NOT EXISTS " in each][:1] or clauses
         if random.random() < 0.03:
@@ -116,9 +120,9 @@ class RandomDdl:
         if kind < 0.76:
             return f"MODIFY {column}{name} {self.type()}{place}"
         if kind < 0.80:
-            return f"CONVERT TO CHARACTER SET {random.choice(_CHARSETS)}, COMMENT 'x'"
+            return self.convert()
         if kind < 0.84:
-            return f"DEFAULT CHARACTER SET {random.choice(_CHARSETS)}"
+            return self.default()
         if kind < 0.88:
             return "DROP PRIMARY KEY"
         if kind < 0.93:
@@ -126,6 +130,12 @@ class RandomDdl:
         if kind < 0.96:
             return f"ADD INDEX ({name}(3), {other})"
         return random.choice(("ENGINE=InnoDB", "COMMENT 'ADD z INT'", f"ALTER {name} DROP DEFAULT"))
+
+    def convert(self) -> str:
+        return f"CONVERT TO CHARACTER SET {self.random.choice(_CHARSETS)}, COMMENT 'x'"
+
+    def default(self) -> str:
+        return f"DEFAULT CHARACTER SET {self.random.choice(_CHARSETS)}"
 
     def of_mariadb(self, name: str, other: str, place: str) -> str:
         """What MySQL 5.x refuses."""

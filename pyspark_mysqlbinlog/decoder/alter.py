@@ -78,9 +78,13 @@ def _applied(
     columns = _Columns(before, alter)
 
     def defined(definition: ColumnDefinition) -> ColumnSchema:
-        if convert_to and definition.parsed.charset not in (None, "binary"):
-            definition.parsed.charset = convert_to
-        return definition.schema(convert_to or charset)
+        """CONVERT TO converts what the table's default made of a definition, where it converts."""
+        parsed = definition.parsed
+        unconverted = parsed.charset or charset
+        merely_collated = parsed.charset is None and parsed.collates_default
+        if convert_to and unconverted != "binary" and not merely_collated:
+            parsed.charset = convert_to
+        return definition.schema(charset)
 
     columns.redefine(defined, convert_to)
     columns.place(defined)

@@ -78,6 +78,7 @@ class ParsedType:
     """A type as it is written, before its character set is known.
 
     `raw_labels` are text, or bytes where they were written as a hex or bit literal.
+    `collates_default`: BINARY or COLLATE DEFAULT, a collation of whatever character set it is in.
     """
 
     type: str
@@ -85,6 +86,7 @@ class ParsedType:
     scale: int | None = None
     unsigned: bool = False
     charset: str | None = None
+    collates_default: bool = False
     raw_labels: tuple[str | bytes, ...] = ()
     not_null: bool = False  # SERIAL
     max_varchar_bytes: int = _MAX_VARCHAR_BYTES
@@ -283,7 +285,7 @@ def _type_attributes(stream: TokenStream, parsed: ParsedType) -> None:
         elif stream.accept("BYTE"):
             parsed.charset = "binary"
         elif stream.accept("BINARY"):
-            pass  # the _bin collation of whatever character set
+            parsed.collates_default = True  # the _bin one
         elif stream.accept("COMPRESSED"):
             # MariaDB stores these columns, and logs them, in a format of their own.
             raise UnknownSchemaError("MariaDB's COMPRESSED columns can't be read")

@@ -290,6 +290,7 @@ def _attributes(stream: TokenStream, column: ColumnDefinition) -> ColumnDefiniti
             charset = collation_charset(stream)
             if column.parsed.type in CHARACTER_TYPES:
                 column.parsed.charset = charset or column.parsed.charset
+                column.parsed.collates_default |= charset is None
         elif stream.accept("GENERATED", "ALWAYS"):
             if stream.at("AS", "ROW"):
                 raise SchemaError("system versioning can't be read")

@@ -11,7 +11,7 @@ from random import Random, randrange
 
 import pymysql
 import pytest
-from alter_cases import ALTERS, BASE, OTHERS
+from alter_cases import ALTERS, BASE, CHARACTER_SETS, OTHERS
 from followed import Follower
 from random_alters import RandomDdl
 
@@ -90,10 +90,10 @@ def run_cases(follower: Follower, cases: list[tuple[str, str]]) -> list[str]:
 REFUSED = {
     "mysql56": (
         "RENAME COLUMN", "RENAME INDEX", "IF NOT EXISTS", "IF EXISTS", "PERSISTENT", "PERIOD",
-        "SET STATEMENT", "Incorrect prefix key",
+        "SET STATEMENT", "COLLATE DEFAULT", "Incorrect prefix key",
         # MODIFY of a column that the same statement adds.
         "Unknown column 'z'", "Unknown column 'a'", "Unknown column 'b'", "Unknown column 'c'",
-        "Conflicting declarations",
+        "Conflicting declarations", "is not valid for CHARACTER SET",
     ),
     "mariadb": ("Key column 'a' doesn't exist",),
 }  # fmt: skip
@@ -112,6 +112,10 @@ def test_single_alters(follower: Follower) -> None:
 
 def test_other_statements(follower: Follower) -> None:
     expect_refused(follower, run_cases(follower, OTHERS), at_most=4)
+
+
+def test_character_sets_of_table_and_column(follower: Follower) -> None:
+    expect_refused(follower, run_cases(follower, CHARACTER_SETS), at_most=60)
 
 
 def test_random_ddl(follower: Follower) -> None:
