@@ -18,15 +18,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from threading import Condition
 from time import monotonic
-from typing import TYPE_CHECKING
 
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.span_index import Mark, Piece, Span, SpanIndex
+from pyspark_mysqlbinlog.decoder.log_scanner import Run
 from pyspark_mysqlbinlog.protocol.blocks import PackedEvents, pack_events
 from pyspark_mysqlbinlog.protocol.events import HEADER_LENGTH, Event
-
-if TYPE_CHECKING:
-    from pyspark_mysqlbinlog.decoder.log_scanner import Run
 
 __all__ = ["MOST_CARRIED", "LogBuffer", "Mark", "Piece", "Span"]
 

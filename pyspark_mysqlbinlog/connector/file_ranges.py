@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
 
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
@@ -14,10 +13,8 @@ from pyspark_mysqlbinlog.connector.range_bounds import RangeBounds, expect_betwe
 from pyspark_mysqlbinlog.connector.ranges import Cut, cut
 from pyspark_mysqlbinlog.decoder.event_filter import EventFilter
 from pyspark_mysqlbinlog.decoder.implementation import implementation
+from pyspark_mysqlbinlog.decoder.log_scanner import LogScanner, Run
 from pyspark_mysqlbinlog.protocol.events import Event
-
-if TYPE_CHECKING:
-    from pyspark_mysqlbinlog.decoder.log_scanner import LogScanner, Run
 
 __all__ = ["cut_files"]
 
@@ -57,8 +54,6 @@ def cut_files(
     scanner: LogScanner | None = None
     found: Iterator[Run | Event] = log.events(start)
     if implementation() == "c":
-        from pyspark_mysqlbinlog.decoder.log_scanner import LogScanner  # noqa: PLC0415
-
         scanner = LogScanner(filtering, ask_at=walk.piece_due)
         found = log.scan(start, scanner, bounds.limit)
     for each in found:

@@ -12,20 +12,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position, file_number
 from pyspark_mysqlbinlog.decoder.implementation import implementation
+from pyspark_mysqlbinlog.decoder.log_scanner import LogScanner, Run
 from pyspark_mysqlbinlog.errors import InvalidPositionError, MySQLBinlogError, OptionError
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
 from pyspark_mysqlbinlog.protocol.events import Event
 from pyspark_mysqlbinlog.protocol.files import MAGIC, FileStream, read_events
 from pyspark_mysqlbinlog.protocol.messages import parse_server_version
 from pyspark_mysqlbinlog.protocol.walker import LogWalker
-
-if TYPE_CHECKING:
-    # Its module needs the kernel: who has a scanner has it.
-    from pyspark_mysqlbinlog.decoder.log_scanner import LogScanner, Run
 
 __all__ = [
     "LAST_DUMP_START",
@@ -80,8 +77,6 @@ def statement_events(
 
 
 def _without_rows(log: ScannedLog, start: Position, end: Position | None) -> Iterator[Event]:
-    from pyspark_mysqlbinlog.decoder.log_scanner import LogScanner  # noqa: PLC0415
-
     def limit(file: str) -> int:
         return end.pos if end is not None and file == end.file else NO_LIMIT
 

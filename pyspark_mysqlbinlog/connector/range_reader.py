@@ -11,6 +11,7 @@ from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.log import FileLog, Log, ScannedLog
 from pyspark_mysqlbinlog.connector.options import Options
+from pyspark_mysqlbinlog.connector.range_blocks import wanted_blocks
 from pyspark_mysqlbinlog.connector.range_bounds import RangeBounds, expect_between
 from pyspark_mysqlbinlog.connector.ranges import RangePartition
 from pyspark_mysqlbinlog.connector.resuming_log import ResumingLog
@@ -93,8 +94,7 @@ def read_range(
             events = _wanted(log, partition, wants, ddl=with_ddl)
         yield from decoder.decode(events)
         return
-    # These need the kernel.
-    from pyspark_mysqlbinlog.connector.range_blocks import wanted_blocks  # noqa: PLC0415
+    # Its module imports the kernel, which may be missing.
     from pyspark_mysqlbinlog.decoder.kernel_decoder import KernelDecoder  # noqa: PLC0415
 
     kernel = KernelDecoder(decoder)

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
 from pyspark_mysqlbinlog.connector.log import Limit, ScannedDump, ServerLog, dump_events
 from pyspark_mysqlbinlog.connector.prefetch import Interrupt
 from pyspark_mysqlbinlog.connector.retry import lost_connection
 from pyspark_mysqlbinlog.connector.server import check_identity
+from pyspark_mysqlbinlog.decoder.log_scanner import LogScanner, Run
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 from pyspark_mysqlbinlog.protocol.events import Event, EventType
 from pyspark_mysqlbinlog.protocol.messages import Rotate
 from pyspark_mysqlbinlog.protocol.server_errors import LostConnectionError
-
-if TYPE_CHECKING:
-    from pyspark_mysqlbinlog.decoder.log_scanner import LogScanner, Run
 
 __all__ = ["ResumingLog"]
 

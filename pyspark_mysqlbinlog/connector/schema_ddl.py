@@ -17,21 +17,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from struct import pack
-from typing import TYPE_CHECKING
 
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.log import Limit, ScannedLog
 from pyspark_mysqlbinlog.connector.schema_tracker import SchemaTracker
 from pyspark_mysqlbinlog.decoder.event_filter import DDL_KINDS
+from pyspark_mysqlbinlog.decoder.log_scanner import LogScanner, Run
 from pyspark_mysqlbinlog.decoder.logged_statement import LoggedStatement
 from pyspark_mysqlbinlog.decoder.sql_tokens import TokenStream
 from pyspark_mysqlbinlog.decoder.statements import StatementKind, classify
 from pyspark_mysqlbinlog.errors import MySQLBinlogError, OptionError
 from pyspark_mysqlbinlog.protocol.events import Event, EventType
-
-if TYPE_CHECKING:
-    from pyspark_mysqlbinlog.decoder.log_scanner import LogScanner, Run
 
 __all__ = ["SeededLog", "seeded"]
 

@@ -29,6 +29,7 @@ from pyspark_mysqlbinlog.connector.server import (
 )
 from pyspark_mysqlbinlog.decoder.event_filter import EventFilter
 from pyspark_mysqlbinlog.decoder.implementation import implementation
+from pyspark_mysqlbinlog.decoder.log_scanner import LogScanner, Run
 from pyspark_mysqlbinlog.decoder.logged_statement import LoggedStatement
 from pyspark_mysqlbinlog.decoder.row_counter import RowCounter
 from pyspark_mysqlbinlog.errors import MySQLBinlogError
@@ -164,8 +165,6 @@ class Tail:
 
     def _scan(self, client: ReplicaClient, walk: LogWalk, filtering: EventFilter) -> None:
         """The same by the compiled scan: what it understands comes in runs."""
-        from pyspark_mysqlbinlog.decoder.log_scanner import LogScanner, Run  # noqa: PLC0415
-
         scanner = LogScanner(filtering, whole_maps=self._watch is not None, ask_at=walk.piece_due)
         dump = ScannedDump(client, walk.mark.position, scanner, blocking=True)
         while not self.buffer.closed:

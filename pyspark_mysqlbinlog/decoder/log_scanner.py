@@ -11,14 +11,17 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from pyspark_mysqlbinlog.decoder.event_filter import EventFilter
-from pyspark_mysqlbinlog.decoder.kernel._scan import Scanner
 from pyspark_mysqlbinlog.errors import MySQLBinlogError
 from pyspark_mysqlbinlog.protocol.blocks import EventBlock, PackedEvents, event_at
 from pyspark_mysqlbinlog.protocol.chunks import EventStream
 from pyspark_mysqlbinlog.protocol.events import Event, EventType
 from pyspark_mysqlbinlog.protocol.walker import LogWalker
+
+if TYPE_CHECKING:
+    from pyspark_mysqlbinlog.decoder.kernel._scan import Scanner
 
 __all__ = ["LogScanner", "Run"]
 
@@ -94,6 +97,10 @@ class LogScanner:
         whole_maps: bool = False,
         ask_at: Callable[[], int] | None = None,
     ) -> None:
+        from pyspark_mysqlbinlog.decoder.kernel._scan import (  # noqa: PLC0415 - may be missing
+            Scanner,
+        )
+
         self._filtering = filtering
         self._ask_at = ask_at
         self._scanner = Scanner(whole_maps=whole_maps)

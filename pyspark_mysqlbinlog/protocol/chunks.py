@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
 
 __all__ = ["ChunkBuffer", "EventStream"]
 
@@ -99,10 +102,11 @@ class ChunkBuffer(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
-    def readinto(self, memory: memoryview) -> int:  # type: ignore[override]
+    def readinto(self, buffer: WriteableBuffer, /) -> int:
+        memory = memoryview(buffer).cast("B")
         size = min(self._end - self._start, len(memory))
         if not size:
-            return self._receive(memoryview(memory).cast("B"))
+            return self._receive(memory)
         memory[:size] = self._memory[self._start : self._start + size]
         self._start += size
         return size
