@@ -143,7 +143,7 @@ class _Range:
     def _by_hand(self, event: Event, begin: tuple[int, int]) -> Iterator[pa.RecordBatch]:
         """Give the next event to the Python decoder."""
         loop, python = self._loop, self._python
-        python.transaction.restore(loop.save())
+        loop.save(python.transaction)
         for batch in python.feed(event, begin):
             if loop.pending:
                 yield loop.finish()
@@ -156,7 +156,7 @@ class _Range:
             loop.clear_tables()
             self._refused.clear()
             self._described.clear()
-        loop.restore(python.transaction.save())
+        loop.restore(python.transaction)
         loop.pass_event()
 
     def _map_table(self, event: Event) -> None:

@@ -12,11 +12,7 @@ from pyspark_mysqlbinlog.protocol.events import Event, EventType
 from pyspark_mysqlbinlog.protocol.messages import Gtid, Query, parse_rows_query
 from pyspark_mysqlbinlog.protocol.wire import Reader
 
-__all__ = ["TransactionContext", "TransactionState", "valid_text"]
-
-# tx_pos, gtid, thread_id and query, and where in the transaction it is: inside of the group, behind
-# rows, at the end.
-TransactionState = tuple[int | None, str | None, int | None, str | None, bool, bool, bool]
+__all__ = ["TransactionContext", "valid_text"]
 
 _TABLE_MAP = int(EventType.TABLE_MAP_EVENT)
 _QUERY = int(EventType.QUERY_EVENT)
@@ -40,14 +36,19 @@ class TransactionContext:
     gtid : ``uuid:number`` (MariaDB: ``domain-server-number``); None for an anonymous one.
     thread_id : the connection that wrote it, from BEGIN or the DDL; None where not logged.
     query : the statement whose rows follow, where the server logs it; for DDL the DDL.
+    in_group, rows_seen, ended : where in it the events are: behind BEGIN, behind rows of a
+        statement, behind the last one.
     """
 
-    __slots__ = ("_ended", "_in_group", "_rows_seen", "gtid", "query", "thread_id", "tx_pos")
+    __slots__ = ("ended", "gtid", "in_group", "query", "rows_seen", "thread_id", "tx_pos")
 
     tx_pos: int | None
     gtid: str | None
     thread_id: int | None
     query: str | None
+    in_group: bool
+    rows_seen: bool
+    ended: bool
 
     def __init__(self) -> None:
         self._begin(None, None)
@@ -57,51 +58,27 @@ class TransactionContext:
         self.gtid = gtid
         self.thread_id = None
         self.query = None
-        self._in_group = False
-        self._rows_seen = False
-        self._ended = False
-
-    def save(self) -> TransactionState:
-        """All that is known, for another one to go on from."""
-        return (
-            self.tx_pos,
-            self.gtid,
-            self.thread_id,
-            self.query,
-            self._in_group,
-            self._rows_seen,
-            self._ended,
-        )
-
-    def restore(self, state: TransactionState) -> None:
-        """Go on from where another one was saved."""
-        (
-            self.tx_pos,
-            self.gtid,
-            self.thread_id,
-            self.query,
-            self._in_group,
-            self._rows_seen,
-            self._ended,
-        ) = state
+        self.in_group = False
+        self.rows_seen = False
+        self.ended = False
 
     def follow(self, event: Event) -> None:
         """Take one event into account, before its rows are read."""
         kind = event.type
-        if self._ended:
+        if self.ended:
             self._begin(None, None)
         if kind in OPERATIONS:
-            self._rows_seen = True
+            self.rows_seen = True
         elif kind == _TABLE_MAP:
             # All maps of a statement precede its rows: this is the next statement, and if the
             # server had logged its text, that would have come in between.
-            if self._rows_seen:
+            if self.rows_seen:
                 self.query = None
-                self._rows_seen = False
+                self.rows_seen = False
         elif kind == _QUERY:
             self._query(event)
         elif kind in (_XID, _XA_PREPARE):
-            self._ended = True
+            self.ended = True
         elif kind == _GTID:
             self._begin(event.start, str(Gtid.parse(event.body)))
         elif kind == _ANONYMOUS_GTID:
@@ -115,31 +92,31 @@ class TransactionContext:
 
     def _statement(self, sql: str) -> None:
         self.query = valid_text(sql)
-        self._rows_seen = False
+        self.rows_seen = False
 
     def _query(self, event: Event) -> None:
         query = Query.parse(event.body)
         verb = query.sql[:16].upper().strip()
         if verb == "BEGIN" or verb.startswith(("XA START", "START TRANSACTI")):
-            if self._in_group or self.tx_pos is None:
+            if self.in_group or self.tx_pos is None:
                 self._begin(event.start, None)
             self.thread_id = query.thread_id
-            self._in_group = True
+            self.in_group = True
         elif verb in ("COMMIT", "ROLLBACK"):
-            self._ended = True
-        elif not self._in_group:
+            self.ended = True
+        elif not self.in_group:
             if self.tx_pos is None:
                 self.tx_pos = event.start
             self.thread_id = query.thread_id
             self.query = valid_text(query.sql)
-            self._ended = True
+            self.ended = True
 
     def _mariadb_gtid(self, event: Event) -> None:
         """number u64 | domain u32 | flags u8 | more that we don't need."""
         reader = Reader(event.body, "MARIADB_GTID")
         number, domain, flags = reader.u64(), reader.u32(), reader.u8()
         self._begin(event.start, f"{domain}-{event.server_id}-{number}")
-        self._in_group = not flags & _MARIADB_STANDALONE_FLAG
+        self.in_group = not flags & _MARIADB_STANDALONE_FLAG
 
 
 def valid_text(sql: str) -> str:

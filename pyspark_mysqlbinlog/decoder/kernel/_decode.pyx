@@ -341,25 +341,25 @@ cdef class DecodeLoop:
         # Takes the array over, whatever it comes to.
         return pa.RecordBatch._import_from_c(<uintptr_t>&array, self.schema)
 
-    def save(self):
+    def save(self, context):
         cdef Transaction* known = &self.loop.get().transaction
-        return (
-            known.tx_pos if known.has_tx_pos else None,
-            known.gtid.text.decode() if known.gtid.is_set else None,
-            known.thread_id if known.has_thread_id else None,
-            known.query.text.decode() if known.query.is_set else None,
-            known.is_in_group,
-            known.are_rows_seen,
-            known.is_ended,
-        )
+        context.tx_pos = known.tx_pos if known.has_tx_pos else None
+        context.gtid = known.gtid.text.decode() if known.gtid.is_set else None
+        context.thread_id = known.thread_id if known.has_thread_id else None
+        context.query = known.query.text.decode() if known.query.is_set else None
+        context.in_group = known.is_in_group
+        context.rows_seen = known.are_rows_seen
+        context.ended = known.is_ended
 
-    def restore(self, state):
+    def restore(self, context):
         cdef Transaction* known = &self.loop.get().transaction
-        tx_pos, gtid, thread_id, query, is_in_group, are_rows_seen, is_ended = state
         known.changes += 1
-        known.has_tx_pos, known.tx_pos = tx_pos is not None, tx_pos or 0
-        known.has_thread_id, known.thread_id = thread_id is not None, thread_id or 0
-        known.gtid.is_set, known.gtid.text = gtid is not None, (gtid or "").encode()
-        known.query.is_set, known.query.text = query is not None, (query or "").encode()
-        known.is_in_group, known.are_rows_seen = is_in_group, are_rows_seen
-        known.is_ended = is_ended
+        known.has_tx_pos, known.tx_pos = context.tx_pos is not None, context.tx_pos or 0
+        known.has_thread_id = context.thread_id is not None
+        known.thread_id = context.thread_id or 0
+        known.gtid.is_set, known.gtid.text = context.gtid is not None, (context.gtid or "").encode()
+        known.query.is_set = context.query is not None
+        known.query.text = (context.query or "").encode()
+        known.is_in_group = context.in_group
+        known.are_rows_seen = context.rows_seen
+        known.is_ended = context.ended

@@ -7,51 +7,42 @@ wrong with it. `values/choose.py` is what this must agree with.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 
 from pyspark_mysqlbinlog.charsets import canonical_charset
 from pyspark_mysqlbinlog.decoder.field_types import FieldType, real_string
 from pyspark_mysqlbinlog.decoder.values.charsets import decoder_of
 from pyspark_mysqlbinlog.decoder.values.codec import quote
-from pyspark_mysqlbinlog.decoder.values.decimals import decimal_size
+from pyspark_mysqlbinlog.decoder.values.sizes import StoredSize, stored_size
 from pyspark_mysqlbinlog.errors import UnsupportedEventError
 from pyspark_mysqlbinlog.tables import ColumnSchema
 
 __all__ = ["ColumnSpec", "column_spec"]
 
-_INTEGERS: dict[int, int] = {
-    FieldType.TINY: 1,
-    FieldType.SHORT: 2,
-    FieldType.INT24: 3,
-    FieldType.LONG: 4,
-    FieldType.LONGLONG: 8,
+_KINDS: dict[int, str] = {
+    FieldType.TINY: "Integer",
+    FieldType.SHORT: "Integer",
+    FieldType.INT24: "Integer",
+    FieldType.LONG: "Integer",
+    FieldType.LONGLONG: "Integer",
+    FieldType.FLOAT: "Float",
+    FieldType.DOUBLE: "Double",
+    FieldType.NEWDECIMAL: "Decimal",
+    FieldType.BIT: "Bit",
+    FieldType.YEAR: "Year",
+    FieldType.DATE: "Date",
+    FieldType.NEWDATE: "Date",
+    FieldType.TIME: "TimeOld",
+    FieldType.DATETIME: "DatetimeOld",
+    FieldType.TIMESTAMP: "TimestampOld",
+    FieldType.TIME2: "Time",
+    FieldType.DATETIME2: "Datetime",
+    FieldType.TIMESTAMP2: "Timestamp",
+    FieldType.JSON: "Json",
+    FieldType.GEOMETRY: "Geometry",
 }
-# Types whose values are of one size, whatever their metadata.
-_PLAIN: dict[int, tuple[str, int]] = {
-    FieldType.FLOAT: ("Float", 4),
-    FieldType.DOUBLE: ("Double", 8),
-    FieldType.YEAR: ("Year", 1),
-    FieldType.DATE: ("Date", 3),
-    FieldType.NEWDATE: ("Date", 3),
-    FieldType.TIME: ("TimeOld", 3),
-    FieldType.DATETIME: ("DatetimeOld", 8),
-    FieldType.TIMESTAMP: ("TimestampOld", 4),
-}
-# Kind, and bytes before the fraction.
-_FRACTIONAL: dict[int, tuple[str, int]] = {
-    FieldType.TIME2: ("Time", 3),
-    FieldType.DATETIME2: ("Datetime", 5),
-    FieldType.TIMESTAMP2: ("Timestamp", 4),
-}
-_BLOBS = (
-    FieldType.BLOB,
-    FieldType.TINY_BLOB,
-    FieldType.MEDIUM_BLOB,
-    FieldType.LONG_BLOB,
-    FieldType.JSON,
-    FieldType.GEOMETRY,
-)
+_FRACTIONAL = (FieldType.TIME2, FieldType.DATETIME2, FieldType.TIMESTAMP2)
+_MAX_FRACTION_DIGITS = 6
 _MAX_DECIMAL_DIGITS = 65
 _LARGEST_BINARY = 65_535
 
@@ -92,85 +83,52 @@ def column_spec(
     None where the kernel can't read such a column.
     """
     try:
-        spec = _skipped(code, metadata) if excluded or schema is None else None
-        if spec is None and schema is not None and not excluded:
-            spec = _shown(code, metadata, schema)
-        if spec is None:
+        stored = stored_size(code, metadata)
+        if not _is_possible(code, metadata, stored):
             return None
-        # What is not text can't be handed on as UTF-8.
-        "\0".join((spec.name, *spec.labels)).encode()
+        if excluded or schema is None:
+            return ColumnSpec("PrefixedSkip" if stored.is_prefix else "FixedSkip", stored.size)
+        spec = _shown(code, metadata, stored.size, schema)
+        if spec is not None:
+            # What is not text can't be handed on as UTF-8.
+            "\0".join((spec.name, *spec.labels)).encode()
     except (UnsupportedEventError, UnicodeEncodeError):
         return None
     return spec
 
 
-def _length_bytes(longest: int) -> int:
-    return 1 if longest <= 255 else 2
+def _is_possible(code: int, metadata: int, stored: StoredSize) -> bool:
+    """Whether the kernel can step over such a value."""
+    if code == FieldType.NEWDECIMAL:
+        return metadata & 0xFF <= metadata >> 8  # scale and precision
+    return not stored.is_prefix or 1 <= stored.size <= 4
 
 
-def _skipped(code: int, metadata: int) -> ColumnSpec | None:
-    fixed = partial(ColumnSpec, "FixedSkip")
-    if code in _INTEGERS:
-        return fixed(_INTEGERS[code])
-    if code in _PLAIN:
-        return fixed(_PLAIN[code][1])
-    if code in _FRACTIONAL:
-        return fixed(_FRACTIONAL[code][1] + (metadata + 1) // 2)
-    if code == FieldType.NULL:
-        return fixed(0)
+def _shown(code: int, metadata: int, size: int, schema: ColumnSchema) -> ColumnSpec | None:
+    name = schema.name
+    match code:
+        case FieldType.STRING:
+            real, _ = real_string(metadata)
+            if real != FieldType.STRING:
+                return _labels(real, size, schema)
+            return _string(size, schema)
+        case FieldType.VARCHAR | FieldType.BLOB:
+            return _string(size, schema)
+    kind = _KINDS.get(code)
+    if kind is None:
+        return None
+    spec = ColumnSpec(kind, size, name, is_unsigned=kind == "Integer" and schema.unsigned)
     if code == FieldType.NEWDECIMAL:
         precision, scale = metadata >> 8, metadata & 0xFF
-        return fixed(decimal_size(precision, scale)) if scale <= precision else None
+        is_valid = 0 < precision <= _MAX_DECIMAL_DIGITS
+        return replace(spec, precision=precision, scale=scale) if is_valid else None
     if code == FieldType.BIT:
-        return fixed((metadata >> 8) + (metadata & 0xFF != 0))
-    if code in (FieldType.VARCHAR, FieldType.VAR_STRING):
-        return ColumnSpec("PrefixedSkip", _length_bytes(metadata))
-    if code in _BLOBS:
-        return ColumnSpec("PrefixedSkip", metadata) if 1 <= metadata <= 4 else None
-    if code == FieldType.STRING:
-        real, length = real_string(metadata)
-        if real == FieldType.STRING:
-            return ColumnSpec("PrefixedSkip", _length_bytes(length))
-        return fixed(length)
-    return None
-
-
-def _shown(code: int, metadata: int, schema: ColumnSchema) -> ColumnSpec | None:
-    name = schema.name
-    if code in _INTEGERS:
-        return ColumnSpec("Integer", _INTEGERS[code], name, is_unsigned=schema.unsigned)
-    if code in _PLAIN:
-        kind, size = _PLAIN[code]
-        return ColumnSpec(kind, size, name)
+        whole_bytes, rest = metadata >> 8, metadata & 0xFF
+        bits = whole_bytes * 8 + rest
+        return replace(spec, bits=bits) if rest < 8 and 0 < bits <= 64 else None
     if code in _FRACTIONAL:
-        kind, size = _FRACTIONAL[code]
-        if metadata > 6:
-            return None
-        return ColumnSpec(kind, size + (metadata + 1) // 2, name, fsp=metadata)
-    match code:
-        case FieldType.NEWDECIMAL:
-            precision, scale = metadata >> 8, metadata & 0xFF
-            if not 0 < precision <= _MAX_DECIMAL_DIGITS or scale > precision:
-                return None
-            size = decimal_size(precision, scale)
-            return ColumnSpec("Decimal", size, name, precision=precision, scale=scale)
-        case FieldType.BIT:
-            bits = (metadata >> 8) * 8 + (metadata & 0xFF)
-            return ColumnSpec("Bit", (bits + 7) // 8, name, bits=bits) if 0 < bits <= 64 else None
-        case FieldType.VARCHAR:
-            return _string(_length_bytes(metadata), schema)
-        case FieldType.BLOB if 1 <= metadata <= 4:
-            return _string(metadata, schema)
-        case FieldType.JSON if 1 <= metadata <= 4:
-            return ColumnSpec("Json", metadata, name)
-        case FieldType.GEOMETRY if 1 <= metadata <= 4:
-            return ColumnSpec("Geometry", metadata, name)
-        case FieldType.STRING:
-            real, length = real_string(metadata)
-            if real == FieldType.STRING:
-                return _string(_length_bytes(length), schema)
-            return _labels(real, length, schema)
-    return None
+        return replace(spec, fsp=metadata) if metadata <= _MAX_FRACTION_DIGITS else None
+    return spec
 
 
 def _string(length_bytes: int, schema: ColumnSchema) -> ColumnSpec | None:

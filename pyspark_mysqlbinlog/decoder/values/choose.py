@@ -12,72 +12,22 @@ from pyspark_mysqlbinlog.decoder.values.charsets import text_decoder
 from pyspark_mysqlbinlog.decoder.values.codec import Codec, Skip, fixed_skip
 from pyspark_mysqlbinlog.decoder.values.geometry import geometry
 from pyspark_mysqlbinlog.decoder.values.json_binary import json_document
+from pyspark_mysqlbinlog.decoder.values.sizes import stored_size
 from pyspark_mysqlbinlog.errors import SchemaError, UnsupportedEventError
 from pyspark_mysqlbinlog.tables import ColumnSchema
 
 __all__ = ["codec_for", "skip_for"]
 
-_INTEGER_SIZES: dict[int, int] = {
-    FieldType.TINY: 1,
-    FieldType.SHORT: 2,
-    FieldType.INT24: 3,
-    FieldType.LONG: 4,
-    FieldType.LONGLONG: 8,
-}
-_FIXED_SIZES: dict[int, int] = {
-    **_INTEGER_SIZES,
-    FieldType.NULL: 0,
-    FieldType.FLOAT: 4,
-    FieldType.DOUBLE: 8,
-    FieldType.YEAR: 1,
-    FieldType.DATE: 3,
-    FieldType.NEWDATE: 3,
-    FieldType.TIME: 3,
-    FieldType.DATETIME: 8,
-    FieldType.TIMESTAMP: 4,
-}
-_FRACTIONAL_SIZES: dict[int, int] = {
-    FieldType.TIME2: 3,
-    FieldType.DATETIME2: 5,
-    FieldType.TIMESTAMP2: 4,
-}
-_BLOBS = frozenset(
-    {
-        FieldType.BLOB,
-        FieldType.TINY_BLOB,
-        FieldType.MEDIUM_BLOB,
-        FieldType.LONG_BLOB,
-        FieldType.JSON,
-        FieldType.GEOMETRY,
-    }
-)
-
-
-def _length_bytes(longest: int) -> int:
-    """CHAR and VARCHAR up to 255 bytes have one length byte, longer ones two."""
-    return 1 if longest <= 255 else 2
-
 
 def skip_for(code: int, metadata: int, what: str) -> Skip:
     """How to pass over a value of this type; `what` names the column in errors."""
-    if code in _FIXED_SIZES:
-        return fixed_skip(what, _FIXED_SIZES[code])
-    if code in _FRACTIONAL_SIZES:
-        return fixed_skip(what, _FRACTIONAL_SIZES[code] + (metadata + 1) // 2)
-    if code in (FieldType.VARCHAR, FieldType.VAR_STRING):
-        return strings.prefixed_skip(what, _length_bytes(metadata))
-    if code in _BLOBS:
-        return strings.prefixed_skip(what, metadata)
-    if code == FieldType.NEWDECIMAL:
-        return fixed_skip(what, decimals.decimal_size(metadata >> 8, metadata & 0xFF))
-    if code == FieldType.BIT:
-        return fixed_skip(what, (metadata >> 8) + (metadata & 0xFF != 0))
-    if code == FieldType.STRING:
-        real, length = real_string(metadata)
-        if real == FieldType.STRING:
-            return strings.prefixed_skip(what, _length_bytes(length))
-        return fixed_skip(what, length)
-    raise UnsupportedEventError(f"{what} has {field_type_name(code)}, whose length is not known")
+    try:
+        stored = stored_size(code, metadata)
+    except UnsupportedEventError as error:
+        raise UnsupportedEventError(f"{what} has {error.message}") from None
+    if stored.is_prefix:
+        return strings.prefixed_skip(what, stored.size)
+    return fixed_skip(what, stored.size)
 
 
 def codec_for(code: int, metadata: int, column: ColumnSchema) -> Codec:
@@ -86,9 +36,11 @@ def codec_for(code: int, metadata: int, column: ColumnSchema) -> Codec:
     SchemaError when its type or charset is not built yet.
     """
     what = f"column `{column.name}` ({column.type})"
-    if code in _INTEGER_SIZES:
-        return numbers.integer(what, _INTEGER_SIZES[code], column.unsigned)
     match code:
+        case (
+            FieldType.TINY | FieldType.SHORT | FieldType.INT24 | FieldType.LONG | FieldType.LONGLONG
+        ):
+            return numbers.integer(what, stored_size(code, metadata).size, column.unsigned)
         case FieldType.FLOAT:
             return numbers.float32(what)
         case FieldType.DOUBLE:
@@ -114,7 +66,7 @@ def codec_for(code: int, metadata: int, column: ColumnSchema) -> Codec:
         case FieldType.TIMESTAMP2:
             return temporals.timestamp2(what, metadata)
         case FieldType.VARCHAR:
-            return _string(what, _length_bytes(metadata), column)
+            return _string(what, stored_size(code, metadata).size, column)
         case FieldType.BLOB:
             return _string(what, metadata, column)
         case FieldType.JSON:
@@ -127,7 +79,7 @@ def codec_for(code: int, metadata: int, column: ColumnSchema) -> Codec:
                 return strings.enum(what, length, column.labels)
             if real == FieldType.SET:
                 return strings.label_set(what, length, column.labels)
-            return _string(what, _length_bytes(length), column)
+            return _string(what, stored_size(code, metadata).size, column)
         case _:
             raise SchemaError(
                 f"{what} can't be decoded: {field_type_name(code)} is not built yet; exclude the"
