@@ -14,15 +14,15 @@ from typing import Any
 from unittest.mock import patch
 
 import pyarrow as pa
-from memory_log import MemoryStream
 from pyspark.serializers import CloudPickleSerializer
-from pyspark.sql.datasource import DataSourceReader
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from pyspark_mysqlbinlog.connector.datasource import MySQLBinlogDataSource
 from pyspark_mysqlbinlog.connector.stream_reader import MySQLBinlogStreamReader
 from pyspark_mysqlbinlog.protocol.files import FileStream
 
+from batch_read import BatchRead
+from memory_log import MemoryStream
 from workers import answer_commands
 
 __all__: list[str] = []
@@ -38,23 +38,14 @@ def decode(options: str, expected: str, place: str) -> dict[str, Any]:
     place : where the log's bytes are before: memory, or file, which is read then (and is in the
         page cache).
     """
-    source = MySQLBinlogDataSource(json.loads(options))
-    reader = source.reader(source.schema())
-    assert isinstance(reader, DataSourceReader)
-    partitions = list(reader.partitions())
+    read = BatchRead(options)
     everywhere = os.sched_getaffinity(0)
     # What runs beside the decode, runs on the same core.
     os.sched_setaffinity(0, {max(everywhere)})
     stream = MemoryStream if place == "memory" else FileStream
-    rows = 0
     try:
         with patch("pyspark_mysqlbinlog.connector.log.FileStream", stream):
-            begin = time.perf_counter()
-            for partition in partitions:
-                for batch in reader.read(partition):
-                    assert isinstance(batch, pa.RecordBatch)
-                    rows += batch.num_rows
-            seconds = time.perf_counter() - begin
+            rows, seconds = read.timed()
     finally:
         os.sched_setaffinity(0, everywhere)
     if rows != int(expected):
@@ -64,28 +55,21 @@ def decode(options: str, expected: str, place: str) -> dict[str, Any]:
 
 def save(options: str, path: str) -> dict[str, Any]:
     """Decode files into one Arrow file; rows in it."""
-    source = MySQLBinlogDataSource(json.loads(options))
-    schema = source.schema()
-    reader = source.reader(schema)
-    assert isinstance(reader, DataSourceReader)
+    read = BatchRead(options)
     rows = 0
-    with pa.ipc.new_file(path, to_arrow_schema(schema, timezone="UTC")) as file:
-        for partition in reader.partitions():
-            for batch in reader.read(partition):
-                assert isinstance(batch, pa.RecordBatch)
-                file.write_batch(batch)
-                rows += batch.num_rows
-    return {"rows": rows, "schema": schema.json()}
+    with pa.ipc.new_file(path, to_arrow_schema(read.schema, timezone="UTC")) as file:
+        for batch in read.batches():
+            file.write_batch(batch)
+            rows += batch.num_rows
+    return {"rows": rows, "schema": read.schema.json()}
 
 
 def pickled(options: str, path: str) -> dict[str, Any]:
     """Pickle a reader and its first partition, as Spark sends them to an executor."""
-    source = MySQLBinlogDataSource(json.loads(options))
-    reader = source.reader(source.schema())
-    assert isinstance(reader, DataSourceReader)
+    read = BatchRead(options)
     # Spark has no annotations for it.
     pickler: Any = CloudPickleSerializer
-    Path(path).write_bytes(pickler().dumps((reader, reader.partitions()[0])))
+    Path(path).write_bytes(pickler().dumps((read.reader, read.partitions[0])))
     return {}
 
 

@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import Any
 
 import tuning
-
 from jars import java_peers, missing_java
 from latency import latency_measures
 from machine import describe

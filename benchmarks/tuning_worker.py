@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import time
 from collections.abc import Generator
 from contextlib import ExitStack
 from typing import Any
 from unittest.mock import patch
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSourceReader
 
 from pyspark_mysqlbinlog.connector import range_blocks
-from pyspark_mysqlbinlog.connector.datasource import MySQLBinlogDataSource
 
+from batch_read import BatchRead
 from workers import answer_commands
 
 __all__: list[str] = []
@@ -31,20 +28,11 @@ def cut(source: str, target: str, rows: str) -> dict[str, Any]:
 
 def decode(options: str, is_ahead: str) -> dict[str, Any]:
     """Decode files on all cores; `is_ahead` is no where nothing is fetched beside the decode."""
-    source = MySQLBinlogDataSource(json.loads(options))
-    reader = source.reader(source.schema())
-    assert isinstance(reader, DataSourceReader)
-    partitions = list(reader.partitions())
-    rows = 0
+    read = BatchRead(options)
     with ExitStack() as stack:
         if is_ahead == "no":
             stack.enter_context(patch.object(range_blocks, "prefetched", _in_turns))
-        begin = time.perf_counter()
-        for partition in partitions:
-            for batch in reader.read(partition):
-                assert isinstance(batch, pa.RecordBatch)
-                rows += batch.num_rows
-        seconds = time.perf_counter() - begin
+        rows, seconds = read.timed()
     return {"rows": rows, "seconds": seconds}
 
 

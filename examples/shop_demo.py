@@ -29,7 +29,6 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from delta_mirror import DeltaMirror
 from deltalake import DeltaTable
 from pymysql.err import MySQLError
 from pyspark.errors import PySparkException
@@ -42,6 +41,8 @@ from rich.rule import Rule
 from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
+
+from delta_mirror import DeltaMirror
 from shop_server import NoServerError, Server, find_server
 from shop_workload import DATABASE, READER, SETUP, TABLES, TEARDOWN, Shop
 

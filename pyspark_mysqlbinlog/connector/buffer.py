@@ -16,7 +16,7 @@ from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from threading import Condition
+from threading import Condition, RLock
 from time import monotonic
 
 from pyspark_mysqlbinlog.checkpoints.position import Position
@@ -53,7 +53,8 @@ class LogBuffer:
         self._capacity = capacity
         self._granularity = granularity
         self._most_spans = most_spans
-        self._changed = Condition()
+        # A thread may enter it again.
+        self._changed = Condition(RLock())
         self._spans = SpanIndex()
         self._base = start.position
         self._tip = start
@@ -104,9 +105,33 @@ class LogBuffer:
     ) -> None:
         """The transaction in progress ends at `mark`, `log_bytes` after the last boundary."""
         with self._changed:
-            self._boundary(mark, log_bytes, wanted=wanted, rows=rows, pieces=pieces)
+            is_change = self._is_change(mark)
+            if self._crosses_cut(mark):
+                self._before_cut = self._tip
+            if is_change or self._crosses_cut(mark):
+                self._close_span()
+            self._tip = mark
+            if is_change:
+                self._changes.append(mark)
+                if not wanted:
+                    self._open_start = mark.position
             if wanted:
+                if self._open_kept + self._transaction_kept > MOST_CARRIED:
+                    # What is small enough to be carried must not share a span with what is not.
+                    self._close_span()
+                before = self._open_log_bytes
+                self._open_pieces += (
+                    replace(piece, log_bytes=before + piece.log_bytes) for piece in pieces
+                )
+                self._open_rows += rows
+            self._open_log_bytes += log_bytes
+            if wanted:
+                self._take_transaction()
+                self._open_wanted = mark
                 self._changed.notify_all()
+                if self._open_log_bytes >= self._granularity:
+                    self._close_span()
+            self._transaction, self._transaction_kept = [], 0
 
     def transactions(self, run: Run, log_bytes: int, mark_at: Callable[[int], Mark]) -> None:
         """A run of whole transactions: the same as `append` and `boundary` for each of them.
@@ -132,7 +157,7 @@ class LogBuffer:
                         packed = run.pack_transactions(at, behind)
                         assert packed is not None
                         self._transaction = [packed]
-                    self._boundary(mark_at(ends[at]), ends[at] - last_end, wanted=size > 0)
+                    self.boundary(mark_at(ends[at]), ends[at] - last_end, wanted=size > 0)
                 last_end = ends[behind - 1]
                 at = behind
             if kept[-1]:
@@ -338,42 +363,6 @@ class LogBuffer:
             return False
         return True
 
-    def _boundary(
-        self,
-        mark: Mark,
-        log_bytes: int,
-        *,
-        wanted: bool,
-        rows: int = 0,
-        pieces: Sequence[Piece] = (),
-    ) -> None:
-        is_change = self._is_change(mark)
-        if self._crosses_cut(mark):
-            self._before_cut = self._tip
-        if is_change or self._crosses_cut(mark):
-            self._close_span()
-        self._tip = mark
-        if is_change:
-            self._changes.append(mark)
-            if not wanted:
-                self._open_start = mark.position
-        if wanted:
-            if self._open_kept + self._transaction_kept > MOST_CARRIED:
-                # What is small enough to be carried must not share a span with what is not.
-                self._close_span()
-            before = self._open_log_bytes
-            self._open_pieces += (
-                replace(piece, log_bytes=before + piece.log_bytes) for piece in pieces
-            )
-            self._open_rows += rows
-        self._open_log_bytes += log_bytes
-        if wanted:
-            self._take_transaction()
-            self._open_wanted = mark
-            if self._open_log_bytes >= self._granularity:
-                self._close_span()
-        self._transaction, self._transaction_kept = [], 0
-
     def _uncut(self, run: Run, at: int, last_end: int, mark: Mark) -> int:
         """The place up to which transactions of a run, from `at` on, just join the open span.
 
@@ -402,7 +391,7 @@ class LogBuffer:
     def _extend(
         self, run: Run, at: int, behind: int, log_bytes: int, mark_at: Callable[[int], Mark]
     ) -> None:
-        """`_boundary` for transactions of a run that just join the open span."""
+        """`boundary` for transactions of a run that just join the open span."""
         ends, kept = run.ends, run.kept_until
         self._tip = mark_at(ends[behind - 1])
         self._open_log_bytes += log_bytes

@@ -11,14 +11,14 @@ from random import Random, randrange
 
 import pymysql
 import pytest
-from alter_cases import ALTERS, BASE, CHARACTER_SETS, OTHERS
-from followed import Follower
-from random_alters import RandomDdl
 
 from pyspark_mysqlbinlog.tables import TableSchema
 
+from alter_cases import ALTERS, BASE, CHARACTER_SETS, OTHERS
 from ddl_cases import TYPES
+from followed import Follower
 from live_log import new_database
+from random_alters import RandomDdl
 from random_tables import RandomTable
 from servers import LocalServer
 

@@ -16,7 +16,6 @@ from typing import Any
 
 import pymysql
 import pytest
-from random_alters import RandomDdl
 
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.baseline import history_of_server
@@ -27,6 +26,7 @@ from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 
 from live_log import new_database, selected
+from random_alters import RandomDdl
 from replay import Number, payload_token, select_token
 from servers import Server
 from source_runner import Spark, new_reader

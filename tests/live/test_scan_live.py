@@ -92,35 +92,39 @@ def write_log(server: Server, database: str) -> Log:
 
 
 def spans_of(
-    server: Server, start: Position, end: Position, wants: Wants, which: Implementation
+    settings: ServerSettings, log: Log, buffer_bytes: int, granularity: int, which: Implementation
 ) -> list[Span]:
     """What a tail makes of a stretch of log."""
+    start, end, wants = log
     mark = Mark(start, SchemaHistory())
-    buffer = LogBuffer(mark, capacity=4 << 20, granularity=20_000)
+    buffer = LogBuffer(mark, capacity=buffer_bytes, granularity=granularity)
     with using(which):
         tail = Tail(
-            settings_of(server),
-            server_uuid="",
-            start=mark,
-            wants=wants,
-            buffer=buffer,
-            retry_timeout=5,
+            settings, server_uuid="", start=mark, wants=wants, buffer=buffer, retry_timeout=60
         )
         tail.start()
         until(lambda: tail.scanned >= end or buffer.error is not None, "the tail came to the end")
-    assert buffer.error is None
-    last = buffer.furthest(start, None)
-    assert last is not None
-    spans = buffer.spans(start, last.position)
-    tail.stop()
+    try:
+        assert buffer.error is None
+        last = buffer.furthest(start, None)
+        assert last is not None
+        spans = buffer.spans(start, last.position)
+    finally:
+        tail.stop()
     assert spans is not None
-    # What the servers' DDL makes of schemas is no affair of the scan.
-    return [replace(span, end=replace(span.end, history=SchemaHistory())) for span in spans]
+    return spans
 
 
 def test_a_tail_makes_the_same_spans(any_server: Server, log: Log) -> None:
     """Their ends, bytes and pieces, and what they hold."""
-    spans = [spans_of(any_server, *log, which) for which in ("c", "python")]
+    spans = [
+        # What the servers' DDL makes of schemas is no affair of the scan.
+        [
+            replace(span, end=replace(span.end, history=SchemaHistory()))
+            for span in spans_of(settings_of(any_server), log, 4 << 20, 20_000, which)
+        ]
+        for which in ("c", "python")
+    ]
     assert spans[0] == spans[1]
     assert any(span.blocks is None for span in spans[0])
     assert sum(len(span.pieces) for span in spans[0]) > 1
@@ -169,33 +173,12 @@ def test_a_pull_whose_connection_breaks_again_and_again(
 
 
 def test_a_tail_whose_connection_breaks_again_and_again(any_server: Server, log: Log) -> None:
-    start, end, wants = log
     expected = expected_events(any_server, log)
     # Then one that gets through: a transaction begins again with each connection.
     allowed = iter([8_000, 40_000, 1_500_000, 6_000_000])
-    mark = Mark(start, SchemaHistory())
-    buffer = LogBuffer(mark, capacity=64 << 20, granularity=0)
-    with (
-        using("c"),
-        cutting_proxy(any_server.host, any_server.port, allowed) as proxy,
-    ):
-        tail = Tail(
-            settings_of(any_server, proxy.port),
-            server_uuid="",
-            start=mark,
-            wants=wants,
-            buffer=buffer,
-            retry_timeout=60,
-        )
-        tail.start()
-        until(lambda: tail.scanned >= end or buffer.error is not None, "the tail came to the end")
-        assert buffer.error is None
+    with cutting_proxy(any_server.host, any_server.port, allowed) as proxy:
+        spans = spans_of(settings_of(any_server, proxy.port), log, 64 << 20, 0, "c")
         assert proxy.cuts > 3
-        last = buffer.furthest(start, None)
-        assert last is not None
-        spans = buffer.spans(start, last.position)
-        tail.stop()
-    assert spans is not None
     kept = [event for span in spans for event in unpack_events(span.blocks or ())]
     # What is too large to be carried has its place, but not its bytes.
     missing = [(span.start, span.end.position) for span in spans if span.blocks is None]

@@ -25,16 +25,9 @@ from decode_twins import (
     Twins,
     assert_same,
     blocks_of_one,
-    note_by_hand,
 )
 from replay import captured_schemas
 from row_logs import INT, VALUES_OF, WRITE, RowLog, random_log
-
-
-@pytest.fixture
-def by_hand(monkeypatch: pytest.MonkeyPatch) -> list[Event]:
-    return note_by_hand(monkeypatch)
-
 
 # --- logs that a server wrote
 

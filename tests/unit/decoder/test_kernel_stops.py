@@ -25,14 +25,9 @@ from pyspark_mysqlbinlog.protocol.events import Event, EventType
 from pyspark_mysqlbinlog.protocol.messages import Query
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 
-from decode_twins import KINDS, Nothing, Payloads, Twins, note_by_hand
+from decode_twins import KINDS, Nothing, Payloads, Twins
 from events import gtid_body, query_body
 from row_logs import DELETE, INT, UPDATE, WRITE, RowLog, T, int_row, ints
-
-
-@pytest.fixture
-def by_hand(monkeypatch: pytest.MonkeyPatch) -> list[Event]:
-    return note_by_hand(monkeypatch)
 
 
 def test_schema_changes_between_rows_of_one_table_map() -> None:
