@@ -20,7 +20,7 @@ cdef extern from "bytes.hpp" namespace "mysqlbinlog" nogil:
 
 
 cdef extern from "column.hpp" namespace "mysqlbinlog" nogil:
-    cdef enum class Kind(uint8_t):
+    cpdef enum class Kind(uint8_t):
         Integer
         Float
         Double
@@ -62,7 +62,7 @@ cdef extern from "column.hpp" namespace "mysqlbinlog" nogil:
 
 
 cdef extern from "charsets.hpp" namespace "mysqlbinlog::CharsetTable" nogil:
-    cdef enum class Form "mysqlbinlog::CharsetTable::Form"(uint8_t):
+    cpdef enum class Form "mysqlbinlog::CharsetTable::Form"(uint8_t):
         Utf8
         Utf16
         Utf16le

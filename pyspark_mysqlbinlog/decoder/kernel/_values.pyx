@@ -64,38 +64,6 @@ cdef extern from *:
     cbool read_decimal_halves(Input&, const Column&, int64_t&, uint64_t&) nogil
 
 
-cdef dict _KINDS = {
-    "Integer": <int>Kind.Integer,
-    "Float": <int>Kind.Float,
-    "Double": <int>Kind.Double,
-    "Decimal": <int>Kind.Decimal,
-    "Bit": <int>Kind.Bit,
-    "Year": <int>Kind.Year,
-    "Date": <int>Kind.Date,
-    "TimeOld": <int>Kind.TimeOld,
-    "DatetimeOld": <int>Kind.DatetimeOld,
-    "TimestampOld": <int>Kind.TimestampOld,
-    "Time": <int>Kind.Time,
-    "Datetime": <int>Kind.Datetime,
-    "Timestamp": <int>Kind.Timestamp,
-    "Text": <int>Kind.Text,
-    "Binary": <int>Kind.Binary,
-    "Enum": <int>Kind.Enum,
-    "Set": <int>Kind.Set,
-    "Json": <int>Kind.Json,
-    "Geometry": <int>Kind.Geometry,
-    "FixedSkip": <int>Kind.FixedSkip,
-    "PrefixedSkip": <int>Kind.PrefixedSkip,
-}
-cdef dict _FORMS = {
-    "Utf8": <int>Form.Utf8,
-    "Utf16": <int>Form.Utf16,
-    "Utf16le": <int>Form.Utf16le,
-    "Utf32": <int>Form.Utf32,
-    "Ucs2": <int>Form.Ucs2,
-    "OneByte": <int>Form.OneByte,
-    "ManyBytes": <int>Form.ManyBytes,
-}
 cdef dict _charsets = {}
 
 
@@ -113,7 +81,7 @@ cdef Charset _charset(name):
     if charset is None:
         spec = charset_spec(name)
         charset = Charset.__new__(Charset)
-        charset.table.form = <Form><int>_FORMS[spec.form]
+        charset.table.form = <Form><int>(<object>Form)[spec.form]
         charset.table.is_ascii = spec.is_ascii
         charset.table.one = spec.one
         charset.table.two = spec.two
@@ -133,7 +101,7 @@ def column_program(code, metadata, schema, excluded=False):
         return None
     cdef ColumnProgram program = ColumnProgram.__new__(ColumnProgram)
     program.spec = spec
-    program.column.kind = <Kind><int>_KINDS[spec.kind]
+    program.column.kind = <Kind><int>(<object>Kind)[spec.kind]
     program.column.size = spec.size
     program.column.is_unsigned = spec.is_unsigned
     program.column.precision = spec.precision
