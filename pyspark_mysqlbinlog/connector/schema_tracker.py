@@ -23,17 +23,14 @@ from pyspark_mysqlbinlog.decoder.alter import apply_alter
 from pyspark_mysqlbinlog.decoder.alter_clauses import parse_alter
 from pyspark_mysqlbinlog.decoder.ddl import parse_create_table, parse_database_charset
 from pyspark_mysqlbinlog.decoder.logged_statement import LoggedStatement
-from pyspark_mysqlbinlog.decoder.sql_tokens import SqlContext
 from pyspark_mysqlbinlog.decoder.statement_text import Author, create_author
 from pyspark_mysqlbinlog.decoder.statements import (
-    Statement,
     StatementKind,
     is_of_temporary_table,
 )
 from pyspark_mysqlbinlog.decoder.written_labels import check_written_labels
 from pyspark_mysqlbinlog.errors import MySQLBinlogError, SchemaChangedError, SchemaError
 from pyspark_mysqlbinlog.protocol.events import THREAD_SPECIFIC_FLAG, Event
-from pyspark_mysqlbinlog.protocol.messages import Query
 from pyspark_mysqlbinlog.tables import SYSTEM_DATABASES, TableSchema
 
 __all__ = ["MOST_UNWANTED_COLUMNS", "SchemaTracker", "last_change"]
@@ -54,10 +51,7 @@ MOST_UNWANTED_COLUMNS = 1500
 class _Ddl:
     """One statement, and what it makes of the tables that it names."""
 
-    statement: Statement
-    query: Query
-    sql: str
-    context: SqlContext
+    logged: LoggedStatement
     begin: Position
     end: Position
     uses_temporary: bool
@@ -65,11 +59,11 @@ class _Ddl:
 
     @property
     def place(self) -> str:
-        return f"{self.statement.head!r}, which ends at {self.end}"
+        return f"{self.logged.statement.head!r}, which ends at {self.end}"
 
     @property
     def server_charset(self) -> str | None:
-        collation = self.query.collation_server
+        collation = self.logged.query.collation_server
         return None if collation is None else charset_of_collation(collation)
 
 
@@ -115,15 +109,15 @@ class SchemaTracker:
 
     def follow(self, event: Event, logged: LoggedStatement, end: Position) -> None:
         """Take a DDL statement into account; what it says holds from `end` on."""
-        statement, context = logged.statement, logged.context
+        statement = logged.statement
         kind = statement.kind
         uses_temporary = bool(event.flags & THREAD_SPECIFIC_FLAG)
         if kind is _KIND.TRUNCATE or is_of_temporary_table(statement, uses_temporary):
             return
         if self._explicit_timestamps:
-            context = replace(context, explicit_defaults_for_timestamp=True)
-        begin = end._replace(pos=event.start)
-        ddl = _Ddl(statement, logged.query, logged.text, context, begin, end, uses_temporary)
+            context = replace(logged.context, explicit_defaults_for_timestamp=True)
+            logged = replace(logged, context=context)
+        ddl = _Ddl(logged, end._replace(pos=event.start), end, uses_temporary)
         if statement.database is not None:
             self._database(ddl, self._fold(statement.database))
         elif statement.tables is None:
@@ -190,21 +184,21 @@ class SchemaTracker:
     # --- tables
 
     def _create(self, ddl: _Ddl) -> None:
-        statement = ddl.statement
+        statement = ddl.logged.statement
         assert statement.tables is not None
         name = self._name(statement.tables[0])
         if statement.if_not_exists and not self._is_absent(name, self._state(ddl, name)):
             return  # logged although nothing may have been created
         try:
             schema = parse_create_table(
-                ddl.sql,
-                ddl.query.database,
+                ddl.logged.text,
+                ddl.logged.query.database,
                 None if self._lacks_charset(ddl) else self._charset_of(ddl, name[0]),
                 lambda *other: None if ddl.uses_temporary else self._schema(ddl, other),
-                ddl.context,
+                ddl.logged.context,
             )
             if statement.kind is _KIND.CREATE_TABLE:
-                check_written_labels(ddl.query, None, schema)
+                check_written_labels(ddl.logged.query, None, schema)
             ddl.states[name] = schema
         except SchemaError as error:
             ddl.states[name] = UnknownFrom(f"{ddl.place}, can't be followed: {error.message}")
@@ -215,14 +209,14 @@ class SchemaTracker:
         What the server writes for a table that was made LIKE a temporary one lacks that one's. The
         flag alone is no sign: MariaDB sets it wherever CREATE OR REPLACE dropped a table.
         """
-        author = create_author(ddl.query)
+        author = create_author(ddl.logged.query)
         if author is Author.CLIENT:
             return False
-        if ddl.query.sql_mode & _WITHOUT_CHARSETS:
+        if ddl.logged.query.sql_mode & _WITHOUT_CHARSETS:
             return True
         # MariaDB forces ENGINE into what it writes for LIKE (mysql_create_like_table in
         # sql_table.cc), so without options it is CREATE … SELECT.
-        return ddl.uses_temporary and not (ddl.context.mariadb and author is Author.SERVER)
+        return ddl.uses_temporary and not (ddl.logged.context.mariadb and author is Author.SERVER)
 
     def _is_absent(self, name: Table, state: State) -> bool:
         """Whether the table is known not to be there."""
@@ -233,7 +227,7 @@ class SchemaTracker:
         return name[0] in self._whole or (self._wants(*name) and self._complete(name[0]))
 
     def _alter(self, ddl: _Ddl) -> None:
-        statement = ddl.statement
+        statement = ddl.logged.statement
         assert statement.tables is not None
         name = self._name(statement.tables[0])
         before = self._state(ddl, name)
@@ -248,11 +242,11 @@ class SchemaTracker:
     def _altered(self, ddl: _Ddl, before: State) -> State:
         try:
             if isinstance(before, TableSchema):
-                charset = self._charset_of(ddl, self._fold(ddl.query.database))
-                after = apply_alter(ddl.sql, before, charset, ddl.context)
-                check_written_labels(ddl.query, before, after)
+                charset = self._charset_of(ddl, self._fold(ddl.logged.query.database))
+                after = apply_alter(ddl.logged.text, before, charset, ddl.logged.context)
+                check_written_labels(ddl.logged.query, before, after)
                 return after
-            alter = parse_alter(ddl.sql, ddl.context)
+            alter = parse_alter(ddl.logged.text, ddl.logged.context)
         except MySQLBinlogError as error:
             return UnknownFrom(f"{ddl.place}, can't be followed: {error.message}")
         if not alter.touches_schema:
@@ -263,10 +257,10 @@ class SchemaTracker:
     def _rename(self, ddl: _Ddl) -> None:
         if ddl.uses_temporary:
             # MariaDB renames temporary tables as well: the text does not tell which of them.
-            for name in map(self._name, ddl.statement.tables or ()):
+            for name in map(self._name, ddl.logged.statement.tables or ()):
                 ddl.states[name] = UnknownFrom(f"{ddl.place}, renamed a temporary table")
             return
-        for pair in ddl.statement.renames:
+        for pair in ddl.logged.statement.renames:
             old, new = map(self._name, pair)
             state = self._state(ddl, old)
             if not isinstance(state, TableSchema):
@@ -279,7 +273,7 @@ class SchemaTracker:
     # --- databases
 
     def _database(self, ddl: _Ddl, database: str) -> None:
-        statement = ddl.statement
+        statement = ddl.logged.statement
         known = self.history.charset_at(ddl.begin, database)
         charset = known
         if statement.kind is _KIND.DROP_DATABASE or statement.or_replace:
@@ -305,7 +299,7 @@ class SchemaTracker:
         return database in self._whole or self._complete(database)
 
     def _told_charset(self, ddl: _Ddl) -> str | None:
-        return parse_database_charset(ddl.sql, ddl.server_charset, ddl.context)
+        return parse_database_charset(ddl.logged.text, ddl.server_charset, ddl.logged.context)
 
     def _charset_of(self, ddl: _Ddl, database: str) -> str | None:
         """The charset that a CREATE TABLE inherits: its database's."""
