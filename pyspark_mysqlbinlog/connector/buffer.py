@@ -8,6 +8,7 @@ too. When there are too many spans the tail waits. So memory is bounded by bytes
 spans, whatever the backlog and however large one transaction.
 
 Every method takes the lock; the tail calls one per transaction, or one for many that lie together.
+What is no method is one reference, read without it.
 """
 
 from __future__ import annotations
@@ -16,13 +17,15 @@ from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from threading import Condition, RLock
 from time import monotonic
 
 from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.connector.open_span import Events, OpenSpan
 from pyspark_mysqlbinlog.connector.span_index import Mark, Piece, Span, SpanIndex
 from pyspark_mysqlbinlog.decoder.log_scanner import Run
-from pyspark_mysqlbinlog.protocol.blocks import PackedEvents, pack_events
+from pyspark_mysqlbinlog.protocol.blocks import PackedEvents
 from pyspark_mysqlbinlog.protocol.events import HEADER_LENGTH, Event
 
 __all__ = ["MOST_CARRIED", "LogBuffer", "Mark", "Piece", "Span"]
@@ -64,13 +67,7 @@ class LogBuffer:
         # The last boundary before the cut, once the tail is behind it.
         self._before_cut: Mark | None = None
         # The span that is still growing, and the transaction that may become part of it.
-        self._open: list[Event | PackedEvents] | None = []
-        self._open_kept = 0
-        self._open_log_bytes = 0
-        self._open_wanted: Mark | None = None
-        self._open_start = start.position
-        self._open_rows = 0
-        self._open_pieces: list[Piece] = []
+        self._open = OpenSpan(start)
         self._transaction: list[Event | PackedEvents] | None = []
         self._transaction_kept = 0
         self._error: Exception | None = None
@@ -83,16 +80,11 @@ class LogBuffer:
 
     def append(self, events: list[Event]) -> None:
         """Wanted events of the transaction in progress."""
-        if self._has_room(sum(HEADER_LENGTH + len(event.body) for event in events)):
-            assert self._transaction is not None
-            self._transaction.extend(events)
+        self._append(sum(HEADER_LENGTH + len(event.body) for event in events), lambda: events)
 
     def append_run(self, run: Run) -> None:
         """The same for those of a run inside of the transaction."""
-        if self._has_room(run.kept_bytes):
-            packed = run.pack()
-            assert self._transaction is not None
-            self._transaction += [packed] if packed is not None else []
+        self._append(run.kept_bytes, lambda: _all(run.pack()))
 
     def boundary(
         self,
@@ -113,24 +105,14 @@ class LogBuffer:
             self._tip = mark
             if is_change:
                 self._changes.append(mark)
-                if not wanted:
-                    self._open_start = mark.position
             if wanted:
-                if self._open_kept + self._transaction_kept > MOST_CARRIED:
-                    # What is small enough to be carried must not share a span with what is not.
-                    self._close_span()
-                before = self._open_log_bytes
-                self._open_pieces += (
-                    replace(piece, log_bytes=before + piece.log_bytes) for piece in pieces
-                )
-                self._open_rows += rows
-            self._open_log_bytes += log_bytes
-            if wanted:
-                self._take_transaction()
-                self._open_wanted = mark
+                self._take_transaction(mark, rows, pieces)
                 self._changed.notify_all()
-                if self._open_log_bytes >= self._granularity:
-                    self._close_span()
+            self._open.log_bytes += log_bytes
+            if wanted and self._open.log_bytes >= self._granularity:
+                self._close_span()
+            elif is_change and not wanted:
+                self._open.skip_to(mark)
             self._transaction, self._transaction_kept = [], 0
 
     def transactions(self, run: Run, log_bytes: int, mark_at: Callable[[int], Mark]) -> None:
@@ -153,10 +135,8 @@ class LogBuffer:
                 else:
                     behind = at + 1
                     size = kept[behind] - kept[at]
-                    if size and self._has_room(size):
-                        packed = run.pack_transactions(at, behind)
-                        assert packed is not None
-                        self._transaction = [packed]
+                    if size:
+                        self._append(size, partial(_packed, run, at, behind))
                     self.boundary(mark_at(ends[at]), ends[at] - last_end, wanted=size > 0)
                 last_end = ends[behind - 1]
                 at = behind
@@ -170,13 +150,10 @@ class LogBuffer:
             if self._crosses_cut(mark):
                 self._before_cut = self._tip
                 self._close_span()
-            elif self._tip.position <= self._handed_out:
-                pass
-            elif self._open_wanted is not None and self._open_wanted.position == self._tip.position:
-                self._open_wanted = mark
-            elif self._spans and self._spans[-1].end.position == self._tip.position:
-                self._spans.replace_last(replace(self._spans[-1], end=mark))
-                self._open_start = mark.position
+            elif self._tip.position > self._handed_out:
+                self._open.respell(self._tip, mark)
+                if self._spans and self._spans[-1].end.position == self._tip.position:
+                    self._spans.replace_last(replace(self._spans[-1], end=mark))
             if self._changes and self._changes[-1].position == self._tip.position:
                 self._changes[-1] = mark
             self._tip = mark
@@ -184,7 +161,8 @@ class LogBuffer:
 
     def forget_transaction(self) -> None:
         """The connection broke: what came after the last boundary will come again."""
-        self._transaction, self._transaction_kept = [], 0
+        with self._changed:
+            self._transaction, self._transaction_kept = [], 0
 
     def wait_for_room(self) -> None:
         """Block while the index is too far ahead of Spark."""
@@ -282,7 +260,7 @@ class LogBuffer:
         None, too, when it lies behind `until`: the tail walks on while Spark's calls look at it.
         """
         with self._changed:
-            if self._open_wanted is not None or (
+            if self._open.end is not None or (
                 self._spans and self._spans[-1].end.position > self._handed_out
             ):
                 return None
@@ -291,8 +269,8 @@ class LogBuffer:
                 tip = self._before_cut
             if tip is None or tip.position < self._handed_out:
                 return None
-            self._handed_out = self._open_start = tip.position
-            self._open_log_bytes = 0
+            self._handed_out = tip.position
+            self._open.skip_to(tip)
             return tip
 
     def exceeds(self, start: Position, most_bytes: int | None, most_rows: int | None) -> bool:
@@ -308,12 +286,12 @@ class LogBuffer:
         with self._changed:
             if start < self._base or end > self._tip.position:
                 return None
-            if self._open_wanted is not None and end > self._open_start:
+            if self._open.end is not None and end > self._open.start.position:
                 return None
             spans = self._spans
             begin, behind = spans.behind(start), spans.behind(end)
             for at, place in ((begin, start), (behind, end)):
-                if at < len(spans) and spans[at].start < place:
+                if at < len(spans) and spans[at].start.position < place:
                     return None  # inside of a span
             return spans.slice(begin, behind)
 
@@ -351,17 +329,22 @@ class LogBuffer:
 
     # --- inside, under the lock
 
-    def _has_room(self, size: int) -> bool:
-        """Whether the transaction in progress has room for so many wanted bytes more."""
-        self._transaction_kept += size
-        if self._transaction is None:
-            return False
-        room = self._capacity - self._spans.kept_bytes - self._open_kept
-        if self._transaction_kept > min(room, MOST_CARRIED):
-            # No room, or too much for a task to carry: whoever needs it fetches it.
-            self._transaction = None
-            return False
-        return True
+    def _append(self, size: int, events: Callable[[], Events]) -> None:
+        """So many wanted bytes more of the transaction in progress, kept if there is room."""
+        with self._changed:
+            self._transaction_kept += size
+            if self._transaction is None:
+                return
+            if self._transaction_kept > min(self._room, MOST_CARRIED):
+                # No room, or too much for a task to carry: whoever needs it fetches it.
+                self._transaction = None
+            else:
+                self._transaction.extend(events())
+
+    @property
+    def _room(self) -> int:
+        """For events of transactions that are not in the open span yet."""
+        return self._capacity - self._spans.kept_bytes - self._open.kept_bytes
 
     def _uncut(self, run: Run, at: int, last_end: int, mark: Mark) -> int:
         """The place up to which transactions of a run, from `at` on, just join the open span.
@@ -376,13 +359,11 @@ class LogBuffer:
         cut, here = self._cut, mark.position
         if cut is not None and cut.number == here.number and here <= cut:
             behind = bisect_right(ends, cut.pos, at)
-        has_bytes = self._open_wanted is None or self._open is not None
-        if has_bytes:
-            room = self._capacity - self._spans.kept_bytes - self._open_kept
-            room = min(room, MOST_CARRIED - self._open_kept)
+        if self._open.is_kept:
+            room = min(self._room, MOST_CARRIED - self._open.kept_bytes)
             behind = min(behind, bisect_right(kept, kept[at] + room, at + 1) - 1)
         # The first wanted transaction with which the span is long enough.
-        long_enough = bisect_left(ends, self._granularity - self._open_log_bytes + last_end, at)
+        long_enough = bisect_left(ends, self._granularity - self._open.log_bytes + last_end, at)
         if long_enough < behind:
             last = bisect_right(kept, kept[long_enough], long_enough + 1)
             behind = min(behind, last)
@@ -394,19 +375,15 @@ class LogBuffer:
         """`boundary` for transactions of a run that just join the open span."""
         ends, kept = run.ends, run.kept_until
         self._tip = mark_at(ends[behind - 1])
-        self._open_log_bytes += log_bytes
         if kept[behind] == kept[at]:
+            self._open.log_bytes += log_bytes
             return
-        if self._open_wanted is None:
-            self._open = []
-        if self._open is not None:
-            packed = run.pack_transactions(at, behind)
-            assert packed is not None
-            self._open.append(packed)
-            self._open_kept += len(packed.block.data)
         last_wanted = bisect_left(kept, kept[behind], at + 1) - 1
-        self._open_wanted = mark_at(ends[last_wanted])
-        if self._open_log_bytes >= self._granularity and last_wanted == behind - 1:
+        events = _packed(run, at, behind) if self._open.is_kept else None
+        size = sum(len(each.block.data) for each in events or ())
+        self._open.add(mark_at(ends[last_wanted]), events, size)
+        self._open.log_bytes += log_bytes
+        if self._open.log_bytes >= self._granularity and last_wanted == behind - 1:
             self._close_span()
 
     def _is_change(self, mark: Mark) -> bool:
@@ -416,61 +393,26 @@ class LogBuffer:
     def _crosses_cut(self, mark: Mark) -> bool:
         return self._cut is not None and self._tip.position <= self._cut < mark.position
 
-    def _take_transaction(self) -> None:
-        if self._open_wanted is None:
-            self._open = []
-        if self._open is None or self._transaction is None:
-            # A span has all of its events or none: whoever fetches, fetches the whole span.
-            self._open, self._open_kept = None, 0
-        else:
-            self._open.extend(self._transaction)
-            self._open_kept += self._transaction_kept
+    def _take_transaction(self, mark: Mark, rows: int, pieces: Sequence[Piece]) -> None:
+        if self._open.kept_bytes + self._transaction_kept > MOST_CARRIED:
+            # What is small enough to be carried must not share a span with what is not.
+            self._close_span()
+        self._open.add(mark, self._transaction, self._transaction_kept, rows, pieces)
 
     def _close_span(self) -> None:
-        mark = self._open_wanted
-        if mark is None:
-            return
-        blocks = None if self._open is None else tuple(pack_events(self._open))
-        kept = sum(len(block.data) for block in blocks or ())
-        self._spans.append(
-            Span(
-                self._open_start,
-                mark,
-                self._open_log_bytes,
-                blocks,
-                kept,
-                self._open_rows,
-                tuple(self._open_pieces),
-            )
-        )
-        self._open, self._open_kept, self._open_log_bytes, self._open_rows = [], 0, 0, 0
-        self._open_pieces = []
-        self._open_wanted = None
-        self._open_start = mark.position
+        if self._open.end is not None:
+            self._spans.append(self._open.close())
 
     def _coarsen(self) -> None:
         """While there are too many: join each two neighbours behind what Spark has, unkept."""
-        while self.is_full:
-            spans = list(self._spans)
-            known = self._spans.behind(self._handed_out)
-            joined = spans[:known]
-            for at in range(known, len(spans) - 1, 2):
-                joined.append(_joined(spans[at], spans[at + 1]))
-            if (len(spans) - known) % 2:
-                joined.append(spans[-1])
-            if len(joined) == len(spans):
-                return
-            self._spans = SpanIndex(joined)
+        while self.is_full and self._spans.coarsen(self._spans.behind(self._handed_out)):
+            pass
 
 
-def _joined(first: Span, second: Span) -> Span:
-    moved = (replace(piece, log_bytes=first.log_bytes + piece.log_bytes) for piece in second.pieces)
-    return Span(
-        first.start,
-        second.end,
-        first.log_bytes + second.log_bytes,
-        None,
-        0,
-        first.rows + second.rows,
-        (*first.pieces, *moved),
-    )
+def _all(packed: PackedEvents | None) -> list[PackedEvents]:
+    return [] if packed is None else [packed]
+
+
+def _packed(run: Run, first: int, behind: int) -> list[PackedEvents]:
+    """What is wanted of some transactions of a run."""
+    return _all(run.pack_transactions(first, behind))

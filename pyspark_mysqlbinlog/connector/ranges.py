@@ -15,13 +15,10 @@ from pyspark.sql.datasource import InputPartition
 
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.buffer import MOST_CARRIED, Span
+from pyspark_mysqlbinlog.connector.log import FileLog
 from pyspark_mysqlbinlog.protocol.blocks import EventBlock
 
-__all__ = ["TARGET_PARTITION_BYTES", "Cut", "RangePartition", "cut", "pulled"]
-
-# Log bytes of a range that is not carried, where the query does not say. A task costs Spark as much
-# as decoding some 50 MB.
-TARGET_PARTITION_BYTES = 64 << 20
+__all__ = ["Cut", "RangePartition", "cut", "pulled"]
 
 # More tasks than this cost Spark more than fetching their events by one (docs/performance.md).
 _MOST_CARRIED_TASKS = 4
@@ -44,6 +41,7 @@ class RangePartition(InputPartition):
     server_uuid : of the server that wrote the range; empty where it has none.
     server_version : what its statements are to be read with; in files, those of its first one.
     epoch : of `seq`.
+    log : the files that it lies in, as they were when it was planned; None when it is a server's.
     """
 
     start: Position
@@ -57,6 +55,7 @@ class RangePartition(InputPartition):
     server_uuid: str = ""
     server_version: str = ""
     epoch: int = 0
+    log: FileLog | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +90,9 @@ def cut(
     """
     parts: list[Cut] = []
     for span in spans:
-        begin = max(start, span.start)
+        begin = start
+        if span.start.position > start:
+            begin, pending_xa = span.start.position, span.start.pending_xa
         if span.blocks is not None and span.kept_bytes <= MOST_CARRIED:
             parts.append(Cut(begin, span.end.position, span.log_bytes, span.blocks, pending_xa))
         else:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
@@ -50,7 +50,8 @@ class Span:
 
     Attributes
     ----------
-    start : the boundary at which the previous span ended, or a later one.
+    start : the boundary at which the previous span ended, or a later one with nothing wanted in
+        between.
     end : the boundary after its last transaction.
     log_bytes : length in the log, unwanted events included.
     blocks : the wanted events; None when there was no room for them.
@@ -59,7 +60,7 @@ class Span:
     pieces : where it may be cut inside of a long transaction.
     """
 
-    start: Position
+    start: Mark
     end: Mark
     log_bytes: int
     blocks: tuple[EventBlock, ...] | None
@@ -74,14 +75,17 @@ class SpanIndex:
     Places are counted from the first span that it holds.
     """
 
-    def __init__(self, spans: Iterable[Span] = ()) -> None:
+    def __init__(self) -> None:
+        self._fill(())
+
+    def _fill(self, spans: Iterable[Span]) -> None:
         # Those before `_first` are let go of, and cleared away now and then.
+        self._first = 0
         self._spans: list[Span] = []
         self._ends: list[Position] = []
         # Before each span and behind the last: log bytes and rows since some place in the past.
         self._log_bytes = [0]
         self._rows = [0]
-        self._first = 0
         self.kept_bytes = 0
         for span in spans:
             self.append(span)
@@ -134,6 +138,29 @@ class SpanIndex:
                 del part[: self._first]
             self._first = 0
 
+    def coarsen(self, first: int) -> bool:
+        """Join each two neighbours from `first` on, unkept; false when there are no two."""
+        known, others = self.slice(0, first), self.slice(first, len(self))
+        if len(others) < 2:
+            return False
+        pairs = zip(others[::2], others[1::2], strict=False)
+        joined = [_joined(*pair) for pair in pairs]
+        self._fill([*known, *joined, *others[2 * len(joined) :]])
+        return True
+
+
+def _joined(first: Span, second: Span) -> Span:
+    moved = (replace(piece, log_bytes=first.log_bytes + piece.log_bytes) for piece in second.pieces)
+    return Span(
+        first.start,
+        second.end,
+        first.log_bytes + second.log_bytes,
+        None,
+        0,
+        first.rows + second.rows,
+        (*first.pieces, *moved),
+    )
+
 
 _NOWHERE = Mark(Position(0, 0, ""), SchemaHistory())
-_GONE = Span(_NOWHERE.position, _NOWHERE, 0, None, 0)
+_GONE = Span(_NOWHERE, _NOWHERE, 0, None, 0)

@@ -1,97 +1,18 @@
-"""The buffer: no wanted transaction is lost or comes twice, whatever the order of calls."""
+"""The buffer: boundaries and how they are spelled, bounds, and waiting for one another."""
 
 from __future__ import annotations
 
 import threading
-from array import array
-from dataclasses import dataclass, field
-from itertools import accumulate
-from typing import Any, cast
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from pyspark_mysqlbinlog.checkpoints.position import Position
-from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.buffer import LogBuffer
-from pyspark_mysqlbinlog.connector.span_index import Mark, Span, SpanIndex
+from pyspark_mysqlbinlog.connector.span_index import Mark
 from pyspark_mysqlbinlog.errors import ServerError
-from pyspark_mysqlbinlog.protocol.blocks import PackedEvents, pack_events, unpack_events
-from pyspark_mysqlbinlog.protocol.events import Event, EventType
 from pyspark_mysqlbinlog.tables import TableSchema
 
-from decoding import make_event
-from waiting import until
-
-EMPTY = SchemaHistory()
-
-
-def at(pos: int, file: int = 1) -> Position:
-    return Position(file, pos, f"b.{file:06d}")
-
-
-def mark(position: Position) -> Mark:
-    return Mark(position, EMPTY)
-
-
-@dataclass
-class Log:
-    """What the tail would do: one method per transaction.
-
-    Attributes
-    ----------
-    here : the last boundary, as it is spelled now.
-    wanted : (number, end) of every wanted transaction, its end as it was first spelled.
-    """
-
-    buffer: LogBuffer
-    here: Position
-    wanted: list[tuple[int, Position]] = field(default_factory=list)
-    count: int = 0
-
-    def transaction(
-        self, size: int = 100, *, wanted: bool = True, number: int | None = None
-    ) -> Position:
-        """`size` bytes long; the number goes along as its event's table id."""
-        if number is None:
-            self.count += 1
-            number = self.count
-        end = self.here._replace(pos=self.here.pos + size)
-        if wanted:
-            self.buffer.append([self.event(number, size)])
-            self.wanted.append((number, end))
-        self.buffer.boundary(mark(end), size, wanted=wanted)
-        self.here = end
-        return end
-
-    def event(self, number: int, size: int) -> Event:
-        body = number.to_bytes(6, "little") + bytes(size - 25)
-        return make_event(EventType.WRITE_ROWS_EVENT, body, self.here.pos, self.here.file)
-
-    def rotate(self) -> Position:
-        self.here = at(4, self.here.number + 1)
-        self.buffer.moved(mark(self.here))
-        return self.here
-
-
-def new_log(
-    *, capacity: int = 1 << 20, granularity: int = 0, most_spans: int = 1000, start: int = 4
-) -> Log:
-    start_mark = mark(at(start))
-    buffer = LogBuffer(
-        start_mark, capacity=capacity, granularity=granularity, most_spans=most_spans
-    )
-    return Log(buffer, at(start))
-
-
-def numbers(spans: list[Span]) -> list[int]:
-    """The transactions whose events the spans hold."""
-    found = []
-    for span in spans:
-        assert span.blocks is not None
-        found += [int.from_bytes(event.body[:6], "little") for event in unpack_events(span.blocks)]
-    return found
+from buffer_log import EMPTY, Log, at, mark, new_log, numbers
 
 
 def test_one_span_a_transaction() -> None:
@@ -100,7 +21,7 @@ def test_one_span_a_transaction() -> None:
     assert log.buffer.furthest(at(4), None) == mark(second)
     spans = log.buffer.spans(at(4), second)
     assert spans is not None
-    assert [(s.start, s.end.position, s.log_bytes) for s in spans] == [
+    assert [(s.start.position, s.end.position, s.log_bytes) for s in spans] == [
         (at(4), first, 100),
         (first, second, 200),
     ]
@@ -166,6 +87,29 @@ def test_a_batch_has_a_bounded_number_of_ddl(rows_between: int) -> None:
     assert rows == list(range(1, 50 * rows_between + 2))
 
 
+def test_a_span_behind_ddl_begins_with_what_holds_there() -> None:
+    """Whoever fetches it begins there, and must know the prepared XA of that place."""
+    log = new_log(granularity=100_000)
+    log.buffer.boundary(Mark(at(104), EMPTY, ("xa",)), 100, wanted=False)
+    behind = Mark(at(114), EMPTY.with_table(at(114), TableSchema("d", "t", ())), ("xa",))
+    log.buffer.boundary(behind, 10, wanted=False)
+    log.here = at(114)
+    log.transaction(100)
+    (span,) = log.buffer.finished()
+    assert span.start == behind
+    assert (span.end.position, span.log_bytes) == (at(214), 100)
+
+
+def test_the_boundary_behind_ddl_is_spelled_as_the_next_files_beginning() -> None:
+    log = new_log()
+    ddl(log, 1)
+    here = log.rotate()
+    end = log.transaction()
+    spans = log.buffer.spans(here, end)
+    assert spans is not None
+    assert numbers(spans) == [1]
+
+
 def test_unwanted_traffic_counts_as_log_but_gives_no_boundary() -> None:
     log = new_log()
     log.transaction(300, wanted=False)
@@ -227,7 +171,7 @@ def test_a_boundary_is_spelled_as_the_next_files_beginning(granularity: int) -> 
     spans = log.buffer.spans(begin, end)
     assert spans is not None
     assert numbers(spans) == [2]
-    assert [span.start for span in spans] == [begin]
+    assert [span.start for span in spans] == [mark(begin)]
 
 
 @pytest.mark.parametrize("granularity", [0, 10_000])
@@ -269,7 +213,7 @@ def test_the_tip_of_unwanted_traffic_keeps_its_spelling() -> None:
     spans = log.buffer.spans(at(104), end)
     assert spans is not None
     assert numbers(spans) == [2]
-    assert [span.start for span in spans] == [at(104)]
+    assert [span.start for span in spans] == [tip]
 
 
 def test_the_tip_is_not_for_taking_while_something_wanted_lies_before_it() -> None:
@@ -296,7 +240,7 @@ def test_a_huge_transaction_keeps_its_place_but_not_its_bytes() -> None:
     assert log.buffer.furthest(at(4), None) == mark(small)
     spans = log.buffer.spans(at(4), small)
     assert spans is not None
-    assert [(s.start, s.end.position, s.log_bytes) for s in spans] == [
+    assert [(s.start.position, s.end.position, s.log_bytes) for s in spans] == [
         (at(4), end, 5000),
         (end, small, 100),
     ]
@@ -434,7 +378,7 @@ def test_a_batch_without_limits_loses_nothing_while_the_index_gets_coarser() -> 
     assert len(spans) <= 8
     assert sum(span.log_bytes for span in spans) == 10_000
     ends = [span.end.position for span in spans]
-    assert [span.start for span in spans] == [at(4), *ends[:-1]]
+    assert [span.start.position for span in spans] == [at(4), *ends[:-1]]
     assert ends[-1] == log.here
 
 
@@ -455,353 +399,3 @@ def test_what_was_walked_before_an_error_is_there() -> None:
     log.buffer.append([log.event(2, 100)])
     log.buffer.fail(ServerError("gone"))
     assert log.buffer.furthest(at(4), None) == mark(end)
-
-
-# --- any order of calls
-
-STEPS = st.lists(
-    st.one_of(
-        st.tuples(st.just("wanted"), st.integers(25, 600)),
-        st.tuples(st.just("unwanted"), st.integers(25, 600)),
-        st.tuples(st.just("rotate"), st.just(0)),
-        st.tuples(st.just("lost"), st.integers(25, 600)),
-        st.tuples(st.just("batch"), st.one_of(st.none(), st.integers(0, 1500))),
-        st.tuples(st.just("tip"), st.just(0)),
-        st.tuples(st.just("again"), st.just(0)),
-        st.tuples(st.just("release"), st.just(0)),
-    ),
-    max_size=60,
-)
-
-
-@given(
-    STEPS,
-    st.sampled_from([0, 200, 1000, 100_000]),
-    st.sampled_from([1 << 20, 1500, 400, 0]),
-    st.booleans(),
-)
-@settings(max_examples=400, deadline=None)
-def test_nothing_is_lost_and_nothing_comes_twice(
-    steps: list[tuple[str, int | None]], granularity: int, capacity: int, unlimited: bool
-) -> None:
-    log = new_log(granularity=granularity, capacity=capacity, most_spans=4 if unlimited else 1000)
-    if unlimited:
-        log.buffer.take_all()
-    reader = Reader(log)
-    for step, value in steps:
-        if step in {"wanted", "unwanted"}:
-            assert value is not None
-            log.transaction(value, wanted=step == "wanted")
-            if unlimited:
-                log.buffer.wait_for_room()
-        elif step == "lost":
-            assert value is not None
-            log.buffer.append([log.event(0, value)])
-            log.buffer.forget_transaction()
-        elif step == "rotate":
-            log.rotate()
-        elif step == "batch":
-            reader.batch(value)
-        elif step == "tip":
-            reader.tip()
-        elif step == "again":
-            reader.read_again()
-        else:
-            log.buffer.release(reader.start)
-    reader.batch(None)
-    assert reader.delivered == len(log.wanted)
-
-
-class Reader:
-    """Spark's side: consecutive batches (start, end]."""
-
-    def __init__(self, log: Log) -> None:
-        self.log = log
-        self.start = log.here
-        self.delivered = 0
-        self.last: tuple[Position, Position, int] | None = None
-
-    def batch(self, most_bytes: int | None) -> None:
-        first = len(self.log.wanted) - self.delivered
-        end = self.log.buffer.furthest(self.start, most_bytes)
-        assert (end is None) == (first == 0)
-        if end is not None:
-            assert end.position > self.start
-            self._take(end.position)
-
-    def tip(self) -> None:
-        tip = self.log.buffer.take_tip()
-        waiting = len(self.log.wanted) - self.delivered
-        assert (tip is None) == (waiting > 0)
-        if tip is not None and tip.position > self.start:
-            assert tip == self.log.buffer.tip
-            self._take(tip.position)
-
-    def _take(self, end: Position) -> None:
-        before = self.delivered
-        self._read(self.start, end, before, new=True)
-        self.last = (self.start, end, before)
-        self.start = end
-
-    def read_again(self) -> None:
-        """Spark may ask for the partitions of its last batch a second time."""
-        if self.last is None:
-            return
-        start, end, before = self.last
-        if self.log.buffer.spans(start, end) is not None:
-            self._read(start, end, before, new=False)
-
-    def _read(self, start: Position, end: Position, before: int, *, new: bool) -> None:
-        """The wanted transactions after the delivered ones, up to `end`, and no others."""
-        spans = self.log.buffer.spans(start, end)
-        assert spans is not None, "the buffer has what it just handed out"
-        # A boundary's older spelling is not behind its newer one: count by the older.
-        until = sum(position <= end for _, position in self.log.wanted)
-        expected = self.log.wanted[before:until]
-        last = start
-        found = 0
-        for span in spans:
-            assert last <= span.end.position
-            assert span.start <= span.end.position
-            assert span.start == last or self._only_unwanted(last, span.start)
-            inside = [n for n, position in expected if last < position <= span.end.position]
-            if span.blocks is not None:
-                assert numbers([span]) == inside
-            assert inside
-            found += len(inside)
-            last = span.end.position
-        assert found == len(expected)
-        if new:
-            self.delivered = until
-
-    def _only_unwanted(self, start: Position, end: Position) -> bool:
-        return not any(start < position <= end for _, position in self.log.wanted)
-
-
-PARTS = st.lists(st.sampled_from(["wanted", "unwanted", "rotate"]), max_size=12)
-
-
-@given(PARTS, PARTS, st.sampled_from([0, 250, 100_000]), st.booleans(), st.integers(0, 500))
-@settings(deadline=None)
-def test_a_run_with_a_target_gets_all_before_it_and_nothing_behind(
-    before: list[str], after: list[str], granularity: int, early: bool, limit: int
-) -> None:
-    """The target is the log's end as the server spells it when the run begins."""
-    log = new_log(granularity=granularity)
-    target = log.here
-
-    def walk(parts: list[str]) -> None:
-        for part in parts:
-            if part == "rotate":
-                log.rotate()
-            else:
-                log.transaction(wanted=part == "wanted")
-
-    if early:
-        # The tail begins behind the target's making, as it does in a run.
-        ends = new_log()
-        for part in before:
-            if part == "rotate":
-                ends.rotate()
-            else:
-                ends.transaction()
-        target = ends.here
-        log.buffer.cut_at(target)
-    walk(before)
-    if not early:
-        target = log.here
-        log.buffer.cut_at(target)
-    walk(after)
-    start, delivered = at(4), []
-    while (end := log.buffer.furthest(start, limit, target)) is not None:
-        assert start < end.position <= target
-        spans = log.buffer.spans(start, end.position)
-        assert spans is not None
-        delivered += numbers(spans)
-        start = end.position
-    assert delivered == [number for number, position in log.wanted if position <= target]
-
-
-def test_two_threads() -> None:
-    """The tail writes as fast as it can, with rotations, while batches are taken."""
-    log = new_log(granularity=500, capacity=20_000, most_spans=20)
-    total = 5000
-
-    def walk() -> None:
-        for n in range(total):
-            log.transaction(30 + n % 90, wanted=n % 3 != 0)
-            if n % 97 == 0:
-                log.rotate()
-            log.buffer.wait_for_room()
-
-    tail = threading.Thread(target=walk, daemon=True)
-    tail.start()
-    start, seen, spans_seen = at(4), [], 0
-    starts: list[Position] = []
-
-    def step() -> bool:
-        nonlocal start, spans_seen
-        ended = not tail.is_alive()
-        end = log.buffer.furthest(start, 3000)
-        if end is None:
-            return ended
-        spans = log.buffer.spans(start, end.position)
-        assert spans is not None
-        spans_seen += len(spans)
-        starts.append(start)
-        for span in spans:
-            if span.blocks is not None:
-                seen.extend(numbers([span]))
-        start = end.position
-        log.buffer.release(start)
-        return False
-
-    until(step, "the log did not come to its end", timeout=60)
-    wanted = [number for number, _ in log.wanted]
-    assert seen == sorted(set(seen))
-    assert set(seen) <= set(wanted)
-    assert seen == wanted, "the reader keeps up, so there is room for every event"
-    assert starts == sorted(set(starts))
-
-
-# --- runs of transactions, as the compiled scan gives them
-
-
-@dataclass
-class Stretch:
-    """A run of whole transactions that holds its own events.
-
-    Attributes
-    ----------
-    parts : (size in the log, wanted) of each transaction.
-    """
-
-    here: Position
-    parts: list[tuple[int, bool]]
-
-    def __post_init__(self) -> None:
-        self.file, self.start = self.here.file, self.here.pos
-        self.ends = array("q", accumulate((size for size, _ in self.parts), initial=self.start))[1:]
-        self.end = self.ends[-1]
-        sizes = (size if wanted else 0 for size, wanted in self.parts)
-        self.kept_until = array("q", accumulate(sizes, initial=0))
-        self.kept_bytes = self.kept_until[-1]
-
-    def pack_transactions(self, first: int, behind: int) -> PackedEvents | None:
-        kept = [event for n in range(first, behind) for event in self.events(n)]
-        if not kept:
-            return None
-        return PackedEvents(pack_events(kept)[0], kept[-1].end)
-
-    def events(self, n: int) -> list[Event]:
-        size, wanted = self.parts[n]
-        start = self.ends[n] - size
-        body = start.to_bytes(6, "little") + bytes(size - 25)
-        return [make_event(EventType.WRITE_ROWS_EVENT, body, start, self.file)] if wanted else []
-
-
-RUNS = st.lists(
-    st.one_of(
-        st.lists(st.tuples(st.integers(25, 300), st.booleans()), min_size=1, max_size=12),
-        st.sampled_from(["rotate", "batch", "ddl", "before"]),
-    ),
-    max_size=12,
-)
-
-
-@given(
-    RUNS,
-    st.sampled_from([0, 200, 1000, 100_000]),
-    st.sampled_from([1 << 20, 1500, 400, 0]),
-    st.one_of(st.none(), st.tuples(st.integers(1, 3), st.integers(4, 3000))),
-)
-@settings(max_examples=500, deadline=None)
-def test_a_run_is_its_transactions(
-    steps: list[Any], granularity: int, capacity: int, cut: tuple[int, int] | None
-) -> None:
-    """Handed over at once or one by one: the same spans, the same bytes, the same tip."""
-    buffers = [
-        new_log(granularity=granularity, capacity=capacity, most_spans=1000).buffer
-        for _ in range(2)
-    ]
-    here, history, before = at(4), EMPTY, 0
-    if cut is not None:
-        for buffer in buffers:
-            buffer.cut_at(at(cut[1], cut[0]))
-    handed = here
-    for step in steps:
-        if step == "rotate":
-            here = at(4, here.number + 1)
-            for buffer in buffers:
-                buffer.moved(Mark(here, history))
-        elif step == "batch":
-            ends = [buffer.furthest(handed, 1000) for buffer in buffers]
-            assert ends[0] == ends[1]
-            handed = ends[0].position if ends[0] is not None else handed
-        elif step == "ddl":
-            end = here._replace(pos=here.pos + 10)
-            history = history.with_table(end, TableSchema("d", f"t{here.pos}", ()))
-            for buffer in buffers:
-                buffer.boundary(Mark(end, history), 10, wanted=False)
-            here = end
-        elif step == "before":
-            before, here = 50, here._replace(pos=here.pos + 50)
-        else:
-            run = Stretch(here, step)
-            first, second = buffers
-
-            def mark_at(pos: int, here: Position = here, known: SchemaHistory = history) -> Mark:
-                return Mark(here._replace(pos=pos), known)
-
-            first.transactions(cast(Any, run), before, mark_at)
-            for n, (size, wanted) in enumerate(step):
-                if wanted:
-                    second.append(run.events(n))
-                log_bytes = size + (before if n == 0 else 0)
-                second.boundary(mark_at(run.ends[n]), log_bytes, wanted=wanted)
-            here, before = here._replace(pos=run.end), 0
-        assert buffers[0].tip == buffers[1].tip
-    assert buffers[0].furthest(handed, None) == buffers[1].furthest(handed, None)
-    assert list(buffers[0]._spans) == list(buffers[1]._spans)
-    assert vars(buffers[0])["_before_cut"] == vars(buffers[1])["_before_cut"]
-
-
-# --- the index of spans
-
-
-@given(
-    st.lists(st.tuples(st.integers(1, 50), st.integers(0, 5)), min_size=1, max_size=200),
-    st.lists(st.integers(0, 40), max_size=10),
-    st.integers(0, 3000),
-    st.integers(0, 300),
-)
-@settings(deadline=None)
-def test_what_the_index_finds_is_what_counting_finds(
-    sizes: list[tuple[int, int]], releases: list[int], most_bytes: int, most_rows: int
-) -> None:
-    index, spans, here = SpanIndex(), [], 4
-    for log_bytes, rows in sizes:
-        here += log_bytes
-        span = Span(at(here - log_bytes), mark(at(here)), log_bytes, None, log_bytes, rows)
-        index.append(span)
-        spans.append(span)
-    for count in releases:
-        index.release(min(count, len(index)))
-        del spans[:count]
-        assert list(index) == spans
-        assert len(index) == len(spans)
-        assert index.kept_bytes == sum(span.kept_bytes for span in spans)
-        for n, span in enumerate(spans):
-            assert index[n] is span
-            assert index.behind(span.end.position) == n + 1
-            assert index.behind(span.end.position._replace(pos=span.end.position.pos - 1)) == n
-        for begin in range(0, len(spans) + 1, 7):
-            behind = begin
-            for end in range(begin, len(spans) + 1):
-                part = spans[begin:end]
-                if sum(s.log_bytes for s in part) <= most_bytes and (
-                    sum(s.rows for s in part) <= most_rows
-                ):
-                    behind = end
-            assert index.within(begin, most_bytes, most_rows) == behind
-            assert index.within(begin, None, None) == len(spans)

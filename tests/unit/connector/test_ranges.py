@@ -38,11 +38,13 @@ def spans_of(
     """Spans of (log bytes, bytes kept or None), each with a prepared XA of its number."""
     spans = []
     pos = 4
+    start = Mark(at(pos), EMPTY, ("first",))
     for n, (log_bytes, kept) in enumerate(sizes):
         blocks = None if kept is None else blocks_of(pos, kept)
         end = Mark(at(pos + log_bytes), EMPTY, (f"xid{n}",))
-        spans.append(Span(at(pos), end, log_bytes, blocks, kept or 0, 0, (pieces or {}).get(n, ())))
+        spans.append(Span(start, end, log_bytes, blocks, kept or 0, 0, (pieces or {}).get(n, ())))
         pos += log_bytes
+        start = end
     return spans
 
 
@@ -64,6 +66,13 @@ def test_what_is_small_is_one_carried_task() -> None:
     assert (only.start, only.end, only.log_bytes) == (at(4), at(604), 600)
     assert only.pending_xa == ("first",)
     assert only.blocks == tuple(block for span in spans for block in span.blocks or ())
+
+
+def test_what_is_prepared_where_a_span_begins() -> None:
+    """It may begin behind the batch's start: nothing is wanted in between, but XA is prepared."""
+    start = Mark(at(50), EMPTY, ("second",))
+    (only,) = cut_up([Span(start, Mark(at(90), EMPTY), 40, None, 0)])
+    assert (only.start, only.pending_xa) == (at(50), ("second",))
 
 
 def test_a_task_carries_no_more_than_spark_bears() -> None:
@@ -205,7 +214,7 @@ def test_all_of_it_in_order_once(
     for first, second in pairwise(cuts):
         assert first.end == second.start
     if spans:
-        assert (cuts[0].start, cuts[-1].end) == (spans[0].start, spans[-1].end.position)
+        assert (cuts[0].start, cuts[-1].end) == (spans[0].start.position, spans[-1].end.position)
     assert sum(part.log_bytes for part in cuts) == sum(log_bytes for log_bytes, _ in sizes)
     # Bounds.
     pulls = [part for part in cuts if part.blocks is None]
