@@ -95,5 +95,5 @@ class Follower:
     def from_server(self, database: str | None = None) -> dict[str, TableSchema]:
         """What information_schema shows of the database's tables."""
         wanted = database or self.database
-        found = read_table_schemas(self.client.connection, lambda name, _: name == wanted)
+        found = read_table_schemas(self.client, lambda name, _: name == wanted)
         return {schema.table: schema for schema in found}

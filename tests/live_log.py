@@ -18,7 +18,7 @@ from decoding import decoder, rows_of
 from replay import BINARIES
 from servers import Server
 
-__all__ = ["log_events", "log_rows", "new_database", "schemas_of", "selected"]
+__all__ = ["client_of", "log_events", "log_rows", "new_database", "schemas_of", "selected"]
 
 
 @contextmanager
@@ -31,10 +31,17 @@ def new_database(server: Server, name: str) -> Iterator[str]:
         server.execute(f"DROP DATABASE IF EXISTS `{name}`")
 
 
+def client_of(server: Server) -> ReplicaClient:
+    """A client of the administrator's, without TLS (see `LocalServer.connect`)."""
+    return ReplicaClient.connect(
+        ServerSettings(server.host, server.port, server.user, server.password, ssl_mode="DISABLED")
+    )
+
+
 def schemas_of(server: Server, database: str) -> list[TableSchema]:
     """The database's tables as the server describes them."""
-    with server.connect() as connection:
-        return read_table_schemas(connection, lambda name, _: name == database)
+    with client_of(server) as client:
+        return read_table_schemas(client, lambda name, _: name == database)
 
 
 def log_events(server: Server, start: tuple[str, int], database: str) -> list[Event]:

@@ -84,7 +84,7 @@ def history_of_server(
     """
     for attempt in range(_TRIES):
         before = current_position(client)
-        tables = read_table_schemas(client.connection, wants, others=unwanted)
+        tables = read_table_schemas(client, wants, others=unwanted)
         charsets = database_charsets(client)
         after = current_position(client)
         version = client.server_version

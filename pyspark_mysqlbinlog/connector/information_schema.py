@@ -11,17 +11,15 @@ beyond them in an ENUM or SET label reads as ``?``. Such labels are known only f
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
-
-from pymysql.connections import Connection
-from pymysql.cursors import Cursor
 
 from pyspark_mysqlbinlog.charsets import canonical_charset, charset_of_collation
 from pyspark_mysqlbinlog.decoder.ddl import parse_column_type
 from pyspark_mysqlbinlog.decoder.sql_tokens import SqlContext
 from pyspark_mysqlbinlog.errors import MySQLBinlogError, UnknownSchemaError
+from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 from pyspark_mysqlbinlog.tables import SYSTEM_DATABASES, ColumnSchema, TableSchema
 
 __all__ = ["read_database_charsets", "read_table_schemas"]
@@ -46,31 +44,34 @@ Table = tuple[str, str]
 
 
 def read_table_schemas(
-    connection: Connection[Any], wanted: Callable[[str, str], bool], *, others: bool = False
+    client: ReplicaClient, wanted: Callable[[str, str], bool], *, others: bool = False
 ) -> list[TableSchema]:
     """The schemas of the wanted base tables, sorted by database and name.
 
     Parameters
     ----------
-    connection : of an account that may see the tables; a table that it may not see is not there.
+    client : of an account that may see the tables; a table that it may not see is not there.
     wanted : of (database, table); the server's system databases are left out before.
     others : all other tables that can be understood, too.
 
-    Raises UnknownSchemaError, with the table, for a column that can't be understood, if wanted.
+    Raises
+    ------
+    UnknownSchemaError : with the table; a wanted one has a column that can't be understood.
+    ServerError : what `ReplicaClient.query` raises.
     """
     collations = {
         (database, table): collation
-        for database, table, collation in _rows(connection, _TABLES, _SYSTEM)
+        for database, table, collation in _rows(client, _TABLES, _SYSTEM)
         if database.lower() not in SYSTEM_DATABASES and (others or wanted(database, table))
     }
     if not collations:
         return []
-    ((version,),) = _rows(connection, "SELECT VERSION()")
+    ((version,),) = _rows(client, "SELECT VERSION()")
     # Labels in COLUMN_TYPE are escaped with backslashes whatever the session's sql_mode.
     context = SqlContext.of(0, version)
     columns: dict[Table, list[tuple[int, ColumnSchema]]] = {table: [] for table in collations}
     for database, table, name, column_type, charset, nullable, ordinal in _rows(
-        connection, _COLUMNS, _SYSTEM
+        client, _COLUMNS, _SYSTEM
     ):
         described = columns.get((database, table))
         if described is None:
@@ -87,7 +88,7 @@ def read_table_schemas(
             ) from None
         described.append((int(ordinal), column))
     keys: dict[Table, list[tuple[int, str]]] = {}
-    for database, table, name, sequence in _rows(connection, _PRIMARY_KEYS, _SYSTEM):
+    for database, table, name, sequence in _rows(client, _PRIMARY_KEYS, _SYSTEM):
         keys.setdefault((database, table), []).append((int(sequence), name))
     return [
         TableSchema(
@@ -101,9 +102,9 @@ def read_table_schemas(
     ]
 
 
-def read_database_charsets(connection: Connection[Any]) -> dict[str, str]:
+def read_database_charsets(client: ReplicaClient) -> dict[str, str]:
     """The default character set of every database, which a CREATE TABLE inherits."""
-    return {name: canonical_charset(charset) for name, charset in _rows(connection, _DATABASES)}
+    return {name: canonical_charset(charset) for name, charset in _rows(client, _DATABASES)}
 
 
 @lru_cache(maxsize=4096)
@@ -116,11 +117,10 @@ def _column(
 
 
 def _rows(
-    connection: Connection[Any], query: str, arguments: tuple[Any, ...] = ()
+    client: ReplicaClient, query: str, arguments: Sequence[object] = ()
 ) -> list[tuple[Any, ...]]:
-    with connection.cursor(Cursor) as cursor:
-        cursor.execute(query, arguments or None)
-        return [
-            tuple(value.decode() if isinstance(value, bytes) else value for value in row)
-            for row in cursor.fetchall()
-        ]
+    """A query's rows, all texts as str: some of information_schema's come as bytes."""
+    return [
+        tuple(value.decode() if isinstance(value, bytes) else value for value in row)
+        for row in client.query(query, arguments)
+    ]

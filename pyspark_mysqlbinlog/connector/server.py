@@ -100,4 +100,4 @@ def explicit_timestamps(client: ReplicaClient) -> bool:
 
 def database_charsets(client: ReplicaClient) -> dict[str, str]:
     """The default charset of every database."""
-    return read_database_charsets(client.connection)
+    return read_database_charsets(client)

@@ -44,7 +44,7 @@ def read_payload_type(options: Options) -> StructType:
     with first_connection()(ReplicaClient.connect, settings) as client:
         case_sensitive = ServerFacts.ask(client).case_sensitive
         tables = options.table_filter(case_sensitive)
-        schemas = read_table_schemas(client.connection, tables.wants)
+        schemas = read_table_schemas(client, tables.wants)
     _expect_all(tables, schemas, case_sensitive)
     return payload_type(schemas, options.struct_options, options.column_filter(case_sensitive))
 

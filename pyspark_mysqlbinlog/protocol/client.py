@@ -85,12 +85,21 @@ class ReplicaClient:
 
     def __init__(self, settings: ServerSettings, connection: pymysql.Connection[Any]) -> None:
         self._settings = settings
-        self.connection = connection
+        self._connection = connection
         # pymysql has no public way to its socket and packets, and its stubs leave them out.
         self._internals: Any = connection
 
     @classmethod
     def connect(cls, settings: ServerSettings) -> ReplicaClient:
+        """A connection that has logged in; whoever asks closes it.
+
+        Raises
+        ------
+        LostConnectionError : nobody answers, or no longer; another try may help.
+        ConnectionFailedError : no host of that name, no MySQL server there, or no TLS with it.
+        AccessDeniedError : the server takes neither this user nor this host.
+        ServerError : it refuses for another reason.
+        """
         try:
             connection = pymysql.connect(
                 host=settings.host,
@@ -132,6 +141,11 @@ class ReplicaClient:
                 sock.shutdown(socket.SHUT_RDWR)
 
     @property
+    def connection(self) -> ReplicaClient:
+        """The client itself, for those who still ask it for its connection to run queries on."""
+        return self
+
+    @property
     def server_version(self) -> str:
         return str(self._internals.server_version)
 
@@ -140,9 +154,16 @@ class ReplicaClient:
         return "mariadb" in self.server_version.lower()
 
     def query(self, sql: str, arguments: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        """All rows of a statement's result."""
+        """All rows of a statement's result.
+
+        Raises
+        ------
+        LostConnectionError : the connection broke; another one may work.
+        AccessDeniedError : the account lacks a grant.
+        ServerError : the server refuses the statement; `code` tells why.
+        """
         try:
-            with self.connection.cursor() as cursor:
+            with self._connection.cursor() as cursor:
                 cursor.execute(sql, tuple(arguments) or None)
                 return list(cursor.fetchall())
         except (pymysql.err.MySQLError, OSError) as error:

@@ -24,6 +24,7 @@ from pyspark_mysqlbinlog.decoder.statements import StatementKind, classify
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 
 from ddl_cases import KEYS, OPTIONS, TYPES, logged_statements
+from live_log import client_of, schemas_of
 from servers import LocalServer, MariaDBServer
 
 DATABASE = "ddl_live"
@@ -45,8 +46,7 @@ def in_database(database: str, table: str) -> bool:
 
 
 def from_server(server: LocalServer) -> dict[str, TableSchema]:
-    with server.connect() as connection:
-        return {each.table: each for each in read_table_schemas(connection, in_database)}
+    return {each.table: each for each in schemas_of(server, DATABASE)}
 
 
 def context_of(server: LocalServer) -> SqlContext:
@@ -210,12 +210,12 @@ LABELS = ["a b", "c'd", "e\\f", 'g"h', "i\nj", "k\rl", "\tm", "%n", "漢", ",", 
 
 
 def test_labels_with_every_kind_of_character(server: LocalServer) -> None:
-    with server.connect(database=DATABASE) as connection, connection.cursor() as cursor:
-        quoted = ", ".join(connection.escape(label) for label in LABELS)
-        cursor.execute(f"create table t (e enum({quoted}))")
+    with client_of(server) as client:
+        labels = ", ".join(["%s"] * len(LABELS))
+        client.query(f"create table {DATABASE}.t (e enum({labels}))", LABELS)
         for mode in ("", "NO_BACKSLASH_ESCAPES", "ANSI_QUOTES"):
-            cursor.execute(f"SET sql_mode = '{mode}'")
-            (schema,) = read_table_schemas(connection, in_database)
+            client.query(f"SET sql_mode = '{mode}'")
+            (schema,) = read_table_schemas(client, in_database)
             assert list(schema.columns[0].labels) == LABELS
 
 
@@ -243,12 +243,11 @@ def test_two_hundred_tables_are_read_at_once(server: LocalServer) -> None:
     create_all(
         server, [f"create table t{i} (id int primary key, {columns}, z int)" for i in range(200)]
     )
-    with server.connect() as connection, connection.cursor() as cursor:
+    with client_of(server) as client:
         began = time.monotonic()
-        schemas = read_table_schemas(connection, in_database)
+        schemas = read_table_schemas(client, in_database)
         seconds = time.monotonic() - began
-        cursor.execute("SHOW SESSION STATUS LIKE 'Com_select'")
-        ((_, selects),) = cursor.fetchall()
+        ((_, selects),) = client.query("SHOW SESSION STATUS LIKE 'Com_select'")
     assert len(schemas) == 200
     assert all(len(schema.columns) == 50 for schema in schemas)
     assert int(selects) <= 6
@@ -260,13 +259,13 @@ def test_only_wanted_base_tables(server: LocalServer) -> None:
         "create table a (id int)", "create table b (id int)", "create view v as select * from a",
         database=DATABASE,
     )  # fmt: skip
-    with server.connect() as connection:
-        found = read_table_schemas(connection, lambda database, table: table != "b")
+    with client_of(server) as client:
+        found = read_table_schemas(client, lambda database, table: table != "b")
         assert [each.full_name for each in found if each.database == DATABASE] == [f"{DATABASE}.a"]
-        everything = {each.database for each in read_table_schemas(connection, lambda *_: True)}
+        everything = {each.database for each in read_table_schemas(client, lambda *_: True)}
         assert not everything & {"mysql", "information_schema", "performance_schema", "sys"}
-        assert read_table_schemas(connection, lambda *_: False) == []
-        assert read_database_charsets(connection)[DATABASE] == "utf8mb4"
+        assert read_table_schemas(client, lambda *_: False) == []
+        assert read_database_charsets(client)[DATABASE] == "utf8mb4"
 
 
 def test_collations_and_widths_are_the_servers(server: LocalServer) -> None:

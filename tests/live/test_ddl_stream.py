@@ -19,13 +19,12 @@ import pytest
 
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.baseline import history_of_server
-from pyspark_mysqlbinlog.connector.information_schema import read_table_schemas
 from pyspark_mysqlbinlog.connector.log import ServerLog
 from pyspark_mysqlbinlog.errors import UnknownSchemaError
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 
-from live_log import new_database, selected
+from live_log import new_database, schemas_of, selected
 from random_alters import RandomDdl
 from replay import Number, payload_token, select_token
 from servers import Server
@@ -50,9 +49,7 @@ class Witness:
     done: list[str] = field(default_factory=list)
 
     def tables(self) -> dict[str, TableSchema]:
-        with self.server.connect() as connection:
-            found = read_table_schemas(connection, lambda name, _: name == self.database)
-        return {schema.table: schema for schema in found}
+        return {schema.table: schema for schema in schemas_of(self.server, self.database)}
 
     def image(self, schema: TableSchema) -> Image | None:
         (rows,) = selected(self.server, schema)

@@ -15,8 +15,7 @@ import pytest
 from live.stream_process import StreamProcess, options_of, wait_for_dumps_to_end
 from live.workload import UNWANTED, WANTED, Workload, select_rows
 
-from pyspark_mysqlbinlog.connector.information_schema import read_table_schemas
-
+from live_log import schemas_of
 from replay import Replay
 from servers import Server
 
@@ -136,10 +135,7 @@ def _end(stream: StreamProcess, end: str) -> None:
 
 
 def _check(stream: StreamProcess, server: Server, database: str, workload: Workload) -> None:
-    with server.connect() as connection:
-        schemas = read_table_schemas(
-            connection, lambda db, table: db == database and table in WANTED
-        )
+    schemas = [schema for schema in schemas_of(server, database) if schema.table in WANTED]
     assert sorted(schema.table for schema in schemas) == sorted(WANTED)
     assert stream.commits() == list(range(len(stream.commits())))
     replay = Replay(schemas)
