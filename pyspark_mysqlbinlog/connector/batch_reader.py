@@ -14,12 +14,7 @@ from pyspark_mysqlbinlog.connector.file_ranges import cut_files
 from pyspark_mysqlbinlog.connector.log import FileLog
 from pyspark_mysqlbinlog.connector.options import Options
 from pyspark_mysqlbinlog.connector.range_reader import read_range
-from pyspark_mysqlbinlog.connector.ranges import (
-    TARGET_PARTITION_BYTES,
-    Cut,
-    RangePartition,
-    pulled,
-)
+from pyspark_mysqlbinlog.connector.ranges import Cut, RangePartition, pulled
 from pyspark_mysqlbinlog.connector.start import (
     LogStart,
     resolve_end,
@@ -85,7 +80,7 @@ class MySQLBinlogReader(DataSourceReader):
             options.table_filter(start.facts.case_sensitive).wants,
             ddl="ddl" in options.operations,
             server_version=_version(start, start.position),
-            target_bytes=options.target_partition_bytes or TARGET_PARTITION_BYTES,
+            target_bytes=options.target_partition_bytes,
         )
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

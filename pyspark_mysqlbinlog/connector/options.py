@@ -288,9 +288,10 @@ class Options(BaseModel):
         "the log that the driver holds in memory ahead of Spark",
         ge=1 << 20,
     )
-    target_partition_bytes: Size | None = _option(
-        None,
-        "",
+    # A task costs Spark as much as decoding some 50 MB.
+    target_partition_bytes: Size = _option(
+        64 << 20,
+        "64m",
         "a size above 0 such as 16m",
         "the log that one task fetches and decodes; tuned when left out",
         gt=0,

@@ -39,13 +39,7 @@ from pyspark_mysqlbinlog.connector.evolution import Evolution
 from pyspark_mysqlbinlog.connector.information_schema import read_table_schemas
 from pyspark_mysqlbinlog.connector.options import Options
 from pyspark_mysqlbinlog.connector.range_reader import read_range
-from pyspark_mysqlbinlog.connector.ranges import (
-    TARGET_PARTITION_BYTES,
-    Cut,
-    RangePartition,
-    cut,
-    pulled,
-)
+from pyspark_mysqlbinlog.connector.ranges import Cut, RangePartition, cut, pulled
 from pyspark_mysqlbinlog.connector.retry import first_connection
 from pyspark_mysqlbinlog.connector.schema_watch import SchemaWatch, only
 from pyspark_mysqlbinlog.connector.server import (
@@ -259,7 +253,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
             first.position,
             spans,
             pending_xa=first.xa,
-            target_bytes=self._options.target_partition_bytes or TARGET_PARTITION_BYTES,
+            target_bytes=self._options.target_partition_bytes,
             most_pulls=self._options.max_connections,
         )
 
