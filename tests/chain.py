@@ -67,7 +67,7 @@ class Chain:
         history = SchemaHistory()
         for schema in self.schemas:
             history = history.with_table(start, schema)
-        return RangePartition(start, log.end(), history.pack(), (), True, blocks)
+        return RangePartition(start, log.end(), history.pack(), (), True, blocks, log=log)
 
     def _carried(self, options: Options) -> tuple[EventBlock, ...] | None:
         """The wanted events, in blocks that end anywhere."""

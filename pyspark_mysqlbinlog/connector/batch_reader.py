@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ from pyspark.sql.types import StructType
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.columns import arrow_schema
 from pyspark_mysqlbinlog.connector.file_ranges import cut_files
-from pyspark_mysqlbinlog.connector.log import FileLog
+from pyspark_mysqlbinlog.connector.log import FileLog, Log
 from pyspark_mysqlbinlog.connector.options import Options
 from pyspark_mysqlbinlog.connector.range_reader import read_range
 from pyspark_mysqlbinlog.connector.ranges import Cut, RangePartition, pulled
@@ -62,6 +63,7 @@ class MySQLBinlogReader(DataSourceReader):
                 blocks=None,
                 prelude=part.prelude,
                 ends_inside=part.ends_inside,
+                log=_files_of(start.log, part),
             )
             for part in self._cut(start, end)
         ]
@@ -89,6 +91,15 @@ class MySQLBinlogReader(DataSourceReader):
             # Spark makes one partition of its own when there are none.
             return iter(())
         return read_range(self._options, partition, arrow_schema(self._schema))
+
+
+def _files_of(log: Log, part: Cut) -> FileLog | None:
+    """The files of a range, up to the one by whose beginning its end is known."""
+    if not isinstance(log, FileLog):
+        return None
+    first = bisect_left(log.numbers, part.start.number)
+    behind = bisect_left(log.numbers, part.end.number) + 1
+    return FileLog(log.paths[first:behind], log.numbers[first:behind])
 
 
 def _version(start: LogStart, position: Position) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -22,6 +22,7 @@ from pyspark_mysqlbinlog.decoder.implementation import implementation
 from pyspark_mysqlbinlog.decoder.payload import PayloadFactory, json_payload
 from pyspark_mysqlbinlog.decoder.struct_payload import StructPayload, Unplaced
 from pyspark_mysqlbinlog.decoder.variant_payload import VariantPayload
+from pyspark_mysqlbinlog.errors import OptionError
 from pyspark_mysqlbinlog.protocol.blocks import unpack_events
 from pyspark_mysqlbinlog.protocol.events import Event
 from pyspark_mysqlbinlog.tables import TableSchema
@@ -29,7 +30,7 @@ from pyspark_mysqlbinlog.tables import TableSchema
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["events_between", "log_of", "read_range"]
+__all__ = ["SchemasAt", "events_between", "read_range"]
 
 # By schemaEvolutionMode. What addNewColumns stops at is the driver's affair (see `evolution`).
 _UNPLACED: dict[str, Unplaced] = {
@@ -38,13 +39,6 @@ _UNPLACED: dict[str, Unplaced] = {
     "failOnNewColumns": "stop",
     "none": "ignore",
 }
-
-
-def log_of(options: Options, server_uuid: str = "") -> ScannedLog:
-    """The log that the options name, as an executor reads it."""
-    if options.path is not None:
-        return FileLog.find(options.path)
-    return ResumingLog(options.server_settings(), server_uuid)
 
 
 def events_between(log: Log, start: Position, end: Position) -> Iterator[Event]:
@@ -61,11 +55,42 @@ def events_between(log: Log, start: Position, end: Position) -> Iterator[Event]:
 
 def read_range(
     options: Options, partition: RangePartition, schema: pa.Schema
-) -> Iterator[pa.RecordBatch]:
-    """Record batches of one range."""
+) -> Generator[pa.RecordBatch]:
+    """Record batches of one range, in log order.
+
+    Whoever does not take all of them must close it: it may hold a thread and a connection.
+
+    Parameters
+    ----------
+    schema : what each batch has.
+
+    Raises
+    ------
+    OptionError : a file of the range is not there any more, or can't be read here.
+    MySQLBinlogError : whatever can't be read, decoded or told by `schema`, behind the rows before
+        it; see errors.py.
+    """
+    try:
+        yield from _read_range(options, partition, schema)
+    except OSError as error:
+        if partition.log is None:
+            raise
+        file = error.filename or options.path
+        problem = f"{file!r} can't be read: {error.strerror or type(error).__name__}"
+    else:
+        return
+    raise OptionError(
+        f"option path: {problem}; it was there when the read was planned, and must stay until the"
+        " read has ended, under this name on driver and executors"
+    )
+
+
+def _read_range(
+    options: Options, partition: RangePartition, schema: pa.Schema
+) -> Generator[pa.RecordBatch]:
     wants = options.table_filter(partition.case_sensitive).wants
     with_ddl = "ddl" in options.operations
-    log = None if partition.blocks is not None else log_of(options, partition.server_uuid)
+    log = None if partition.blocks is not None else _log_of(options, partition)
     number = _numbers(log)
     history = _unpacked(partition.schemas)
     statements = StatementRows(
@@ -104,6 +129,13 @@ def read_range(
     # An error holds on to its frames, and with them to a thread and a connection.
     with closing(wanted_blocks(log, partition, wants, ddl=with_ddl)) as blocks:
         yield from kernel.decode(blocks)
+
+
+def _log_of(options: Options, partition: RangePartition) -> ScannedLog:
+    """The log that a range is in: files as the planner listed them, whatever came or went since."""
+    if partition.log is not None:
+        return partition.log
+    return ResumingLog(options.server_settings(), partition.server_uuid)
 
 
 def _payload_of(options: Options, case_sensitive: bool) -> PayloadFactory:

@@ -8,8 +8,9 @@ import pytest
 
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
+from pyspark_mysqlbinlog.connector.log import ServerLog
 from pyspark_mysqlbinlog.connector.options import Options
-from pyspark_mysqlbinlog.connector.range_reader import events_between, log_of, read_range
+from pyspark_mysqlbinlog.connector.range_reader import events_between, read_range
 from pyspark_mysqlbinlog.connector.ranges import RangePartition
 from pyspark_mysqlbinlog.decoder.event_filter import EventFilter
 from pyspark_mysqlbinlog.protocol.blocks import pack_events
@@ -59,7 +60,7 @@ def test_pulled_and_carried(mariadb: Server) -> None:
     schema = TableSchema(DATABASE, "t", COLUMNS, ("id",))
     schemas = SchemaHistory().with_table(start, schema).pack()
     filtering = EventFilter(lambda database, _: database == DATABASE)
-    events = events_between(log_of(options), start, end)
+    events = events_between(ServerLog(options.server_settings()), start, end)
     blocks = tuple(pack_events(kept for event in events for kept in filtering.feed(event)))
     assert min(block.trailer for block in blocks) < 0, "the server compressed something"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterable
 from itertools import pairwise
 from pathlib import Path
@@ -16,7 +17,12 @@ from pyspark_mysqlbinlog.connector.batch_reader import MySQLBinlogReader
 from pyspark_mysqlbinlog.connector.columns import envelope
 from pyspark_mysqlbinlog.connector.options import Options
 from pyspark_mysqlbinlog.connector.ranges import RangePartition
-from pyspark_mysqlbinlog.errors import ChecksumError, InvalidPositionError, MalformedEventError
+from pyspark_mysqlbinlog.errors import (
+    ChecksumError,
+    InvalidPositionError,
+    MalformedEventError,
+    OptionError,
+)
 from pyspark_mysqlbinlog.protocol.events import EventType
 
 from decoding import CAPTURED
@@ -156,3 +162,56 @@ def test_damage_is_met_when_the_read_is_planned(tmp_path: Path) -> None:
     path.write_bytes(whole[:-7])
     with pytest.raises((MalformedEventError, InvalidPositionError)):
         cut(path, "1g", tables="d.*")
+
+
+# --- what an executor reads is what was planned
+
+
+def planned(folder: Path, names: Iterable[str]) -> MySQLBinlogReader:
+    """A reader of a folder of one-row files, the first of which has the table's CREATE."""
+    for n, name in enumerate(names):
+        log = LogBuilder(name).format_description()
+        if n == 0:
+            log.query(CREATE)
+        log.begin().rows(1, "t", n).xid().write(folder)
+    given = {"path": str(folder), "tables": "d.t", "payload": "json", "targetPartitionBytes": "1"}
+    return MySQLBinlogReader(Options.parse(given), envelope(StringType()))
+
+
+def ranges_of(reader: MySQLBinlogReader) -> list[RangePartition]:
+    """As they reach the executors."""
+    ranges: list[RangePartition] = pickle.loads(pickle.dumps(reader.partitions()))
+    return ranges
+
+
+def test_a_file_that_comes_while_a_batch_runs(tmp_path: Path) -> None:
+    """Files without numbers are counted: one in front would make all of them another one."""
+    reader = planned(tmp_path, ["b.binlog", "c.binlog", "d.binlog"])
+    ranges = ranges_of(reader)
+    log = LogBuilder("a.binlog").format_description().begin().rows(1, "t", 99).xid()
+    log.write(tmp_path)
+    rows = [row for part in ranges for batch in reader.read(part) for row in batch.to_pylist()]
+    assert values(rows) == ['{"a":0}', '{"a":1}', '{"a":2}']
+    assert [row["source"]["file"] for row in rows] == ["b.binlog", "c.binlog", "d.binlog"]
+
+
+def test_a_range_takes_its_own_files_along(tmp_path: Path) -> None:
+    """And one more at most, whatever the folder holds."""
+    ranges = ranges_of(planned(tmp_path, [f"{n}.binlog" for n in range(30)]))
+    assert len(ranges) > 20
+    assert max(len(part.log.paths) for part in ranges if part.log is not None) <= 3
+    assert {path for part in ranges if part.log is not None for path in part.log.paths} == {
+        str(tmp_path / f"{n}.binlog") for n in range(30)
+    }
+
+
+def test_a_file_that_goes_while_a_batch_runs(tmp_path: Path) -> None:
+    reader = planned(tmp_path, ["b.binlog", "c.binlog"])
+    last = ranges_of(reader)[-1]
+    gone = tmp_path / "c.binlog"
+    gone.unlink()
+    with pytest.raises(OptionError) as caught:
+        list(reader.read(last))
+    assert str(caught.value).startswith(f"option path: {str(gone)!r} can't be read: No such file")
+    assert "\n" not in str(caught.value)
+    assert caught.value.__context__ is None

@@ -91,7 +91,7 @@ class Scenario:
     def rows(
         self, start: Position, end: Position, blocks: tuple[EventBlock, ...] | None = None
     ) -> list[dict[str, Any]]:
-        partition = RangePartition(start, end, self.schemas, (), True, blocks)
+        partition = RangePartition(start, end, self.schemas, (), True, blocks, log=self.log)
         return [dict(row) for row in rows_of(read_range(self.options, partition, ARROW_SCHEMA))]
 
     def kept(self, start: Position, end: Position) -> tuple[EventBlock, ...]:
@@ -139,18 +139,24 @@ def test_carried_is_pulled(name: str, tmp_path: Path) -> None:
 def test_the_same_range_gives_the_same_batches() -> None:
     scenario = Scenario("rotations")
     first, last = scenario.boundaries[0], scenario.boundaries[-1]
-    partition = RangePartition(first, last, scenario.schemas, (), True, None)
+    partition = RangePartition(first, last, scenario.schemas, (), True, None, log=scenario.log)
     one, two = (list(read_range(scenario.options, partition, ARROW_SCHEMA)) for _ in range(2))
     assert one == two
+
+
+def one_range(log: LogBuilder, folder: Path, start: Position) -> tuple[RangePartition, Options]:
+    """The log from `start` on, of the table d.t."""
+    path = str(log.write(folder))
+    options = Options.parse({"path": path, "tables": "d.t", "payload": "json"})
+    files = FileLog.find(path)
+    return RangePartition(start, log.position(), "", (), True, None, log=files), options
 
 
 def test_an_end_inside_a_transaction(tmp_path: Path) -> None:
     log = LogBuilder().format_description()
     start = log.position()
     log.begin().rows(1, "x", 1)
-    path = log.write(tmp_path)
-    options = Options.parse({"path": str(path), "tables": "d.t", "payload": "json"})
-    partition = RangePartition(start, log.position(), "", (), True, None)
+    partition, options = one_range(log, tmp_path, start)
     with pytest.raises(InvalidPositionError, match="the end lies inside a transaction"):
         list(read_range(options, partition, ARROW_SCHEMA))
 
@@ -158,9 +164,9 @@ def test_an_end_inside_a_transaction(tmp_path: Path) -> None:
 def test_truncate_of_a_wanted_table(tmp_path: Path) -> None:
     log = LogBuilder().format_description()
     log.query("TRUNCATE TABLE t").query("TRUNCATE TABLE other")
-    options = Options.parse({"path": str(log.write(tmp_path)), "tables": "d.t", "payload": "json"})
-    history = SchemaHistory().with_table(log.position(4), simple_schema(INT, key=("id",)))
-    partition = RangePartition(log.position(4), log.position(), history.pack(), (), True, None)
+    partition, options = one_range(log, tmp_path, log.position(4))
+    history = SchemaHistory().with_table(partition.start, simple_schema(INT, key=("id",)))
+    partition.schemas = history.pack()
     rows = list(rows_of(read_range(options, partition, ARROW_SCHEMA)))
     assert [(row["op"], row["database"], row["table"]) for row in rows] == [("t", "d", "t")]
     assert rows[0]["source"]["key"] == ["id"]
@@ -173,8 +179,7 @@ def test_an_error_leaves_no_thread_behind(tmp_path: Path) -> None:
     # More than is fetched ahead.
     for _ in range(40):
         log.begin().rows(1, "t", *range(40_000)).xid()
-    options = Options.parse({"path": str(log.write(tmp_path)), "tables": "d.t", "payload": "json"})
-    partition = RangePartition(start, log.position(), "", (), True, None)
+    partition, options = one_range(log, tmp_path, start)
     with pytest.raises(UnknownSchemaError) as error:
         list(read_range(options, partition, ARROW_SCHEMA))
     assert error.value.__traceback__ is not None
