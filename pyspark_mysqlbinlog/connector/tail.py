@@ -78,6 +78,8 @@ class Tail:
         self._watch = watch
         self._keeps_ddl = ddl
         self._ever_connected = False
+        # By the clock of `monotonic`; None while there is no connection.
+        self._connected_at: float | None = None
         self._client: ReplicaClient | None = None
         self._thread = Thread(target=self._run, name="mysqlbinlog-tail", daemon=True)
         self._counter = RowCounter() if count_rows else None
@@ -121,13 +123,16 @@ class Tail:
         retrying = first_connection() if is_first else lost_connection(self._retry_timeout)
         for attempt in retrying:
             with attempt:
-                started, mark = monotonic(), self._mark
+                mark = self._mark
+                self._connected_at = None
                 try:
                     self._follow_log()
                 except LostConnectionError:
                     # A connection that was good for something was no failed try: the next one
                     # starts a new count, with all of its time.
-                    held = monotonic() - started > _HELD_FOR_A_WHILE or self._mark is not mark
+                    since = self._connected_at
+                    held = since is not None and monotonic() - since > _HELD_FOR_A_WHILE
+                    held = held or self._mark is not mark
                     if self.buffer.closed or held or (is_first and self._ever_connected):
                         return
                     raise
@@ -152,6 +157,7 @@ class Tail:
                 last_start=LAST_DUMP_START,
             )
             self._ever_connected = True
+            self._connected_at = monotonic()
             # Rows are counted event by event.
             if implementation() == "c" and self._counter is None:
                 self._scan(client, walk, filtering)
@@ -195,7 +201,7 @@ class _Schemas:
         buffer: LogBuffer,
     ) -> None:
         case_sensitive = ServerFacts.ask(client).case_sensitive
-        self._is_mariadb = "mariadb" in client.server_version.lower()
+        self._is_mariadb = client.is_mariadb
         self._watch = watch
         self._buffer = buffer
         self._tracker = SchemaTracker(
