@@ -293,7 +293,7 @@ class Options(BaseModel):
         64 << 20,
         "64m",
         "a size above 0 such as 16m",
-        "the log that one task fetches and decodes; tuned when left out",
+        "the log that one task fetches and decodes, about",
         gt=0,
     )
     max_connections: Number = _option(
