@@ -29,7 +29,12 @@ from pyspark_mysqlbinlog.decoder.kernel._decode import (
 )
 from pyspark_mysqlbinlog.decoder.kernel_plan import decode_loop, table_plan
 from pyspark_mysqlbinlog.decoder.rows import OPERATIONS
-from pyspark_mysqlbinlog.decoder.table_map import TableMap, TableMapRegistry
+from pyspark_mysqlbinlog.decoder.table_map import (
+    TABLE_ID_LENGTH,
+    TableMap,
+    TableMapRegistry,
+    table_id_of,
+)
 from pyspark_mysqlbinlog.errors import MalformedEventError, MySQLBinlogError
 from pyspark_mysqlbinlog.protocol.blocks import EventBlock, unpack_events
 from pyspark_mysqlbinlog.protocol.events import Event, EventType
@@ -42,8 +47,11 @@ _FORMAT_DESCRIPTION = int(EventType.FORMAT_DESCRIPTION_EVENT)
 _END_OF_FILE = (1 << 63) - 1
 # Rows events in a row that the loop could have read, after which it gets them again.
 _PATIENCE = 64
-_ID_LENGTH = 6
 _MOST_PLANS = 4096
+
+# What a plan depends on besides the schema: what the table map says behind the id, and the version
+# of the rows events, which tells MariaDB.
+_Description = tuple[bytes, int]
 
 
 class KernelDecoder:
@@ -85,11 +93,9 @@ class _Range:
         self._loop = loop
         # Rows events that the Python decoder is given still, though the loop could read them.
         self._patience = 0
-        # Tables that the loop has no plan for, by id.
-        self._refused: set[int] = set()
-        # What table maps say behind the id; and the plans made for that.
-        self._described: dict[int, bytes] = {}
-        self._plans: dict[tuple[bytes, int], tuple[TableSchema | None, TablePlan | None]] = {}
+        # Each with the schema that it was made for; None where the loop can't read the rows. Not by
+        # table id: a server with many tables opens them again and again, under ever new ids.
+        self._plans: dict[_Description, tuple[TableSchema | None, TablePlan | None]] = {}
 
     def decode(self, blocks: Iterable[EventBlock]) -> Iterator[pa.RecordBatch]:
         loop = self._loop
@@ -120,7 +126,8 @@ class _Range:
             elif stop == DAMAGED:
                 raise _damaged(block, loop.offset)
             elif stop == PLAN:
-                self._make_plan(loop.event())
+                # Rows events may be large: no more of one than is looked at.
+                self._make_plan(loop.event(TABLE_ID_LENGTH))
             else:
                 self._patience = _PATIENCE
                 yield from self._by_hand(loop.event(), loop.stopped_at)
@@ -131,7 +138,7 @@ class _Range:
         while python.pending and loop.has_event():
             event = loop.event()
             if event.type in OPERATIONS:
-                if _table_id(event) in self._refused:
+                if self._is_refused(event):
                     self._patience = _PATIENCE
                 elif self._patience == 0:
                     yield from python.flush()
@@ -154,8 +161,6 @@ class _Range:
             self._map_table(event)
         elif event.type == _FORMAT_DESCRIPTION:
             loop.clear_tables()
-            self._refused.clear()
-            self._described.clear()
         loop.restore(python.transaction)
         loop.pass_event()
 
@@ -164,15 +169,12 @@ class _Range:
         if self._loop.knows_table(event.body):
             return
         forgotten = self._loop.map_table(event.body)
-        self._described[_table_id(event)] = event.body[_ID_LENGTH:]
-        self._refused.discard(_table_id(event))
         if forgotten is not None:
-            self._described.pop(forgotten, None)
             self._python.table_maps.forget(forgotten)
 
     def _make_plan(self, event: Event) -> None:
         """The plan of the table whose rows come next; without one they are the Python decoder's."""
-        table_id = _table_id(event)
+        table_id = table_id_of(event.body)
         made: TablePlan | None = None
         first, last = event.start, event.start + 1
         table_map = self._python.table_maps.get(event.file, table_id)
@@ -184,38 +186,38 @@ class _Range:
                 last = _END_OF_FILE if end is None else end
                 made = self._plan(event, table_map)
         self._loop.set_plan(table_id, made, first, last)
-        if made is None:
-            self._refused.add(table_id)
-        else:
-            self._refused.discard(table_id)
 
     def _plan(self, event: Event, table_map: TableMap) -> TablePlan | None:
-        """Made anew for a new description of a table, or a new schema: a server with many tables
-        opens them again and again, under ever new ids.
-        """
+        """Made anew for a new description of a table, or a new schema; None for a refusal."""
         name = (table_map.database, table_map.table)
         known = self._python.schemas.at(event.file, event.start, *name)
-        # MariaDB is told by its rows events.
-        described = (self._described[table_map.table_id], OPERATIONS[event.type][1])
-        planned_for, made = self._plans.get(described, (None, None))
-        if made is None or (planned_for is not known and planned_for != known):
-            plan = self._python.plan(event, table_map)
-            made = table_plan(self._loop, plan, (self._python.before, self._python.after))
-            if len(self._plans) >= _MOST_PLANS:
-                self._plans.clear()
-            self._plans[described] = (known, made)
+        described = self._description(event)
+        if described in self._plans:
+            planned_for, made = self._plans[described]
+            if planned_for is known or planned_for == known:
+                return made
+        plan = self._python.plan(event, table_map)
+        made = table_plan(self._loop, plan, (self._python.before, self._python.after))
+        if len(self._plans) >= _MOST_PLANS:
+            self._plans.clear()
+        self._plans[described] = (known, made)
         return made
+
+    def _is_refused(self, event: Event) -> bool:
+        """Whether a rows event is of a table that the loop could not read, by whatever id."""
+        planned = self._plans.get(self._description(event))
+        return planned is not None and planned[1] is None
+
+    def _description(self, event: Event) -> _Description:
+        """Of the table of a rows event; the same for a table that is opened again."""
+        body = self._python.table_maps.body(event.file, table_id_of(event.body))
+        return body[TABLE_ID_LENGTH:], OPERATIONS[event.type][1]
 
     def _ordinal(self, file: str) -> int | None:
         """The file's number; None where the Python decoder will say at its first row why not."""
         with suppress(MySQLBinlogError):
             return self._python.file_ordinal(file)
         return None
-
-
-def _table_id(event: Event) -> int:
-    """Of a table map, or of a rows event."""
-    return int.from_bytes(event.body[:_ID_LENGTH], "little")
 
 
 def _damaged(block: EventBlock, offset: int) -> MalformedEventError:

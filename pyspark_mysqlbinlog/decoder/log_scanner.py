@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from pyspark_mysqlbinlog.decoder.event_filter import EventFilter
+from pyspark_mysqlbinlog.decoder.table_map import table_id_of
 from pyspark_mysqlbinlog.errors import MySQLBinlogError
 from pyspark_mysqlbinlog.protocol.blocks import EventBlock, PackedEvents, event_at
 from pyspark_mysqlbinlog.protocol.chunks import EventStream
@@ -113,8 +114,8 @@ class LogScanner:
     def learn(self, event: Event) -> None:
         """A table map that the filter was fed, and that may pass from now on."""
         if event.type == _TABLE_MAP and self._filtering is not None:
-            table_id = int.from_bytes(event.body[:6], "little")
-            self._scanner.learn(event.body, self._filtering.is_wanted_id(table_id))
+            is_wanted = self._filtering.is_wanted_id(table_id_of(event.body))
+            self._scanner.learn(event.body, is_wanted)
 
     def forget_maps(self) -> None:
         """Every wanted table's map is to be looked at again."""

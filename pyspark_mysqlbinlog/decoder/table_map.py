@@ -22,11 +22,20 @@ from pyspark_mysqlbinlog.decoder.field_types import METADATA_LENGTHS, FieldType,
 from pyspark_mysqlbinlog.errors import MalformedEventError, UnsupportedEventError
 from pyspark_mysqlbinlog.protocol.wire import Reader
 
-__all__ = ["DUMMY_TABLE_IDS", "TableMap", "TableMapRegistry", "parse_table_name"]
+__all__ = [
+    "DUMMY_TABLE_IDS",
+    "TABLE_ID_LENGTH",
+    "TableMap",
+    "TableMapRegistry",
+    "parse_table_name",
+    "table_id_of",
+]
 
 # The id of "no table": 0x00ffffff in MySQL's documentation, all ones in older servers. Rows events
 # with it only end a statement.
 DUMMY_TABLE_IDS = frozenset({0xFFFFFF, 0xFFFFFFFFFFFF})
+
+TABLE_ID_LENGTH = 6
 
 _TWO_SINGLE_BYTES = frozenset(
     {FieldType.NEWDECIMAL, FieldType.STRING, FieldType.ENUM, FieldType.SET, FieldType.VAR_STRING}
@@ -80,6 +89,11 @@ class TableMap:
 
     def nullable(self, column: int) -> bool:
         return bool(self.null_bitmap[column >> 3] >> (column & 7) & 1)
+
+
+def table_id_of(body: bytes) -> int:
+    """What a TABLE_MAP and a rows event begin with; of a body that is cut short, anything."""
+    return int.from_bytes(body[:TABLE_ID_LENGTH], "little")
 
 
 def parse_table_name(body: bytes) -> tuple[int, str, str]:
@@ -136,7 +150,7 @@ class TableMapRegistry:
         if file != self._file:
             self.clear()
             self._file = file
-        table_id = int.from_bytes(body[:6], "little")
+        table_id = table_id_of(body)
         if self._bodies.get(table_id) == body:
             self._maps.move_to_end(table_id)
             return self._maps[table_id]
@@ -152,6 +166,10 @@ class TableMapRegistry:
     def get(self, file: str, table_id: int) -> TableMap | None:
         """The map of a rows event; None when this file had none for that id."""
         return self._maps.get(table_id) if file == self._file else None
+
+    def body(self, file: str, table_id: int) -> bytes:
+        """What the map of a rows event was parsed from; empty when this file had none."""
+        return self._bodies.get(table_id, b"") if file == self._file else b""
 
     def forget(self, table_id: int) -> None:
         """Forget one map, where there is one."""

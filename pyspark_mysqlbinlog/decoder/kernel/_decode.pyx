@@ -12,6 +12,7 @@ from libcpp.vector cimport vector
 import pyarrow as pa
 
 from pyspark_mysqlbinlog.decoder.kernel._values cimport Column, ColumnProgram
+from pyspark_mysqlbinlog.decoder.table_map import table_id_of
 from pyspark_mysqlbinlog.protocol.events import Event
 
 END, FULL, EVENT, PLAN, DAMAGED = range(5)
@@ -264,14 +265,16 @@ cdef class DecodeLoop:
             stop = run_loop(loop[0])
         return stop
 
-    def event(self):
+    def event(self, most=None):
+        """The next event; with `most`, no more bytes of its body than that are copied."""
         cdef EventView event
         if not self.loop.get().peek(event):
             raise EOFError("the block has no event more")
         cdef size_t begin = event.body - &self.view[0]
+        cdef size_t size = event.size if most is None else min(event.size, <size_t>most)
         return Event(
             self.file, event.start, event.end, event.timestamp, event.type, event.server_id,
-            event.flags, bytes(self.data[begin : begin + event.size]),
+            event.flags, bytes(self.data[begin : begin + size]),
         )
 
     def has_event(self):
@@ -297,7 +300,7 @@ cdef class DecodeLoop:
         if self.file != self.mapped_file:
             self._retire_all()
             self.mapped_file = self.file
-        self._retire(int.from_bytes(body[:6], "little"))
+        self._retire(table_id_of(body))
         self.loop.get().map_table(string_view(body, len(body)), forgotten)
         if forgotten == <uint64_t>-1:
             return None

@@ -192,6 +192,94 @@ def test_one_plan_for_all_ids_of_a_table(monkeypatch: pytest.MonkeyPatch) -> Non
     assert len(made) == 2 * len(KINDS)
 
 
+def test_one_refusal_for_all_ids_of_a_table(
+    by_hand: list[Event], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such rows come in whole batches, and their plan is asked for once."""
+    asked: list[object] = []
+
+    def refusing(loop: Any, plan: Any, sides: Any) -> None:
+        asked.append(plan)
+
+    monkeypatch.setattr(kernel_decoder, "table_plan", refusing)
+    log = RowLog()
+    for table_id in range(100, 1100):
+        ints(table_id, table_id=table_id, log=log)
+    for kind in KINDS:
+        assert Twins([T], Payloads(kind)).assert_same(log.events).sizes == [1000]
+    assert len(asked) == len(KINDS)
+    assert len(by_hand) == 1000 * len(KINDS)
+
+
+def test_a_refusal_ends_with_its_schema(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The table map is the same, and the loop knows the new labels."""
+    enum = ColumnSchema("e", "enum", labels=("a",), charset="utf8mb4")
+    log = RowLog()
+    for table_id in range(10, 14):
+        log.table_map([(enum, 0)], table_id=table_id)
+        log.rows(WRITE, 1, b"\x00\x01", table_id=table_id)
+    change = log.events[4].start
+
+    class ByPosition(Nothing):
+        def at(self, file: str, pos: int, database: str, table: str) -> TableSchema | None:
+            return TableSchema("d", "t", (replace(enum, labels=("a" if pos < change else "x",)),))
+
+        def span(self, file: str, pos: int, database: str, table: str) -> tuple[int, int | None]:
+            return (0, change) if pos < change else (change, None)
+
+    make = kernel_plan.table_plan
+    made: list[object] = []
+
+    def some(loop: Any, plan: Any, sides: Any) -> Any:
+        is_odd = plan.schema.columns[0].labels == ("a",)
+        made.append(None if is_odd else make(loop, plan, sides))
+        return made[-1]
+
+    monkeypatch.setattr(kernel_decoder, "table_plan", some)
+    # Batches of one row, so that the loop is asked again each time.
+    twins = Twins(
+        [TableSchema("d", "t", (enum,))], Payloads("json"), lookup=ByPosition(), batch_rows=1
+    )
+    assert twins.assert_same(log.events).sizes == [1] * 4
+    assert [each is None for each in made] == [True, False]
+
+
+def test_nothing_is_kept_of_files_that_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A range of many files, each with its own table ids."""
+    ranges: list[Any] = []
+    decode = kernel_decoder._Range.decode
+
+    def noting(self: Any, blocks: Any) -> Any:
+        ranges.append(self)
+        return decode(self, blocks)
+
+    monkeypatch.setattr(kernel_decoder._Range, "decode", noting)
+    events: list[Event] = []
+    for number in range(100):
+        log = RowLog(4, f"mysql-bin.{number + 1:06}")
+        events += ints(number, table_id=1000 + number, log=log).events
+    found = Twins([T], Payloads("json")).assert_same(events)
+    assert sum(found.sizes) == 100
+    (whole,) = ranges
+    assert len(whole._python.table_maps) == 1
+    kept = [each for each in vars(whole).values() if isinstance(each, dict | set | list)]
+    assert [len(each) for each in kept] == [1]
+
+
+def test_a_plan_needs_no_copy_of_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = ints(*range(1000))
+    seen: list[int] = []
+    make = kernel_decoder._Range._make_plan
+
+    def noting(self: Any, event: Event) -> None:
+        seen.append(len(event.body))
+        make(self, event)
+
+    monkeypatch.setattr(kernel_decoder._Range, "_make_plan", noting)
+    assert Twins([T], Payloads("json")).assert_same(log.events).sizes == [1000]
+    assert seen == [6]
+
+
 def test_table_ids_of_another_file() -> None:
     log = ints(1)
     later = RowLog(4, "mysql-bin.000004")

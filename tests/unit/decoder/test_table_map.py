@@ -10,7 +10,12 @@ from hypothesis import strategies as st
 
 from pyspark_mysqlbinlog.decoder.field_types import FieldType as F
 from pyspark_mysqlbinlog.decoder.field_types import describe_field
-from pyspark_mysqlbinlog.decoder.table_map import TableMap, TableMapRegistry, parse_table_name
+from pyspark_mysqlbinlog.decoder.table_map import (
+    TableMap,
+    TableMapRegistry,
+    parse_table_name,
+    table_id_of,
+)
 from pyspark_mysqlbinlog.errors import (
     FormatError,
     MalformedEventError,
@@ -116,6 +121,17 @@ def test_registry_forgets_at_another_file() -> None:
     registry.add("f.2", body(2))
     assert registry.get("f.2", 1) is None
     assert len(registry) == 1
+
+
+def test_registry_gives_the_bodies_of_its_maps() -> None:
+    registry = TableMapRegistry(capacity=2)
+    for table_id in (1, 2, 3):
+        registry.add("f.1", body(table_id))
+    assert [registry.body("f.1", at) for at in (1, 2, 3)] == [b"", body(2), body(3)]
+    assert registry.body("f.2", 3) == b""
+    registry.forget(3)
+    assert registry.body("f.1", 3) == b""
+    assert table_id_of(body(0x0605_0403_0201)) == 0x0605_0403_0201
 
 
 def test_registry_is_bounded_and_keeps_what_is_used() -> None:
