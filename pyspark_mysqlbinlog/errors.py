@@ -6,6 +6,7 @@
      ├── OptionError                 an option is unknown, wrong or not built yet
      ├── ServerError                 the server can't be used, or refused
      │    ├── ConnectionFailedError  no answer, wrong port, lost for longer than retryTimeout
+     │    │    └── LostConnectionError  broken, or no answer for now: the one that is tried again
      │    ├── AccessDeniedError      wrong user or password, missing grant
      │    └── BinlogSettingsError    log_bin off, binlog_format not ROW
      ├── PositionError               the log can't be read from where it was asked to
@@ -41,6 +42,7 @@ __all__ = [
     "FormatError",
     "InvalidPositionError",
     "KernelMissingError",
+    "LostConnectionError",
     "MalformedEventError",
     "MySQLBinlogError",
     "OffsetError",
@@ -126,11 +128,33 @@ class OptionError(MySQLBinlogError, ValueError):
 
 
 class ServerError(MySQLBinlogError):
-    """The server can't be used, or refused what was asked."""
+    """The server can't be used, or refused what was asked.
+
+    code : MySQL's number of the error, where there is one.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        file: str | None = None,
+        position: int | None = None,
+        table: str | None = None,
+        code: int | None = None,
+    ) -> None:
+        super().__init__(message, file=file, position=position, table=table)
+        self.code = code
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (*super().__reduce__(), {"code": self.code})
 
 
 class ConnectionFailedError(ServerError):
     """No answer, or an answer that is not MySQL's; or lost for longer than retryTimeout."""
+
+
+class LostConnectionError(ConnectionFailedError):
+    """The connection broke or could not be made; the same again may work."""
 
 
 class AccessDeniedError(ServerError):

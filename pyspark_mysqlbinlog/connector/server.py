@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.information_schema import read_database_charsets
-from pyspark_mysqlbinlog.errors import BinlogSettingsError, MySQLBinlogError, ServerError
+from pyspark_mysqlbinlog.errors import BinlogSettingsError, ServerError
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 
 __all__ = [
@@ -19,6 +19,8 @@ __all__ = [
     "explicit_timestamps",
     "server_uuid",
 ]
+
+_PARSE_ERROR = 1064
 
 
 def check_settings(client: ReplicaClient) -> None:
@@ -57,6 +59,7 @@ class ServerFacts:
 
     @classmethod
     def ask(cls, client: ReplicaClient) -> ServerFacts:
+        """One query; raises what `ReplicaClient.query` raises."""
         case = client.variable("lower_case_table_names")
         return cls(case in (None, "0"), client.server_version)
 
@@ -73,11 +76,17 @@ def check_identity(client: ReplicaClient, expected: str) -> None:
 
 
 def current_position(client: ReplicaClient) -> Position:
-    """Where the log ends now. Needs REPLICATION CLIENT."""
+    """Where the log ends now. Needs REPLICATION CLIENT.
+
+    Raises
+    ------
+    BinlogSettingsError : the server writes no log.
+    ServerError : what `ReplicaClient.query` raises.
+    """
     try:
         rows = client.query("SHOW MASTER STATUS")
-    except MySQLBinlogError as error:
-        if "1064" not in error.message:
+    except ServerError as error:
+        if error.code != _PARSE_ERROR:
             raise
         rows = client.query("SHOW BINARY LOG STATUS")  # 8.2 and later
     if not rows:

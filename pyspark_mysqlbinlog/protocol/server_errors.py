@@ -17,63 +17,97 @@ from pyspark_mysqlbinlog.errors import (
     BinlogSettingsError,
     ConnectionFailedError,
     InvalidPositionError,
+    LostConnectionError,
     MySQLBinlogError,
     ServerError,
 )
 
 __all__ = ["LostConnectionError", "dump_refused", "refused"]
 
-
-class LostConnectionError(ConnectionFailedError):
-    """The connection broke or could not be made; the same again may work."""
-
-
 _ACCESS_DENIED = {1045, 1698, 1862, 1820, 3118, 3159}
 _GRANT_MISSING = {1044, 1142, 1143, 1227, 1370}
-# Too many connections, host blocked for now, shutdown, server gone, lost, read/write interrupted.
+_HOST_IS_BLOCKED = 1129
+_HOST_NOT_PRIVILEGED = 1130
+# Too many connections, shutdown, aborted, read/write interrupted, too many of this user's, no
+# server there, gone, lost, killed. Not a blocked host: it stays so until somebody flushes it.
 _TRANSIENT = {1040, 1053, 1152, 1158, 1159, 1160, 1161, 1203, 2003, 2006, 2013, 1927}
+# The peer, or a proxy before it, went away: nothing that TLS itself has refused.
+_TLS_CUT = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)
 
 
 def refused(error: Exception, address: str, doing: str) -> MySQLBinlogError:
     """Our error for what went wrong on a connection while `doing` something.
 
-    Only a LostConnectionError is worth another try.
+    Only a LostConnectionError is worth another try. A ServerError has the server's `code`.
     """
     cause = getattr(error, "original_exception", None)
     if isinstance(cause, socket.gaierror):
-        return ConnectionFailedError(
-            f"no host of that name: {address} ({cause.strerror}); check the option host"
-        )
-    if isinstance(cause, ssl.SSLError) or isinstance(error, ssl.SSLError):
-        return ConnectionFailedError(
-            f"TLS with {address} failed while {doing}: {cause or error}; check sslMode and sslCa"
-        )
+        return _not_found(cause, address)
+    for each in (cause, error):
+        if isinstance(each, ssl.SSLError):
+            return _without_tls(each, address, doing)
     if isinstance(error, pymysql.err.MySQLError):
         code, text = _code_and_text(error)
-        if code in _ACCESS_DENIED and doing == "connecting":
-            return AccessDeniedError(
-                f"{address} refused the user: {text}; check the options user and password"
-            )
-        # A user without REPLICATION SLAVE is denied access a second time when it registers.
-        if code in _GRANT_MISSING or code in _ACCESS_DENIED:
-            return AccessDeniedError(
-                f"{address} refused {doing}: {text}; GRANT REPLICATION SLAVE, REPLICATION CLIENT"
-                " ON *.* and SELECT on the tables to this user"
-            )
-        if code == 1130:
-            return AccessDeniedError(f"{address} refused this host: {text}; create the user for it")
-        if code == 1236:
-            return dump_refused(code, text, None, None)
-        if code in _TRANSIENT or isinstance(cause, OSError):
-            return LostConnectionError(f"{address} does not answer while {doing}: {text}")
         if code == 0:
             # pymysql's own words about packets that no MySQL server sends.
             return _no_mysql(address, doing, text)
-        return ServerError(f"{address} failed while {doing}: error {code}: {text}")
+        return _told(code, text, address, doing)
     if isinstance(error, (OSError, EOFError)):
         return LostConnectionError(f"the connection to {address} broke while {doing}: {error}")
     # Only its kind: the text of a foreign error may show what it was given, a password too.
     return _no_mysql(address, doing, type(error).__name__)
+
+
+def _not_found(error: socket.gaierror, address: str) -> ConnectionFailedError:
+    if error.errno == socket.EAI_AGAIN:
+        return LostConnectionError(
+            f"the name of {address} can't be looked up now ({error.strerror}); check the machine's"
+            " name servers"
+        )
+    return ConnectionFailedError(
+        f"no host of that name: {address} ({error.strerror}); check the option host"
+    )
+
+
+def _without_tls(error: ssl.SSLError, address: str, doing: str) -> ConnectionFailedError:
+    if isinstance(error, _TLS_CUT):
+        return LostConnectionError(
+            f"the connection to {address} broke inside TLS while {doing}: {error}; where it"
+            " always does, check sslMode"
+        )
+    return ConnectionFailedError(
+        f"TLS with {address} failed while {doing}: {error}; check sslMode and sslCa"
+    )
+
+
+def _told(code: int, text: str, address: str, doing: str) -> MySQLBinlogError:
+    """Our error for one that has a number, the server's or the client's."""
+    if code in _ACCESS_DENIED and doing == "connecting":
+        return AccessDeniedError(
+            f"{address} refused the user: {text}; check the options user and password", code=code
+        )
+    # A user without REPLICATION SLAVE is denied access a second time when it registers.
+    if code in _GRANT_MISSING or code in _ACCESS_DENIED:
+        return AccessDeniedError(
+            f"{address} refused {doing}: {text}; GRANT REPLICATION SLAVE, REPLICATION CLIENT"
+            " ON *.* and SELECT on the tables to this user",
+            code=code,
+        )
+    if code == _HOST_NOT_PRIVILEGED:
+        return AccessDeniedError(
+            f"{address} refused this host: {text}; create the user for it", code=code
+        )
+    if code == _HOST_IS_BLOCKED:
+        return ServerError(
+            f"{address} refused this host: {text}; FLUSH HOSTS on the server, and look for what"
+            " breaks its handshakes (max_connect_errors)",
+            code=code,
+        )
+    if code == 1236:
+        return dump_refused(code, text, None, None)
+    if code in _TRANSIENT:
+        return LostConnectionError(f"{address} does not answer while {doing}: {text}", code=code)
+    return ServerError(f"{address} failed while {doing}: error {code}: {text}", code=code)
 
 
 def _no_mysql(address: str, doing: str, found: str) -> ConnectionFailedError:
@@ -95,13 +129,19 @@ def dump_refused(code: int, text: str, file: str | None, position: int | None) -
     lower = text.lower()
     if code in _GRANT_MISSING:
         return AccessDeniedError(
-            f"the server refused the dump: {text}; GRANT REPLICATION SLAVE ON *.* to this user"
+            f"the server refused the dump: {text}; GRANT REPLICATION SLAVE ON *.* to this user",
+            code=code,
         )
     if code != 1236:
         if code in _TRANSIENT:
-            return LostConnectionError(f"the server ended the dump: error {code}: {text}")
+            return LostConnectionError(
+                f"the server ended the dump: error {code}: {text}", code=code
+            )
         return ServerError(
-            f"the server ended the dump: error {code}: {text}", file=file, position=position
+            f"the server ended the dump: error {code}: {text}",
+            file=file,
+            position=position,
+            code=code,
         )
     if "could not find first log file" in lower or "purged" in lower:
         return BinlogPurgedError(
@@ -116,10 +156,11 @@ def dump_refused(code: int, text: str, file: str | None, position: int | None) -
             " numbers that nobody else uses",
             file=file,
             position=position,
+            code=code,
         )
     if "binary log is not open" in lower:
         return BinlogSettingsError(
-            "the server writes no binlog; start it with --log-bin and binlog_format=ROW"
+            "the server writes no binlog; start it with --log-bin and binlog_format=ROW", code=code
         )
     # "impossible position": 5.5 and MariaDB, for positions past the end and before 4 alike.
     past_the_end = ("position > file size", "from past eof", "impossible position")
@@ -136,4 +177,6 @@ def dump_refused(code: int, text: str, file: str | None, position: int | None) -
             file=file,
             position=position,
         )
-    return ServerError(f"the server ended the dump: {text}", file=file, position=position)
+    return ServerError(
+        f"the server ended the dump: {text}", file=file, position=position, code=code
+    )

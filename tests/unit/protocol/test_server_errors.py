@@ -103,6 +103,8 @@ def test_error_packets_of_a_dump(
     error = dump_refused(code, text, "mysql-bin.000001", 4)
     assert type(error) is kind
     assert words in error.message
+    if isinstance(error, ServerError):
+        assert error.code == code
     if isinstance(error, BinlogPurgedError | InvalidPositionError):
         assert str(error).endswith("(at mysql-bin.000001:4)")
 
@@ -123,6 +125,12 @@ REFUSALS: list[tuple[Exception, str, type[MySQLBinlogError], str]] = [
         "no host of that name: h:3306 (Name or service not known)",
     ),
     (
+        wrapped(socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")),
+        "connecting",
+        LostConnectionError,
+        "can't be looked up now (Temporary failure in name resolution)",
+    ),
+    (
         wrapped(ConnectionRefusedError(111, "Connection refused")),
         "connecting",
         LostConnectionError,
@@ -131,6 +139,31 @@ REFUSALS: list[tuple[Exception, str, type[MySQLBinlogError], str]] = [
     (wrapped(TimeoutError("timed out")), "connecting", LostConnectionError, "does not answer"),
     (wrapped(ssl.SSLError(1, "bad cert")), "connecting", ConnectionFailedError, "sslMode"),
     (ssl.SSLCertVerificationError(1, "bad"), "connecting", ConnectionFailedError, "sslMode"),
+    (
+        wrapped(ssl.SSLEOFError(8, "EOF occurred in violation of protocol")),
+        "connecting",
+        LostConnectionError,
+        "broke inside TLS while connecting",
+    ),
+    (
+        wrapped(ssl.SSLZeroReturnError(6, "TLS/SSL connection has been closed")),
+        "connecting",
+        LostConnectionError,
+        "broke inside TLS",
+    ),
+    (
+        ssl.SSLEOFError(8, "EOF occurred in violation of protocol"),
+        "reading the binlog",
+        LostConnectionError,
+        "broke inside TLS while reading the binlog",
+    ),
+    (ssl.SSLSyscallError(5, "Some I/O error"), "running 'x'", LostConnectionError, "inside TLS"),
+    (
+        OperationalError(1129, "Host 'h' is blocked because of many connection errors"),
+        "connecting",
+        ServerError,
+        "refused this host: Host 'h' is blocked because of many connection errors; FLUSH HOSTS",
+    ),
     (
         OperationalError(1045, "Access denied for user 'u'@'h' (using password: YES)"),
         "connecting",
@@ -199,6 +232,12 @@ def test_refusals(error: Exception, doing: str, kind: type[MySQLBinlogError], wo
     found = refused(error, "h:3306", doing)
     assert type(found) is kind
     assert words in found.message
+    if isinstance(found, ServerError):
+        is_numbered = isinstance(error, pymysql.MySQLError) and isinstance(error.args[0], int)
+        is_ours = isinstance(
+            getattr(error, "original_exception", None), socket.gaierror | ssl.SSLError
+        )
+        assert found.code == (error.args[0] if is_numbered and not is_ours else None)
     if kind is not BinlogPurgedError:
         assert "h:3306" in found.message
 
@@ -206,7 +245,7 @@ def test_refusals(error: Exception, doing: str, kind: type[MySQLBinlogError], wo
 def test_only_a_lost_connection_is_worth_another_try() -> None:
     """The tables above hold what is told apart; here is where retrying looks."""
     lost = [case for case in REFUSALS if case[2] is LostConnectionError]
-    assert len(lost) == 8
+    assert len(lost) == 13
     assert not any(
         issubclass(case[2], LostConnectionError) for case in REFUSALS if case not in lost
     )

@@ -1,0 +1,58 @@
+"""The tree of errors: as it is drawn, and as it travels between processes."""
+
+from __future__ import annotations
+
+import pickle
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from pyspark_mysqlbinlog import errors
+from pyspark_mysqlbinlog.errors import LostConnectionError, MySQLBinlogError, ServerError
+
+
+def tree(error: type[MySQLBinlogError] = MySQLBinlogError) -> Iterator[type[MySQLBinlogError]]:
+    yield error
+    for below in error.__subclasses__():
+        yield from tree(below)
+
+
+def test_every_error_is_in_its_module() -> None:
+    assert {error.__name__ for error in tree()} == set(errors.__all__)
+
+
+def test_the_tree_is_drawn_as_it_is() -> None:
+    assert errors.__doc__ is not None
+    lines = re.findall(r"^    ([ │├└─]*)(\w+Error)\b", errors.__doc__, re.MULTILINE)
+    drawn: dict[str, str] = {}
+    # The branch that is being drawn: how far in each of its errors stands.
+    branch: list[tuple[int, str]] = []
+    for rule, name in lines:
+        while branch and branch[-1][0] >= len(rule):
+            branch.pop()
+        drawn[name] = branch[-1][1] if branch else ""
+        branch.append((len(rule), name))
+    below = [error for error in tree() if error is not MySQLBinlogError]
+    parents = {error.__name__: error.__bases__[0].__name__ for error in below}
+    assert drawn == {"MySQLBinlogError": "", **parents}
+
+
+@pytest.mark.parametrize("kind", [*tree()])
+def test_it_pickles(kind: type[MySQLBinlogError]) -> None:
+    """Errors cross from executors to the driver."""
+    error = kind("two\nlines", file="b.000001", position=4, table="d.t")
+    copy = pickle.loads(pickle.dumps(error))
+    assert type(copy) is kind
+    assert str(copy) == str(error) == "two lines (at b.000001:4, table d.t)"
+    assert (copy.message, copy.file, copy.position, copy.table) == (
+        "two lines", "b.000001", 4, "d.t",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", [ServerError, LostConnectionError])
+def test_the_servers_code_travels_with_it(kind: type[ServerError]) -> None:
+    assert kind("refused").code is None
+    error = kind("refused", code=1064).at("b.000001", 4)
+    copy = pickle.loads(pickle.dumps(error))
+    assert (copy.code, str(copy)) == (1064, "refused (at b.000001:4)")
