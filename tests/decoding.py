@@ -17,6 +17,7 @@ from pyspark_mysqlbinlog.protocol.events import (
     Event,
     EventType,
 )
+from pyspark_mysqlbinlog.protocol.files import FileStream
 from pyspark_mysqlbinlog.protocol.walker import LogWalker
 from pyspark_mysqlbinlog.protocol.wire import lenenc_int
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
@@ -145,6 +146,12 @@ def table_map_body(
             bits.to_bytes((len(fields) + 7) // 8, "little"),
         ]
     )
+
+
+def raws_in(path: Path) -> list[bytes]:
+    """A file's raw events."""
+    with FileStream(path) as stream:
+        return list(iter(stream.next_event, None))
 
 
 def make_event(

@@ -20,7 +20,7 @@ from pyspark_mysqlbinlog.decoder.log_scanner import LogScanner, Run
 from pyspark_mysqlbinlog.errors import InvalidPositionError, MySQLBinlogError, OptionError
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
 from pyspark_mysqlbinlog.protocol.events import Event
-from pyspark_mysqlbinlog.protocol.files import MAGIC, FileStream, read_events
+from pyspark_mysqlbinlog.protocol.files import FileStream, is_binlog
 from pyspark_mysqlbinlog.protocol.messages import parse_server_version
 from pyspark_mysqlbinlog.protocol.walker import LogWalker
 
@@ -165,7 +165,7 @@ class FileLog:
         """The binlogs at a path: one file, a glob, or those in a folder."""
         path = Path(pattern)
         if path.is_dir():
-            found = [child for child in path.iterdir() if child.is_file() and _is_binlog(child)]
+            found = [child for child in path.iterdir() if child.is_file() and is_binlog(child)]
             what = "folder without binlog files"
         elif path.exists():
             found, what = [path], ""
@@ -237,41 +237,45 @@ class FileLog:
 
 def _file_events(path: Path, pos: int) -> Iterator[Event]:
     """One file's events. Its closing ROTATE is one of them, but what follows is up to the list."""
-    _expect_inside(path, pos)
-    walker = LogWalker(path.name, FIRST_EVENT)
-    for raw in read_events(path, pos):
-        is_first = walker.pos == FIRST_EVENT
-        event = walker.feed(raw)
-        del raw
-        if is_first:
-            _expect_not_inside_first(walker, path, pos)
-        if event is not None and (event.start >= pos or event.start == FIRST_EVENT == pos):
-            yield event
-        if walker.pos < pos and walker.file == path.name:
-            walker.seek(pos)
+    with FileStream(path) as stream:
+        walker, first = _started(stream, path, pos)
+        if first is not None:
+            yield first
+            del first
+        while (raw := stream.next_event()) is not None:
+            event = walker.feed(raw)
+            del raw
+            if event is not None:
+                yield event
 
 
 def _scanned_file(path: Path, pos: int, scanner: LogScanner, limit: Limit) -> Iterator[Run | Event]:
     """The same for a scanner."""
-    _expect_inside(path, pos)
-    walker = LogWalker(path.name, FIRST_EVENT)
     with FileStream(path) as stream:
-        raw = stream.next_event()
-        if raw is None:
-            return
-        first = walker.feed(raw)
-        _expect_not_inside_first(walker, path, pos)
-        if first is not None and first.start >= pos:
+        walker, first = _started(stream, path, pos)
+        if first is not None:
             yield first
-        if FIRST_EVENT + len(raw) < pos:
-            stream.seek(pos)
-        del raw, first
-        if walker.pos < pos and walker.file == path.name:
-            walker.seek(pos)
         scanner.open(stream, walker)
         while (found := scanner.next(limit)) is not None:
-            if not isinstance(found, Event) or found.start >= pos:
-                yield found
+            yield found
+
+
+def _started(stream: FileStream, path: Path, pos: int) -> tuple[LogWalker, Event | None]:
+    """A walker of a file from `pos` on, and the file's first event where it is there.
+
+    Without the FORMAT_DESCRIPTION at the file's beginning nothing of it can be read.
+    """
+    _expect_inside(path, pos)
+    walker = LogWalker(path.name, FIRST_EVENT)
+    raw = stream.next_event()
+    if raw is None:
+        return walker, None
+    first = walker.feed(raw)
+    _expect_not_inside_first(walker, path, pos)
+    if FIRST_EVENT + len(raw) < pos:
+        stream.seek(pos)
+        walker.seek(pos)
+    return walker, first if pos <= FIRST_EVENT else None
 
 
 def _expect_inside(path: Path, pos: int) -> None:
@@ -293,11 +297,6 @@ def _expect_not_inside_first(walker: LogWalker, path: Path, pos: int) -> None:
             file=path.name,
             position=pos,
         )
-
-
-def _is_binlog(path: Path) -> bool:
-    with path.open("rb") as stream:
-        return stream.read(len(MAGIC)) in (MAGIC, b"\xfdbin")
 
 
 def _natural(name: str) -> list[tuple[int, int, str]]:

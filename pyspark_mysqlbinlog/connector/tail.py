@@ -130,12 +130,15 @@ class Tail:
                 except LostConnectionError:
                     # A connection that was good for something was no failed try: the next one
                     # starts a new count, with all of its time.
-                    since = self._connected_at
-                    held = since is not None and monotonic() - since > _HELD_FOR_A_WHILE
-                    held = held or self._mark is not mark
+                    held = self._held_for_a_while() or self._mark is not mark
                     if self.buffer.closed or held or (is_first and self._ever_connected):
                         return
                     raise
+
+    def _held_for_a_while(self) -> bool:
+        """Whether the connection was one, and not a long try to get one."""
+        since = self._connected_at
+        return since is not None and monotonic() - since > _HELD_FOR_A_WHILE
 
     def _follow_log(self) -> None:
         self.buffer.forget_transaction()

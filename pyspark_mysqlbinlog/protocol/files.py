@@ -6,7 +6,7 @@ end inside an event; whoever reads it says whether that is an error.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Self
 
@@ -14,32 +14,20 @@ from pyspark_mysqlbinlog.errors import FormatError, MalformedEventError, Unsuppo
 from pyspark_mysqlbinlog.protocol.chunks import ChunkBuffer
 from pyspark_mysqlbinlog.protocol.events import HEADER_LENGTH
 
-__all__ = ["MAGIC", "FileStream", "read_events"]
+__all__ = ["MAGIC", "FileStream", "is_binlog"]
 
 MAGIC = b"\xfebin"
 _ENCRYPTED_MAGIC = b"\xfdbin"
-_READ_BUFFER = 1 << 18
-
-
-def read_events(path: Path, pos: int = 4) -> Iterator[bytes]:
-    """Raw events (header and checksum included) from `pos` on, to the end of the file.
-
-    The FORMAT_DESCRIPTION at the file's beginning always comes first, also in front of a later
-    start: without it the rest can't be read.
-    """
-    with path.open("rb", buffering=_READ_BUFFER) as stream:
-        _expect_magic(stream.read(len(MAGIC)), path.name)
-        here = len(MAGIC)
-        while (raw := _next_event(stream.read, path.name, here)) is not None:
-            here += len(raw)
-            yield raw
-            if here < pos:
-                stream.seek(pos)
-                here = pos
 
 
 class FileStream:
-    """The events of one file in a buffer (see `chunks.EventStream`), for the compiled scan."""
+    """The events of one file in a buffer (see `chunks.EventStream`), from its first one on.
+
+    Raises
+    ------
+    FormatError : the file is no binlog.
+    UnsupportedEventError : it is an encrypted one.
+    """
 
     packets = False
 
@@ -76,6 +64,12 @@ class FileStream:
         self._buffer.clear()
         self._file.seek(pos)
         self._here = pos
+
+
+def is_binlog(path: Path) -> bool:
+    """Whether a file begins as binlogs do, as encrypted ones, too."""
+    with path.open("rb") as file:
+        return file.read(len(MAGIC)) in (MAGIC, _ENCRYPTED_MAGIC)
 
 
 def _expect_magic(magic: bytes, name: str) -> None:

@@ -37,7 +37,7 @@ from pyspark_mysqlbinlog.protocol.events import (
 )
 from pyspark_mysqlbinlog.protocol.walker import LogWalker
 
-from decoding import CAPTURED
+from decoding import CAPTURED, raws_in
 from events import (
     LogBuilder,
     dummy_rows_body,
@@ -218,10 +218,6 @@ def compare(
     return found
 
 
-def raws_of(path: Path) -> list[bytes]:
-    return list(files.read_events(path))
-
-
 def in_format(log: LogBuilder) -> list[bytes]:
     """A log with a FORMAT_DESCRIPTION in front, as a dump repeats it."""
     body = format_description_body(algorithm=int(log.checksum))
@@ -241,7 +237,7 @@ LOGS = sorted(CAPTURED.glob("*.binlog"))
 @pytest.mark.parametrize("packets", [True, False], ids=["dump", "file"])
 def test_captured_logs(path: Path, packets: bool) -> None:
     """Whole, in pieces down to one byte, through buffers large and small; all wanted, or some."""
-    raws = raws_of(path)
+    raws = raws_in(path)
     data = framed(raws) if packets else b"".join(raws)
     filters: list[Wants] = [lambda *_: True, lambda *_: False]
     filters += [
@@ -257,7 +253,7 @@ def test_captured_logs(path: Path, packets: bool) -> None:
 @pytest.mark.parametrize("name", ["wide", "numbers", "strings", "temporals"])
 def test_most_of_a_log_makes_no_event(name: str) -> None:
     """Behind the first meeting of its tables; else the scan would be no use."""
-    raws = raws_of(CAPTURED / f"{name}.001.binlog")
+    raws = raws_in(CAPTURED / f"{name}.001.binlog")
     found = compare(b"".join(raws), packets=False, wanted=lambda *_: True, capacity=1 << 20)
     assert found.runs
     assert found.left < len(raws)
@@ -349,7 +345,7 @@ SMALL = ["transactions.001", "numbers.001", "rotations.001", "gtid_no_checksum.0
 @pytest.mark.parametrize("name", SMALL)
 @pytest.mark.parametrize("packets", [True, False], ids=["dump", "file"])
 def test_flipped_bits(name: str, packets: bool) -> None:
-    raws = raws_of(CAPTURED / f"{name}.binlog")
+    raws = raws_in(CAPTURED / f"{name}.binlog")
     chance = random.Random(f"{name}{packets}")
     data = framed(raws) if packets else b"".join(raws)
     errors = set()
@@ -365,7 +361,7 @@ def test_flipped_bits(name: str, packets: bool) -> None:
 
 @pytest.mark.parametrize("name", SMALL[:3])
 def test_flipped_bits_under_right_checksums(name: str) -> None:
-    raws = raws_of(CAPTURED / f"{name}.binlog")
+    raws = raws_in(CAPTURED / f"{name}.binlog")
     chance = random.Random(name)
     errors = set()
     for _ in range(300):
@@ -394,7 +390,7 @@ def test_events_dropped_doubled_and_reordered(seed: int) -> None:
     name = chance.choice(["transactions.001", "numbers.001", "statements.001", "rotations.002"])
     events = [
         (HEADER.unpack_from(raw), raw[HEADER_LENGTH:-4])
-        for raw in raws_of(CAPTURED / f"{name}.binlog")
+        for raw in raws_in(CAPTURED / f"{name}.binlog")
     ]
     for _ in range(chance.choice([1, 2, 4])):
         at, to = chance.randrange(1, len(events)), chance.randrange(1, len(events))

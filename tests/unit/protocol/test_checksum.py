@@ -7,9 +7,8 @@ import pytest
 from pyspark_mysqlbinlog.errors import ChecksumError, UnsupportedEventError
 from pyspark_mysqlbinlog.protocol.checksum import ChecksumAlgorithm, checksum_algorithm, verify
 from pyspark_mysqlbinlog.protocol.events import EventType
-from pyspark_mysqlbinlog.protocol.files import read_events
 
-from decoding import CAPTURED
+from decoding import CAPTURED, raws_in
 from events import raw_event
 
 
@@ -23,7 +22,7 @@ def test_algorithms() -> None:
 
 
 def test_every_event_that_a_server_wrote() -> None:
-    for raw in read_events(CAPTURED / "transactions.001.binlog"):
+    for raw in raws_in(CAPTURED / "transactions.001.binlog"):
         verify(raw)
 
 

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from pyspark_mysqlbinlog.errors import FormatError, MalformedEventError, UnsupportedEventError
-from pyspark_mysqlbinlog.protocol.files import MAGIC, read_events
+from pyspark_mysqlbinlog.protocol.files import MAGIC, FileStream
 
+from decoding import raws_in
 from events import LogBuilder
 
 
@@ -18,7 +19,7 @@ def log() -> LogBuilder:
 
 
 def test_whole(log: LogBuilder, tmp_path: Path) -> None:
-    assert list(read_events(log.write(tmp_path))) == log.raws
+    assert raws_in(log.write(tmp_path)) == log.raws
 
 
 def test_cut_at_every_byte(log: LogBuilder, tmp_path: Path) -> None:
@@ -31,10 +32,10 @@ def test_cut_at_every_byte(log: LogBuilder, tmp_path: Path) -> None:
     for length in range(4, len(data)):
         path.write_bytes(data[:length])
         if length in starts:
-            assert list(read_events(path)) == log.raws[: starts.index(length)]
+            assert raws_in(path) == log.raws[: starts.index(length)]
             continue
         with pytest.raises(MalformedEventError, match="cut short") as caught:
-            list(read_events(path))
+            raws_in(path)
         assert caught.value.file == path.name
         assert caught.value.position == max(start for start in starts if start < length)
 
@@ -43,7 +44,7 @@ def test_a_tail(log: LogBuilder, tmp_path: Path) -> None:
     path = log.write(tmp_path)
     path.write_bytes(path.read_bytes() + bytes(19))
     with pytest.raises(MalformedEventError, match="event length of 0") as caught:
-        list(read_events(path))
+        raws_in(path)
     assert caught.value.position == log.pos
 
 
@@ -62,21 +63,22 @@ def test_what_is_no_binlog(
     path = tmp_path / "x.000001"
     path.write_bytes(data)
     with pytest.raises(error, match=words) as caught:
-        list(read_events(path))
+        raws_in(path)
     assert caught.value.file == "x.000001"
 
 
 def test_nothing_but_the_magic(tmp_path: Path) -> None:
     path = tmp_path / "x.000001"
     path.write_bytes(MAGIC)
-    assert list(read_events(path)) == []
+    assert raws_in(path) == []
 
 
-def test_a_later_start_has_the_format_description_first(log: LogBuilder, tmp_path: Path) -> None:
-    path = log.write(tmp_path)
-    pos = 4
-    for at, raw in enumerate(log.raws):
-        expected = log.raws if at == 0 else [log.raws[0], *log.raws[at:]]
-        assert list(read_events(path, pos)) == expected
-        pos += len(raw)
-    assert list(read_events(path, pos)) == log.raws[:1]
+def test_from_every_event_on(log: LogBuilder, tmp_path: Path) -> None:
+    with FileStream(log.write(tmp_path)) as stream:
+        pos = 4
+        for at, raw in enumerate(log.raws):
+            stream.seek(pos)
+            assert list(iter(stream.next_event, None)) == log.raws[at:]
+            pos += len(raw)
+        stream.seek(pos)
+        assert stream.next_event() is None

@@ -23,10 +23,9 @@ from pyspark_mysqlbinlog.protocol.events import (
     EventType,
     type_name,
 )
-from pyspark_mysqlbinlog.protocol.files import read_events
 from pyspark_mysqlbinlog.protocol.walker import LogWalker
 
-from decoding import CAPTURED
+from decoding import CAPTURED, raws_in
 from events import (
     LogBuilder,
     format_description_body,
@@ -314,7 +313,7 @@ def test_captured_logs_are_walked_to_their_last_byte(path: object) -> None:
     file = CAPTURED / str(path)
     walker = LogWalker(file.name, 4)
     last = 4
-    for raw in read_events(file):
+    for raw in raws_in(file):
         event = walker.feed(raw)
         assert event is not None
         assert event.start == last
