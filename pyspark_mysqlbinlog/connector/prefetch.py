@@ -51,6 +51,11 @@ class Interrupt:
             connection.abort()
 
     def stop(self) -> None:
+        """Nobody wants any more; may be called from any thread, and again.
+
+        Who reads the watched connection loses it, as LostConnectionError. Who connects later is
+        stopped by `check`, or by `watch`.
+        """
         self.stopped = True
         if self._connection is not None:
             self._connection.abort()

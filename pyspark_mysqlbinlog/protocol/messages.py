@@ -1,7 +1,9 @@
 """The small events: everything but table maps and rows, from body to value.
 
-Each parser takes the event's body (header and checksum removed), reads all of it and refuses what
-is left over. Layouts follow libbinlogevents (control_events.h, statement_events.h) of MySQL 5.7.
+Each parser takes the event's body, header and checksum removed, and raises MalformedEventError
+where it is cut short. A layout that ends with what is parsed may have nothing left over; the GTID
+events grow with versions, and of them only the beginning is read. Layouts follow libbinlogevents
+(control_events.h, statement_events.h) of MySQL 5.7.
 """
 
 from __future__ import annotations
@@ -104,6 +106,10 @@ class Rotate:
 
     @classmethod
     def parse(cls, body: bytes) -> Rotate:
+        """pos u64 | file
+
+        The name goes to the end of the event. MalformedEventError where it is no UTF-8.
+        """
         reader = Reader(body, "ROTATE")
         pos, file = reader.u64(), reader.rest()
         try:
@@ -247,9 +253,14 @@ class Incident:
 
     @classmethod
     def parse(cls, body: bytes) -> Incident:
+        """code u16 | message length u8 | message
+
+        A body that ends behind the code has no message. MalformedEventError for bytes behind it.
+        """
         reader = Reader(body, "INCIDENT")
         code = reader.u16()
         message = reader.take(reader.u8()).decode("utf-8", "replace") if reader.remaining else ""
+        reader.expect_end()
         return cls(code, message)
 
 

@@ -28,6 +28,10 @@ class Reader:
         self.end = len(data)
 
     def take(self, length: int) -> bytes:
+        """The next `length` bytes, not negative.
+
+        MalformedEventError where there are fewer; then nothing is read.
+        """
         start = self.pos
         stop = start + length
         if stop > self.end:
@@ -39,6 +43,7 @@ class Reader:
         return self.data[start:stop]
 
     def uint(self, length: int) -> int:
+        """The little-endian integer in the next `length` bytes; errors as `take`."""
         return int.from_bytes(self.take(length), "little")
 
     def u8(self) -> int:
@@ -57,6 +62,10 @@ class Reader:
         return self.uint(8)
 
     def lenenc_int(self) -> int:
+        """The next length-encoded integer.
+
+        MalformedEventError where it is cut short, or its first byte begins none (0xfb, 0xff).
+        """
         first = self.u8()
         if first < 0xFB:
             return first
@@ -72,10 +81,11 @@ class Reader:
         )
 
     def lenenc_bytes(self) -> bytes:
+        """The bytes behind their length-encoded number; errors as `lenenc_int` and `take`."""
         return self.take(self.lenenc_int())
 
     def nul_terminated(self, length: int) -> bytes:
-        """`length` bytes that a 0x00 must follow."""
+        """`length` bytes that a 0x00 must follow; MalformedEventError where it does not."""
         value = self.take(length)
         if self.u8() != 0:
             raise MalformedEventError(
@@ -85,6 +95,7 @@ class Reader:
         return value
 
     def rest(self) -> bytes:
+        """All bytes that are left, which may be none."""
         value = self.data[self.pos : self.end]
         self.pos = self.end
         return value
@@ -94,6 +105,7 @@ class Reader:
         return self.end - self.pos
 
     def expect_end(self) -> None:
+        """MalformedEventError, with their number, where bytes are left over."""
         if self.pos != self.end:
             raise MalformedEventError(
                 f"{self.what} has {self.end - self.pos} bytes left over after offset {self.pos}"

@@ -120,6 +120,8 @@ def test_incident_with_its_message() -> None:
     for length in range(3, len(body)):
         with pytest.raises(MalformedEventError, match="INCIDENT is cut short"):
             Incident.parse(body[:length])
+    with pytest.raises(MalformedEventError, match=f"4 bytes left over after offset {len(body)}"):
+        Incident.parse(body + b"tail")
 
 
 def test_rows_query_length_is_only_modulo_256() -> None:
