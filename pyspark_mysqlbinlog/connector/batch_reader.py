@@ -16,6 +16,7 @@ from pyspark_mysqlbinlog.connector.log import FileLog, Log
 from pyspark_mysqlbinlog.connector.options import Options
 from pyspark_mysqlbinlog.connector.range_reader import read_range
 from pyspark_mysqlbinlog.connector.ranges import Cut, RangePartition, pulled
+from pyspark_mysqlbinlog.connector.retry import first_connection
 from pyspark_mysqlbinlog.connector.start import (
     LogStart,
     resolve_end,
@@ -44,7 +45,8 @@ class MySQLBinlogReader(DataSourceReader):
             start = start_of_files(options)
         else:
             start = start_of_server(options, streaming=False)
-        end = resolve_end(start, options.ending_offset)
+        # A time is looked for in the log, over another connection.
+        end = first_connection()(resolve_end, start, options.ending_offset)
         if end < start.position:
             raise OptionError(
                 f"option endingOffset: {end} lies before the start {start.position}; give a later"
