@@ -72,13 +72,9 @@ class MySQLBinlogDataSource(DataSource):
         """A streaming read, of a server only."""
         from pyspark_mysqlbinlog.connector.columns import check_schema
         from pyspark_mysqlbinlog.connector.stream_reader import MySQLBinlogStreamReader
-        from pyspark_mysqlbinlog.errors import OptionError
 
         options = self._parsed()
-        if options.path is not None:
-            raise OptionError(
-                "option path is for batch reads: use spark.read, or give host for a stream"
-            )
+        options.expect_stream()
         check_schema(schema, options.payload_kind, rescued=options.rescues)
         return MySQLBinlogStreamReader(options, schema)
 

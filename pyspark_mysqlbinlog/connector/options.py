@@ -90,38 +90,28 @@ JsonType = Annotated[Literal["string", "variant"], _choice("string", "variant")]
 ZeroDates = Annotated[Literal["null", "fail"], _choice("null", "fail")]
 
 
+# Which reads an option is for. Given to another it is refused, but that a batch read of a server
+# takes a stream's options without effect: they tune, and never decide which rows come, and so one
+# set of options does for both.
+_Reads = Literal["all", "servers", "streams", "batch reads"]
+
+
 def _option(
     default: Any,
     shown: str,
     expects: str,
     meaning: str,
     *,
+    reads: _Reads = "all",
     gt: float | None = None,
     ge: float | None = None,
     le: float | None = None,
 ) -> Any:
     """A field: its default, the default as a user would write it, what a value looks like."""
-    extra: dict[str, Any] = {"shown": shown, "expects": expects}
+    extra: dict[str, Any] = {"shown": shown, "expects": expects, "reads": reads}
+    if reads in ("streams", "batch reads"):
+        meaning += f"; {reads} only"
     return Field(default, description=meaning, json_schema_extra=extra, gt=gt, ge=ge, le=le)
-
-
-# What only a server needs: with path it would be ignored, and nothing is.
-_SERVER_ONLY = (
-    "port",
-    "user",
-    "password",
-    "passwordFile",
-    "sslMode",
-    "sslCa",
-    "sslCert",
-    "sslKey",
-    "serverId",
-    "heartbeatInterval",
-    "connectTimeout",
-    "retryTimeout",
-    "idleOffsetInterval",
-    "maxConnections",
-)
 
 
 class Options(BaseModel):
@@ -142,17 +132,34 @@ class Options(BaseModel):
         None, "", "a host name or address", "the server; either this or `path`"
     )
     port: Number = _option(
-        3306, "3306", "a number from 1 to 65535", "the server's port", ge=1, le=65535
+        3306,
+        "3306",
+        "a number from 1 to 65535",
+        "the server's port",
+        ge=1,
+        le=65535,
+        reads="servers",
     )
     user: Text | None = _option(
-        None, "", "an account's name", "needs REPLICATION SLAVE, REPLICATION CLIENT and SELECT"
+        None,
+        "",
+        "an account's name",
+        "needs REPLICATION SLAVE, REPLICATION CLIENT and SELECT",
+        reads="servers",
     )
-    password: SecretStr | None = _option(None, "", "a text", "the account's password")
+    password: SecretStr | None = _option(
+        None,
+        "",
+        "a text",
+        "the account's password",
+        reads="servers",
+    )
     password_file: Text | None = _option(
         None,
         "",
         "the name of a readable file in UTF-8",
         "a file that holds the password, in place of `password`; read once, on the driver",
+        reads="servers",
     )
     path: Text | None = _option(
         None,
@@ -160,6 +167,7 @@ class Options(BaseModel):
         "a file, a glob or a folder",
         "a binlog file, glob or folder instead of a server; readable under that name on driver and"
         " executors",
+        reads="batch reads",
     )
     tables: Text | None = _option(
         None,
@@ -203,7 +211,8 @@ class Options(BaseModel):
         "latest",
         "latest, FILE:POS with a position of at least 4, or an ISO time such as"
         " 2026-11-20T10:00:00Z",
-        "where a batch read ends: `latest`, `FILE:POS`, or an ISO time",
+        "where the read ends: `latest`, `FILE:POS`, or an ISO time",
+        reads="batch reads",
     )
     payload: Payload | None = _option(
         None,
@@ -217,34 +226,47 @@ class Options(BaseModel):
         1 << 30,
         "1g",
         "a size above 0 such as 64m",
-        "a batch ends at the first boundary past this many bytes of log",
+        "a batch takes the transactions within this many bytes of log, and one at least",
         gt=0,
+        reads="streams",
     )
     max_rows_per_trigger: Number | None = _option(
         None,
         "",
         "a number above 0",
-        "a batch ends at the first boundary past this many rows; the nearer limit wins",
+        "the same for this many rows; the nearer limit wins",
         gt=0,
+        reads="streams",
     )
     ssl_mode: SslMode = _option(
         "PREFERRED",
         "PREFERRED",
         "DISABLED, PREFERRED, REQUIRED, VERIFY_CA or VERIFY_IDENTITY",
         "as in MySQL's clients: `DISABLED`, `PREFERRED`, `REQUIRED`, `VERIFY_CA`,"
-        " `VERIFY_IDENTITY`",
+        " `VERIFY_IDENTITY`; only the last two verify the server's certificate",
+        reads="servers",
     )
     ssl_ca: Text | None = _option(
         None,
         "",
         "the name of a PEM file",
-        "certificates of the authorities to trust; the modes `VERIFY_…` need it",
+        "certificates of the authorities to trust; the modes `VERIFY_…` need it, and the others"
+        " refuse it",
+        reads="servers",
     )
     ssl_cert: Text | None = _option(
-        None, "", "the name of a PEM file", "the client's certificate; needs `sslKey`"
+        None,
+        "",
+        "the name of a PEM file",
+        "the client's certificate; needs `sslKey`",
+        reads="servers",
     )
     ssl_key: Text | None = _option(
-        None, "", "the name of a PEM file", "the key of the client's certificate"
+        None,
+        "",
+        "the name of a PEM file",
+        "the key of the client's certificate",
+        reads="servers",
     )
     server_id: ServerIds = _option(
         (1 << 30, (1 << 31) - 1),
@@ -252,34 +274,40 @@ class Options(BaseModel):
         "a number from 1 to 4294967295, or a range such as 6000-6100",
         "the id that each connection registers as a replica, drawn from this range; must not be"
         " another replica's",
+        reads="servers",
     )
     heartbeat_interval: Duration = _option(
         10.0,
         "10s",
         "a duration from 1ms to 1d such as 10s",
-        "how long the server may be silent; a lost connection is noticed after this",
+        "how often a silent server gives a sign of life; a connection is lost after three of these"
+        " without one, but not before 30s",
         ge=0.001,
         le=86400,
+        reads="servers",
     )
     connect_timeout: Duration = _option(
         10.0,
         "10s",
         "a duration from 1ms to 1d such as 10s",
-        "for each try of the first connection",
+        "how long connecting may take, each time",
         ge=0.001,
         le=86400,
+        reads="servers",
     )
     retry_timeout: Duration = _option(
         600.0,
         "10m",
         "a duration such as 10m",
         "how long a lost connection is tried again before the query fails",
+        reads="streams",
     )
     idle_offset_interval: Duration = _option(
         30.0,
         "30s",
         "a duration such as 30s",
         "how often the offset moves on while only unwanted tables change",
+        reads="streams",
     )
     buffer_bytes: Size = _option(
         64 << 20,
@@ -287,13 +315,14 @@ class Options(BaseModel):
         "a size of at least 1m such as 64m",
         "the log that the driver holds in memory ahead of Spark",
         ge=1 << 20,
+        reads="streams",
     )
     # A task costs Spark as much as decoding some 50 MB.
     target_partition_bytes: Size = _option(
         64 << 20,
         "64m",
         "a size above 0 such as 16m",
-        "the log that one task fetches and decodes, about",
+        "the log that one task fetches and decodes, about; a batch read of a server is one task",
         gt=0,
     )
     max_connections: Number = _option(
@@ -302,6 +331,7 @@ class Options(BaseModel):
         "a number above 0",
         "how many executors read from the server at once, on top of the stream's own connection",
         gt=0,
+        reads="streams",
     )
     fail_on_data_loss: Flag = _option(
         True,
@@ -420,6 +450,15 @@ class Options(BaseModel):
             tiny_int1_is_boolean=self.tiny_int1_is_boolean,
         )
 
+    def expect_stream(self) -> None:
+        """OptionError when one is given that is for batch reads only."""
+        for name in sorted(map(to_camel, self.model_fields_set)):
+            if _told(name, "reads") == "batch reads":
+                raise OptionError(
+                    f"option {name} is for batch reads: use spark.read, or leave it out"
+                    " for a stream"
+                )
+
     def place_to_start(self, *, streaming: bool) -> Place:
         """`startingOffset`, or its default for this kind of read."""
         if self.starting_offset is not None:
@@ -485,9 +524,14 @@ def _known(given: Mapping[str, str]) -> dict[str, str]:
     return texts
 
 
-def _wrong(name: str, texts: Mapping[str, str]) -> OptionError:
+def _told(name: str, what: str) -> str:
+    """What an option's definition says besides pydantic's part."""
     extra = _FIELDS[name].json_schema_extra
-    expects = extra["expects"] if isinstance(extra, dict) else ""
+    return str(extra[what]) if isinstance(extra, dict) else ""
+
+
+def _wrong(name: str, texts: Mapping[str, str]) -> OptionError:
+    expects = _told(name, "expects")
     text = texts[name] if len(texts[name]) <= _SHOWN_CHARACTERS else texts[name][:77] + "..."
     found = "" if name in _SECRETS else f", found {text!r}"
     return OptionError(f"option {name}: expected {expects}{found}")
@@ -495,53 +539,80 @@ def _wrong(name: str, texts: Mapping[str, str]) -> OptionError:
 
 def _check_together(options: Options, texts: Mapping[str, str]) -> None:
     """What no option can tell by itself."""
-    if options.host is None and options.path is None:
-        raise OptionError("option host is missing: give host for a server, or path for files")
-    if options.host is not None and options.path is not None:
-        raise OptionError("options host and path exclude each other: leave one out")
-    if options.path is not None:
-        useless = [name for name in _SERVER_ONLY if name in texts]
-        if useless:
-            raise OptionError(
-                f"option {useless[0]} is for a server and means nothing with path: leave it out"
-            )
-    elif options.user is None:
-        raise OptionError("option user is missing: host needs an account")
-    if options.password is not None and options.password_file is not None:
-        raise OptionError("options password and passwordFile exclude each other: leave one out")
-    if (options.ssl_cert is None) != (options.ssl_key is None):
-        raise OptionError("options sslCert and sslKey need each other: give both or neither")
-    if options.ssl_mode == "DISABLED":
-        for name in ("sslCa", "sslCert"):
-            if name in texts:
-                raise OptionError(f"option {name} means nothing with sslMode=DISABLED")
-    if options.ssl_mode in ("VERIFY_CA", "VERIFY_IDENTITY") and options.ssl_ca is None:
-        # As MySQL's clients; without authorities pymysql would check less than was asked for.
-        raise OptionError(f"option sslCa is missing: sslMode={options.ssl_mode} needs it")
+    _check_source(options, texts)
+    _check_tls(options, texts)
     if isinstance(options.ending_offset, Earliest):
         raise _wrong("endingOffset", texts)
     options.table_filter()
     options.column_filter()
     if options.on_unknown_schema == "positional":
-        if options.payload_kind == "struct":
-            raise OptionError(
-                "option onUnknownSchema: positional needs payload=json or variant; a struct's"
-                " columns must be known"
-            )
-        if options.exclude_columns is not None:
-            # By names that are not known nothing can be kept out.
-            raise OptionError(
-                "options onUnknownSchema=positional and excludeColumns exclude each other: columns"
-                " without names can't be told apart; leave one out"
-            )
+        _check_positional(options)
     if options.payload_kind == "struct":
-        tables = options.table_filter()
-        if not tables.is_literal or not tables.literals:
-            raise OptionError(
-                "option payload: struct needs the names of its tables; give tables as"
-                " database.table without globs, or set payload=json or variant"
-            )
-        return
+        _check_struct(options)
+    else:
+        _expect_no_struct_options(options, texts)
+
+
+def _check_source(options: Options, texts: Mapping[str, str]) -> None:
+    """A server or files, with what belongs to it."""
+    if options.host is None and options.path is None:
+        raise OptionError("option host is missing: give host for a server, or path for files")
+    if options.host is not None and options.path is not None:
+        raise OptionError("options host and path exclude each other: leave one out")
+    if options.path is not None:
+        for name in _FIELDS:
+            if name in texts and (reads := _told(name, "reads")) in ("servers", "streams"):
+                raise OptionError(
+                    f"option {name} is for {reads} and means nothing with path: leave it out"
+                )
+    elif options.user is None:
+        raise OptionError("option user is missing: host needs an account")
+    if options.password is not None and options.password_file is not None:
+        raise OptionError("options password and passwordFile exclude each other: leave one out")
+
+
+def _check_tls(options: Options, texts: Mapping[str, str]) -> None:
+    mode = options.ssl_mode
+    if (options.ssl_cert is None) != (options.ssl_key is None):
+        raise OptionError("options sslCert and sslKey need each other: give both or neither")
+    if mode == "DISABLED" and "sslCert" in texts:
+        raise OptionError("option sslCert means nothing with sslMode=DISABLED: leave it out")
+    verifies = mode in ("VERIFY_CA", "VERIFY_IDENTITY")
+    if verifies and options.ssl_ca is None:
+        # As MySQL's clients; without authorities pymysql would check less than was asked for.
+        raise OptionError(f"option sslCa is missing: sslMode={mode} needs it")
+    if not verifies and options.ssl_ca is not None:
+        # Whoever gives it believes that the server is verified.
+        raise OptionError(
+            f"option sslCa means nothing with sslMode={mode}, which does not verify the server's"
+            " certificate: set sslMode=VERIFY_CA or VERIFY_IDENTITY, or leave sslCa out"
+        )
+
+
+def _check_positional(options: Options) -> None:
+    if options.payload_kind == "struct":
+        raise OptionError(
+            "option onUnknownSchema: positional needs payload=json or variant; a struct's columns"
+            " must be known"
+        )
+    if options.exclude_columns is not None:
+        # By names that are not known nothing can be kept out.
+        raise OptionError(
+            "options onUnknownSchema=positional and excludeColumns exclude each other: columns"
+            " without names can't be told apart; leave one out"
+        )
+
+
+def _check_struct(options: Options) -> None:
+    tables = options.table_filter()
+    if not tables.is_literal or not tables.literals:
+        raise OptionError(
+            "option payload: struct needs the names of its tables; give tables as database.table"
+            " without globs, or set payload=json or variant"
+        )
+
+
+def _expect_no_struct_options(options: Options, texts: Mapping[str, str]) -> None:
     for name, value in (
         ("schemaEvolutionMode", options.schema_evolution_mode),
         ("timeType", options.time_type),

@@ -12,10 +12,13 @@ from typing import Any
 
 import pytest
 from pydantic import SecretStr
+from pyspark.sql.types import StringType
 
+from pyspark_mysqlbinlog.connector.columns import envelope
+from pyspark_mysqlbinlog.connector.datasource import MySQLBinlogDataSource
 from pyspark_mysqlbinlog.connector.not_built import NOT_BUILT
 from pyspark_mysqlbinlog.connector.option_values import Earliest, FilePosition, Latest, Timestamp
-from pyspark_mysqlbinlog.connector.options import _FIELDS, Options
+from pyspark_mysqlbinlog.connector.options import _FIELDS, Options, _told
 from pyspark_mysqlbinlog.decoder.struct_types import StructOptions
 from pyspark_mysqlbinlog.errors import OptionError
 from pyspark_mysqlbinlog.protocol.client import ServerSettings
@@ -208,10 +211,10 @@ def test_unknown_options(name: str, hint: str) -> None:
         ({"user": "u"}, "option host is missing"),
         ({"host": "h"}, "option user is missing"),
         (SERVER | {"path": "/logs"}, "options host and path exclude each other"),
-        ({"path": "/logs", "user": "u"}, "option user is for a server"),
-        ({"path": "/logs", "port": "3306"}, "option port is for a server"),
-        ({"path": "/logs", "SSLMODE": "REQUIRED"}, "option sslMode is for a server"),
-        ({"path": "/logs", "password": SECRET}, "option password is for a server"),
+        ({"path": "/logs", "user": "u"}, "option user is for servers"),
+        ({"path": "/logs", "port": "3306"}, "option port is for servers"),
+        ({"path": "/logs", "SSLMODE": "REQUIRED"}, "option sslMode is for servers"),
+        ({"path": "/logs", "password": SECRET}, "option password is for servers"),
         (
             SERVER | {"password": SECRET, "passwordFile": "f"},
             "options password and passwordFile exclude each other",
@@ -220,6 +223,16 @@ def test_unknown_options(name: str, hint: str) -> None:
         (SERVER | {"sslCert": "c"}, "options sslCert and sslKey need each other"),
         (SERVER | {"sslKey": "k"}, "options sslCert and sslKey need each other"),
         (SERVER | {"sslMode": "disabled", "sslCa": "c"}, "option sslCa means nothing with sslMode"),
+        (
+            SERVER | {"sslCa": "c"},
+            "which does not verify the server's certificate: set sslMode=VERIFY_CA or VERIFY_IDENT",
+        ),
+        (SERVER | {"sslCa": "c"}, "option sslCa means nothing with sslMode=PREFERRED, which does"),
+        (SERVER | {"sslMode": "REQUIRED", "sslCa": "c"}, "option sslCa means nothing with sslMode"),
+        (
+            SERVER | {"sslMode": "DISABLED", "sslCert": "c", "sslKey": "k"},
+            "option sslCert means nothing with sslMode=DISABLED: leave it out",
+        ),
         (SERVER | {"sslMode": "VERIFY_CA"}, "option sslCa is missing: sslMode=VERIFY_CA needs it"),
         (SERVER | {"sslMode": "verify_identity"}, "option sslCa is missing"),
         (SERVER | {"tables": "orders"}, "option tables: 'orders' has no database and table"),
@@ -271,6 +284,46 @@ def test_options_at_odds(options: dict[str, str], message: str) -> None:
 def test_what_is_not_built_is_refused_by_name(name: str, text: str) -> None:
     message = refused(SERVER | {name: text})
     assert message.startswith(f"option {name}: {text!r} is not built yet; ")
+
+
+# (options, what a stream refuses of them)
+@pytest.mark.parametrize(
+    ("options", "refused_name"),
+    [
+        (SERVER, None),
+        (SERVER | {"startingOffset": "earliest", "maxRowsPerTrigger": "5"}, None),
+        (SERVER | {"endingOffset": "b.000001:4"}, "endingOffset"),
+        # What is the default, too: a stream does not end there.
+        (SERVER | {"endingOffset": "latest"}, "endingOffset"),
+        ({"path": "/logs"}, "path"),
+    ],
+)
+def test_a_stream_refuses_what_is_for_batch_reads(
+    options: dict[str, str], refused_name: str | None
+) -> None:
+    source = MySQLBinlogDataSource(options)
+    schema = envelope(StringType())
+    if refused_name is None:
+        source.streamReader(schema)
+        return
+    with pytest.raises(OptionError) as caught:
+        source.streamReader(schema)
+    assert str(caught.value) == (
+        f"option {refused_name} is for batch reads: use spark.read, or leave it out for a stream"
+    )
+
+
+def test_a_batch_read_of_a_server_takes_a_streams_options() -> None:
+    """They tune and decide nothing, so one set of options does for both."""
+    streams = [name for name in _FIELDS if _told(name, "reads") == "streams"]
+    assert set(streams) == {
+        "maxBytesPerTrigger", "maxRowsPerTrigger", "bufferBytes", "idleOffsetInterval",
+        "retryTimeout", "maxConnections",
+    }  # fmt: skip
+    shown = {name: _told(name, "shown") or "5" for name in streams}
+    MySQLBinlogDataSource(SERVER | shown).reader(envelope(StringType()))
+    for name in streams:
+        assert f"option {name} is for streams" in refused({"path": "/logs", name: shown[name]})
 
 
 def test_every_rule_of_what_is_not_built_names_an_option() -> None:
