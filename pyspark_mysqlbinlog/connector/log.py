@@ -18,7 +18,7 @@ from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position, file
 from pyspark_mysqlbinlog.decoder.implementation import implementation
 from pyspark_mysqlbinlog.decoder.log_scanner import LogScanner, Run
 from pyspark_mysqlbinlog.errors import InvalidPositionError, MySQLBinlogError, OptionError
-from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
+from pyspark_mysqlbinlog.protocol.client import DumpStream, ReplicaClient, ServerSettings
 from pyspark_mysqlbinlog.protocol.events import Event
 from pyspark_mysqlbinlog.protocol.files import FileStream, is_binlog
 from pyspark_mysqlbinlog.protocol.messages import parse_server_version
@@ -107,12 +107,9 @@ class ServerLog:
 
 def dump_events(client: ReplicaClient, start: Position, *, blocking: bool) -> Iterator[Event]:
     """Events from `start` on over an open connection; for ever when blocking."""
-    # A dump can't be asked for from behind 4 GiB: what lies before is read and passed over.
-    begin = start.pos if start.pos <= LAST_DUMP_START else FIRST_EVENT
-    raws = client.dump(start.file, begin, blocking=blocking)
-    walker = LogWalker(start.file, begin, client.checksum)
+    stream, walker = _dump(client, start, blocking=blocking)
     try:
-        for raw in raws:
+        while (raw := stream.next_event()) is not None:
             event = walker.feed(raw)
             del raw  # may be large, and the event has its own copy
             if event is None or (event.file == start.file and event.start < start.pos):
@@ -123,15 +120,25 @@ def dump_events(client: ReplicaClient, start: Position, *, blocking: bool) -> It
         raise error.at(walker.file, walker.pos) from None
 
 
+def _dump(
+    client: ReplicaClient, start: Position, *, blocking: bool
+) -> tuple[DumpStream, LogWalker]:
+    """A dump and its walker, from `start` on or from before it.
+
+    A dump can't be asked for from behind 4 GiB: what lies before is read and passed over.
+    """
+    begin = start.pos if start.pos <= LAST_DUMP_START else FIRST_EVENT
+    stream = client.dump(start.file, begin, blocking=blocking)
+    return stream, LogWalker(start.file, begin, stream.checksum)
+
+
 class ScannedDump:
     """The same for a scanner; `next` gives a run or an event."""
 
     def __init__(
         self, client: ReplicaClient, start: Position, scanner: LogScanner, *, blocking: bool
     ) -> None:
-        begin = start.pos if start.pos <= LAST_DUMP_START else FIRST_EVENT
-        stream = client.dump_stream(start.file, begin, blocking=blocking)
-        self._walker = LogWalker(start.file, begin, client.checksum)
+        stream, self._walker = _dump(client, start, blocking=blocking)
         self._start = start
         self._scanner = scanner
         scanner.open(stream, self._walker)

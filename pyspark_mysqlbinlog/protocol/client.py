@@ -13,7 +13,7 @@ import random
 import socket
 import ssl
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 from uuid import uuid4
@@ -31,7 +31,6 @@ __all__ = ["DumpStream", "ReplicaClient", "ServerSettings"]
 _BINLOG_DUMP_NON_BLOCK = 1
 _MARIADB_SEND_ANNOTATE_ROWS = 2
 _MAX_PAYLOAD = (1 << 24) - 1
-_READ_BUFFER = 1 << 18
 # So many bytes are gathered before they are handed on, as far as they are there already.
 _WORTH_SCANNING = 1 << 18
 # A dump may wait for us as long as Spark lets a batch run; the server's default is one minute.
@@ -174,20 +173,15 @@ class ReplicaClient:
         rows = self.query(f"SHOW GLOBAL VARIABLES LIKE '{name}'")
         return str(rows[0][1]) if rows else None
 
-    def dump(self, file: str, pos: int, *, blocking: bool) -> Iterator[bytes]:
-        """Raw events (header and checksum included) from (file, pos) on.
+    def dump(self, file: str, pos: int, *, blocking: bool) -> DumpStream:
+        """The log from (file, pos) on, to its end, or for ever when blocking.
 
-        Ends at the end of the log when not blocking. `checksum` tells how the first one is written.
+        Nothing else can be asked of this connection any more.
+
+        Raises
+        ------
+        LostConnectionError, AccessDeniedError, ServerError : as for `query`.
         """
-        self._ask_for_dump(file, pos, blocking=blocking)
-        return self._events(file, pos)
-
-    def dump_stream(self, file: str, pos: int, *, blocking: bool) -> DumpStream:
-        """The same, for the compiled scan."""
-        self._ask_for_dump(file, pos, blocking=blocking)
-        return self._stream(file, pos)
-
-    def _ask_for_dump(self, file: str, pos: int, *, blocking: bool) -> None:
         checksum = self._negotiate()
         server_id = random.randint(*self._settings.server_ids)
         self._register(server_id)
@@ -197,10 +191,7 @@ class ReplicaClient:
         self._send(
             COMMAND.COM_BINLOG_DUMP, struct.pack("<IHI", pos, flags, server_id) + file.encode()
         )
-        self.checksum = checksum
-
-    # What events carry before the first FORMAT_DESCRIPTION of the dump.
-    checksum = ChecksumAlgorithm.OFF
+        return self._stream(file, pos, checksum)
 
     def _negotiate(self) -> ChecksumAlgorithm:
         """Session settings that a dump reads: identity, heartbeats, checksums, patience."""
@@ -233,34 +224,27 @@ class ReplicaClient:
         except (pymysql.err.MySQLError, OSError) as error:
             raise refused(error, self._settings.address, "sending a command") from None
 
-    def _events(self, file: str, pos: int) -> Iterator[bytes]:
-        """The packets of the dump. The generator owns the socket from here on."""
-        with self._ready_socket().makefile("rb", buffering=_READ_BUFFER) as stream:
-            while True:
-                # Events may be large: whoever takes one must be the only one that holds it.
-                event = _next_event(stream.read, self._settings.address, file, pos)
-                if event is None:
-                    return
-                taken = [event]
-                del event
-                yield taken.pop()
-
-    def _stream(self, file: str, pos: int) -> DumpStream:
-        return DumpStream(self._ready_socket(), self._settings.address, file, pos)
-
-    def _ready_socket(self) -> socket.socket:
+    def _stream(self, file: str, pos: int, checksum: ChecksumAlgorithm) -> DumpStream:
         sock: socket.socket = self._internals._sock
         # Two heartbeats may be late; a third means that nobody is there.
         sock.settimeout(max(3 * self._settings.heartbeat_interval, 30.0))
-        return sock
+        return DumpStream(sock, self._settings.address, file, pos, checksum)
 
 
 class DumpStream:
-    """The packets of a dump in a buffer (see `chunks.EventStream`); it owns the socket."""
+    """The packets of a dump in a buffer (see `chunks.EventStream`); it owns the socket.
+
+    Attributes
+    ----------
+    checksum : what events carry before the first FORMAT_DESCRIPTION of the dump.
+    """
 
     packets = True
 
-    def __init__(self, sock: socket.socket, address: str, file: str, pos: int) -> None:
+    def __init__(
+        self, sock: socket.socket, address: str, file: str, pos: int, checksum: ChecksumAlgorithm
+    ) -> None:
+        self.checksum = checksum
         self._socket = sock
         self._address = address
         self._place = (file, pos)

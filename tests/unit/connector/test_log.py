@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
@@ -184,17 +185,21 @@ class BigFile:
     A real one can't be had: the test would write and read more than 4 GiB.
     """
 
-    checksum = ChecksumAlgorithm.OFF
-
     def __init__(self, file: str, count: int) -> None:
         self.asked: list[int] = []
         self._file = file
         self._count = count
 
-    def dump(self, file: str, pos: int, *, blocking: bool) -> Iterator[bytes]:
+    def dump(self, file: str, pos: int, *, blocking: bool) -> SimpleNamespace:
         assert file == self._file
         assert 0 <= pos < 1 << 32
         self.asked.append(pos)
+        events = self._events(pos)
+        return SimpleNamespace(
+            checksum=ChecksumAlgorithm.OFF, next_event=lambda: next(events, None)
+        )
+
+    def _events(self, pos: int) -> Iterator[bytes]:
         body = format_description_body(algorithm=0)
         yield raw_event(EventType.FORMAT_DESCRIPTION_EVENT, body, log_pos=0)
         end = 4

@@ -26,6 +26,7 @@ from pyspark_mysqlbinlog.decoder.log_scanner import LogScanner, Run
 from pyspark_mysqlbinlog.errors import MySQLBinlogError
 from pyspark_mysqlbinlog.protocol import client, files
 from pyspark_mysqlbinlog.protocol.blocks import pack_events, unpack_events
+from pyspark_mysqlbinlog.protocol.checksum import ChecksumAlgorithm
 from pyspark_mysqlbinlog.protocol.chunks import ChunkBuffer
 from pyspark_mysqlbinlog.protocol.client import DumpStream
 from pyspark_mysqlbinlog.protocol.events import (
@@ -317,7 +318,7 @@ def test_from_a_socket() -> None:
     peer.start()
     with ours:
         ours.settimeout(20)
-        stream = DumpStream(ours, "h:1", FILE, 4)
+        stream = DumpStream(ours, "h:1", FILE, 4, ChecksumAlgorithm.OFF)
         found = by_scan(stream, LogWalker(FILE, 4), EventFilter(wants))
     peer.join()
     assert found.told == expected.told

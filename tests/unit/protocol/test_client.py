@@ -19,6 +19,7 @@ from pyspark_mysqlbinlog.errors import (
     MalformedEventError,
     MySQLBinlogError,
 )
+from pyspark_mysqlbinlog.protocol.checksum import ChecksumAlgorithm
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings, _read_packet
 from pyspark_mysqlbinlog.protocol.server_errors import LostConnectionError
 
@@ -50,6 +51,12 @@ def error(code: int, text: str) -> bytes:
 EOF = packets(b"\xfe\x00\x00\x00\x00")
 
 
+def events_of(client: ReplicaClient) -> Iterator[bytes]:
+    """The events of a dump that was asked for."""
+    stream = client._stream("mysql-bin.000001", 4, ChecksumAlgorithm.OFF)
+    return iter(stream.next_event, None)
+
+
 @contextmanager
 def dump_of(sent: bytes, settings: ServerSettings = SETTINGS) -> Iterator[Iterator[bytes]]:
     """A dump whose peer sends these bytes and closes the connection."""
@@ -65,7 +72,7 @@ def dump_of(sent: bytes, settings: ServerSettings = SETTINGS) -> Iterator[Iterat
     connection = cast(Any, SimpleNamespace(_sock=ours))
     try:
         with ours:
-            yield ReplicaClient(settings, connection)._events("mysql-bin.000001", 4)
+            yield events_of(ReplicaClient(settings, connection))
             ours.shutdown(socket.SHUT_RDWR)
     finally:
         peer.join()
@@ -149,7 +156,7 @@ def test_another_thread_makes_a_waiting_reader_lose_its_connection() -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
         client = ReplicaClient(SETTINGS, cast(Any, SimpleNamespace(_sock=ours)))
-        events = client._events("mysql-bin.000001", 4)
+        events = events_of(client)
         theirs.sendall(event(b"one"))
         assert next(events) == b"one"
         aborting = threading.Timer(0.05, client.abort)
@@ -167,7 +174,7 @@ def test_three_heartbeats_without_a_word_are_a_lost_connection() -> None:
         with ours, theirs:
             client = ReplicaClient(settings, cast(Any, SimpleNamespace(_sock=ours)))
             theirs.sendall(event(b"one"))
-            assert next(client._events("mysql-bin.000001", 4)) == b"one"
+            assert next(events_of(client)) == b"one"
             assert ours.gettimeout() == expected
 
 
