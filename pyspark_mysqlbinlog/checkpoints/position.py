@@ -18,7 +18,11 @@ FIRST_EVENT = 4
 
 
 class Position(NamedTuple):
-    """A place in the log. Compares by number, then byte offset.
+    """A place in the log. Compares by number, then byte offset, then name.
+
+    In one log the name decides nothing, since each number has one. But where files were copied
+    under other names, a ROTATE still names the next one as its server did: `order` is the same for
+    both spellings.
 
     Attributes
     ----------
@@ -41,6 +45,11 @@ class Position(NamedTuple):
                 " mysql-bin.000001; SHOW BINARY LOGS lists the server's files",
             )
         return cls(number, pos, file)
+
+    @property
+    def order(self) -> tuple[int, int]:
+        """(number, byte offset): what the place is, whatever the file is called."""
+        return self.number, self.pos
 
     def next_file(self, name: str) -> Position:
         """The beginning of the file that comes next, by the name in this one's ROTATE.

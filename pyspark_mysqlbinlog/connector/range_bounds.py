@@ -15,7 +15,7 @@ _ROTATE = int(EventType.ROTATE_EVENT)
 
 
 class RangeBounds:
-    """Follows the reading from `start` to `end`.
+    """Follows the reading from `start` to `end`, whatever their files are called.
 
     Attributes
     ----------
@@ -25,42 +25,44 @@ class RangeBounds:
     def __init__(self, log: Log, start: Position, end: Position) -> None:
         self._log = log
         self._end = end
+        # Everything before it was read.
         self._last = start
         self.reached = False
 
-    def limit(self, file: str) -> int:
-        """The position in a file that belongs to the range at most, however far it goes."""
-        return self._end.pos if file == self._end.file else NO_LIMIT
+    def limit(self, _file: str) -> int:
+        """The position in the file that comes next that belongs to the range at most."""
+        # A file's name may be the one that a ROTATE gave it; what was read last has its number.
+        return self._end.pos if self._last.number >= self._end.number else NO_LIMIT
 
     def admits(self, event: Event) -> bool:
         """Whether the next event belongs to the range; InvalidPositionError when a part does."""
         end = self._end
         here = self._log.position(event.file, event.start)
-        if here >= end:
+        if here.order >= end.order:
             self.reached = True
             return False
         last = Position(here.number, event.end, here.file)
-        if last > end:
+        if last.order > end.order:
             raise InvalidPositionError(
                 f"the end lies inside an event that begins at {here}; give a position that SHOW"
                 " BINLOG EVENTS lists",
                 file=end.file,
                 position=end.pos,
             )
-        if event.type == _ROTATE and (last >= end or end.number > here.number):
+        if event.type == _ROTATE and (last.order == end.order or end.number > here.number):
             last = here.next_file(Rotate.parse(event.body).file)
         self._last = last
-        self.reached = last >= end
+        self.reached = last.order >= end.order
         return True
 
     def passed(self, file: str, pos: int) -> None:
         """All events up to a place before the limit were read, and no rotation."""
         self._last = self._log.position(file, pos)
-        self.reached = self._last >= self._end
+        self.reached = self._last.order >= self._end.order
 
     def expect_reached(self) -> None:
         """The log has ended: InvalidPositionError when the range has not."""
-        if not self.reached and self._last < self._end:
+        if not self.reached and self._last.order < self._end.order:
             raise InvalidPositionError(
                 f"the log ends at {self._last}, expected to read up to here: the server lost its"
                 " tail or was restored; start again with a new checkpoint",

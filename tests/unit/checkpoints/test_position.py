@@ -46,6 +46,16 @@ def test_order_is_by_number_then_bytes() -> None:
     assert ordered == sorted(set(ordered))
 
 
+def test_a_name_decides_nothing_in_one_log() -> None:
+    """Two spellings of one place: a copied file's name, and the one in the ROTATE before it."""
+    copied, rotated = Position(2, 4, "copy.binlog"), Position(2, 4, "mysql-bin.000002")
+    assert copied.order == rotated.order == (2, 4)
+    # As values they differ, and sort somehow.
+    assert copied != rotated
+    assert copied < rotated
+    assert Position(1, 900, "z") < copied < Position(2, 5, "a")
+
+
 def test_as_text() -> None:
     assert str(Position.of("mysql-bin.000001", 4)) == "mysql-bin.000001:4"
 
