@@ -26,7 +26,7 @@ from pyspark_mysqlbinlog.decoder.struct_fit import Convert, widening
 from pyspark_mysqlbinlog.decoder.struct_types import VARIANT, StructOptions, arrow_type
 from pyspark_mysqlbinlog.decoder.values.codec import Codec, Read, Skip, cut_short
 from pyspark_mysqlbinlog.decoder.values.days import day_number
-from pyspark_mysqlbinlog.decoder.variant import Keys, encode_metadata, encode_tree
+from pyspark_mysqlbinlog.decoder.variant import Keys, encode_metadata, encode_tree, within_limit
 from pyspark_mysqlbinlog.errors import (
     SchemaChangedError,
     SchemaError,
@@ -433,7 +433,7 @@ class StructPayload:
 
 def _variant(tree: Any) -> tuple[bytes, bytes]:
     keys: Keys = {}
-    value = encode_tree(tree, keys)
+    value = within_limit(encode_tree(tree, keys))
     return value, encode_metadata(keys)
 
 

@@ -50,7 +50,7 @@ __all__ = [
     "encode_timestamp_ntz",
     "encode_tree",
     "key_order",
-    "too_large",
+    "within_limit",
 ]
 
 # org.apache.spark.types.variant.VariantUtil.SIZE_LIMIT, for the value and for the metadata.
@@ -212,18 +212,18 @@ def encode_metadata(keys: Iterable[str]) -> bytes:
     width = _width(max(ends[-1], len(raw)))
     header = (width - 1) << 6 | _VERSION
     parts = (bytes((header,)), _numbers([len(raw)], width), _numbers(ends, width), *raw)
-    metadata = b"".join(parts)
-    if len(metadata) > SIZE_LIMIT:
-        raise too_large(len(metadata))
-    return metadata
+    return within_limit(b"".join(parts))
 
 
-def too_large(size: int) -> UnrepresentableValueError:
-    """The error of a variant that Spark would refuse."""
-    return UnrepresentableValueError(
-        f"the row's variant is {size} bytes, expected at most {SIZE_LIMIT}, which is all that Spark"
-        " reads; exclude its largest columns with excludeColumns, or use payload=json"
-    )
+def within_limit(encoded: bytes) -> bytes:
+    """A whole value or its metadata, as it is; UnrepresentableValueError where Spark refuses it."""
+    if len(encoded) > SIZE_LIMIT:
+        raise UnrepresentableValueError(
+            f"the row's variant is {len(encoded)} bytes, expected at most {SIZE_LIMIT}, which is"
+            " all that Spark reads; exclude its largest columns with excludeColumns, or use"
+            " payload=json"
+        )
+    return encoded
 
 
 def encode_tree(tree: JsonTree, keys: Keys) -> bytes:

@@ -110,9 +110,7 @@ class VariantPayload:
         for place, read, encode in steps.reads:
             value, pos = read(data, pos)
             values[place] = encode(value)
-        encoded = variant.encode_object(values, layout.ids, layout.order)
-        if len(encoded) > variant.SIZE_LIMIT:
-            raise variant.too_large(len(encoded))
+        encoded = variant.within_limit(variant.encode_object(values, layout.ids, layout.order))
         metadata = layout.metadata
         if steps.adds_keys and len(self._keys) > len(layout.keys):
             metadata = variant.encode_metadata(self._keys)

@@ -1,6 +1,6 @@
 // Values as bytes of Spark's VARIANT, the encoding of Parquet's variant format, version 1.
-// decoder/variant.py draws it and is the twin of this, byte for byte; but for a value that is
-// larger than Spark reads: it is refused as soon as an object, an array or a text in it is.
+// decoder/variant.py draws it and is the twin of this, byte for byte; but a value that is larger
+// than Spark reads is refused as soon as something in it is, and else when it is whole.
 #pragma once
 
 #include <algorithm>
@@ -363,10 +363,11 @@ private:
     Bytes& out_;
 };
 
-// A JSON column's document.
+// A JSON column's document; false, too, where Spark would refuse it for its size.
 inline bool append_variant_document(Raw document, VariantKeys& keys, Bytes& out) {
+    const size_t begin = out.size();
     VariantSink sink(keys, out);
-    return walk_document(document, sink);
+    return walk_document(document, sink) && out.size() - begin <= VARIANT_SIZE_LIMIT;
 }
 
 }  // namespace mysqlbinlog

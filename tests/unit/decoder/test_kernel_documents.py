@@ -401,6 +401,24 @@ def test_a_row_of_the_largest_size() -> None:
         table.payload.append(table.image, image, 0)
 
 
+@pytest.mark.parametrize("head", [5, 15], ids=["text", "array"])
+def test_a_document_of_the_largest_size(head: int) -> None:
+    """A long text's header and length; and an array's header, count and two offsets around it."""
+    size = variant.SIZE_LIMIT - head
+    for length in (size, size + 1):
+        text = "x" * length
+        document = encode_document(text if head == 5 else [text], lambda: True)
+        made = VARIANTS.variant(document)
+        if length > size:
+            assert made is None
+            with pytest.raises(MySQLBinlogError, match="is all that Spark"):
+                variant.within_limit(variant.encode_tree(parse_json(document), {}))
+        else:
+            assert made is not None
+            assert len(made[0]) == variant.SIZE_LIMIT
+            assert made == python_variant(document)
+
+
 class BothTwins(VariantPayload):
     """The Python twin's payload, which has the kernel write each image as well."""
 

@@ -59,6 +59,7 @@ from decoding import (
     simple_schema,
     table_map_body_for,
 )
+from json_documents import encode_document
 from payload_faces import as_json_rows
 from replay import Replay, captured_schemas
 from twins import DecodesEvents, make_decoder
@@ -522,3 +523,26 @@ def test_a_variant_that_spark_would_refuse(
         UnrepresentableValueError, match="the row's variant is 19 bytes, expected at"
     ):
         list(rows_of(variant_decoder([TWO]), events_of(TWO, [longer])))
+
+
+@pytest.mark.parametrize(
+    ("largest", "larger"), [("h" * 9, "h" * 10), ([1, 2], [1, 2, 3]), ({"k": 1}, {"k": 300})]
+)
+def test_a_document_that_spark_would_refuse(
+    monkeypatch: pytest.MonkeyPatch, twin: Implementation, largest: Any, larger: Any
+) -> None:
+    """Texts, arrays and objects: the whole value counts, with its head."""
+    if twin == "c":
+        pytest.skip("the kernel's limit is compiled in: see test_kernel_documents.py")
+    column = ColumnSchema("c", "json")
+    options = StructOptions(json_type="variant")
+    fits, too_large = (
+        len(document).to_bytes(4, "little") + document
+        for document in map(encode_document, (largest, larger))
+    )
+    size = len(variant.encode_tree(largest, {}))
+    monkeypatch.setattr(variant, "SIZE_LIMIT", size)
+    made, _ = one_struct(column, fits, options)
+    assert len(made["value"]) == size
+    with pytest.raises(UnrepresentableValueError, match=rf"is \d+ bytes, expected at most {size},"):
+        one_struct(column, too_large, options)
