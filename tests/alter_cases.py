@@ -29,6 +29,7 @@ ALTERS = [
     "ADD z INT, ADD y INT FIRST, ADD x INT AFTER z, ADD w INT AFTER y",
     "ADD z INT UNIQUE KEY, ADD y INT COMMENT 'AFTER a, FIRST' AFTER id",
     "ADD z BOOL, ADD y SERIAL",
+    "ADD period INT, ADD COLUMN z INT AFTER period",
     "ADD `first` INT FIRST, ADD `after` INT AFTER `first`",
     "ADD z TIMESTAMP NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP",
     "ADD z VARCHAR(9) DEFAULT 'a,b' COLLATE utf8_bin NOT NULL, ADD y DECIMAL(9,3) UNSIGNED",
@@ -216,6 +217,11 @@ OTHERS = [
         "SET STATEMENT lock_wait_timeout=9 FOR ALTER TABLE {table} ADD b INT",
     ),
     ("CREATE TABLE {table} (a INT)", "ALTER TABLE IF EXISTS {table} WAIT 5 ADD b INT"),
+    ("CREATE TABLE {table} (a INT)", "ALTER TABLE {table} NOWAIT ADD b INT"),
+    (
+        "CREATE TABLE {table} (a INT PRIMARY KEY)",
+        "SET STATEMENT lock_wait_timeout=9 FOR DROP INDEX `PRIMARY` ON {table}",
+    ),
 ]
 
 # What a statement says of the whole table's character set: servers differ where it says two things.

@@ -112,7 +112,9 @@ class SchemaTracker:
         statement = logged.statement
         kind = statement.kind
         uses_temporary = bool(event.flags & THREAD_SPECIFIC_FLAG)
-        if kind is _KIND.TRUNCATE or is_of_temporary_table(statement, uses_temporary):
+        if kind is _KIND.TRUNCATE:
+            return
+        if is_of_temporary_table(statement, uses_temporary, logged.context):
             return
         if self._explicit_timestamps:
             context = replace(logged.context, explicit_defaults_for_timestamp=True)
@@ -121,12 +123,16 @@ class SchemaTracker:
         if statement.database is not None:
             self._database(ddl, self._fold(statement.database))
         elif statement.tables is None:
-            raise SchemaChangedError(f"{statement.head!r} does not tell which table it changes")
+            raise SchemaChangedError(f"{statement.head!r} does not tell which table it changes").at(
+                event.file, event.start
+            )
         elif kind is _KIND.CREATE_TABLE or kind is _KIND.CREATE_TABLE_LIKE:
             self._create(ddl)
         elif kind is _KIND.DROP_TABLE:
             for table in statement.tables:
                 ddl.states[self._name(table)] = UnknownFrom(f"it was dropped at {end}", gone=True)
+        elif uses_temporary:
+            self._of_either(ddl)
         elif kind is _KIND.RENAME_TABLE:
             self._rename(ddl)
         else:
@@ -242,8 +248,13 @@ class SchemaTracker:
     def _altered(self, ddl: _Ddl, before: State) -> State:
         try:
             if isinstance(before, TableSchema):
-                charset = self._charset_of(ddl, self._fold(ddl.logged.query.database))
-                after = apply_alter(ddl.logged.text, before, charset, ddl.logged.context)
+                after = apply_alter(
+                    ddl.logged.text,
+                    before,
+                    self._charset_of(ddl, before.database),
+                    self._charset_of(ddl, self._fold(ddl.logged.query.database)),
+                    ddl.logged.context,
+                )
                 check_written_labels(ddl.logged.query, before, after)
                 return after
             alter = parse_alter(ddl.logged.text, ddl.logged.context)
@@ -254,12 +265,15 @@ class SchemaTracker:
         # The text differs with each statement: since when the table looks as it does now is known.
         return UnknownFrom(f"{ddl.place}, changed it when its columns were not known")
 
+    def _of_either(self, ddl: _Ddl) -> None:
+        """An ALTER or RENAME of tables or of temporary ones that hide them, which none can tell.
+
+        MariaDB renames temporary tables as well, and flags what is of none of them.
+        """
+        for name in map(self._name, ddl.logged.statement.tables or ()):
+            ddl.states[name] = UnknownFrom(f"{ddl.place}, may be of a temporary table")
+
     def _rename(self, ddl: _Ddl) -> None:
-        if ddl.uses_temporary:
-            # MariaDB renames temporary tables as well: the text does not tell which of them.
-            for name in map(self._name, ddl.logged.statement.tables or ()):
-                ddl.states[name] = UnknownFrom(f"{ddl.place}, renamed a temporary table")
-            return
         for pair in ddl.logged.statement.renames:
             old, new = map(self._name, pair)
             state = self._state(ddl, old)

@@ -38,13 +38,16 @@ def apply_alter(
     sql: str,
     before: TableSchema,
     database_charset: str | None,
+    session_charset: str | None,
     context: SqlContext = DEFAULT_CONTEXT,
 ) -> TableSchema:
     """The table after the statement, under its old name (RENAME is the caller's).
 
     Parameters
     ----------
-    database_charset : of the statement's default database, for CHARACTER SET DEFAULT.
+    database_charset : of the database that the table is in, for CHARACTER SET DEFAULT.
+    session_charset : of the statement's default database, for CONVERT TO CHARACTER SET DEFAULT on a
+        MySQL; MariaDB takes that of the table's database there, too.
 
     Raises
     ------
@@ -53,7 +56,9 @@ def apply_alter(
     """
     try:
         alter = parse_alter(sql, context)
-        after = _applied(alter, before, database_charset, context)
+        if context.mariadb:
+            session_charset = database_charset
+        after = _applied(alter, before, database_charset, session_charset, context)
         if _converts_only(alter, context) and after.columns == before.columns:
             return _converted_in_vain(before, after)
         return after
@@ -61,20 +66,28 @@ def apply_alter(
         raise UnknownSchemaError(error.message, table=before.full_name) from None
 
 
-def _applied(
-    alter: AlterTable, before: TableSchema, database_charset: str | None, context: SqlContext
-) -> TableSchema:
-    def named(charset: str | None) -> str | None:
-        if charset != DEFAULT:
-            return charset
-        if database_charset is None:
-            raise SchemaError("its CHARACTER SET DEFAULT is that of a database that is not known")
-        return database_charset
+def _named(charset: str | None, default: str | None) -> str | None:
+    if charset != DEFAULT:
+        return charset
+    if default is None:
+        raise SchemaError("its CHARACTER SET DEFAULT is that of a database that is not known")
+    return default
 
-    convert_to = named(alter.convert_to)
-    # With both, MySQL wants them to agree or takes CONVERT TO, and MariaDB takes the other.
-    told = alter.charset if context.mariadb else None
-    charset = named(told) or convert_to or named(alter.charset) or before.charset
+
+def _applied(
+    alter: AlterTable,
+    before: TableSchema,
+    database_charset: str | None,
+    session_charset: str | None,
+    context: SqlContext,
+) -> TableSchema:
+    convert_to = _named(alter.convert_to, session_charset)
+    told = _named(alter.charset, database_charset)
+    # With both, MariaDB takes the option for the table. MySQL wants them to agree, or takes the
+    # last one where the option is DEFAULT.
+    if convert_to and alter.charset == DEFAULT and not context.mariadb and convert_to != told:
+        raise SchemaError("it has both CONVERT TO and CHARACTER SET DEFAULT")
+    charset = (told or convert_to if context.mariadb else convert_to or told) or before.charset
     columns = _Columns(before, alter)
 
     def defined(definition: ColumnDefinition) -> ColumnSchema:

@@ -34,7 +34,7 @@ __all__ = ["DEFAULT", "FIRST", "AlterTable", "ColumnChange", "parse_alter"]
 
 # ColumnChange.after: in front of all others.
 FIRST = ""
-# CHARACTER SET DEFAULT: the default database's.
+# CHARACTER SET DEFAULT: a database's, and which one hangs on the clause and the server.
 DEFAULT = ""
 
 
@@ -106,6 +106,7 @@ def parse_alter(sql: str, context: SqlContext = DEFAULT_CONTEXT) -> AlterTable:
     if not sql.isascii():
         refuse_undecoded(sql)
     stream = TokenStream(sql, context)
+    stream.skip_set_statement()
     if stream.accept("DROP"):
         alter = AlterTable()
         stream.accept_any("ONLINE", "OFFLINE")
@@ -113,15 +114,13 @@ def parse_alter(sql: str, context: SqlContext = DEFAULT_CONTEXT) -> AlterTable:
         stream.accept("IF", "EXISTS")
         alter.drops_key = stream.name("an index").upper() == "PRIMARY"
         return alter
-    stream.skip_to("ALTER")
+    stream.expect("ALTER")
     stream.accept_any("ONLINE", "OFFLINE")
     ignore = stream.accept("IGNORE")
     stream.expect("TABLE")
     stream.accept("IF", "EXISTS")
     stream.qualified_name("")
-    if stream.accept("WAIT"):
-        stream.integer()
-    stream.accept("NOWAIT")
+    stream.skip_wait()
     alter = _Clauses(stream, context).read()
     alter.ignore = ignore
     return alter
@@ -135,7 +134,7 @@ _OPTIONS = frozenset({
     "STATS_PERSISTENT", "STATS_SAMPLE_PAGES", "STORAGE", "TABLESPACE", "TABLE_CHECKSUM",
     "TRANSACTIONAL", "TYPE",
 })  # fmt: skip
-_INDEXES = ("INDEX", "KEY", "UNIQUE", "FULLTEXT", "SPATIAL", "FOREIGN", "CHECK", "PERIOD")
+_INDEXES = ("INDEX", "KEY", "UNIQUE", "FULLTEXT", "SPATIAL", "FOREIGN", "CHECK")
 # ADD COLUMN may leave COLUMN out, but not in front of these.
 _ADDED = frozenset({*_INDEXES, "PRIMARY", "CONSTRAINT"})
 # Verbs of PARTITION, standing alone in their statement, and whether rows go away.
@@ -250,7 +249,7 @@ class _Clauses:
             self.rest()
         elif stream.at("SYSTEM", "VERSIONING") or stream.at("PERIOD", "FOR", "SYSTEM_TIME"):
             raise SchemaError("system versioning adds columns that its definition does not show")
-        elif stream.peek().word in _ADDED:
+        elif stream.peek().word in _ADDED or stream.at("PERIOD", "FOR"):
             self.add_key()
         else:
             self.add_columns()

@@ -92,14 +92,15 @@ def parse_create_table(
     ------
     UnknownSchemaError
         for a definition that can't be read, a character set that nobody tells, CREATE TABLE …
-        SELECT with no list of columns to go by, or LIKE a table that is not known.
+        SELECT, or LIKE a table that is not known.
     """
     table: str | None = None
     try:
         if not sql.isascii():
             refuse_undecoded(sql)
         stream = TokenStream(sql, context)
-        stream.skip_to("CREATE")
+        stream.skip_set_statement()
+        stream.expect("CREATE")
         stream.accept("OR", "REPLACE")
         stream.accept("TEMPORARY")
         stream.expect("TABLE")
@@ -143,7 +144,7 @@ def _table(
     default_charset: str | None,
     context: SqlContext,
 ) -> TableSchema:
-    if not stream.at("(") or stream.at("(", "SELECT") or stream.at("(", "("):
+    if stream.at_query() or not stream.at("("):
         raise UnknownSchemaError("it takes its columns from a SELECT")
     definitions, key = elements(stream, context)
     charset = _table_charset(stream, default_charset) or default_charset
@@ -368,39 +369,39 @@ def _table_charset(stream: TokenStream, default_charset: str | None) -> str | No
     """The table options, up to the partitions: the character set, if they tell one."""
     charset: str | None = None
     while not stream.at_end():
-        if stream.at("("):
-            stream.skip_parentheses()  # UNION = (t1, t2)
-            if stream.at_end():
-                break
-            continue
+        _refuse_query(stream)
         if accept_charset(stream):
             stream.accept("=")
             charset = parse_charset_name(stream) or default_charset
         elif stream.accept("COLLATE"):
             stream.accept("=")
             charset = collation_charset(stream) or charset
+        elif stream.accept("UNION"):
+            stream.accept("=")
+            stream.skip_parentheses()
         elif stream.at("PARTITION", "BY"):
-            _refuse_select(stream)
+            _skip_partitions(stream)
         elif stream.at("WITH", "SYSTEM"):
             raise SchemaError("system versioning adds columns that its definition does not show")
+        elif stream.at("("):
+            raise stream.unexpected("an option of the table")
         else:
-            _refuse_if_select(stream)
             stream.next()
     return charset
 
 
-def _refuse_select(stream: TokenStream) -> None:
-    """The rest of the statement, partitions, must hold no SELECT either."""
+def _skip_partitions(stream: TokenStream) -> None:
+    """To the end of the statement, in which a query may follow them."""
     while not stream.at_end():
-        _refuse_if_select(stream)
+        _refuse_query(stream)
         if stream.at("("):
             stream.skip_parentheses()
         else:
             stream.next()
 
 
-def _refuse_if_select(stream: TokenStream) -> None:
-    if stream.peek().word == "SELECT":
+def _refuse_query(stream: TokenStream) -> None:
+    if stream.at_query():
         raise UnknownSchemaError("it takes columns from a SELECT")
 
 

@@ -5,8 +5,9 @@ or COMMIT; a DDL statement is a transaction of its own. The filter keeps the eve
 with the frame around them (GTID, BEGIN, their ROWS_QUERY, the end) and drops everything else. It
 looks at headers, table names and statements; row images stay undecoded.
 
-Whatever would make rows wrong or incomplete stops here: statement-format DML of a wanted table,
-rows whose transaction was rolled back in part, two-phase XA, incidents, events that nobody knows.
+Whatever would make rows wrong or incomplete stops here: DML and CREATE TABLE … SELECT of a wanted
+table that were logged as statements, rows whose transaction was rolled back in part, two-phase XA,
+incidents, events that nobody knows.
 """
 
 from __future__ import annotations
@@ -368,7 +369,7 @@ class EventFilter:
             # A client's statement stands between BEGIN and COMMIT. Alone, it is the server's own:
             # it emptied a MEMORY table when it started.
             kind = _KIND.TRUNCATE
-        if kind is _KIND.DML:
+        if kind is _KIND.DML or statement.selects:
             self._refuse_statement(statement)
         elif kind is _KIND.UNKNOWN:
             raise UnsupportedEventError(
@@ -376,9 +377,12 @@ class EventFilter:
                 f" {logged.query.sql[:80]!r}; exclude the tables that it touches, or start again"
                 " with a new checkpoint behind this position"
             )
-        elif is_of_temporary_table(statement, bool(event.flags & THREAD_SPECIFIC_FLAG)):
+        flagged = bool(event.flags & THREAD_SPECIFIC_FLAG)
+        if is_of_temporary_table(statement, flagged, logged.context):
             pass
         elif kind is _KIND.TRUNCATE or kind in DDL_KINDS:
+            if kind is _KIND.TRUNCATE and flagged:
+                self._refuse_truncate(statement)
             self.statement = logged
             if self._keeps(statement):
                 kept = [*self._take_frame(), event]
@@ -447,6 +451,17 @@ class EventFilter:
                 " does not tell which of its tables are transactional; exclude them, or start again"
                 " with a new checkpoint behind this position"
             )
+
+    def _refuse_truncate(self, statement: Statement) -> None:
+        """MariaDB's, flagged: of a wanted table, or of a temporary one that hides it."""
+        for name in statement.tables or ():
+            if self._wants(*name) and not statement.server_made:
+                raise UnsupportedEventError(
+                    f"{statement.head!r} emptied a wanted table or a temporary one of its name, and"
+                    " the log does not tell which; exclude the table, or compare it and start again"
+                    " with a new checkpoint behind this position",
+                    table=".".join(name),
+                )
 
     def _refuse_statement(self, statement: Statement) -> None:
         tables = statement.tables

@@ -306,12 +306,33 @@ class TokenStream:
             if not self.accept(word):
                 raise self.unexpected(word)
 
-    def skip_to(self, word: str) -> None:
-        """Step over MariaDB's ``SET STATEMENT … FOR`` and over the word that begins the rest."""
-        if self.at("SET"):
-            while not self.at_end() and not self.at(word):
-                self.next()
-        self.expect(word)
+    def at_query(self) -> bool:
+        """Whether a query comes next, in parentheses or not: SELECT, VALUES, TABLE, WITH."""
+        depth = 0
+        while self.peek(depth).word == "(":
+            depth += 1
+        word = self.peek(depth).word
+        if word == "WITH":
+            return self.peek(depth + 2).word != "VERSIONING"  # an option: WITH SYSTEM VERSIONING
+        return word in ("SELECT", "VALUES", "TABLE")
+
+    def skip_set_statement(self) -> None:
+        """Step over MariaDB's ``SET STATEMENT variable = value, … FOR``, where that comes next."""
+        while self.at("SET", "STATEMENT") and self.peek(2).kind in (TokenKind.WORD, TokenKind.NAME):
+            while not self.accept("FOR"):
+                if self.at_end():
+                    raise self.unexpected("FOR")
+                if self.at("("):
+                    self.skip_parentheses()
+                else:
+                    self.next()
+
+    def skip_wait(self) -> None:
+        """Step over MariaDB's ``WAIT n`` or ``NOWAIT`` behind a table's name, if it is there."""
+        if self.accept("WAIT"):
+            self.integer()
+        else:
+            self.accept("NOWAIT")
 
     def name(self, what: str = "a name") -> str:
         """Step over a name, quoted or not."""

@@ -71,6 +71,8 @@ class Statement:
     renames : (old, new) in the order in which they happen; RENAME TABLE and ALTER TABLE … RENAME.
     exchanged : the tables of ALTER TABLE … EXCHANGE PARTITION … WITH TABLE.
     truncated_partitions : ALTER TABLE … TRUNCATE PARTITION; ``("ALL",)`` for all of them.
+    selects : CREATE TABLE … SELECT as its client wrote it. A session in row format logs the columns
+        that came of it instead, and then the rows: where the query is in the log, they are not.
     xid : `xid_text` of an XA statement.
     one_phase : XA COMMIT … ONE PHASE.
     savepoint : its name.
@@ -91,6 +93,7 @@ class Statement:
     renames: tuple[tuple[Table, Table], ...] = ()
     exchanged: tuple[Table, ...] = ()
     truncated_partitions: tuple[str, ...] = ()
+    selects: bool = False
     xid: str | None = None
     one_phase: bool = False
     savepoint: str | None = None
@@ -106,7 +109,7 @@ _COMMIT = Statement(StatementKind.COMMIT, head="COMMIT")
 
 # First words of statements that leave rows and columns of real tables alone.
 _OTHER = frozenset({
-    "ANALYZE", "BACKUP", "BINLOG", "CACHE", "CHANGE", "CHECK", "CHECKSUM", "DEALLOCATE",
+    "BACKUP", "BINLOG", "CACHE", "CHANGE", "CHECK", "CHECKSUM", "DEALLOCATE",
     "DESCRIBE", "DESC", "EXPLAIN", "FLUSH", "GRANT", "HELP", "INSTALL", "KILL", "LOCK",
     "OPTIMIZE", "PURGE", "REPAIR", "RESET", "REVOKE", "SET", "SHOW", "SHUTDOWN", "SIGNAL",
     "START", "STOP", "UNINSTALL", "UNLOCK", "USE",
@@ -151,16 +154,16 @@ def xid_text(gtrid: bytes, bqual: bytes, format_id: int) -> str:
     return f"X'{gtrid.hex()}',X'{bqual.hex()}',{format_id}"
 
 
-def is_of_temporary_table(statement: Statement, uses_temporary: bool) -> bool:
-    """Whether an ALTER or TRUNCATE is one of a temporary table, which may hide a real one.
+def is_of_temporary_table(statement: Statement, flagged: bool, context: SqlContext) -> bool:
+    """Whether an ALTER or TRUNCATE is known to be one of a temporary table, which may hide another.
 
-    uses_temporary : the event's THREAD_SPECIFIC_FLAG. A session in statement format logs its
-        temporary tables' statements; in row format none is logged but their DROP TEMPORARY.
+    flagged : the event's THREAD_SPECIFIC_FLAG. A session in statement format logs its temporary
+        tables' statements; in row format none is logged but their DROP TEMPORARY. MariaDB sets the
+        flag for tables with DEFAULT (CONNECTION_ID()) as well: there it proves nothing.
     """
-    return uses_temporary and statement.kind in (
-        StatementKind.ALTER_TABLE,
-        StatementKind.TRUNCATE,
-    )
+    if not flagged or context.mariadb:
+        return False
+    return statement.kind in (StatementKind.ALTER_TABLE, StatementKind.TRUNCATE)
 
 
 class _Classifier:
@@ -185,6 +188,7 @@ class _Classifier:
         stream = self.stream
         while stream.accept(";"):
             pass
+        stream.skip_set_statement()
         if stream.at_end():
             return Statement(StatementKind.OTHER)  # a comment: MariaDB's dummy events
         first = stream.next().word
@@ -224,8 +228,8 @@ class _Classifier:
                 return Statement(StatementKind.DML, tables, whole_table=whole)
             case "LOAD":
                 return self.load()
-            case "SET" if stream.at("STATEMENT") and stream.peek(1).kind is TokenKind.WORD:
-                return self.set_statement()
+            case "ANALYZE":
+                return self.analyze()
         if first in _MAY_WRITE_ANYTHING or first == "(":
             return Statement(StatementKind.DML, None)
         if first in _OTHER:
@@ -297,6 +301,7 @@ class _Classifier:
                 (table,),
                 if_not_exists=if_not_exists,
                 or_replace=or_replace,
+                selects=self.holds_query(),
             )
         if stream.accept_any("DATABASE", "SCHEMA"):
             if_not_exists = stream.accept("IF", "NOT", "EXISTS")
@@ -308,6 +313,16 @@ class _Classifier:
                 or_replace=or_replace,
             )
         return self.other_object()
+
+    def holds_query(self) -> bool:
+        """Whether a query stands in a CREATE TABLE, behind its columns or in their place."""
+        stream = self.stream
+        while not (stream.at_end() or stream.at_query()):
+            if stream.at("("):
+                stream.skip_parentheses()
+            else:
+                stream.next()
+        return not stream.at_end()
 
     def other_object(self) -> Statement:
         # ALGORITHM = … and DEFINER = … come before VIEW, TRIGGER and the like only.
@@ -359,6 +374,7 @@ class _Classifier:
     def alter_table(self, table: Table) -> Statement:
         """Other tables that it touches stand behind RENAME and EXCHANGE PARTITION."""
         stream = self.stream
+        stream.skip_wait()
         new_name: Table | None = None
         exchanged: list[Table] = []
         others: list[Table] = []
@@ -413,9 +429,7 @@ class _Classifier:
         while True:
             old = self.table()
             stream.accept("IF", "EXISTS")
-            if stream.accept("WAIT"):
-                stream.integer()
-            stream.accept("NOWAIT")
+            stream.skip_wait()
             stream.expect("TO")
             pairs.append((old, self.table()))
             if not stream.accept(","):
@@ -435,12 +449,13 @@ class _Classifier:
             stream.next()
         return Statement(StatementKind.DML, (self.table(),))
 
-    def set_statement(self) -> Statement:
-        """MariaDB: SET STATEMENT variable = value, … FOR statement."""
+    def analyze(self) -> Statement:
+        """Of a table; or MariaDB's ANALYZE [FORMAT = name] statement, which runs the statement."""
         stream = self.stream
-        while not stream.accept("FOR"):
-            if stream.at_end():
-                raise stream.unexpected("FOR")
+        stream.accept_any("LOCAL", "NO_WRITE_TO_BINLOG", "PERSISTENT")
+        if stream.accept_any("TABLE", "TABLES"):
+            return Statement(StatementKind.OTHER)
+        if stream.accept("FORMAT", "="):
             stream.next()
         return self.statement()
 

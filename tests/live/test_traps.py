@@ -5,14 +5,21 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.start import start_of_server
-from pyspark_mysqlbinlog.errors import AccessDeniedError, ServerError, StatementFormatError
+from pyspark_mysqlbinlog.errors import (
+    AccessDeniedError,
+    ServerError,
+    StatementFormatError,
+    UnsupportedEventError,
+)
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 
+from live_log import new_database
 from servers import MySQL56Server, Server
 from source_runner import Spark, ids, insert, new_reader
 from waiting import until
@@ -154,6 +161,71 @@ def test_load_data_as_a_statement(
     assert ids(stream.rows(start, end)) == [5]
     with pytest.raises(StatementFormatError, match="LOAD DATA"):
         until(lambda: stream.latest(end) != end, "the statement is met")
+
+
+# What a session logs as it is unless its format is ROW, and where.
+LOGGED_AS_THEY_ARE = [
+    ("mysql", "MIXED", "CREATE TABLE t (id INT PRIMARY KEY) SELECT 1 AS id"),
+    ("mysql", "STATEMENT", "CREATE TABLE IF NOT EXISTS t AS (SELECT 1 AS id)"),
+    ("mariadb", "MIXED", "CREATE TABLE t (id INT PRIMARY KEY) SELECT 1 AS id"),
+    ("mariadb", "MIXED", "CREATE OR REPLACE TABLE t (id INT) VALUES (1)"),
+    ("mariadb", "STATEMENT", "CREATE TABLE t (id INT) WITH q AS (SELECT 1) SELECT * FROM q"),
+    ("mariadb", "STATEMENT", "ANALYZE FORMAT=JSON INSERT INTO {database}.other VALUES (1)"),
+    ("mariadb", "STATEMENT", "ANALYZE DELETE FROM other WHERE id = 0"),
+]
+
+
+@pytest.mark.parametrize(("kind", "binlog_format", "sql"), LOGGED_AS_THEY_ARE)
+def test_rows_that_are_in_no_event(
+    request: pytest.FixtureRequest, kind: str, binlog_format: str, sql: str
+) -> None:
+    server: Server = request.getfixturevalue("live_server" if kind == "mysql" else "mariadb")
+    with new_database(server, "statements") as database:
+        server.execute("CREATE TABLE other (id INT)", database=database)
+        stream = Spark(new_reader(server, f"{database}.*"))
+        start = stream.initial()
+        assert stream.latest(start) == start
+        with server.connect(database=database) as connection, connection.cursor() as cursor:
+            # In row format the log has the columns that came of it, and then the row.
+            cursor.execute("CREATE TABLE first SELECT 5 AS id")
+            cursor.execute(f"SET SESSION binlog_format = '{binlog_format}'")
+            cursor.execute("CREATE TEMPORARY TABLE tmp SELECT 2 AS id")
+            cursor.execute(sql.format(database=database))
+        end = stream.next_batch(start)
+        assert ids(stream.rows(start, end)) == [5]
+        with pytest.raises(StatementFormatError, match="was logged as a statement"):
+            until(lambda: stream.latest(end) != end, "the statement is met")
+        stream.reader.stop()
+
+
+def test_what_mariadb_flags_as_temporary(mariadb: Server) -> None:
+    """Each statement of a table with such a default; so are those of temporary tables."""
+    with new_database(mariadb, "flagged") as database:
+        mariadb.execute(
+            "CREATE TABLE t (id INT, c BIGINT DEFAULT (CONNECTION_ID()))"
+            " PARTITION BY HASH (id) PARTITIONS 2",
+            database=database,
+        )
+        stream = Spark(new_reader(mariadb, f"{database}.t", operations="insert,truncate,ddl"))
+        start = stream.initial()
+        assert stream.latest(start) == start
+        mariadb.execute(
+            "ALTER TABLE t TRUNCATE PARTITION p0",
+            "ALTER TABLE t ADD d INT",
+            "INSERT INTO t VALUES (1, 2, 3)",
+            "TRUNCATE t",
+            database=database,
+        )
+        rows: list[dict[str, Any]] = []
+        while len(rows) < 3:
+            end = stream.next_batch(start)
+            rows += stream.rows(start, end)
+            start = end
+        assert [row["op"] for row in rows] == ["t", "ddl", "c"]
+        assert json.loads(rows[2]["after"]) == {"id": 1, "c": 2, "d": 3}
+        with pytest.raises(UnsupportedEventError, match="or a temporary one of its name"):
+            until(lambda: stream.latest(start) != start, "the statement is met")
+        stream.reader.stop()
 
 
 def test_a_password_of_any_characters(live_server: Server) -> None:

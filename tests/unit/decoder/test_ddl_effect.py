@@ -82,7 +82,7 @@ def test_effect(sql: str, effect: DdlEffect) -> None:
     statement = classify(sql, "d")
     after = None
     if statement.kind is StatementKind.ALTER_TABLE and "FROBNICATE" not in sql:
-        after = apply_alter(sql, BEFORE, None)
+        after = apply_alter(sql, BEFORE, None, None)
     assert ddl_effect(statement, sql, BEFORE, after) is effect
 
 
@@ -91,7 +91,7 @@ def test_a_timestamp_that_may_be_null_hangs_on_the_server() -> None:
     sql = "ALTER TABLE t ADD z TIMESTAMP"
     for explicit, effect in ((True, SHAPE), (False, CHANGING)):
         context = SqlContext(explicit_defaults_for_timestamp=explicit)
-        after = apply_alter(sql, BEFORE, None, context)
+        after = apply_alter(sql, BEFORE, None, None, context)
         assert ddl_effect(classify(sql, "d"), sql, BEFORE, after) is effect
 
 
