@@ -18,6 +18,7 @@ from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position, file
 from pyspark_mysqlbinlog.decoder.implementation import implementation
 from pyspark_mysqlbinlog.decoder.log_scanner import LogScanner, Run
 from pyspark_mysqlbinlog.errors import InvalidPositionError, MySQLBinlogError, OptionError
+from pyspark_mysqlbinlog.protocol.chunks import next_event
 from pyspark_mysqlbinlog.protocol.client import DumpStream, ReplicaClient, ServerSettings
 from pyspark_mysqlbinlog.protocol.events import Event
 from pyspark_mysqlbinlog.protocol.files import FileStream, is_binlog
@@ -109,7 +110,7 @@ def dump_events(client: ReplicaClient, start: Position, *, blocking: bool) -> It
     """Events from `start` on over an open connection; for ever when blocking."""
     stream, walker = _dump(client, start, blocking=blocking)
     try:
-        while (raw := stream.next_event()) is not None:
+        while (raw := next_event(stream)) is not None:
             event = walker.feed(raw)
             del raw  # may be large, and the event has its own copy
             if event is None or (event.file == start.file and event.start < start.pos):
@@ -249,7 +250,7 @@ def _file_events(path: Path, pos: int) -> Iterator[Event]:
         if first is not None:
             yield first
             del first
-        while (raw := stream.next_event()) is not None:
+        while (raw := next_event(stream)) is not None:
             event = walker.feed(raw)
             del raw
             if event is not None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
-__all__ = ["ChunkBuffer", "EventStream"]
+__all__ = ["ChunkBuffer", "EventStream", "next_event"]
 
 # Larger than most transactions, so that few are cut, and small enough for a processor's cache.
 _CAPACITY = 1 << 19
@@ -44,6 +44,13 @@ class EventStream(Protocol):
     def next_event(self) -> bytes | None:
         """One raw event, however large; None at the end."""
         ...
+
+
+def next_event(stream: EventStream) -> bytes | None:
+    """The next event of a stream that nobody scans; as much as is there is read ahead of it."""
+    if not stream.view():
+        stream.fill()
+    return stream.next_event()
 
 
 class ChunkBuffer(io.RawIOBase):

@@ -196,7 +196,9 @@ class BigFile:
         self.asked.append(pos)
         events = self._events(pos)
         return SimpleNamespace(
-            checksum=ChecksumAlgorithm.OFF, next_event=lambda: next(events, None)
+            checksum=ChecksumAlgorithm.OFF,
+            view=lambda: b"more",
+            next_event=lambda: next(events, None),
         )
 
     def _events(self, pos: int) -> Iterator[bytes]:
