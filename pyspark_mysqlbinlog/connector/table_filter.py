@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from typing import NamedTuple, Self
 
 from pyspark_mysqlbinlog.errors import OptionError
@@ -22,48 +23,58 @@ __all__ = ["ColumnFilter", "TableFilter"]
 
 # Answers kept. A server with more tables than this costs a look-up now and then, not memory.
 _REMEMBERED = 10_000
-_COLUMNS_OPTION = "excludeColumns"
 
-_FORMS = "expected database.table, `database`.`table`, a glob such as shop.* or a /regex/"
-_COLUMN_FORMS = "expected database.table.column, any of them a glob or in backquotes, or a /regex/"
+
+class _Form(NamedTuple):
+    """What the patterns of an option look like."""
+
+    parts: tuple[str, ...]
+    expected: str
+
+
+_TABLES = _Form(
+    ("database", "table"),
+    "expected database.table, `database`.`table`, a glob such as shop.* or a /regex/",
+)
+_COLUMNS = _Form(
+    ("database", "table", "column"),
+    "expected database.table.column, any of them a glob or in backquotes, or a /regex/",
+)
+
+
+class _List(NamedTuple):
+    """An option's text, and how it is to be read."""
+
+    option: str
+    text: str
+    form: _Form
+    case_sensitive: bool
 
 
 class _Part(NamedTuple):
-    """One half of ``database.table``."""
+    """One part of a name."""
 
     text: str
     is_glob: bool
 
 
 class _Pattern(NamedTuple):
-    """One pattern: a predicate, and the table it names if it names exactly one."""
+    """One pattern: a predicate over a name's parts, and the name if it is exactly one."""
 
-    matches: Callable[[str, str], bool]
-    literal: tuple[str, str] | None
-
-
-class _ColumnPattern(NamedTuple):
-    """One pattern of `excludeColumns`; see _Pattern."""
-
-    matches: Callable[[str, str, str], bool]
-    literal: tuple[str, str, str] | None
+    matches: Callable[..., bool]
+    literal: tuple[str, ...] | None
 
 
+@dataclass(frozen=True, slots=True)
 class TableFilter:
     """Made by `parse`; picklable; equal when the options are equal."""
 
-    def __init__(
-        self,
-        tables: str | None,
-        exclude: str | None,
-        case_sensitive: bool,
-        included: tuple[_Pattern, ...],
-        excluded: tuple[_Pattern, ...],
-    ) -> None:
-        self._options = (tables, exclude, case_sensitive)
-        self._included = included
-        self._excluded = excluded
-        self._answers: dict[tuple[str, str], bool] = {}
+    tables: str | None
+    exclude: str | None
+    case_sensitive: bool
+    _included: tuple[_Pattern, ...] = field(repr=False, compare=False)
+    _excluded: tuple[_Pattern, ...] = field(repr=False, compare=False)
+    _answers: dict[tuple[str, str], bool] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def parse(
@@ -82,10 +93,8 @@ class TableFilter:
         ------
         OptionError : a pattern is not one of the forms above; it names the option and the pattern.
         """
-        included = () if tables is None else tuple(_patterns("tables", tables, case_sensitive))
-        excluded = (
-            () if exclude is None else tuple(_patterns("excludeTables", exclude, case_sensitive))
-        )
+        included = _patterns("tables", tables, _TABLES, case_sensitive)
+        excluded = _patterns("excludeTables", exclude, _TABLES, case_sensitive)
         for pattern in included:
             if pattern.literal is not None and _is_system(pattern.literal[0], case_sensitive):
                 raise OptionError(
@@ -105,12 +114,13 @@ class TableFilter:
         return answer
 
     def _decide(self, database: str, table: str) -> bool:
-        tables, _, case_sensitive = self._options
-        if _is_system(database, case_sensitive):
+        if _is_system(database, self.case_sensitive):
             return False
         if any(pattern.matches(database, table) for pattern in self._excluded):
             return False
-        return tables is None or any(pattern.matches(database, table) for pattern in self._included)
+        return self.tables is None or any(
+            pattern.matches(database, table) for pattern in self._included
+        )
 
     @property
     def literals(self) -> tuple[tuple[str, str], ...]:
@@ -118,13 +128,12 @@ class TableFilter:
 
         In the order of the option; these must exist.
         """
-        named = (pattern.literal for pattern in self._included if pattern.literal is not None)
-        case_sensitive = self._options[2]
-        by_name: dict[tuple[str, ...], tuple[str, str]] = {}
-        for literal in named:
-            if self.wants(*literal):
-                name = literal if case_sensitive else tuple(part.lower() for part in literal)
-                by_name.setdefault(name, literal)
+        by_name: dict[tuple[str, str], tuple[str, str]] = {}
+        for database, table in _literals(self._included):
+            if self.wants(database, table):
+                name = (database, table)
+                folded = name if self.case_sensitive else (database.lower(), table.lower())
+                by_name.setdefault(folded, name)
         return tuple(by_name.values())
 
     @property
@@ -132,32 +141,23 @@ class TableFilter:
         """Whether every pattern of `tables` names one table: no later table can be wanted."""
         return bool(self._included) and all(p.literal is not None for p in self._included)
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, TableFilter) and self._options == other._options
-
-    def __hash__(self) -> int:
-        return hash(self._options)
-
-    def __repr__(self) -> str:
-        tables, exclude, case_sensitive = self._options
-        return (
-            f"TableFilter.parse(tables={tables!r}, exclude={exclude!r},"
-            f" case_sensitive={case_sensitive})"
-        )
+    @property
+    def nests(self) -> bool:
+        """Whether a struct has its tables by database, ``shop.orders.id``: there are several."""
+        return len(self.literals) > 1
 
     def __reduce__(self) -> tuple[object, ...]:
         # The predicates are closures: a copy parses again.
-        return (type(self).parse, self._options)
+        return TableFilter.parse, (self.tables, self.exclude, self.case_sensitive)
 
 
+@dataclass(frozen=True, slots=True)
 class ColumnFilter:
     """Which columns are left out. Made by `parse`; picklable; equal when the options are equal."""
 
-    def __init__(
-        self, exclude: str | None, case_sensitive: bool, excluded: tuple[_ColumnPattern, ...]
-    ) -> None:
-        self._options = (exclude, case_sensitive)
-        self._excluded = excluded
+    exclude: str | None
+    case_sensitive: bool
+    _excluded: tuple[_Pattern, ...] = field(repr=False, compare=False)
 
     @classmethod
     def parse(cls, exclude: str | None = None, case_sensitive: bool = True) -> Self:
@@ -169,7 +169,7 @@ class ColumnFilter:
         ------
         OptionError : a pattern is none of ``database.table.column``; it names the pattern.
         """
-        excluded = () if exclude is None else tuple(_column_patterns(exclude, case_sensitive))
+        excluded = _patterns("excludeColumns", exclude, _COLUMNS, case_sensitive)
         return cls(exclude, case_sensitive, excluded)
 
     def excludes(self, database: str, table: str, column: str) -> bool:
@@ -179,164 +179,133 @@ class ColumnFilter:
     @property
     def literals(self) -> tuple[tuple[str, str, str], ...]:
         """(database, table, column) that are named without a glob or regex: they must exist."""
-        return tuple(p.literal for p in self._excluded if p.literal is not None)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, ColumnFilter) and self._options == other._options
-
-    def __hash__(self) -> int:
-        return hash(self._options)
-
-    def __repr__(self) -> str:
-        exclude, case_sensitive = self._options
-        return f"ColumnFilter.parse({exclude!r}, case_sensitive={case_sensitive})"
+        return tuple(
+            (database, table, column) for database, table, column in _literals(self._excluded)
+        )
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (type(self).parse, self._options)
+        return ColumnFilter.parse, (self.exclude, self.case_sensitive)
 
 
 def _is_system(database: str, case_sensitive: bool) -> bool:
     return (database if case_sensitive else database.lower()) in SYSTEM_DATABASES
 
 
-def _patterns(option: str, text: str, case_sensitive: bool) -> Iterator[_Pattern]:
-    """The patterns of one option's text."""
+def _literals(patterns: tuple[_Pattern, ...]) -> Iterator[tuple[str, ...]]:
+    return (pattern.literal for pattern in patterns if pattern.literal is not None)
+
+
+def _patterns(
+    option: str, text: str | None, form: _Form, case_sensitive: bool
+) -> tuple[_Pattern, ...]:
+    """The patterns of an option; none when it is not given."""
+    if text is None:
+        return ()
+    return tuple(_parsed(_List(option, text, form, case_sensitive)))
+
+
+def _parsed(given: _List) -> Iterator[_Pattern]:
+    text = given.text
     pos = 0
     while True:
-        pattern, pos = _pattern(option, text, _skip_spaces(text, pos), case_sensitive)
+        pattern, pos = _pattern(given, _skip_spaces(text, pos))
         yield pattern
         pos = _skip_spaces(text, pos)
         if pos == len(text):
             return
         if text[pos] != ",":
-            raise _wrong(option, f"a comma was expected before {text[pos:]!r}", text)
+            raise _wrong(given, f"a comma was expected before {text[pos:]!r}")
         pos += 1
 
 
-def _pattern(option: str, text: str, pos: int, case_sensitive: bool) -> tuple[_Pattern, int]:
-    if text[pos : pos + 1] == "/":
-        return _regex(option, text, pos, case_sensitive)
-    database, pos = _part(option, text, pos)
-    if text[pos : pos + 1] != ".":
-        raise _wrong(option, f"{database.text!r} has no database and table", text)
-    table, pos = _part(option, text, pos + 1)
-    if text[pos : pos + 1] == ".":
-        raise _wrong(option, "a name that contains a dot needs backquotes", text)
-    return _name(database, table, case_sensitive), pos
-
-
-def _column_patterns(text: str, case_sensitive: bool) -> Iterator[_ColumnPattern]:
-    """The patterns of excludeColumns."""
-    pos = 0
-    while True:
-        pattern, pos = _column_pattern(text, _skip_spaces(text, pos), case_sensitive)
-        yield pattern
-        pos = _skip_spaces(text, pos)
-        if pos == len(text):
-            return
-        if text[pos] != ",":
-            raise _wrong(_COLUMNS_OPTION, f"a comma was expected before {text[pos:]!r}", text)
-        pos += 1
-
-
-def _column_pattern(text: str, pos: int, case_sensitive: bool) -> tuple[_ColumnPattern, int]:
-    option = _COLUMNS_OPTION
-    if text[pos : pos + 1] == "/":
-        expression, pos = _expression(option, text, pos, case_sensitive)
-        return _ColumnPattern(
-            lambda db, tb, col: expression.fullmatch(f"{db}.{tb}.{col}") is not None, None
-        ), pos
-    parts = []
-    for at in range(3):
-        if at and text[pos : pos + 1] != ".":
-            raise _wrong(option, "a name needs database, table and column", text)
-        part, pos = _part(option, text, pos + (at > 0))
+def _pattern(given: _List, pos: int) -> tuple[_Pattern, int]:
+    """The pattern that begins at `pos`, and where it ends."""
+    if given.text[pos : pos + 1] == "/":
+        expression, pos = _expression(given, pos)
+        return _Pattern(lambda *name: expression.fullmatch(".".join(name)) is not None, None), pos
+    parts: list[_Part] = []
+    for _ in given.form.parts:
+        if parts:
+            if given.text[pos : pos + 1] != ".":
+                found = ".".join(part.text for part in parts)
+                raise _wrong(given, f"{found!r} is only a part of {'.'.join(given.form.parts)}")
+            pos += 1
+        part, pos = _part(given, pos)
         parts.append(part)
-    if text[pos : pos + 1] == ".":
-        raise _wrong(option, "a name that contains a dot needs backquotes", text)
-    database, table, column = parts
-    of_table = _name(database, table, case_sensitive).matches
-    expression = re.compile(_glob_to_regex(column), re.DOTALL | re.IGNORECASE)
-    literal = None if any(p.is_glob for p in parts) else (database.text, table.text, column.text)
-    return _ColumnPattern(
-        lambda db, tb, col: of_table(db, tb) and expression.fullmatch(col) is not None, literal
-    ), pos
+    if given.text[pos : pos + 1] == ".":
+        raise _wrong(given, "a name that contains a dot needs backquotes")
+    return _name(parts, given.form, given.case_sensitive), pos
 
 
-def _name(database: _Part, table: _Part, case_sensitive: bool) -> _Pattern:
-    if not database.is_glob and not table.is_glob:
-        literal = (database.text, table.text)
-        if case_sensitive:
-            return _Pattern(lambda db, tb: (db, tb) == literal, literal)
-        folded = (database.text.lower(), table.text.lower())
-        return _Pattern(lambda db, tb: (db.lower(), tb.lower()) == folded, literal)
-    flags = re.DOTALL if case_sensitive else re.DOTALL | re.IGNORECASE
-    database_expression = re.compile(_glob_to_regex(database), flags)
-    table_expression = re.compile(_glob_to_regex(table), flags)
+def _name(parts: list[_Part], form: _Form, case_sensitive: bool) -> _Pattern:
+    tests = [
+        _test(part, case_sensitive and kind != "column")
+        for part, kind in zip(parts, form.parts, strict=True)
+    ]
+    is_literal = not any(part.is_glob for part in parts)
     return _Pattern(
-        lambda db, tb: (
-            database_expression.fullmatch(db) is not None
-            and table_expression.fullmatch(tb) is not None
-        ),
-        None,
+        lambda *name: all(test(text) for test, text in zip(tests, name, strict=True)),
+        tuple(part.text for part in parts) if is_literal else None,
     )
 
 
-def _glob_to_regex(part: _Part) -> str:
-    if not part.is_glob:
-        return re.escape(part.text)
-    return "".join({"*": ".*", "?": "."}.get(char, re.escape(char)) for char in part.text)
+def _test(part: _Part, case_sensitive: bool) -> Callable[[str], bool]:
+    if part.is_glob:
+        flags = re.DOTALL if case_sensitive else re.DOTALL | re.IGNORECASE
+        expression = re.compile(_glob_to_regex(part.text), flags)
+        return lambda name: expression.fullmatch(name) is not None
+    if case_sensitive:
+        return lambda name: name == part.text
+    folded = part.text.lower()
+    return lambda name: name.lower() == folded
 
 
-def _regex(option: str, text: str, pos: int, case_sensitive: bool) -> tuple[_Pattern, int]:
-    expression, pos = _expression(option, text, pos, case_sensitive)
-    return _Pattern(lambda db, tb: expression.fullmatch(f"{db}.{tb}") is not None, None), pos
+def _glob_to_regex(glob: str) -> str:
+    return "".join({"*": ".*", "?": "."}.get(char, re.escape(char)) for char in glob)
 
 
-def _expression(
-    option: str, text: str, pos: int, case_sensitive: bool
-) -> tuple[re.Pattern[str], int]:
+def _expression(given: _List, pos: int) -> tuple[re.Pattern[str], int]:
     """The regex that begins at `pos`, and where it ends."""
+    text = given.text
     end = pos + 1
     while end < len(text) and text[end] != "/":
         end += 2 if text[end] == "\\" else 1
     if end >= len(text):
-        raise _wrong(option, f"{text[pos:]!r} has no closing /", text)
+        raise _wrong(given, f"{text[pos:]!r} has no closing /")
     source = text[pos + 1 : end]
     if not source:
-        raise _wrong(option, "the regex // is empty", text)
+        raise _wrong(given, "the regex // is empty")
     try:
-        return re.compile(source, 0 if case_sensitive else re.IGNORECASE), end + 1
+        return re.compile(source, 0 if given.case_sensitive else re.IGNORECASE), end + 1
     except re.error as error:
         problem = str(error)
-    raise _wrong(option, f"/{source}/ is no regex: {problem}", text)
+    raise _wrong(given, f"/{source}/ is no regex: {problem}")
 
 
 # What ends or can't be in a plain part: a name with one of these needs backquotes.
 _PLAIN = re.compile(r"[^\s,.`/]+")
 
 
-def _part(option: str, text: str, pos: int) -> tuple[_Part, int]:
-    """One half of a name; in backquotes, where two of them stand for one, all is literal."""
+def _part(given: _List, pos: int) -> tuple[_Part, int]:
+    """One part of a name; in backquotes, where two of them stand for one, all is literal."""
+    text = given.text
     if text[pos : pos + 1] == "`":
         end = pos + 1
         while True:
             end = text.find("`", end)
             if end < 0:
-                raise _wrong(option, f"{text[pos:]!r} has no closing backquote", text)
+                raise _wrong(given, f"{text[pos:]!r} has no closing backquote")
             if text[end + 1 : end + 2] != "`":
                 break
             end += 2
         name = text[pos + 1 : end].replace("``", "`")
         if not name:
-            raise _wrong(option, "the name `` is empty", text)
+            raise _wrong(given, "the name `` is empty")
         return _Part(name, False), end + 1
     found = _PLAIN.match(text, pos)
     if found is None:
         rest = text[pos:]
-        raise _wrong(
-            option, f"a name was expected before {rest!r}" if rest else "a name is missing", text
-        )
+        raise _wrong(given, f"a name was expected before {rest!r}" if rest else "a name is missing")
     return _Part(found[0], "*" in found[0] or "?" in found[0]), found.end()
 
 
@@ -346,6 +315,8 @@ def _skip_spaces(text: str, pos: int) -> int:
     return pos
 
 
-def _wrong(option: str, problem: str, text: str) -> OptionError:
-    forms = _COLUMN_FORMS if option == _COLUMNS_OPTION else _FORMS
-    return OptionError(f"option {option}: {problem}; {forms}, separated by commas; found {text!r}")
+def _wrong(given: _List, problem: str) -> OptionError:
+    return OptionError(
+        f"option {given.option}: {problem}; {given.form.expected}, separated by commas; found"
+        f" {given.text!r}"
+    )

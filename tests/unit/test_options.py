@@ -235,9 +235,9 @@ def test_unknown_options(name: str, hint: str) -> None:
         ),
         (SERVER | {"sslMode": "VERIFY_CA"}, "option sslCa is missing: sslMode=VERIFY_CA needs it"),
         (SERVER | {"sslMode": "verify_identity"}, "option sslCa is missing"),
-        (SERVER | {"tables": "orders"}, "option tables: 'orders' has no database and table"),
+        (SERVER | {"tables": "orders"}, "option tables: 'orders' is only a part of database.table"),
         (SERVER | {"excludeTables": "/(/"}, "option excludeTables: /(/ is no regex"),
-        (SERVER | {"excludeColumns": "a.b"}, "option excludeColumns: a name needs database, table"),
+        (SERVER | {"excludeColumns": "a.b"}, "option excludeColumns: 'a.b' is only a part of"),
         (SERVER | {"payload": "struct"}, "option payload: struct needs the names of its tables"),
         (
             SERVER | {"payload": "struct", "tables": "a.b,a.c*"},

@@ -107,11 +107,28 @@ def test_literals(
 
 
 @pytest.mark.parametrize(
+    ("tables", "exclude", "case_sensitive", "nests"),
+    [
+        ("a.b", None, True, False),
+        ("a.b,a.c", None, True, True),
+        ("a.b,a.c", "*.c", True, False),
+        ("a.b,A.b", None, True, True),
+        ("a.b,A.b", None, False, False),
+        ("a.*", None, True, False),
+    ],
+)
+def test_whether_a_struct_nests(
+    tables: str, exclude: str | None, case_sensitive: bool, nests: bool
+) -> None:
+    assert TableFilter.parse(tables, exclude, case_sensitive).nests is nests
+
+
+@pytest.mark.parametrize(
     ("text", "message"),
     [
         ("", "a name is missing"),
         ("  ", "a name is missing"),
-        ("orders", "'orders' has no database and table"),
+        ("orders", "'orders' is only a part of database.table"),
         ("a.b,", "a name is missing"),
         ("a.b,,c.d", "a name was expected before ',c.d'"),
         (",a.b", "a name was expected before ',a.b'"),
@@ -122,7 +139,7 @@ def test_literals(
         ("a.b;c.d", None),  # a name may hold a semicolon, but the second dot needs backquotes
         ("`a.b", "'`a.b' has no closing backquote"),
         ("``.b", "the name `` is empty"),
-        ("`a`b.c", "'a' has no database and table"),
+        ("`a`b.c", "'a' is only a part of database.table"),
         ("a.b/c", "a comma was expected before '/c'"),
         ("/a.b", "'/a.b' has no closing /"),
         ("/a\\/", "has no closing /"),
@@ -156,7 +173,7 @@ def test_it_pickles_and_compares() -> None:
     assert copy != TableFilter.parse("a.*,/b\\.c/", "a.x")
     assert copy.wants("A", "y") and copy.wants("B", "C") and not copy.wants("a", "X")
     assert repr(first) == (
-        "TableFilter.parse(tables='a.*,/b\\\\.c/', exclude='a.x', case_sensitive=False)"
+        "TableFilter(tables='a.*,/b\\\\.c/', exclude='a.x', case_sensitive=False)"
     )
 
 
@@ -210,7 +227,7 @@ def test_literal_columns() -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("a.b", "a name needs database, table and column"),
+        ("a.b", "'a.b' is only a part of database.table.column"),
         ("a.b.c.d", "a name that contains a dot needs backquotes"),
         ("a.b.", "a name is missing"),
         ("a.b.c d.e.f", "a comma was expected before 'd.e.f'"),
