@@ -93,7 +93,8 @@ class Chain:
                 columns = options.column_filter()
                 wants = options.table_filter().wants
                 wanted = [one for one in self.schemas if wants(one.database, one.table)]
-                kind = payload_type(wanted, options.struct_options, columns)
+                nested = options.table_filter().nests
+                kind = payload_type(wanted, options.struct_options, columns, nested=nested)
         return arrow_schema(envelope(kind, rescued=options.rescues))
 
 

@@ -71,7 +71,9 @@ class Payloads:
         kinds: dict[str, Callable[[], DataType]] = {
             "json": StringType,
             "variant": VariantType,
-            "struct": lambda: payload_type(self.promised or schemas, self.options, self.columns),
+            "struct": lambda: payload_type(
+                self.promised or schemas, self.options, self.columns, nested=self._nested(schemas)
+            ),
         }
         rescued = self.kind == "struct" and self.unplaced == "rescue"
         return arrow_schema(envelope(kinds[self.kind](), rescued=rescued))
@@ -83,10 +85,13 @@ class Payloads:
             return json_payload
         if self.kind == "variant":
             return lambda _, type_: VariantPayload(type_)
-        nested = len(self.promised or schemas) > 1
+        nested = self._nested(schemas)
         return lambda side, type_: StructPayload(
             side, type_, self.options, nested=nested, unplaced=self.unplaced
         )
+
+    def _nested(self, schemas: Sequence[TableSchema]) -> bool:
+        return len(self.promised or schemas) > 1
 
 
 KINDS = ("json", "struct", "variant")

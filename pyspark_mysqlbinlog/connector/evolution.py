@@ -12,7 +12,6 @@ place where the mode says (decoder/struct_payload.py).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import pyarrow as pa
 
@@ -46,7 +45,7 @@ class Evolution:
         self._mode = options.schema_evolution_mode
         self._struct_options = options.struct_options
         self._struct = struct
-        self._nested = len(options.table_filter(case_sensitive).literals) > 1
+        self._nested = options.table_filter(case_sensitive).nests
         self._excluded = options.column_filter(case_sensitive).excludes
         self._server_table = server_table
         # Versions that the stream may go on with, by their id; kept, so that no id is used again.
@@ -111,20 +110,14 @@ class Evolution:
         """The part of the query's struct that is this table's."""
         if not self._nested:
             return self._struct
-        part: Any = self._struct
+        part = self._struct
         for name in (schema.database, schema.table):
-            part = _member(part, name)
-            if part is None:
+            field = field_of(part, name)
+            if field is None:
                 return None
-        assert isinstance(part, pa.StructType)
+            assert isinstance(field.type, pa.StructType)
+            part = field.type
         return part
-
-
-def _member(struct: pa.StructType, name: str) -> pa.DataType | None:
-    lower = name.lower()
-    found = [field for field in struct if field.name == name]
-    found = found or [field for field in struct if field.name.lower() == lower]
-    return found[0].type if found else None
 
 
 def _named(columns: Sequence[ColumnSchema]) -> str:

@@ -145,7 +145,7 @@ def _payload_of(options: Options, case_sensitive: bool) -> PayloadFactory:
         return json_payload
     if kind == "variant":
         return lambda _, arrow_type: VariantPayload(arrow_type)
-    nested = len(options.table_filter(case_sensitive).literals) > 1
+    nested = options.table_filter(case_sensitive).nests
     unplaced = _UNPLACED[options.schema_evolution_mode]
     return lambda side, arrow_type: StructPayload(
         side, arrow_type, options.struct_options, nested=nested, unplaced=unplaced

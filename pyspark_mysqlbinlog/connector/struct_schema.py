@@ -39,21 +39,27 @@ def read_payload_type(options: Options) -> StructType:
         log = FileLog.find(options.path)
         history = history_of_files(log, options)
         schemas = [_last_of(history, *name) for name in tables.literals]
-        return payload_type(schemas, options.struct_options, options.column_filter())
+        columns = options.column_filter()
+        return payload_type(schemas, options.struct_options, columns, nested=tables.nests)
     settings = options.server_settings()
     with first_connection()(ReplicaClient.connect, settings) as client:
         case_sensitive = ServerFacts.ask(client).case_sensitive
         tables = options.table_filter(case_sensitive)
         schemas = read_table_schemas(client, tables.wants)
     _expect_all(tables, schemas, case_sensitive)
-    return payload_type(schemas, options.struct_options, options.column_filter(case_sensitive))
+    columns = options.column_filter(case_sensitive)
+    return payload_type(schemas, options.struct_options, columns, nested=tables.nests)
 
 
 def payload_type(
-    schemas: Sequence[TableSchema], options: StructOptions, columns: ColumnFilter
+    schemas: Sequence[TableSchema],
+    options: StructOptions,
+    columns: ColumnFilter,
+    *,
+    nested: bool,
 ) -> StructType:
     """One table's struct, or those of several tables nested by database: ``shop.orders.id``."""
-    if len(schemas) == 1:
+    if not nested:
         return struct_of(schemas[0], options, columns)
     databases: dict[str, list[StructField]] = {}
     for schema in schemas:

@@ -82,11 +82,11 @@ def struct_decoder(
 ) -> tuple[DecodesEvents, pa.Schema]:
     """A decoder whose struct is that of `promised`, the log's own tables unless given."""
     promised = promised or schemas
-    kind = payload_type(promised, options, columns)
+    nested = len(promised) > 1
+    kind = payload_type(promised, options, columns, nested=nested)
     arrow = arrow_schema(envelope(kind, rescued=unplaced == "rescue"))
 
     def payload(side: str, arrow_type: pa.DataType) -> StructPayload:
-        nested = len(promised) > 1
         return StructPayload(side, arrow_type, options, nested=nested, unplaced=unplaced)
 
     return decoder_for(schemas, arrow, payload, columns, **settings), arrow
