@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark_mysqlbinlog.decoder.sql_tokens import SqlContext
-from pyspark_mysqlbinlog.decoder.statement_text import statement_text
+from pyspark_mysqlbinlog.decoder.statement_text import Author, create_author, statement_text
 from pyspark_mysqlbinlog.decoder.statements import Statement, classify
 from pyspark_mysqlbinlog.protocol.messages import Query
 
@@ -19,7 +19,7 @@ class LoggedStatement:
     Attributes
     ----------
     query : the event.
-    context : what the text is to be read with.
+    context : what the text is to be read with, as its author wrote it.
     text : of the statement, in the client's character set.
     statement : what it does.
     """
@@ -37,5 +37,8 @@ class LoggedStatement:
         """
         query = Query.parse(body, loads_data=loads_data)
         context = SqlContext.of(query.sql_mode, server_version)
+        if context.no_backslash_escapes and create_author(query) is Author.SERVER:
+            # Its own strings have escapes whatever the session's mode is.
+            context = replace(context, no_backslash_escapes=False)
         text = statement_text(query)
         return cls(query, context, text, classify(text, query.database, context))

@@ -38,7 +38,7 @@ class SqlContext:
     ansi_quotes, no_backslash_escapes, real_as_float, maxdb : the session's sql_mode.
     oracle : the session's sql_mode, on a MariaDB: only there it changes what types mean.
     server_version : as in executable comments, 50741 is 5.7.41; newer ones are comments.
-    mariadb : JSON is LONGTEXT, ``/*M! … */`` is text, ``/*!50701`` to ``/*!99999`` is not.
+    mariadb : JSON is LONGTEXT, ``/*M! … */`` is text, ``/*!50700`` to ``/*!99999`` is not.
     explicit_defaults_for_timestamp : off (5.7's default), a TIMESTAMP that does not say NULL is
         NOT NULL.
     """
@@ -84,7 +84,7 @@ class SqlContext:
             return False
         if version is None:
             return True
-        if self.mariadb and not for_mariadb and 50700 < version < 100000:
+        if self.mariadb and not for_mariadb and 50700 <= version < 100000:
             return False  # MariaDB shares no history with MySQL from 5.7 on
         return version <= self.server_version
 
@@ -267,17 +267,20 @@ class TokenStream:
         self._ahead: list[Token] = []
 
     def peek(self, distance: int = 0) -> Token:
+        """The token this many behind the next one; END behind the last one."""
         ahead = self._ahead
         while len(ahead) <= distance:
             ahead.append(next(self._source, END))
         return ahead[distance]
 
     def next(self) -> Token:
+        """Step over one token; END when there is none left."""
         token = self.peek()
         del self._ahead[0]
         return token
 
     def at_end(self) -> bool:
+        """Whether no token is left."""
         return self.peek().kind is TokenKind.END
 
     def at(self, *words: str) -> bool:
@@ -341,11 +344,13 @@ class TokenStream:
         raise self.unexpected(what)
 
     def string(self, what: str = "a string") -> str:
+        """Step over a string literal; what it stands for, unescaped."""
         if self.peek().kind is TokenKind.STRING:
             return self.next().text
         raise self.unexpected(what)
 
     def integer(self, what: str = "a number") -> int:
+        """Step over a number without sign, fraction or exponent."""
         token = self.peek()
         if token.kind is TokenKind.NUMBER and token.text.isdigit():
             return int(self.next().text)
@@ -372,6 +377,7 @@ class TokenStream:
                 depth += (token.text == "(") - (token.text == ")")
 
     def unexpected(self, expected: str) -> SchemaError:
+        """The error for a token that is not what should be next; the caller raises it."""
         token = self.peek()
         found = "the end" if token.kind is TokenKind.END else repr(token.text[:40])
         return SchemaError(f"expected {expected} in a statement, found {found}")

@@ -5,11 +5,15 @@ then to the column's: `SET NAMES utf8` makes `????` of an emoji, `character_set_
 `?` of all that is not Western, whatever the column could hold. Names don't go that way. With
 `SET NAMES binary` nothing is converted: the bytes are the column's, in whatever set that is.
 (MySQL: sql/sql_yacc.yy, TEXT_STRING_literal, of which `text_string` is made.)
+
+A backslash is one where the session's mode is NO_BACKSLASH_ESCAPES, but the server doubles those in
+its own texts all the same: where either may have written it, nobody knows how many there are.
 """
 
 from __future__ import annotations
 
 from pyspark_mysqlbinlog.charsets import charset_of_collation
+from pyspark_mysqlbinlog.decoder.sql_tokens import SqlContext
 from pyspark_mysqlbinlog.decoder.statement_text import Author, create_author
 from pyspark_mysqlbinlog.decoder.values.charsets import can_hold
 from pyspark_mysqlbinlog.errors import SchemaError
@@ -26,10 +30,16 @@ def check_written_labels(query: Query, before: TableSchema | None, after: TableS
     """
     known = set(before.columns) if before is not None else set()
     written = [column for column in after.columns if column.labels and column not in known]
-    if not any(not label.isascii() for column in written for label in column.labels):
+    labels = [label for column in written for label in column.labels]
+    if all(label.isascii() and "\\" not in label for label in labels):
         return
-    if create_author(query) is Author.SERVER:
+    author = create_author(query)
+    if author is Author.SERVER:
         return  # what the server has, in its own words
+    if author is Author.EITHER and SqlContext.of(query.sql_mode, "").no_backslash_escapes:
+        for label in labels:
+            if "\\" in label:
+                raise SchemaError(f"label {label!r} may have backslashes of the server's own")
     collations = (query.collation_client, query.collation_connection)
     for charset in {charset_of_collation(each) for each in collations if each is not None}:
         for column in written:

@@ -19,7 +19,7 @@ from pyspark_mysqlbinlog.connector.information_schema import (
     read_table_schemas,
 )
 from pyspark_mysqlbinlog.decoder.ddl import parse_create_table
-from pyspark_mysqlbinlog.decoder.sql_tokens import SqlContext
+from pyspark_mysqlbinlog.decoder.sql_tokens import SqlContext, TokenStream
 from pyspark_mysqlbinlog.decoder.statements import StatementKind, classify
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 
@@ -217,6 +217,25 @@ def test_labels_with_every_kind_of_character(server: LocalServer) -> None:
             client.query(f"SET sql_mode = '{mode}'")
             (schema,) = read_table_schemas(client, in_database)
             assert list(schema.columns[0].labels) == LABELS
+
+
+VERSIONS = ("", "50503", "50624", "50625", "50700", "50701", "80000", "99999", "101100", "110000")
+
+
+def test_executable_comments(server: LocalServer) -> None:
+    """Whether `/*!version … */` is text."""
+    context = context_of(server)
+    for opening in [*(f"/*!{each}" for each in VERSIONS if len(each) < 6), "/*M!", "/*M!50700"]:
+        sql = f"SELECT {opening} 1 + */ 1"
+        ((found,),) = server.execute(sql)
+        read = TokenStream(sql, context)
+        read.expect("SELECT")
+        assert (read.integer(), read.accept("+")) == (1, found == 2), sql
+    if server.name == "mariadb":  # where a version may have six digits
+        for version in VERSIONS:
+            if len(version) == 6:
+                ((found,),) = server.execute(f"SELECT /*!{version} 1 + */ 1")
+                assert context.executes(int(version), for_mariadb=False) == (found == 2), version
 
 
 def test_the_context_reads_what_the_session_wrote(server: LocalServer) -> None:
