@@ -1,7 +1,15 @@
-"""Finding a time in a log: the first transaction whose first event is not older."""
+"""Finding a time in a log: the first transaction, in log order, whose first event is not older.
+
+A log has its own order, and times may go backwards in it: the clock was set, or a session set its
+own time. Which file to look in is found by bisection, for on a server each look costs a connection
+and a dump; it assumes that no file begins more than a minute before anything in the files before
+it. Where a log does (an older log was replayed into it, with its times), what lies before may be
+passed over. From there on every transaction is looked at, and nothing is assumed.
+"""
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 
 from pyspark_mysqlbinlog.checkpoints.position import Position
@@ -11,6 +19,9 @@ from pyspark_mysqlbinlog.protocol.events import Event, EventType
 from pyspark_mysqlbinlog.protocol.messages import Query, mariadb_gtid_begins
 
 __all__ = ["first_since"]
+
+# Seconds that a clock may have been set back.
+_SET_BACK = 60
 
 _GTIDS = (EventType.GTID_LOG_EVENT, EventType.ANONYMOUS_GTID_LOG_EVENT)
 _ENDS = (EventType.XID_EVENT, EventType.XA_PREPARE_LOG_EVENT)
@@ -31,18 +42,15 @@ def first_since(log: Log, begins: Sequence[Position], seconds: float) -> Positio
 
     Parameters
     ----------
-    begins : boundaries in log order to start looking from; all but the last that is older than
-        `seconds` are skipped by the time of their first event.
+    begins : boundaries in log order; what lies before the first is not looked at. The others are
+        files' beginnings, and where to look is found by their times.
     seconds : since 1970 UTC; events have whole seconds.
+
+    Raises what reading the log raises. None when all transactions are older.
     """
-    start = begins[0]
-    for begin in begins[1:]:
-        first = next(iter(log.events(begin)), None)
-        if first is None or first.timestamp >= seconds:
-            break
-        start = begin
+    start = boundary = _last_before(log, begins, seconds - _SET_BACK)
+    # Not `statement_events`, which leave out what transactions begin and end with.
     groups = _Groups()
-    boundary = start
     for event in log.events(start):
         if event.type in _FILE_EVENTS:
             if event.type == EventType.FORMAT_DESCRIPTION_EVENT:
@@ -53,6 +61,30 @@ def first_since(log: Log, begins: Sequence[Position], seconds: float) -> Positio
         if groups.between:
             boundary = log.position(event.file, event.end)
     return None
+
+
+def _last_before(log: Log, begins: Sequence[Position], seconds: float) -> Position:
+    """The last of `begins` whose log is older; the first, where none of the others' is."""
+
+    def is_late(begin: Position) -> bool:
+        time = _time_at(log, begin)
+        return time is None or time >= seconds
+
+    return begins[bisect_left(begins, True, lo=1, key=is_late) - 1]
+
+
+def _time_at(log: Log, begin: Position) -> int | None:
+    """The time at a file's beginning; None where no event follows.
+
+    The latest of its head and of its first transaction: an event may have no time (0), and the
+    head has that of the session that rotated the log. One too late only has more log looked at.
+    """
+    latest = None
+    for event in log.events(begin):
+        latest = max(latest or 0, event.timestamp)
+        if event.type not in _FILE_EVENTS:
+            break
+    return latest
 
 
 class _Groups:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -105,28 +105,73 @@ def test_it_looks_from_a_boundary_in_mid_file(folder: Path) -> None:
 
 
 class Counted:
-    """A log that tells which files were read."""
+    """A log that tells how often it was read, and which files."""
 
     def __init__(self, log: FileLog) -> None:
         self.log = log
-        self.read: list[str] = []
+        self.reads = 0
+        self.files: set[str] = set()
 
     def events(self, start: Position) -> Iterator[Event]:
+        self.reads += 1
         for event in self.log.events(start):
-            if event.file not in self.read:
-                self.read.append(event.file)
+            self.files.add(event.file)
             yield event
 
     def position(self, file: str, pos: int) -> Position:
         return self.log.position(file, pos)
 
 
-def test_older_files_are_not_read_through(folder: Path) -> None:
-    log = Counted(FileLog.find(str(folder)))
-    begins: Sequence[Position] = log.log.begins()
-    expected = boundaries(log.log)
-    assert first_since(log, begins, expected[-1][1]) == expected[-1][0]
-    assert log.read == ["b.000002", "b.000003"], "the first events of both, the last's rest"
-    log.read.clear()
-    assert first_since(log, begins, expected[1][1]) == expected[1][0]
-    assert log.read == ["b.000002", "b.000001"]
+def write_files(folder: Path, times: list[tuple[int, list[int]]]) -> FileLog:
+    """Files by the time of their first event, and those of their transactions."""
+    for n, (head, transactions) in enumerate(times, 1):
+        log = LogBuilder(f"b.{n:06d}", timestamp=head).format_description()
+        for time in transactions:
+            log.timestamp = time
+            log.begin(gtid=n).rows(1, "t", n).xid()
+        log.rotate(f"b.{n + 1:06d}").write(folder)
+    return FileLog.find(str(folder))
+
+
+HOUR = 3600
+HOURLY = [(TIMESTAMP + n * HOUR, [TIMESTAMP + n * HOUR + 9]) for n in range(64)]
+
+
+def test_few_files_are_looked_at(tmp_path: Path) -> None:
+    """On a server each look is a connection and a dump."""
+    log = write_files(tmp_path, HOURLY)
+    for begin, (head, _) in zip(log.begins(), HOURLY, strict=True):
+        counted = Counted(log)
+        assert first_since(counted, log.begins(), head) == begin
+        assert counted.reads <= 7
+        assert len(counted.files) <= 9
+
+
+def test_it_looks_from_a_boundary_on(tmp_path: Path) -> None:
+    log = write_files(tmp_path, HOURLY)
+    begins = log.begins()
+    assert first_since(log, begins[10:], TIMESTAMP) == begins[10]
+
+
+# In each a file's beginning does not tell its place in time; (head, transactions) of each.
+DISORDER: dict[str, list[tuple[int, list[int]]]] = {
+    "the clock was set back when a file began": [
+        (1000, [1010, 1990]), (2000, [2010, 2060]), (2001, [2030, 2990]), (3000, [3010]),
+    ],
+    "heads without a time": [(0, [1000]), (0, [2000]), (0, [3000]), (0, [4000]), (0, [5000])],
+    "a session with a time of its own rotated the log": [
+        (1000, [1010]), (2000, [2010]), (30, [3010]), (40, [4010]), (5000, [5010]),
+    ],
+    "a head of the future": [(1000, [1010]), (9000, [2010]), (3000, [3010]), (4000, [4010])],
+    "files without transactions": [(1000, []), (2000, []), (3000, [3010]), (4000, []), (5000, [])],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("times", DISORDER.values(), ids=DISORDER.keys())
+def test_disorder(tmp_path: Path, times: list[tuple[int, list[int]]]) -> None:
+    log = write_files(tmp_path, times)
+    expected = boundaries(log)
+    assert [time for _, time in expected] == [time for _, each in times for time in each]
+    for second in {time + step for _, each in times for time in each for step in (-1, 0, 1)}:
+        wanted = next((at for at, time in expected if time >= second), None)
+        assert first_since(log, log.begins(), second) == wanted
