@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from pyspark_mysqlbinlog.checkpoints.offset import Offset
 from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
@@ -66,6 +68,7 @@ class LogStart:
     ----------
     end : the end of the log when this was made.
     facts : of the server; of files, what the one tells in which the position is.
+    files : the log's files, oldest first, and how many bytes each had.
     """
 
     log: Log
@@ -74,6 +77,7 @@ class LogStart:
     history: SchemaHistory
     server_uuid: str
     facts: ServerFacts
+    files: Mapping[str, int]
 
     @property
     def offset(self) -> Offset:
@@ -95,7 +99,8 @@ def _ask_server(options: Options, place: Place) -> LogStart:
         facts = ServerFacts.ask(client)
         case_sensitive = facts.case_sensitive
         tables = options.table_filter(case_sensitive)
-        position = _place(client, log, place)
+        files = binlog_files(client)
+        position = _place(client, log, files, place)
         # At the log's end the server tells all there is to know.
         known = options.schema_ddl if position < current_position(client) else None
         history, end = history_of_server(
@@ -108,7 +113,7 @@ def _ask_server(options: Options, place: Place) -> LogStart:
         )
         _expect_literals(tables, history, case_sensitive)
         _expect_columns(options.column_filter(case_sensitive), history, case_sensitive)
-        return LogStart(log, position, end, history, server_uuid(client), facts)
+        return LogStart(log, position, end, history, server_uuid(client), facts, files)
 
 
 def history_for_other_tables(
@@ -163,7 +168,13 @@ def start_of_files(options: Options) -> LogStart:
         _expect_literals(tables, history, True)
     _expect_columns(options.column_filter(), history, True)
     return LogStart(
-        log, position, log.end(), history, "", ServerFacts(True, log.server_version(position.file))
+        log,
+        position,
+        log.end(),
+        history,
+        "",
+        ServerFacts(True, log.server_version(position.file)),
+        {Path(path).name: Path(path).stat().st_size for path in log.paths},
     )
 
 
@@ -175,44 +186,62 @@ def history_of_files(log: FileLog, options: Options) -> SchemaHistory:
 
 
 def resolve_end(start: LogStart, place: Place) -> Position:
-    """Where a batch read ends."""
+    """Where a batch read ends.
+
+    Raises
+    ------
+    BinlogPurgedError : the server has no such file.
+    InvalidPositionError : no such file at the path, or behind its end.
+    MySQLBinlogError : what reading the log raises, in which a time is looked for.
+    """
     match place:
         case FilePosition(file, pos):
-            return start.log.position(file, pos)
+            position = start.log.position(file, pos)
+            _expect_there(start.files, file, pos)
+            return position
         case Timestamp(seconds):
-            return first_since(start.log, [start.position], seconds) or start.end
+            begins = [start.log.position(file, FIRST_EVENT) for file in start.files]
+            later = [begin for begin in begins if begin > start.position]
+            return first_since(start.log, [start.position, *later], seconds) or start.end
         case _:
             return start.end
 
 
-def _place(client: ReplicaClient, log: ServerLog, place: Place) -> Position:
-    sizes = binlog_files(client)
-    files = list(sizes)
+def _place(
+    client: ReplicaClient, log: ServerLog, files: Mapping[str, int], place: Place
+) -> Position:
     match place:
         case Latest():
             return _spelled(log, current_position(client))
         case Earliest():
-            return Position.of(files[0], FIRST_EVENT)
+            return Position.of(next(iter(files)), FIRST_EVENT)
         case FilePosition(file, pos):
-            if file not in files:
-                raise BinlogPurgedError(
-                    f"the server has no binlog {file!r}: expected one from {files[0]} to"
-                    f" {files[-1]}; it was purged, or it belongs to another server",
-                    file=file,
-                    position=pos,
-                )
-            if pos > sizes[file]:
-                raise InvalidPositionError(
-                    f"the position is past the end of its file, which has {sizes[file]} bytes; give"
-                    f" one that SHOW BINLOG EVENTS IN '{file}' lists",
-                    file=file,
-                    position=pos,
-                )
+            _expect_there(files, file, pos)
             return _spelled(log, Position.of(file, pos))
         case Timestamp(seconds):
             begins = [Position.of(file, FIRST_EVENT) for file in files]
             found = first_since(log, begins, seconds)
             return found or _spelled(log, current_position(client))
+
+
+def _expect_there(files: Mapping[str, int], file: str, pos: int) -> None:
+    """BinlogPurgedError or InvalidPositionError for what lies in none of the log's files."""
+    size = files.get(file)
+    if size is None:
+        names = [*files]
+        raise BinlogPurgedError(
+            f"the server has no binlog {file!r}: expected one from {names[0]} to"
+            f" {names[-1]}; it was purged, or it belongs to another server",
+            file=file,
+            position=pos,
+        )
+    if pos > max(size, FIRST_EVENT):
+        raise InvalidPositionError(
+            f"the position is past the end of its file, which has {size} bytes; give one that SHOW"
+            f" BINLOG EVENTS IN '{file}' lists",
+            file=file,
+            position=pos,
+        )
 
 
 def _spelled(log: Log, position: Position) -> Position:

@@ -252,6 +252,16 @@ def test_ending_past_the_end(shop: Server, account: Account, fails: Fails) -> No
     assert error.message.endswith(f"(at {file}:{size + 1})")
 
 
+def test_ending_in_an_unknown_file(shop: Server, account: Account, fails: Fails) -> None:
+    """Its number alone would be that of another file."""
+    reads = account(shop, REPLICATION, "SELECT ON *.*")
+    place = f"misspelt.{shop.binlog_files()[0][0].rpartition('.')[2]}:4"
+    error = fails(lambda: reads.batch(tables="shop.orders", endingOffset=place))
+    assert error.name == "BinlogPurgedError"
+    assert "the server has no binlog 'misspelt." in error.message
+    assert error.message.endswith(f"(at {place})")
+
+
 @pytest.mark.parametrize("kind", ["Table_map", "Write_rows", "Xid"])
 def test_position_in_mid_transaction(
     kind: str, shop: Server, account: Account, reading: Callable[..., ShownError]

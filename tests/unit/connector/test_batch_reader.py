@@ -42,7 +42,8 @@ class LostLog:
 def reader_of(monkeypatch: pytest.MonkeyPatch, log: LostLog) -> MySQLBinlogReader:
     """Its start is found; its end is a time, which is looked for in the log."""
     given = {"host": "db", "user": "repl", "endingOffset": "2100-01-01"}
-    start = LogStart(log, START, END, SchemaHistory(), "", ServerFacts(True, "5.7.41"))
+    files = {END.file: END.pos}
+    start = LogStart(log, START, END, SchemaHistory(), "", ServerFacts(True, "5.7.41"), files)
     monkeypatch.setattr(batch_reader, "start_of_server", lambda options, streaming: start)
     return MySQLBinlogReader(Options.parse(given), envelope(StringType()))
 
