@@ -222,6 +222,41 @@ OTHERS = [
         "CREATE TABLE {table} (a INT PRIMARY KEY)",
         "SET STATEMENT lock_wait_timeout=9 FOR DROP INDEX `PRIMARY` ON {table}",
     ),
+    # A key knows its columns by the names that they had, and takes the first that fits.
+    (
+        "CREATE TABLE {table} (a VARCHAR(9) PRIMARY KEY, b INT)",
+        "ALTER TABLE {table} CHANGE a z VARCHAR(9), ADD a VARCHAR(9) FIRST",
+    ),
+    (
+        "CREATE TABLE {table} (a VARCHAR(9) PRIMARY KEY, b INT)",
+        "ALTER TABLE {table} CHANGE a z VARCHAR(9), ADD a VARCHAR(9)",
+    ),
+    (
+        "CREATE TABLE {table} (a INT, b INT, PRIMARY KEY (b, a))",
+        "ALTER TABLE {table} RENAME COLUMN a TO z, ADD a INT FIRST",
+    ),
+    (
+        "CREATE TABLE {table} (a INT PRIMARY KEY, b INT, c INT)",
+        "ALTER TABLE {table} CHANGE a b INT, CHANGE b a INT, MODIFY c INT FIRST",
+    ),
+    (
+        "CREATE TABLE {table} (a INT PRIMARY KEY, b INT)",
+        "ALTER TABLE {table} DROP PRIMARY KEY, ADD PRIMARY KEY IF NOT EXISTS (b)",
+    ),
+    (
+        "CREATE TABLE {table} (a INT PRIMARY KEY, b INT)",
+        "ALTER TABLE {table} DROP a, ADD PRIMARY KEY IF NOT EXISTS (b)",
+    ),
+    # The last word on NULL counts.
+    (
+        "CREATE TABLE {table} (a INT AUTO_INCREMENT NULL UNIQUE, b INT)",
+        "ALTER TABLE {table} ADD c INT NOT NULL NULL",
+    ),
+    (
+        "CREATE TABLE {table} (a INT NULL AUTO_INCREMENT UNIQUE)",
+        "ALTER TABLE {table} MODIFY a BIGINT SERIAL DEFAULT VALUE NULL",
+    ),
+    ("CREATE TABLE {table} (b INT)", "ALTER TABLE {table} ADD a SERIAL NULL"),
 ]
 
 # What a statement says of the whole table's character set: servers differ where it says two things.

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import NamedTuple
 
 from pyspark_mysqlbinlog.charsets import MAX_BYTES_PER_CHARACTER
 from pyspark_mysqlbinlog.decoder.alter_clauses import (
@@ -101,7 +102,7 @@ def _applied(
 
     columns.redefine(defined, convert_to)
     columns.place(defined)
-    found = tuple(columns.columns)
+    found = columns.columns
     spelling = {column.name.lower(): column.name for column in found}
     if len(spelling) != len(found):
         raise SchemaError("two columns have one name behind it")
@@ -165,7 +166,11 @@ class _Columns:
         for old in self.renamed:
             if old not in there:
                 raise SchemaError(f"it renames column {old!r}, which the table does not have")
-        self.columns: list[ColumnSchema] = []
+        self._placed: list[_Placed] = []
+
+    @property
+    def columns(self) -> tuple[ColumnSchema, ...]:
+        return tuple(placed.column for placed in self._placed)
 
     def _existing(self, there: set[str]) -> set[str]:
         dropped = set()
@@ -200,10 +205,11 @@ class _Columns:
             if name in self.dropped:
                 continue
             if change is not None:
-                self.columns.append(defined(change.definition))
+                self._placed.append(_Placed(name, defined(change.definition)))
             else:
                 kept = _converted(column, convert_to)
-                self.columns.append(replace(kept, name=self.renamed.get(name, column.name)))
+                kept = replace(kept, name=self.renamed.get(name, column.name))
+                self._placed.append(_Placed(name, kept))
 
     def place(self, defined: _Defined) -> None:
         for each in self.changes:
@@ -211,41 +217,47 @@ class _Columns:
             if stands and each.after is None:
                 continue
             column = defined(each.definition)
+            was = column.name.lower()
             if each.old is not None:
-                self.columns.pop(self._index(column.name))
+                was = self._placed.pop(self._index(column.name)).was
+            placed = _Placed(was, column)
             if each.after is None:
-                self.columns.append(column)
+                self._placed.append(placed)
             elif each.after == FIRST:
-                self.columns.insert(0, column)
+                self._placed.insert(0, placed)
             else:
-                self.columns.insert(self._index(each.after) + 1, column)
+                self._placed.insert(self._index(each.after) + 1, placed)
 
     def _index(self, name: str) -> int:
-        for index, column in enumerate(self.columns):
-            if column.name.lower() == name.lower():
+        for index, placed in enumerate(self._placed):
+            if placed.column.name.lower() == name.lower():
                 return index
         raise SchemaError(f"it names column {name!r}, which the table does not have")
 
     def key(self, old: tuple[str, ...]) -> tuple[str, ...]:
         """The primary key: its columns keep their places in it, whatever their names."""
         alter = self.alter
-        kept: tuple[str, ...] = ()
-        if not alter.drops_key:
-            kept = tuple(name for name in map(self._key_column, old) if name is not None)
-        if alter.key is None or (alter.key_is_conditional and kept):
-            return kept
-        return alter.key
+        if alter.key is not None and not (alter.key_is_conditional and old):
+            return alter.key
+        if alter.drops_key:
+            return ()
+        return tuple(name for name in map(self._key_column, old) if name is not None)
 
     def _key_column(self, old: str) -> str | None:
-        """A key's column under its new name; None when it is dropped."""
-        name = old.lower()
-        if name in self.changed:
-            return self.changed[name].definition.name
-        if name in self.dropped:
-            # The server looks a key's columns up by name: one that is added anew is in it.
-            added = (each.definition.name for each in self.changes if each.old is None)
-            return next((each for each in added if each.lower() == name), None)
-        return self.renamed.get(name, old)
+        """The key's column of this old name under its new one; None when it is dropped.
+
+        The server takes the first that had the name, or, as a new one, has it (sql_table.cc,
+        mysql_prepare_alter_table): that may be another than the key's.
+        """
+        found = (placed.column.name for placed in self._placed if placed.was == old.lower())
+        return next(found, None)
+
+
+class _Placed(NamedTuple):
+    """A column at its place; `was` is the name by which the old keys know it, in lower case."""
+
+    was: str
+    column: ColumnSchema
 
 
 # How long a text can be, in bytes.

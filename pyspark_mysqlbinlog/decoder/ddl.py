@@ -257,6 +257,7 @@ def parse_column_definition(stream: TokenStream, context: SqlContext) -> ColumnD
         parsed = parse_type(stream, context)
         # TIMESTAMP is the one type that is NOT NULL by default.
         nullable = parsed.type != "timestamp" or context.explicit_defaults_for_timestamp
+        nullable = nullable and not parsed.not_null
         return _attributes(stream, ColumnDefinition(name, parsed, nullable, False))
     except MySQLBinlogError as error:
         raise SchemaError(f"column {name!r}: {error.message}") from None
@@ -267,14 +268,15 @@ _PLAIN_ATTRIBUTES = ("VIRTUAL", "STORED", "PERSISTENT", "VISIBLE", "INVISIBLE", 
 
 
 def _attributes(stream: TokenStream, column: ColumnDefinition) -> ColumnDefinition:
-    never_null = column.fills = column.parsed.not_null
+    column.fills = column.parsed.not_null
     while not (stream.at_end() or stream.peek().word in (",", ")", ";")):
         if stream.accept("NOT", "NULL"):
             column.nullable = False
         elif stream.accept("NULL"):
             column.nullable = True
         elif stream.accept("AUTO_INCREMENT") or stream.accept("SERIAL", "DEFAULT", "VALUE"):
-            never_null = column.fills = True
+            column.nullable = False
+            column.fills = True
         elif stream.accept("PRIMARY") or stream.at("KEY"):
             stream.accept("KEY")
             column.primary_key = True
@@ -323,8 +325,6 @@ def _attributes(stream: TokenStream, column: ColumnDefinition) -> ColumnDefiniti
             break
         else:
             raise stream.unexpected("a column's attribute")
-    if never_null:
-        column.nullable = False
     return column
 
 

@@ -95,7 +95,7 @@ REFUSED = {
         "Unknown column 'z'", "Unknown column 'a'", "Unknown column 'b'", "Unknown column 'c'",
         "Conflicting declarations", "is not valid for CHARACTER SET",
     ),
-    "mariadb": ("Key column 'a' doesn't exist", "ADD period INT"),
+    "mariadb": ("Key column 'a' doesn't exist", "SERIAL NULL", "ADD period INT"),
 }  # fmt: skip
 
 
