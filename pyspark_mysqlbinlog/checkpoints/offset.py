@@ -69,6 +69,7 @@ class Offset:
         return self.epoch, self.position.number, self.position.pos
 
     def to_dict(self) -> dict[str, Any]:
+        """What Spark stores as JSON: all names of the format above, in its order."""
         return {
             "v": OFFSET_VERSION,
             "epoch": self.epoch,

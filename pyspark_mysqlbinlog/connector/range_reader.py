@@ -185,19 +185,30 @@ def _unpacked(schemas: str) -> SchemaHistory:
 
 
 class SchemasAt:
-    """The decoder's view of a schema history."""
+    """The decoder's view of a schema history (see `decode.SchemaLookup`).
+
+    Parameters
+    ----------
+    number : file -> its number, by which the history orders files.
+    """
 
     def __init__(self, history: SchemaHistory, number: Callable[[str], int]) -> None:
         self._history = history
         self._number = number
 
     def at(self, file: str, pos: int, database: str, table: str) -> TableSchema | None:
+        """The schema of rows at this place; None when it is not known there."""
         return self._history.at(self._position(file, pos), database, table)
 
     def reason(self, file: str, pos: int, database: str, table: str) -> str:
+        """Why `at` gives None there, as part of a sentence; empty when it does not."""
         return self._history.reason(self._position(file, pos), database, table)
 
     def span(self, file: str, pos: int, database: str, table: str) -> tuple[int, int | None]:
+        """The part of this file, in bytes from its beginning, in which `at` gives the same.
+
+        The second is behind it; None is the end of the file.
+        """
         return self._history.span(self._position(file, pos), database, table)
 
     def _position(self, file: str, pos: int) -> Position:

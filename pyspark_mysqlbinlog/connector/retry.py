@@ -31,7 +31,10 @@ _LONGEST_WAIT = 30.0
 
 
 def first_connection() -> Retrying:
-    """Three tries within a second, for a server that should be there."""
+    """Three tries, for a server that should be there.
+
+    Between them is less than a second, but each may take up to connectTimeout.
+    """
     return Retrying(
         retry=retry_if_exception_type(LostConnectionError),
         stop=stop_after_attempt(_FIRST_TRIES),

@@ -25,7 +25,7 @@ from pyspark_mysqlbinlog.decoder.unknown_schema import unknown_schema
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
 from pyspark_mysqlbinlog.protocol.events import Event
 
-__all__ = ["SchemaWatch"]
+__all__ = ["SchemaWatch", "only"]
 
 # Table maps remembered as passed; servers repeat them byte for byte.
 _REMEMBERED = 10_000

@@ -196,7 +196,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         if self._tail is None:
             return None
         tip = self._tail.buffer.tip
-        return Offset(tip.position).to_dict() | {"schemas": ""}
+        return Offset(tip.position).to_dict()
 
     def commit(self, end: dict[str, Any]) -> None:
         """Let go of what is delivered."""
@@ -265,7 +265,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
     # --- the tail
 
     def _tail_from(self, offset: Offset) -> Tail:
-        """The running tail; a new one when there is none that covers the offset."""
+        """The tail of this process; started at the offset when there is none yet."""
         if self._tail is not None:
             return self._tail
         history = self._history(offset, offset.position)
