@@ -19,14 +19,7 @@ from contextlib import suppress
 import pyarrow as pa
 
 from pyspark_mysqlbinlog.decoder.decode import Decoder
-from pyspark_mysqlbinlog.decoder.kernel._decode import (
-    DAMAGED,
-    END,
-    FULL,
-    PLAN,
-    DecodeLoop,
-    TablePlan,
-)
+from pyspark_mysqlbinlog.decoder.kernel._decode import DecodeLoop, Stop, TablePlan
 from pyspark_mysqlbinlog.decoder.kernel_plan import decode_loop, table_plan
 from pyspark_mysqlbinlog.decoder.rows import OPERATIONS
 from pyspark_mysqlbinlog.decoder.table_map import (
@@ -119,13 +112,13 @@ class _Range:
                         raise _damaged(block, loop.offset)
                     return
             stop = loop.run()
-            if stop == END:
+            if stop == Stop.End:
                 return
-            if stop == FULL:
+            if stop == Stop.Full:
                 yield loop.finish()
-            elif stop == DAMAGED:
+            elif stop == Stop.Damaged:
                 raise _damaged(block, loop.offset)
-            elif stop == PLAN:
+            elif stop == Stop.Plan:
                 # Rows events may be large: no more of one than is looked at.
                 self._make_plan(loop.event(TABLE_ID_LENGTH))
             else:

@@ -1,8 +1,7 @@
 """What the compiled decode loop must know, made from what the Python twin knows.
 
-The codes of Arrow types and of the envelope's fields are those of kernel/output_column.hpp and
-kernel/envelope.hpp. Whatever has no code here is the pure-Python twin's: a plan that can't be made
-is None, and raises nothing.
+Types and fields have the names that the kernel gives them. Whatever has no such name is the
+pure-Python twin's: a plan that can't be made is None, and raises nothing.
 """
 
 from __future__ import annotations
@@ -14,7 +13,14 @@ import pyarrow as pa
 from pyspark_mysqlbinlog.decoder.decode import Decoder
 from pyspark_mysqlbinlog.decoder.envelope import RESCUED
 from pyspark_mysqlbinlog.decoder.kernel import _values
-from pyspark_mysqlbinlog.decoder.kernel._decode import DecodeLoop
+from pyspark_mysqlbinlog.decoder.kernel._decode import (
+    DecodeLoop,
+    Fate,
+    Field,
+    Operation,
+    Out,
+    Payload,
+)
 from pyspark_mysqlbinlog.decoder.payload import JsonPayload, PayloadBuilder
 from pyspark_mysqlbinlog.decoder.struct_payload import StructPayload
 from pyspark_mysqlbinlog.decoder.struct_types import GEOMETRY, VARIANT, arrow_type
@@ -24,44 +30,47 @@ from pyspark_mysqlbinlog.errors import MySQLBinlogError
 if TYPE_CHECKING:
     from pyspark_mysqlbinlog.decoder.kernel._decode import Step, TablePlan
     from pyspark_mysqlbinlog.decoder.plan import ColumnPlan, RowPlan
+    from pyspark_mysqlbinlog.decoder.struct_payload import TableRows
 
 __all__ = ["decode_loop", "table_plan"]
 
-_JSON, _STRUCT, _VARIANT = range(3)
-_OPERATIONS = {"insert": 1, "update": 2, "delete": 4}
-
-# Arrow types with one code; `_out_code` adds those that have parameters.
-_OUT: dict[pa.DataType, int] = {
-    pa.bool_(): 0,
-    pa.int8(): 1,
-    pa.int16(): 2,
-    pa.int32(): 3,
-    pa.int64(): 4,
-    pa.float32(): 5,
-    pa.float64(): 6,
-    pa.date32(): 8,
-    pa.duration("us"): 10,
-    pa.string(): 11,
-    pa.binary(): 11,
-    GEOMETRY: 12,
-    VARIANT: 13,
+_OPERATIONS = {
+    "insert": Operation.Insert,
+    "update": Operation.Update,
+    "delete": Operation.Delete,
 }
-_OUT_DECIMAL, _OUT_MICROS = 7, 9
+
+# Arrow types without parameters; `_out` adds the others.
+_OUT: dict[pa.DataType, Out] = {
+    pa.bool_(): Out.Bool,
+    pa.int8(): Out.Int8,
+    pa.int16(): Out.Int16,
+    pa.int32(): Out.Int32,
+    pa.int64(): Out.Int64,
+    pa.float32(): Out.Float,
+    pa.float64(): Out.Double,
+    pa.date32(): Out.Date,
+    pa.duration("us"): Out.Duration,
+    pa.string(): Out.Text,
+    pa.binary(): Out.Text,
+    GEOMETRY: Out.Geometry,
+    VARIANT: Out.Variant,
+}
 
 _STRING = pa.string()
 _INT, _LONG = pa.int32(), pa.int64()
 _NAMES: pa.DataType = pa.list_(pa.field("element", _STRING))
 _TS: pa.DataType = pa.timestamp("us", tz="UTC")
-_TOP_CODES = {
-    "op": 0,
-    "ts": 1,
-    "database": 2,
-    "table": 3,
-    "before": 4,
-    "after": 5,
-    "seq": 6,
-    "source": 7,
-    RESCUED: 8,
+_TOP: dict[str, Field] = {
+    "op": Field.Op,
+    "ts": Field.Ts,
+    "database": Field.Database,
+    "table": Field.Table,
+    "before": Field.Before,
+    "after": Field.After,
+    "seq": Field.Seq,
+    "source": Field.Source,
+    RESCUED: Field.Rescued,
 }
 _TOP_TYPES: dict[str, pa.DataType] = {
     "op": _STRING,
@@ -70,35 +79,33 @@ _TOP_TYPES: dict[str, pa.DataType] = {
     "table": _STRING,
     RESCUED: _STRING,
 }
-_SEQ: dict[str, tuple[int, pa.DataType]] = {
-    "epoch": (9, _INT),
-    "file": (10, _INT),
-    "pos": (11, _LONG),
-    "row": (12, _INT),
+_SEQ: dict[str, tuple[Field, pa.DataType]] = {
+    "epoch": (Field.Epoch, _INT),
+    "file": (Field.Ordinal, _INT),
+    "pos": (Field.Pos, _LONG),
+    "row": (Field.Row, _INT),
 }
-_SOURCE: dict[str, tuple[int, pa.DataType]] = {
-    "server_id": (13, _LONG),
-    "file": (14, _STRING),
-    "pos": (11, _LONG),
-    "row": (12, _INT),
-    "tx_pos": (15, _LONG),
-    "thread_id": (16, _LONG),
-    "gtid": (17, _STRING),
-    "query": (18, _STRING),
-    "key": (19, _NAMES),
-    "absent": (20, _NAMES),
+_SOURCE: dict[str, tuple[Field, pa.DataType]] = {
+    "server_id": (Field.ServerId, _LONG),
+    "file": (Field.File, _STRING),
+    "pos": (Field.Pos, _LONG),
+    "row": (Field.Row, _INT),
+    "tx_pos": (Field.TxPos, _LONG),
+    "thread_id": (Field.ThreadId, _LONG),
+    "gtid": (Field.Gtid, _STRING),
+    "query": (Field.Query, _STRING),
+    "key": (Field.Key, _NAMES),
+    "absent": (Field.Absent, _NAMES),
 }
-# How a column is read: see kernel/_decode.pyi.
-_READ, _SKIP, _RESCUE, _REFUSE = range(4)
-_REFUSED: Step = (_REFUSE, 0, False)
+_REFUSED: Step = (Fate.Refuse, 0, False)
 
 
 def decode_loop(python: Decoder) -> DecodeLoop | None:
     """The loop that makes a decoder's batches; None where their schema is not known to it."""
     schema, epoch, sides = python.arrow_schema, python.epoch, (python.before, python.after)
-    codes = _envelope_codes(schema)
+    fields = _envelope_fields(schema)
     kinds = {_kind(side) for side in sides}
-    if codes is None or len(kinds) != 1 or not -(1 << 31) <= epoch < 1 << 31:
+    if fields is None or len(kinds) != 1 or not -(1 << 31) <= epoch < 1 << 31:
         return None
     (kind,) = kinds
     fails = {isinstance(side, StructPayload) and _fails(side) for side in sides}
@@ -106,20 +113,24 @@ def decode_loop(python: Decoder) -> DecodeLoop | None:
         return None
     wanted = sum(bit for word, bit in _OPERATIONS.items() if word in python.operations)
     loop = DecodeLoop(schema, kind, fails == {True}, wanted, python.batch_rows, python.batch_bytes)
-    loop.describe_envelope(epoch, *codes)
+    loop.describe_envelope(epoch, *fields)
     for at, (name, side) in enumerate(zip(("before", "after"), sides, strict=True)):
         type_ = schema.field(name).type
-        if kind == _STRUCT:
+        if kind == Payload.Struct:
             if not isinstance(side, StructPayload) or not _describe_struct(loop, at, side, type_):
                 return None
-        elif type_ != (_STRING if kind == _JSON else VARIANT):
+        elif type_ != (_STRING if kind == Payload.Json else VARIANT):
             return None
     return loop
 
 
-def _kind(side: PayloadBuilder) -> int | None:
+def _kind(side: PayloadBuilder) -> Payload | None:
     # Of exactly these types: what a subclass does is not known.
-    kinds = {JsonPayload: _JSON, StructPayload: _STRUCT, VariantPayload: _VARIANT}
+    kinds: dict[type, Payload] = {
+        JsonPayload: Payload.Json,
+        StructPayload: Payload.Struct,
+        VariantPayload: Payload.Variant,
+    }
     return kinds.get(type(side))
 
 
@@ -127,23 +138,25 @@ def _fails(side: StructPayload) -> bool:
     return side.options.zero_dates == "fail"
 
 
-def _envelope_codes(schema: pa.Schema) -> tuple[bytes, bytes, bytes] | None:
+def _envelope_fields(schema: pa.Schema) -> tuple[bytes, bytes, bytes] | None:
     for field in schema:
-        if field.name not in _TOP_CODES or field.type != _TOP_TYPES.get(field.name, field.type):
+        if field.name not in _TOP or field.type != _TOP_TYPES.get(field.name, field.type):
             return None
         if not field.nullable:
             return None
-    seq = _struct_codes(schema.field("seq").type, _SEQ)
-    source = _struct_codes(schema.field("source").type, _SOURCE)
+    seq = _struct_fields(schema.field("seq").type, _SEQ)
+    source = _struct_fields(schema.field("source").type, _SOURCE)
     if seq is None or source is None:
         return None
-    return bytes(_TOP_CODES[name] for name in schema.names), seq, source
+    return bytes(_TOP[name] for name in schema.names), seq, source
 
 
-def _struct_codes(type_: pa.DataType, expected: dict[str, tuple[int, pa.DataType]]) -> bytes | None:
+def _struct_fields(
+    type_: pa.DataType, expected: dict[str, tuple[Field, pa.DataType]]
+) -> bytes | None:
     if not isinstance(type_, pa.StructType):
         return None
-    codes = []
+    codes: list[Field] = []
     for field in type_:
         code, field_type = expected[field.name]
         if field.type != field_type or not field.nullable:
@@ -152,15 +165,15 @@ def _struct_codes(type_: pa.DataType, expected: dict[str, tuple[int, pa.DataType
     return bytes(codes)
 
 
-def _out_code(type_: pa.DataType) -> tuple[int, int] | None:
-    """The code of an Arrow type, and the scale of a decimal."""
+def _out(type_: pa.DataType) -> tuple[Out, int] | None:
+    """What a column of an Arrow type is to the kernel, and the scale of a decimal."""
     if pa.types.is_decimal128(type_):
         # The stubs don't know that it has one.
-        return _OUT_DECIMAL, type_.scale
+        return Out.Decimal, type_.scale
     if pa.types.is_timestamp(type_):
-        return (_OUT_MICROS, 0) if type_.unit == "us" else None
-    code = _OUT.get(type_)
-    return None if code is None else (code, 0)
+        return (Out.Micros, 0) if type_.unit == "us" else None
+    out = _OUT.get(type_)
+    return None if out is None else (out, 0)
 
 
 def _describe_struct(loop: DecodeLoop, side: int, built: StructPayload, type_: pa.DataType) -> bool:
@@ -169,7 +182,7 @@ def _describe_struct(loop: DecodeLoop, side: int, built: StructPayload, type_: p
     for rows in built.tables.values():
         columns = []
         for column in rows.columns:
-            out = _out_code(column.type)
+            out = _out(column.type)
             if out is None:
                 return False
             columns.append((column.name, *out))
@@ -221,7 +234,7 @@ def table_plan(
 
 def _whole_steps(plan: RowPlan) -> list[Step]:
     """Payloads json and variant: every column goes into one text."""
-    return [(_SKIP if column.codec is None else _READ, 0, False) for column in plan.columns]
+    return [(Fate.Skip if column.codec is None else Fate.Read, 0, False) for column in plan.columns]
 
 
 def _struct_steps(side: StructPayload, plan: RowPlan) -> tuple[int, list[Step]] | None:
@@ -232,10 +245,10 @@ def _struct_steps(side: StructPayload, plan: RowPlan) -> tuple[int, list[Step]] 
     except MySQLBinlogError:
         return None
     taken: set[int] = set()
-    steps = []
+    steps: list[Step] = []
     for column in plan.columns:
-        step = _struct_step(side, name, column)
-        if step[0] == _READ:
+        step = _struct_step(side, rows, column)
+        if step[0] == Fate.Read:
             if step[1] in taken:
                 return None
             taken.add(step[1])
@@ -243,15 +256,14 @@ def _struct_steps(side: StructPayload, plan: RowPlan) -> tuple[int, list[Step]] 
     return list(side.tables.values()).index(rows), steps
 
 
-def _struct_step(side: StructPayload, table: tuple[str, str], column: ColumnPlan) -> Step:
+def _struct_step(side: StructPayload, rows: TableRows, column: ColumnPlan) -> Step:
     if column.codec is None or column.schema is None:
-        return _SKIP, 0, False
-    rows = side.rows_of(table)
+        return Fate.Skip, 0, False
     try:
         placed = side.place(rows, column.name, column.schema)
     except MySQLBinlogError:
         return _REFUSED
     if placed is None:
-        return (_SKIP if side.unplaced == "ignore" else _RESCUE), 0, False
+        return (Fate.Skip if side.unplaced == "ignore" else Fate.Rescue), 0, False
     found = arrow_type(column.schema, side.options)
-    return _READ, rows.columns.index(placed[0]), found != placed[0].type
+    return Fate.Read, rows.columns.index(placed[0]), found != placed[0].type

@@ -7,6 +7,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t, uintptr_
 from libcpp cimport bool as cbool
 from libcpp.memory cimport unique_ptr
 from libcpp.string cimport string
+from libcpp.string_view cimport string_view
 from libcpp.vector cimport vector
 
 import pyarrow as pa
@@ -15,30 +16,69 @@ from pyspark_mysqlbinlog.decoder.kernel._values cimport Column, ColumnProgram
 from pyspark_mysqlbinlog.decoder.table_map import table_id_of
 from pyspark_mysqlbinlog.protocol.events import Event
 
-END, FULL, EVENT, PLAN, DAMAGED = range(5)
-
 # What an event may be longer in the log, or shorter where it was compressed there.
 _TRAILER_LIMIT = 1 << 31
 
 
-cdef extern from "<string_view>" namespace "std" nogil:
-    cdef cppclass string_view:
-        string_view()
-        string_view(const char*, size_t)
-
-
 cdef extern from "decode_loop.hpp" namespace "mysqlbinlog" nogil:
-    cdef enum class Payload(uint8_t):
-        pass
+    cpdef enum class Stop(uint8_t):
+        End
+        Full
+        Event
+        Plan
+        Damaged
 
-    cdef enum class Out(uint8_t):
-        pass
+    cpdef enum class Payload(uint8_t):
+        Json
+        Struct
+        Variant
+
+    cpdef enum class Operation(uint8_t):
+        Insert
+        Update
+        Delete
+
+    cpdef enum class Out(uint8_t):
+        Bool
+        Int8
+        Int16
+        Int32
+        Int64
+        Float
+        Double
+        Decimal
+        Date
+        Micros
+        Duration
+        Text
+        Geometry
+        Variant
+
+    cpdef enum class Field(uint8_t):
+        Op
+        Ts
+        Database
+        Table
+        Before
+        After
+        Seq
+        Source
+        Rescued
+        Epoch
+        Ordinal
+        Pos
+        Row
+        ServerId
+        File
+        TxPos
+        ThreadId
+        Gtid
+        Query
+        Key
+        Absent
 
     cdef struct ArrowArray:
         pass
-
-    cdef cppclass OutColumn:
-        Out type()
 
     cdef cppclass CStep "mysqlbinlog::Step":
         pass
@@ -116,8 +156,16 @@ cdef extern from "decode_loop.hpp" namespace "mysqlbinlog" nogil:
         void pass_ "pass"()
         size_t stopped_row()
         size_t stopped_offset()
-        int run() except +
+        Stop run() except +
         void finish(ArrowArray*) except + nogil
+
+
+cdef extern from "decode_loop.hpp" namespace "mysqlbinlog::Step" nogil:
+    cpdef enum class Fate "mysqlbinlog::Step::Fate"(uint8_t):
+        Read
+        Skip
+        Rescue
+        Refuse
 
 
 cdef extern from *:
@@ -125,11 +173,11 @@ cdef extern from *:
     #include "decode_loop.hpp"
 
     // False where no such column can be read into the struct's.
-    static inline bool make_step(mysqlbinlog::Step& step, int fate,
+    static inline bool make_step(mysqlbinlog::Step& step, mysqlbinlog::Step::Fate fate,
                                  const mysqlbinlog::Column* column, mysqlbinlog::TableRows* rows,
                                  size_t out, bool as_number) {
         step = mysqlbinlog::Step();
-        step.fate = static_cast<mysqlbinlog::Step::Fate>(fate);
+        step.fate = fate;
         step.column = column;
         if (step.fate != mysqlbinlog::Step::Fate::Read || rows == nullptr) return true;
         if (out >= rows->columns.size()) return false;
@@ -144,20 +192,14 @@ cdef extern from *:
         return true;
     }
 
-    static inline void add_column(mysqlbinlog::TableRows& rows, int type, int scale,
+    static inline void add_column(mysqlbinlog::TableRows& rows, mysqlbinlog::Out type, int scale,
                                   const std::string& name) {
         rows.columns.push_back(std::make_unique<mysqlbinlog::OutColumn>(
-            static_cast<mysqlbinlog::Out>(type), static_cast<uint8_t>(scale), name));
-    }
-
-    // The enumeration's number is what Python sees.
-    static inline int run_loop(mysqlbinlog::DecodeLoop& loop) {
-        return static_cast<int>(loop.run());
+            type, static_cast<uint8_t>(scale), name));
     }
     """
-    cbool make_step(CStep&, int, const Column*, TableRows*, size_t, cbool) nogil
-    void add_column(TableRows&, int, int, const string&) except +
-    int run_loop(CDecodeLoop&) except + nogil
+    cbool make_step(CStep&, Fate, const Column*, TableRows*, size_t, cbool) nogil
+    void add_column(TableRows&, Out, int, const string&) except +
 
 
 cdef class TablePlan:
@@ -182,14 +224,14 @@ cdef class DecodeLoop:
     cdef object mapped_file
 
     def __init__(
-        self, schema, int payload, bint zero_dates_fail, int operations, size_t batch_rows,
+        self, schema, Payload payload, bint zero_dates_fail, int operations, size_t batch_rows,
         size_t batch_bytes,
     ):
         if self.loop:
             raise RuntimeError("a loop is made once")
         self.loop.reset(
             new CDecodeLoop(
-                <Payload>payload, zero_dates_fail, <uint8_t>operations, batch_rows, batch_bytes
+                payload, zero_dates_fail, <uint8_t>operations, batch_rows, batch_bytes
             )
         )
         self.schema = schema
@@ -198,6 +240,7 @@ cdef class DecodeLoop:
         self.mapped_file = None
 
     def describe_envelope(self, int epoch, bytes top, bytes seq, bytes source):
+        """What `seq.epoch` is, and the columns: a `Field` each, of the batch and of two structs."""
         cdef Envelope* envelope = &self.loop.get().envelope
         envelope.epoch = epoch
         envelope.top = list(top)
@@ -205,14 +248,20 @@ cdef class DecodeLoop:
         envelope.source = list(source)
 
     def add_table(self, size_t side, list columns):
+        """Payload struct: the next table of side 0 (before) or 1, as (name, `Out`, scale) each."""
         cdef TableRows* rows = &self.loop.get().side(side).add_table()
         for name, code, scale in columns:
-            add_column(rows[0], code, scale, <string>(name.encode("utf-8", "surrogatepass")))
+            add_column(rows[0], code, scale, <string>(name.encode()))
 
     def add_database(self, size_t side, size_t first, size_t tables):
+        """Payload struct, nested: the next database, of `tables` tables from the `first` on."""
         self.loop.get().side(side).add_database(first, tables)
 
     def table_plan(self, bytes database, bytes table, key, list programs, list rows, list steps):
+        """The plan of a table, its names in UTF-8; None where a value has no way into its column.
+
+        `rows` is each side's table of `add_table`, `steps` each side's list of a `Step` per column.
+        """
         cdef TablePlan made = TablePlan.__new__(TablePlan)
         cdef CStep both[2]
         cdef ColumnProgram program
@@ -239,6 +288,10 @@ cdef class DecodeLoop:
         return made
 
     def open(self, file, int64_t end, int64_t trailer, data, ordinal):
+        """Begin a block, an `EventBlock`'s fields, which is kept until `close`.
+
+        `end` is the position behind its first event; without an ordinal no rows are read.
+        """
         cdef bytes name = file.encode("utf-8", "surrogateescape")
         cdef bint has_ordinal = ordinal is not None and -(1 << 31) <= ordinal < 1 << 31
         if not -_TRAILER_LIMIT <= trailer < _TRAILER_LIMIT:
@@ -255,14 +308,16 @@ cdef class DecodeLoop:
         )
 
     def close(self):
+        """Let go of the block."""
         self.loop.get().close()
         self.data = self.view = None
 
     def run(self):
+        """Read on, without the interpreter, up to what `Stop` says."""
         cdef CDecodeLoop* loop = self.loop.get()
-        cdef int stop
+        cdef Stop stop
         with nogil:
-            stop = run_loop(loop[0])
+            stop = loop.run()
         return stop
 
     def event(self, most=None):
@@ -278,24 +333,30 @@ cdef class DecodeLoop:
         )
 
     def has_event(self):
+        """Whether the block has an event more, and all of it."""
         cdef EventView event
         return self.loop.get().peek(event)
 
     @property
     def offset(self):
+        """Of the next event, in the block's bytes."""
         return self.loop.get().offset()
 
     @property
     def stopped_at(self):
+        """The row of the next event that comes next, and the offset of its images in the body."""
         return self.loop.get().stopped_row(), self.loop.get().stopped_offset()
 
     def pass_event(self):
+        """Go on behind the next event, which the Python twin has taken."""
         self.loop.get().pass_()
 
     def knows_table(self, bytes body):
+        """Whether a TABLE_MAP's body is known, byte for byte; it is the one last used then."""
         return self.loop.get().knows_table(string_view(body, len(body)))
 
     def map_table(self, bytes body):
+        """Remember a TABLE_MAP's body; the id of the one that is forgotten for it, or None."""
         cdef uint64_t forgotten = 0
         if self.file != self.mapped_file:
             self._retire_all()
@@ -308,10 +369,12 @@ cdef class DecodeLoop:
         return forgotten
 
     def clear_tables(self):
+        """Forget all TABLE_MAPs, and their plans."""
         self._retire_all()
         self.loop.get().tables.clear()
 
     def set_plan(self, table_id, plan, int64_t planned_from, int64_t planned_until):
+        """The plan of a known table's rows events that begin in these positions; None refuses them."""
         cdef MappedTable* table = self.loop.get().tables.find(table_id)
         if table == NULL:
             raise KeyError(table_id)
@@ -333,9 +396,11 @@ cdef class DecodeLoop:
 
     @property
     def pending(self):
+        """Rows of the batch that is being made."""
         return self.loop.get().envelope.rows()
 
     def finish(self):
+        """The batch of the rows read, of which there is one at least."""
         cdef ArrowArray array
         cdef CDecodeLoop* loop = self.loop.get()
         with nogil:
@@ -345,6 +410,7 @@ cdef class DecodeLoop:
         return pa.RecordBatch._import_from_c(<uintptr_t>&array, self.schema)
 
     def save(self, context):
+        """Tell the Python twin what is known of the transaction."""
         cdef Transaction* known = &self.loop.get().transaction
         context.tx_pos = known.tx_pos if known.has_tx_pos else None
         context.gtid = known.gtid.text.decode() if known.gtid.is_set else None
@@ -355,6 +421,7 @@ cdef class DecodeLoop:
         context.ended = known.is_ended
 
     def restore(self, context):
+        """Take from the Python twin what is known of the transaction."""
         cdef Transaction* known = &self.loop.get().transaction
         known.changes += 1
         known.has_tx_pos, known.tx_pos = context.tx_pos is not None, context.tx_pos or 0

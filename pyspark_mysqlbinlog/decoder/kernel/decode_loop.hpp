@@ -14,11 +14,11 @@ namespace mysqlbinlog {
 
 // Why the loop stopped.
 enum class Stop : uint8_t {
-    End = 0,      // the block is used up
-    Full = 1,     // a batch must be finished
-    Event = 2,    // the next event is the Python twin's
-    Plan = 3,     // the next event's table has no plan yet
-    Damaged = 4,  // the block itself is cut short
+    End,      // the block is used up
+    Full,     // a batch must be finished
+    Event,    // the next event is the Python twin's
+    Plan,     // the next event's table has no plan yet
+    Damaged,  // the block itself is cut short
 };
 
 class DecodeLoop {

@@ -45,30 +45,29 @@ struct Run {
     uint32_t rows;
 };
 
-// The fields of each struct in the order of the Arrow schema; `decoder/kernel_plan.py` has the same
-// numbers.
+// A column of the batch, or a field of `seq` or `source`; Ordinal is the number of a file.
 enum class Field : uint8_t {
-    Op = 0,
-    Ts = 1,
-    Database = 2,
-    Table = 3,
-    Before = 4,
-    After = 5,
-    Seq = 6,
-    Source = 7,
-    Rescued = 8,
-    Epoch = 9,
-    Ordinal = 10,
-    Pos = 11,
-    Row = 12,
-    ServerId = 13,
-    File = 14,
-    TxPos = 15,
-    ThreadId = 16,
-    Gtid = 17,
-    Query = 18,
-    Key = 19,
-    Absent = 20,
+    Op,
+    Ts,
+    Database,
+    Table,
+    Before,
+    After,
+    Seq,
+    Source,
+    Rescued,
+    Epoch,
+    Ordinal,
+    Pos,
+    Row,
+    ServerId,
+    File,
+    TxPos,
+    ThreadId,
+    Gtid,
+    Query,
+    Key,
+    Absent,
 };
 
 class Envelope {

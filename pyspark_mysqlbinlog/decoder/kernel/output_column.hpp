@@ -14,22 +14,22 @@
 
 namespace mysqlbinlog {
 
-// What a column is in Arrow. `decoder/kernel_plan.py` has the same numbers.
+// What a column is in Arrow.
 enum class Out : uint8_t {
-    Bool = 0,
-    Int8 = 1,
-    Int16 = 2,
-    Int32 = 3,
-    Int64 = 4,
-    Float = 5,
-    Double = 6,
-    Decimal = 7,    // 128 bits
-    Date = 8,       // days
-    Micros = 9,     // of a timestamp
-    Duration = 10,  // microseconds
-    Text = 11,      // and binary
-    Geometry = 12,  // struct of srid and wkb
-    Variant = 13,   // struct of value and metadata, neither ever null
+    Bool,
+    Int8,
+    Int16,
+    Int32,
+    Int64,
+    Float,
+    Double,
+    Decimal,   // 128 bits
+    Date,      // days
+    Micros,    // of a timestamp
+    Duration,  // microseconds
+    Text,      // and binary
+    Geometry,  // struct of srid and wkb
+    Variant,   // struct of value and metadata, neither ever null
 };
 
 // Which rows of a batch the rows of one table are, where they are not all of them.

@@ -12,7 +12,7 @@
 
 namespace mysqlbinlog {
 
-enum class Payload : uint8_t { Json = 0, Struct = 1, Variant = 2 };
+enum class Payload : uint8_t { Json, Struct, Variant };
 
 // One kind of row image, of one side.
 struct Image {
