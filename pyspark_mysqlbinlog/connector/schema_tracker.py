@@ -39,6 +39,8 @@ _KIND = StatementKind
 Table = tuple[str, str]
 # A schema, or why there is none; None where nothing was ever heard of the table.
 State = TableSchema | UnknownFrom | None
+# Stands for the server's charset, which need not be known where a statement tells another.
+_SERVERS = "the server's"
 # In these sql_modes the server writes CREATE TABLE without the table's options, or without any
 # character set: POSTGRESQL, ORACLE, MSSQL, DB2, MAXDB, NO_TABLE_OPTIONS, MYSQL323, MYSQL40, ANSI
 # (sql/sql_show.cc, store_create_info).
@@ -63,6 +65,10 @@ class _Ddl:
 
     @property
     def server_charset(self) -> str | None:
+        """The charset of the session's collation_server, where the event has it.
+
+        UnknownSchemaError where it is none that is known here.
+        """
         collation = self.logged.query.collation_server
         return None if collation is None else charset_of_collation(collation)
 
@@ -105,6 +111,8 @@ class SchemaTracker:
         self._explicit_timestamps = explicit_timestamps
         # Databases of which this log tells every table: it has their CREATE, or their DROP.
         self._whole: set[str] = set()
+        # Databases that are there with a charset that the log told, and that is not known here.
+        self._without_charset: set[str] = set()
         self._pruned = history
 
     def follow(self, event: Event, logged: LoggedStatement, end: Position) -> None:
@@ -296,29 +304,49 @@ class SchemaTracker:
                     reason = f"its database was dropped at {ddl.end}"
                     ddl.states[name] = UnknownFrom(reason, gone=True)
             self._whole.add(database)
+            self._without_charset.discard(database)
             charset = None
         if statement.kind is _KIND.CREATE_DATABASE:
             if statement.if_not_exists and (known is not None or not self._has_no(database)):
                 return  # logged although nothing may have been created
             self._whole.add(database)
-            charset = self._told_charset(ddl) or ddl.server_charset
+            charset = self._given_charset(ddl, database, None)
         elif statement.kind is _KIND.ALTER_DATABASE:
-            charset = self._told_charset(ddl) or known
+            charset = self._given_charset(ddl, database, known)
+        if charset is not None:
+            self._without_charset.discard(database)
         last = self.history.charset_change(database)
         if charset != known and (last is None or last < ddl.end):
             self.history = self.history.with_charset(ddl.end, database, charset)
 
     def _has_no(self, database: str) -> bool:
         """Whether a database whose charset is not known is known not to be there."""
+        if database in self._without_charset:
+            return False
         return database in self._whole or self._complete(database)
 
-    def _told_charset(self, ddl: _Ddl) -> str | None:
-        return parse_database_charset(ddl.logged.text, ddl.server_charset, ddl.logged.context)
+    def _given_charset(self, ddl: _Ddl, database: str, known: str | None) -> str | None:
+        """A database's charset behind its CREATE or ALTER; None where it is not known.
+
+        known : the charset before.
+
+        One that is not known here is no error: most databases are nobody's concern, and who meets
+        rows of a table that inherits it is told then.
+        """
+        logged = ddl.logged
+        try:
+            told = parse_database_charset(logged.text, _SERVERS, logged.context)
+            if told is None and logged.statement.kind is _KIND.ALTER_DATABASE:
+                return known
+            return (ddl.server_charset or known) if told in (None, _SERVERS) else told
+        except SchemaError:
+            self._without_charset.add(database)
+            return None
 
     def _charset_of(self, ddl: _Ddl, database: str) -> str | None:
         """The charset that a CREATE TABLE inherits: its database's."""
         known = self.history.charset_at(ddl.begin, database)
-        if known is None and self._server_default:
+        if known is None and self._server_default and database not in self._without_charset:
             return ddl.server_charset
         return known
 

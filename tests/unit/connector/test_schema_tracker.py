@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from struct import pack
+
 import pytest
 
 from pyspark_mysqlbinlog.checkpoints.position import BEGINNING, Position
@@ -10,9 +12,9 @@ from pyspark_mysqlbinlog.connector.schema_tracker import SchemaTracker, last_cha
 from pyspark_mysqlbinlog.decoder.event_filter import DDL_KINDS
 from pyspark_mysqlbinlog.decoder.logged_statement import LoggedStatement
 from pyspark_mysqlbinlog.decoder.sql_tokens import SqlContext
-from pyspark_mysqlbinlog.protocol.events import Event
+from pyspark_mysqlbinlog.protocol.events import Event, EventType
 
-from events import LogBuilder
+from events import LogBuilder, query_body
 
 CONTEXT = SqlContext.of(0, "5.7.41-log")
 
@@ -288,6 +290,76 @@ def test_databases() -> None:
     assert list(history.databases()) == ["one"]
     assert list(history.tables()) == []
     assert list(history.needed_from(LogBuilder().position(ends[-1])).databases()) == []
+
+
+def session(collation_server: int) -> bytes:
+    """Q_CHARSET of a session: latin1, but for the server's collation."""
+    return b"\x04" + pack("<HHH", 8, 8, collation_server)
+
+
+# A statement whose charset is not known here, and its session's collation_server.
+STRANGE: list[tuple[str, int]] = [
+    ("CREATE DATABASE x CHARSET klingon", 8),
+    ("CREATE DATABASE x COLLATE klingon_bin", 8),
+    ("CREATE DATABASE x", 999),
+    ("CREATE DATABASE x CHARSET DEFAULT", 999),
+    ("CREATE DATABASE x CHARSET latin1 COLLATE klingon_bin", 8),
+    ("ALTER DATABASE x CHARSET klingon", 8),
+]
+
+
+@pytest.mark.parametrize("complete", [False, True])
+@pytest.mark.parametrize(("strange", "collation"), STRANGE)
+def test_a_database_in_a_charset_that_is_not_known(
+    *, strange: str, collation: int, complete: bool
+) -> None:
+    """It stops nobody, and nothing is guessed for its tables: their texts are unknown."""
+    log = LogBuilder()
+    log.add(EventType.QUERY_EVENT, query_body(strange, "x", session(collation)))
+    for sql in (
+        "CREATE DATABASE IF NOT EXISTS x CHARSET utf8",
+        "CREATE TABLE s (s TEXT)",
+        "CREATE TABLE i (i INT)",
+        "CREATE TABLE own (s TEXT CHARSET utf8)",
+    ):
+        log.add(EventType.QUERY_EVENT, query_body(sql, "x", session(8)))
+    before = SchemaHistory()
+    if strange.startswith("ALTER"):
+        before = before.with_charset(BEGINNING, "x", "latin1")
+    tracker = SchemaTracker(
+        before,
+        wanted,
+        case_sensitive=True,
+        complete=lambda _: complete,
+        server_default=not complete,
+    )
+    for event in log.events():
+        feed(tracker, event, log.position(event.end))
+    here = log.position()
+    assert tracker.history.charset_at(here, "x") is None
+    known = [table for table in ("s", "i", "own") if tracker.history.at(here, "x", table)]
+    assert known == ["i", "own"]
+
+
+def test_a_charset_that_is_told_beside_a_server_of_another_that_is_not_known() -> None:
+    log = LogBuilder()
+    for sql in ("CREATE DATABASE x CHARSET latin1", "ALTER DATABASE x COLLATE utf8_bin"):
+        log.add(EventType.QUERY_EVENT, query_body(sql, "x", session(999)))
+    tracker = SchemaTracker(SchemaHistory(), wanted, case_sensitive=True)
+    found = []
+    for event in log.events():
+        feed(tracker, event, log.position(event.end))
+        found.append(tracker.history.charset_at(log.position(event.end), "x"))
+    assert found == ["latin1", "utf8"]
+
+
+def test_a_database_is_made_again_in_a_charset_that_is_known() -> None:
+    tracker, ends = follow(
+        "CREATE DATABASE x CHARSET klingon",
+        "DROP DATABASE x",
+        "CREATE DATABASE IF NOT EXISTS x CHARSET latin1",
+    )
+    assert tracker.history.charset_at(LogBuilder().position(ends[-1]), "x") == "latin1"
 
 
 def test_a_charset_that_nobody_tells_makes_the_table_unknown() -> None:
