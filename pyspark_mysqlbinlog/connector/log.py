@@ -192,6 +192,14 @@ class FileLog:
                 f"option path: {pattern!r} matches files of one name in several folders; read each"
                 " folder by itself"
             )
+        for name in names:
+            try:
+                # Every row and every offset tells it as text.
+                name.encode()
+            except UnicodeEncodeError:
+                raise OptionError(
+                    f"option path: the file name {name!r} is not UTF-8; rename the file"
+                ) from None
         numbers = {child: file_number(child.name) for child in found}
         if None not in numbers.values() and len(set(numbers.values())) == len(found):
             found.sort(key=lambda child: numbers[child] or 0)

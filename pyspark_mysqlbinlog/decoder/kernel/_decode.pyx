@@ -292,7 +292,7 @@ cdef class DecodeLoop:
 
         `end` is the position behind its first event; without an ordinal no rows are read.
         """
-        cdef bytes name = file.encode("utf-8", "surrogateescape")
+        cdef bytes name = file.encode()
         cdef bint has_ordinal = ordinal is not None and -(1 << 31) <= ordinal < 1 << 31
         if not -_TRAILER_LIMIT <= trailer < _TRAILER_LIMIT:
             raise ValueError(f"a block's events were {trailer} bytes longer in the log")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -92,6 +93,14 @@ def test_a_glob_leaves_folders_out(tmp_path: Path) -> None:
     touch(tmp_path, "b.000001")
     (tmp_path / "b.000002").mkdir()
     assert names(FileLog.find(str(tmp_path / "b.*"))) == ["b.000001"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="others refuse such names")
+@pytest.mark.parametrize("pattern", ["", "*", "b\udce9.000002"])
+def test_a_file_name_that_is_no_text(pattern: str, tmp_path: Path) -> None:
+    touch(tmp_path, "b.000001", "b\udce9.000002")
+    with pytest.raises(OptionError, match=r"file name 'b\\udce9\.000002' is not UTF-8; rename"):
+        FileLog.find(str(tmp_path / pattern))
 
 
 @pytest.mark.parametrize(
