@@ -8,7 +8,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["INTEGER_TYPES", "SPATIAL_TYPES", "SYSTEM_DATABASES", "ColumnSchema", "TableSchema"]
+__all__ = [
+    "INTEGER_TYPES",
+    "SPATIAL_TYPES",
+    "SYSTEM_DATABASES",
+    "ColumnSchema",
+    "Table",
+    "TableSchema",
+]
+
+# A table's name: (database, table).
+Table = tuple[str, str]
 
 # Never followed and never wanted: the server's own.
 SYSTEM_DATABASES = frozenset({"mysql", "information_schema", "performance_schema", "sys"})

@@ -15,15 +15,9 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 
 from pyspark_mysqlbinlog.checkpoints.position import BEGINNING, Position
-from pyspark_mysqlbinlog.checkpoints.schema_packing import (
-    Table,
-    UnknownFrom,
-    Version,
-    pack_versions,
-    start_of,
-    unpack_versions,
-)
-from pyspark_mysqlbinlog.tables import TableSchema
+from pyspark_mysqlbinlog.checkpoints.schema_packing import pack_versions, unpack_versions
+from pyspark_mysqlbinlog.checkpoints.versions import UnknownFrom, Version, start_of
+from pyspark_mysqlbinlog.tables import Table, TableSchema
 
 __all__ = ["SchemaHistory"]
 

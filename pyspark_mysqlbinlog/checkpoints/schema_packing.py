@@ -21,14 +21,14 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.checkpoints.versions import UnknownFrom, Version
 from pyspark_mysqlbinlog.errors import OffsetError
-from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
+from pyspark_mysqlbinlog.tables import ColumnSchema, Table, TableSchema
 
-__all__ = ["Table", "UnknownFrom", "Version", "pack_versions", "start_of", "unpack_versions"]
+__all__ = ["pack_versions", "unpack_versions"]
 
 _LAYOUT = 1
 # A history of a million columns unpacks to less; what claims more is not ours.
@@ -38,16 +38,6 @@ _TWO_BYTES = (0xFF - 0xE0) * 256
 _FOUR_BYTES = 0xFF
 
 
-@dataclass(frozen=True, slots=True)
-class UnknownFrom:
-    """In place of a schema: why there is none. `gone`: the table does not exist."""
-
-    reason: str
-    gone: bool = False
-
-
-Table = tuple[str, str]
-Version = tuple[Position, TableSchema | UnknownFrom]
 # The end of a column: its last words, index of its type, nullable.
 End = tuple[str, int, bool]
 Symbol = str | End
@@ -55,11 +45,6 @@ Symbol = str | End
 _OFTEN = 8
 # A column's type without its name: type, length, scale, unsigned, charset, labels.
 Type = tuple[str, int | None, int | None, bool, str | None, tuple[str, ...]]
-
-
-def start_of(version: Version) -> Position:
-    """The sort key of versions."""
-    return version[0]
 
 
 # Words of `billing_address_2`, `billingAddress2`, `BILLING_ADDRESS`.
@@ -190,7 +175,7 @@ def unpack_versions(text: str) -> dict[Table, tuple[Version, ...]]:
         TypeError,
         LookupError,
         AttributeError,
-        RuntimeError,
+        RuntimeError,  # a generator that ran out of bytes
         RecursionError,
         OverflowError,
     ) as error:

@@ -20,7 +20,7 @@ from pyspark_mysqlbinlog.decoder.ddl import parse_column_type
 from pyspark_mysqlbinlog.decoder.sql_tokens import SqlContext
 from pyspark_mysqlbinlog.errors import MySQLBinlogError, UnknownSchemaError
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
-from pyspark_mysqlbinlog.tables import SYSTEM_DATABASES, ColumnSchema, TableSchema
+from pyspark_mysqlbinlog.tables import SYSTEM_DATABASES, ColumnSchema, Table, TableSchema
 
 __all__ = ["read_database_charsets", "read_table_schemas"]
 
@@ -39,8 +39,6 @@ _PRIMARY_KEYS = (
 )
 _SYSTEM = (tuple(sorted(SYSTEM_DATABASES)),)
 _DATABASES = "SELECT SCHEMA_NAME, DEFAULT_CHARACTER_SET_NAME FROM information_schema.SCHEMATA"
-
-Table = tuple[str, str]
 
 
 def read_table_schemas(

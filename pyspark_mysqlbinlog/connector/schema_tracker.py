@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from pyspark_mysqlbinlog.charsets import charset_of_collation
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
-from pyspark_mysqlbinlog.checkpoints.schema_packing import UnknownFrom
+from pyspark_mysqlbinlog.checkpoints.versions import UnknownFrom
 from pyspark_mysqlbinlog.decoder.alter import apply_alter
 from pyspark_mysqlbinlog.decoder.alter_clauses import parse_alter
 from pyspark_mysqlbinlog.decoder.ddl import parse_create_table, parse_database_charset
@@ -31,12 +31,11 @@ from pyspark_mysqlbinlog.decoder.statements import (
 from pyspark_mysqlbinlog.decoder.written_labels import check_written_labels
 from pyspark_mysqlbinlog.errors import MySQLBinlogError, SchemaChangedError, SchemaError
 from pyspark_mysqlbinlog.protocol.events import THREAD_SPECIFIC_FLAG, Event
-from pyspark_mysqlbinlog.tables import SYSTEM_DATABASES, TableSchema
+from pyspark_mysqlbinlog.tables import SYSTEM_DATABASES, Table, TableSchema
 
 __all__ = ["MOST_UNWANTED_COLUMNS", "SchemaTracker", "last_change"]
 
 _KIND = StatementKind
-Table = tuple[str, str]
 # A schema, or why there is none; None where nothing was ever heard of the table.
 State = TableSchema | UnknownFrom | None
 # Stands for the server's charset, which need not be known where a statement tells another.

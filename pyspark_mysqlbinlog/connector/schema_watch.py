@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
-from pyspark_mysqlbinlog.checkpoints.schema_packing import UnknownFrom
+from pyspark_mysqlbinlog.checkpoints.versions import UnknownFrom
 from pyspark_mysqlbinlog.connector.baseline import history_of_server
 from pyspark_mysqlbinlog.connector.evolution import Evolution
 from pyspark_mysqlbinlog.connector.log import ServerLog
@@ -24,13 +24,12 @@ from pyspark_mysqlbinlog.decoder.table_map import TableMap, parse_table_name
 from pyspark_mysqlbinlog.decoder.unknown_schema import unknown_schema
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
 from pyspark_mysqlbinlog.protocol.events import Event
+from pyspark_mysqlbinlog.tables import Table
 
 __all__ = ["SchemaWatch", "only"]
 
 # Table maps remembered as passed; servers repeat them byte for byte.
 _REMEMBERED = 10_000
-
-Table = tuple[str, str]
 
 
 class SchemaWatch:

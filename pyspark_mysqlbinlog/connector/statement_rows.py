@@ -13,18 +13,16 @@ from collections.abc import Callable, Iterator
 
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
-from pyspark_mysqlbinlog.checkpoints.schema_packing import UnknownFrom
+from pyspark_mysqlbinlog.checkpoints.versions import UnknownFrom
 from pyspark_mysqlbinlog.decoder.ddl_effect import DdlEffect, ddl_effect
 from pyspark_mysqlbinlog.decoder.envelope import StatementRow
 from pyspark_mysqlbinlog.decoder.event_filter import DDL_KINDS
 from pyspark_mysqlbinlog.decoder.logged_statement import LoggedStatement
 from pyspark_mysqlbinlog.decoder.statements import Statement, StatementKind
 from pyspark_mysqlbinlog.protocol.events import Event
-from pyspark_mysqlbinlog.tables import TableSchema
+from pyspark_mysqlbinlog.tables import Table, TableSchema
 
 __all__ = ["StatementRows"]
-
-Table = tuple[str, str]
 
 
 class StatementRows:

@@ -8,10 +8,10 @@ a shape that is not read here (a table in parentheses) gives None: not told by t
 from __future__ import annotations
 
 from pyspark_mysqlbinlog.decoder.sql_tokens import TokenKind, TokenStream
+from pyspark_mysqlbinlog.tables import Table
 
 __all__ = ["delete_tables", "insert_tables", "update_tables"]
 
-Table = tuple[str, str]
 
 _PRIORITIES = ("LOW_PRIORITY", "HIGH_PRIORITY", "DELAYED", "QUICK", "IGNORE")
 # Words that end the list of tables.

@@ -21,10 +21,9 @@ from pyspark_mysqlbinlog.decoder.sql_tokens import (
     TokenStream,
 )
 from pyspark_mysqlbinlog.errors import SchemaError
+from pyspark_mysqlbinlog.tables import Table
 
 __all__ = ["Statement", "StatementKind", "classify", "is_of_temporary_table", "xid_text"]
-
-Table = tuple[str, str]
 
 
 class StatementKind(StrEnum):

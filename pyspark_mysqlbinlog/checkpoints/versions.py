@@ -1,0 +1,26 @@
+"""What a table looks like from a position on, or why that is not known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.tables import TableSchema
+
+__all__ = ["UnknownFrom", "Version", "start_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownFrom:
+    """In place of a schema: why there is none. `gone`: the table does not exist."""
+
+    reason: str
+    gone: bool = False
+
+
+Version = tuple[Position, TableSchema | UnknownFrom]
+
+
+def start_of(version: Version) -> Position:
+    """The sort key of versions."""
+    return version[0]
