@@ -48,7 +48,12 @@ def test_batch_zero_is_empty_and_loses_nothing(
     insert(any_server, table, 1, 2)
     assert stream.latest(start) == start
     assert stream.rows(start, start) == []
-    assert ids(stream.rows(start, stream.next_batch(start)))[:1] == [1]
+    got: list[int] = []
+    while len(got) < 2:
+        end = stream.next_batch(start)
+        got += ids(stream.rows(start, end))
+        start = end
+    assert got == [1, 2]
 
 
 def test_batch_zero_replayed_in_a_new_process_is_empty(any_server: Server, table: str) -> None:
