@@ -315,7 +315,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         def server_table(database: str, table: str) -> TableSchema | None:
             wants = only((database, table), case_sensitive=case_sensitive)
             with ReplicaClient.connect(settings) as client:
-                found = read_table_schemas(client.connection, wants)
+                found = read_table_schemas(client, wants)
             return found[0] if found else None
 
         return Evolution(

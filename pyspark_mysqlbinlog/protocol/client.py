@@ -140,11 +140,6 @@ class ReplicaClient:
                 sock.shutdown(socket.SHUT_RDWR)
 
     @property
-    def connection(self) -> ReplicaClient:
-        """The client itself, for those who still ask it for its connection to run queries on."""
-        return self
-
-    @property
     def server_version(self) -> str:
         return str(self._internals.server_version)
 
