@@ -8,7 +8,15 @@ from pyspark_mysqlbinlog.protocol.events import HEADER_LENGTH, EventHeader, Even
 from pyspark_mysqlbinlog.protocol.messages import Query
 from pyspark_mysqlbinlog.tables import ColumnSchema
 
-__all__ = ["KEYS", "OPTIONS", "TYPES", "bare", "text", "logged_statements"]
+__all__ = [
+    "KEYS",
+    "MARIADB_DEFAULTS",
+    "OPTIONS",
+    "TYPES",
+    "bare",
+    "logged_statements",
+    "text",
+]
 
 
 def bare(type_: str, **rest: Any) -> ColumnSchema:
@@ -153,6 +161,24 @@ TYPES: list[tuple[str, ColumnSchema]] = [
     ("a int /* unsigned */ -- not null\n # zerofill\n", bare("int")),
     ("a int constraint c check (a > 1) not enforced", bare("int")),
 ]  # fmt: skip
+
+
+# Defaults of which MySQL has none; {table} is the table's name, s a sequence, b an INT.
+MARIADB_DEFAULTS = [
+    "a date default date '2020-01-01' not null",
+    "a datetime default timestamp '2020-01-01 00:00:00'",
+    "a time default time '10:00:00' comment 'x' not null",
+    "a date default date('2020-01-01')",
+    "a int default case when (1) then case 2 when 2 then 4 end else 3 end not null",
+    "a int default b",
+    "a int default {table}.b not null",
+    "a int default `{table}`.`b` comment 'x'",
+    "a int default ddl_live.{table}.b not null",
+    "a int default next value for s not null",
+    "a int default previous value for ddl_live.s",
+    "a int default nextval(s) not null",
+    "a varchar(90) default current_user not null",
+]
 
 
 # (statement, primary key, not null columns)

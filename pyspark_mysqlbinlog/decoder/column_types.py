@@ -89,6 +89,7 @@ class ParsedType:
     collates_default: bool = False
     raw_labels: tuple[str | bytes, ...] = ()
     not_null: bool = False  # SERIAL
+    rounds: bool = False  # FLOAT(m,d), DOUBLE(m,d)
     max_varchar_bytes: int = _MAX_VARCHAR_BYTES
 
 
@@ -121,12 +122,13 @@ def _base_type(stream: TokenStream, context: SqlContext) -> ParsedType:
         case "float":
             precision, scale = _precision_and_scale(stream)
             wide = scale is None and precision is not None and precision > _MAX_FLOAT_PRECISION
-            return ParsedType("double" if wide else "float")
+            return ParsedType("double" if wide else "float", rounds=scale is not None)
         case "double" | "real":
             if name == "double":
                 stream.accept("PRECISION")
-            _precision_and_scale(stream)
-            return ParsedType("float" if name == "real" and context.real_as_float else "double")
+            _, scale = _precision_and_scale(stream)
+            narrow = name == "real" and context.real_as_float
+            return ParsedType("float" if narrow else "double", rounds=scale is not None)
         case "decimal":
             precision, scale = _precision_and_scale(stream)
             return ParsedType("decimal", precision or 10, scale or 0)

@@ -55,6 +55,7 @@ class ColumnDefinition:
     primary_key : marked so inline.
     fills : rows that are there already get a value: it has a default other than NULL, counts up,
         or is computed.
+    counts : it is AUTO_INCREMENT, so that a 0 that is there already becomes another number.
     computed : it is a generated column.
     """
 
@@ -63,9 +64,14 @@ class ColumnDefinition:
     nullable: bool
     primary_key: bool
     fills: bool = False
+    counts: bool = False
     computed: bool = False
 
     def schema(self, default_charset: str | None) -> ColumnSchema:
+        """The column in a table of this character set; None where that is not known.
+
+        Raises SchemaError for a label that the column's character set does not have.
+        """
         column = resolve(self.parsed, self.name, self.nullable, default_charset)
         if column.charset is not None:
             check_labels(self.name, column.labels, column.charset)
@@ -117,6 +123,7 @@ def parse_create_table(
 
 
 def refuse_undecoded(sql: str) -> None:
+    """SchemaError for a text with bytes that could not be decoded (see statement_text.py)."""
     try:
         sql.encode()
     except UnicodeEncodeError:
@@ -268,7 +275,7 @@ _PLAIN_ATTRIBUTES = ("VIRTUAL", "STORED", "PERSISTENT", "VISIBLE", "INVISIBLE", 
 
 
 def _attributes(stream: TokenStream, column: ColumnDefinition) -> ColumnDefinition:
-    column.fills = column.parsed.not_null
+    column.fills = column.counts = column.parsed.not_null
     while not (stream.at_end() or stream.peek().word in (",", ")", ";")):
         if stream.accept("NOT", "NULL"):
             column.nullable = False
@@ -276,7 +283,7 @@ def _attributes(stream: TokenStream, column: ColumnDefinition) -> ColumnDefiniti
             column.nullable = True
         elif stream.accept("AUTO_INCREMENT") or stream.accept("SERIAL", "DEFAULT", "VALUE"):
             column.nullable = False
-            column.fills = True
+            column.fills = column.counts = True
         elif stream.accept("PRIMARY") or stream.at("KEY"):
             stream.accept("KEY")
             column.primary_key = True
@@ -329,14 +336,53 @@ def _attributes(stream: TokenStream, column: ColumnDefinition) -> ColumnDefiniti
 
 
 def skip_default(stream: TokenStream) -> None:
-    """A literal, a function call or an expression in parentheses."""
+    """A literal, a call, an expression in parentheses; MariaDB's CASE, sequences and columns."""
     stream.accept_any("+", "-")
     if stream.at("("):
         stream.skip_parentheses()
-        return
+    elif stream.at("CASE"):
+        _skip_case(stream)
+    elif stream.accept("NEXT", "VALUE", "FOR") or stream.accept("PREVIOUS", "VALUE", "FOR"):
+        stream.qualified_name("")
+    elif stream.peek(1).word == ".":
+        _skip_dotted(stream)
+    else:
+        _skip_literal(stream)
+
+
+def _skip_case(stream: TokenStream) -> None:
+    """``CASE … END``, which may hold others."""
+    depth = 0
+    while True:
+        if stream.at_end():
+            raise stream.unexpected("END")
+        if stream.at("("):
+            stream.skip_parentheses()
+            continue
+        word = stream.next().word
+        depth += (word == "CASE") - (word == "END")
+        if not depth:
+            return
+
+
+def _skip_dotted(stream: TokenStream) -> None:
+    """``table.column``, ``database.table.column``, ``sequence.NEXTVAL``."""
+    stream.name("a default value")
+    while stream.accept("."):
+        stream.name()
+
+
+# DATE '2020-01-01'.
+_TYPED_LITERALS = ("DATE", "TIME", "TIMESTAMP")
+
+
+def _skip_literal(stream: TokenStream) -> None:
+    """A literal with what may stand before it, or a word that a ``(…)`` may follow."""
     token = stream.next()
     if token.kind in (TokenKind.END, TokenKind.SYMBOL):
         raise SchemaError(f"expected a default value, found {token.text!r}")
+    if token.word in _TYPED_LITERALS and stream.peek().kind is TokenKind.STRING:
+        token = stream.next()
     introducer = token.kind is TokenKind.WORD and token.text.startswith("_")
     if introducer and stream.peek().kind in (TokenKind.STRING, TokenKind.HEX, TokenKind.BITS):
         token = stream.next()

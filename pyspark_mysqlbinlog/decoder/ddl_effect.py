@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from pyspark_mysqlbinlog.decoder.alter_clauses import AlterTable, parse_alter
+from pyspark_mysqlbinlog.decoder.alter_clauses import AlterTable, ColumnChange, parse_alter
 from pyspark_mysqlbinlog.decoder.sql_tokens import DEFAULT_CONTEXT, SqlContext
 from pyspark_mysqlbinlog.decoder.statements import Statement, StatementKind
 from pyspark_mysqlbinlog.errors import MySQLBinlogError
@@ -86,8 +86,7 @@ def _of_alter(
     filled = {
         each.definition.name.lower()
         for each in alter.changes
-        if each.definition.computed
-        or (each.definition.name.lower() in added and each.definition.fills)
+        if _makes_values(each, is_new=each.definition.name.lower() in added)
     }
     for column in after.columns:
         name = column.name.lower()
@@ -96,6 +95,17 @@ def _of_alter(
         if name in filled or not keeps:
             return DdlEffect.DATA_CHANGING
     return DdlEffect.SHAPE_ONLY
+
+
+def _makes_values(change: ColumnChange, *, is_new: bool) -> bool:
+    """Whether the server makes up values of the column, or may make others of those it has.
+
+    Whether the old column counted and rounded as well, no schema tells.
+    """
+    definition = change.definition
+    if definition.computed or is_new:
+        return definition.computed or definition.fills
+    return definition.counts or definition.parsed.rounds
 
 
 _TEXTS = {

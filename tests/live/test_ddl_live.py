@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pymysql
 import pytest
+from pymysql.cursors import Cursor
 
 from pyspark_mysqlbinlog.charsets import (
     MAX_BYTES_PER_CHARACTER,
@@ -19,11 +20,12 @@ from pyspark_mysqlbinlog.connector.information_schema import (
     read_table_schemas,
 )
 from pyspark_mysqlbinlog.decoder.ddl import parse_create_table
+from pyspark_mysqlbinlog.decoder.ddl_effect import DdlEffect, ddl_effect
 from pyspark_mysqlbinlog.decoder.sql_tokens import SqlContext, TokenStream
 from pyspark_mysqlbinlog.decoder.statements import StatementKind, classify
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 
-from ddl_cases import KEYS, OPTIONS, TYPES, logged_statements
+from ddl_cases import KEYS, MARIADB_DEFAULTS, OPTIONS, TYPES, logged_statements
 from live_log import client_of, schemas_of
 from servers import LocalServer, MariaDBServer
 
@@ -158,6 +160,55 @@ def test_every_type_is_what_the_server_made(server: LocalServer) -> None:
     words = REFUSED_TYPES[server.name]
     assert [sql for sql in refused if not any(word in sql for word in words)] == []
     assert len(refused) <= 12
+
+
+@pytest.mark.parametrize("server", ["mariadb"], indirect=True)
+def test_defaults_of_mariadb(server: LocalServer) -> None:
+    server.execute("CREATE SEQUENCE s", database=DATABASE)
+    statements = [
+        f"create table t{index} ({definition}, b int)".replace("{table}", f"t{index}")
+        for index, definition in enumerate(MARIADB_DEFAULTS)
+    ]
+    assert compare(server, statements) == []
+
+
+# (column, a value of it, the column behind MODIFY)
+MODIFIED = [
+    ("FLOAT(10,4)", "1.2345", "FLOAT(5,1)"),
+    ("FLOAT", "1.2345", "REAL(8,2)"),
+    ("DOUBLE", "1.2345", "DOUBLE(8,2)"),
+    ("DOUBLE(10,4)", "1.2345", "DOUBLE"),
+    ("FLOAT(10,4)", "1.2345", "FLOAT"),
+    ("INT NOT NULL", "0", "INT NOT NULL AUTO_INCREMENT"),
+    ("INT NOT NULL", "0", "BIGINT NOT NULL"),
+    ("BIGINT UNSIGNED NOT NULL", "0", "SERIAL"),
+]
+
+
+def test_values_that_a_modify_changes(server: LocalServer) -> None:
+    """Where SELECT shows another value behind it, it counts as a change of data."""
+    with server.connect(database=DATABASE, autocommit=True) as connection:
+        cursor = connection.cursor()
+        cursor.execute("SET sql_mode = 'NO_AUTO_VALUE_ON_ZERO'")
+        changed = 0
+        for index, (old, value, new) in enumerate(MODIFIED):
+            table = f"t{index}"
+            cursor.execute(f"CREATE TABLE {table} (a {old}, UNIQUE (a))")
+            cursor.execute(f"INSERT INTO {table} VALUES ({value})")
+            before, values = from_server(server)[table], rows(cursor, table)
+            cursor.execute("SET sql_mode = ''")
+            sql = f"ALTER TABLE {table} MODIFY a {new}, ALGORITHM=COPY"
+            cursor.execute(sql)
+            effect = ddl_effect(classify(sql, DATABASE), sql, before, from_server(server)[table])
+            if rows(cursor, table) != values:
+                changed += 1
+                assert effect is DdlEffect.DATA_CHANGING, sql
+    assert changed >= 5
+
+
+def rows(cursor: Cursor, table: str) -> object:
+    cursor.execute(f"SELECT a FROM {table}")
+    return cursor.fetchall()
 
 
 def test_timestamps_without_explicit_defaults(server: LocalServer) -> None:

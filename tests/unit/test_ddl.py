@@ -15,7 +15,7 @@ from pyspark_mysqlbinlog.decoder.statements import StatementKind, classify
 from pyspark_mysqlbinlog.errors import UnknownSchemaError
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 
-from ddl_cases import KEYS, OPTIONS, TYPES, bare, logged_statements, text
+from ddl_cases import KEYS, MARIADB_DEFAULTS, OPTIONS, TYPES, bare, logged_statements, text
 
 CAPTURED = Path(__file__).resolve().parents[1] / "data" / "binlogs57"
 
@@ -28,6 +28,13 @@ def columns(definition: str, charset: str | None = "utf8mb4", **context: Any) ->
 @pytest.mark.parametrize(("definition", "expected"), TYPES)
 def test_column(definition: str, expected: ColumnSchema) -> None:
     assert columns(definition)[0] == expected
+
+
+@pytest.mark.parametrize("definition", MARIADB_DEFAULTS)
+def test_the_end_of_a_default(definition: str) -> None:
+    column, *others = columns(f"{definition}, b int".replace("{table}", "t"))
+    assert column.nullable == ("not null" not in definition)
+    assert others == [ColumnSchema("b", "int")]
 
 
 @pytest.mark.parametrize(("sql", "key", "not_null"), KEYS)
@@ -102,6 +109,8 @@ REFUSED: list[tuple[str, str]] = [
     ("create view t as select 1", "expected TABLE"),
     ("create table t (a enum('\udce9') charset latin1)", "not in the character set"),
     ("create table t (a int default)", "a default value"),
+    ("create table t (a int default case when 1 then 2)", "expected END"),
+    ("create table t (a int default t.)", "a name"),
 ]
 
 
