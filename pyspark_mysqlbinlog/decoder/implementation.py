@@ -25,7 +25,8 @@ __all__ = ["KERNEL_MODULES", "VARIABLE", "Implementation", "described", "impleme
 Implementation = Literal["c", "python"]
 
 VARIABLE = "MYSQLBINLOG_IMPL"
-# All of them, or none: twins that are mixed would be tested by nobody.
+# All of them, or none: twins that are mixed would be tested by nobody. But for _documents, which is
+# for tests: no process that decodes shall load it.
 KERNEL_MODULES = tuple(
     f"pyspark_mysqlbinlog.decoder.kernel.{name}"
     for name in ("_build", "_scan", "_values", "_decode")
@@ -61,13 +62,15 @@ def implementation() -> Implementation:
 @contextmanager
 def using(chosen: Implementation) -> Iterator[None]:
     """Another implementation inside the block, for whatever begins there; in all threads."""
-    global _chosen  # noqa: PLW0603 - one per process, as modules are
-    before = _chosen
-    _chosen, _ = _choose(chosen)
+    global _chosen  # noqa: PLW0603 - whatever begins in any thread must be of the same twin
+    with _choosing:
+        before = _chosen
+        _chosen, _ = _choose(chosen)
     try:
         yield
     finally:
-        _chosen = before
+        with _choosing:
+            _chosen = before
 
 
 def described() -> str:

@@ -8,14 +8,17 @@ from libcpp cimport bool as cbool
 from libcpp.memory cimport unique_ptr
 from libcpp.vector cimport vector
 
-from pyspark_mysqlbinlog.decoder.kernel._values cimport Bytes, Column, ColumnProgram, Input
+from pyspark_mysqlbinlog.decoder.kernel._values cimport (
+    Bytes,
+    Column,
+    ColumnProgram,
+    Input,
+    Raw,
+    skip_value,
+)
 
 
 cdef extern from "variant.hpp" namespace "mysqlbinlog" nogil:
-    cdef struct Raw:
-        const uint8_t* data
-        size_t size
-
     cdef cppclass VariantKeys:
         VariantKeys() except +
         void cut(size_t)
@@ -29,7 +32,6 @@ cdef extern from "variant.hpp" namespace "mysqlbinlog" nogil:
         cbool add(Input&, const Column&) except +
         cbool finish(Bytes&) except +
 
-    cbool skip_value(Input&, const Column&)
     cbool write_document_json(Raw, Bytes&) except +
     cbool append_variant_document(Raw, VariantKeys&, Bytes&) except +
 

@@ -10,15 +10,10 @@ from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libcpp cimport bool as cbool
 from libcpp.pair cimport pair
+from libcpp.string_view cimport string_view
 from libcpp.vector cimport vector
 
 from array import array
-
-
-cdef extern from "<string_view>" namespace "std" nogil:
-    cdef cppclass string_view:
-        string_view()
-        string_view(const char*, size_t)
 
 
 cdef extern from "crc32.hpp" namespace "mysqlbinlog" nogil:
@@ -75,6 +70,8 @@ cdef extern from "scan.hpp" namespace "mysqlbinlog" nogil:
 
 
 cdef class Scanner:
+    """Finds what is wanted among events that lie in memory, a chunk at a time."""
+
     cdef NativeScanner* native
     # The chunk of the last scan.
     cdef Py_buffer chunk
@@ -84,10 +81,10 @@ cdef class Scanner:
         self.native = new NativeScanner(whole_maps)
 
     def __dealloc__(self):
-        self.release()
+        self._release()
         del self.native
 
-    cpdef release(self):
+    cdef void _release(self) noexcept:
         """Let go of the chunk."""
         if self.has_chunk:
             self.has_chunk = False
@@ -96,17 +93,24 @@ cdef class Scanner:
     # --- tables
 
     def learn(self, bytes body, bint wanted):
+        """A table map's body that the twin has read; its table's rows may be passed from now on."""
         self.native.learn(string_view(PyBytes_AS_STRING(body), len(body)), wanted)
 
     def forget_maps(self):
+        """Every wanted table's map is to be looked at again."""
         self.native.forget_maps()
 
     # --- scanning
 
     def open(self, data, int64_t pos, int64_t limit, *, bint packets, bint checksum,
              size_t verified):
-        """What the next scan goes through. `pos` is where `data` lies in its file."""
-        self.release()
+        """What the next scan goes through. `pos` is where `data` lies in its file.
+
+        `packets`: events come as a dump's packets, else back to back; `checksum`: each has one. No
+        event is passed that ends behind `limit`. So many bytes of `data` need no look at checksums
+        as were `verified` before.
+        """
+        self._release()
         PyObject_GetBuffer(data, &self.chunk, PyBUF_SIMPLE)
         self.has_chunk = True
         self.native.open(<const uint8_t*>self.chunk.buf, self.chunk.len, pos, limit, packets,
@@ -118,12 +122,18 @@ cdef class Scanner:
         return 0
 
     def scan_transactions(self):
+        """Whole transactions, from between two on."""
         self._expect_chunk()
         with nogil:
             self.native.scan_transactions()
 
     def scan_group(self, dict wanted_ids, *, bint frame_waits, bint text_waits, bint rows_seen,
                    int64_t ask_at):
+        """Rows, table maps and texts, inside of a transaction that has announced `wanted_ids`.
+
+        `frame_waits`: its GTID and BEGIN are not handed on yet; `text_waits` and `rows_seen` as the
+        attributes say. It stops behind the first rows event that ends at `ask_at` or later.
+        """
         cdef uint64_t table_id
         cdef bint wanted
         self._expect_chunk()
@@ -134,6 +144,7 @@ cdef class Scanner:
             self.native.scan_group(frame_waits, text_waits, rows_seen, ask_at)
 
     def skip_rows(self):
+        """Row changes and their frames, of whatever tables; nothing of them is kept."""
         self._expect_chunk()
         with nogil:
             self.native.skip_rows()
@@ -142,31 +153,38 @@ cdef class Scanner:
 
     @property
     def stop(self):
+        """Why: the next event is not all there, is the twin's, or lies behind `ask_at`."""
         cdef Stop why = self.native.stop()
         return "more" if why == More else "odd" if why == Odd else "asked"
 
     @property
     def consumed(self):
+        """Bytes of the chunk that were passed."""
         return self.native.consumed()
 
     @property
     def pos(self):
+        """The position behind the last event that was passed."""
         return self.native.pos()
 
     @property
     def verified(self):
+        """Bytes behind `consumed` whose checksums were looked at."""
         return self.native.verified()
 
     @property
     def trailer(self):
+        """Bytes behind each event that are not packed: its checksum's."""
         return self.native.trailer()
 
     @property
     def kept(self):
+        """Bytes of what is wanted, packed."""
         return self.native.kept()
 
     @property
     def segment_count(self):
+        """Events that are wanted."""
         return self.native.segments().size()
 
     def endings(self):
@@ -209,7 +227,10 @@ cdef class Scanner:
     # --- inside of a transaction
 
     def statement(self):
-        """(position after it, header and body) of each."""
+        """(position after it, header and body) of the text and the table maps of the statement that
+        goes on; without `new_statement`, of those that came to it.
+        """
+        self._expect_chunk()
         cdef const vector[Segment]* found = &self.native.statement()
         cdef const char* data = <const char*>self.chunk.buf
         cdef size_t n
@@ -221,25 +242,31 @@ cdef class Scanner:
 
     @property
     def new_statement(self):
+        """Whether the statement that goes on began in the chunk."""
         return self.native.new_statement()
 
     @property
     def text_waits(self):
+        """Whether its text is not handed on yet: no wanted table has come."""
         return self.native.text_waits()
 
     @property
     def text_is_here(self):
+        """Whether its text lies in the chunk."""
         return self.native.text_is_here()
 
     @property
     def rows_seen(self):
+        """Whether rows have come behind its table maps."""
         return self.native.rows_seen()
 
     @property
     def kept_rows_events(self):
+        """Rows events that are wanted."""
         return self.native.kept_rows_events()
 
     def new_ids(self):
+        """Table ids that table maps have given, and whether their tables are wanted."""
         cdef const vector[pair[uint64_t, cbool]]* found = &self.native.new_ids()
         cdef size_t n
         return {found[0][n].first: bool(found[0][n].second) for n in range(found.size())}

@@ -2,7 +2,7 @@
 """Columns for the kernel's other modules: `&program.column` is what the C++ functions take."""
 
 from libc.stddef cimport size_t
-from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, uint8_t, uint32_t
 from libcpp cimport bool as cbool
 from libcpp.string cimport string
 from libcpp.vector cimport vector
@@ -53,12 +53,11 @@ cdef extern from "column.hpp" namespace "mysqlbinlog" nogil:
         uint8_t bits
         int32_t padded
         string name
-        string json_key
         vector[string] labels
         vector[string] json_labels
         const CharsetTable* charset
         cbool is_skipped() const
-        void prepare() except +
+        void prepare(const string&) except +
 
 
 cdef extern from "charsets.hpp" namespace "mysqlbinlog::CharsetTable" nogil:
@@ -80,6 +79,14 @@ cdef extern from "charsets.hpp" namespace "mysqlbinlog" nogil:
         vector[uint32_t] two
         vector[uint32_t] three
         vector[uint32_t] four
+
+
+cdef extern from "values.hpp" namespace "mysqlbinlog" nogil:
+    cdef struct Raw:
+        const uint8_t* data
+        size_t size
+
+    cbool skip_value(Input&, const Column&)
 
 
 cdef class Charset:

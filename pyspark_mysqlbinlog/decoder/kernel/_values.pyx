@@ -11,10 +11,6 @@ from pyspark_mysqlbinlog.decoder.values.codec import quote
 
 
 cdef extern from "json_value.hpp" namespace "mysqlbinlog" nogil:
-    cdef struct Raw:
-        const uint8_t* data
-        size_t size
-
     cdef struct Ymd:
         int year
         int month
@@ -41,7 +37,6 @@ cdef extern from "json_value.hpp" namespace "mysqlbinlog" nogil:
     cbool read_raw(Input&, const Column&, Raw&)
     cbool read_label(Input&, const Column&, size_t&)
     cbool read_set(Input&, const Column&, uint64_t&)
-    cbool skip_value(Input&, const Column&)
     cbool day_number(Ymd, int32_t&)
     void append_padded(const Column&, Raw, Bytes&) except +
     void append_set(Bytes&, const Column&, uint64_t, cbool) except +
@@ -110,10 +105,9 @@ def column_program(code, metadata, schema, excluded=False):
     program.column.bits = spec.bits
     program.column.padded = spec.padded
     program.column.name = spec.name.encode()
-    program.column.json_key = spec.json_key.encode()
     program.column.labels = [label.encode() for label in spec.labels]
     program.column.json_labels = [quote(label).encode() for label in spec.labels]
-    program.column.prepare()
+    program.column.prepare(spec.json_member.encode())
     if spec.charset is not None:
         program.charset = _charset(spec.charset)
         program.column.charset = &program.charset.table

@@ -107,11 +107,6 @@ public:
         std::memset(room(size), byte, size);
         size_ += size;
     }
-    template <typename Number>
-    void put(Number number) {
-        std::memcpy(room(sizeof number), &number, sizeof number);
-        size_ += sizeof number;
-    }
 
     // Back to what it was when it had `size` bytes.
     void truncate(size_t size) { size_ = size; }

@@ -2,7 +2,8 @@
 
 A table's entry is a character's UTF-8 bytes, the first one lowest; 0 is no code of the set (see
 kernel/charsets.hpp). What is in it is asked from the decoder, code by code, so that the twins can't
-differ: sets of one byte take no time, the large ones some tenths of a second, once per process.
+differ: sets of one byte take no time, the large ones some tenths of a second. Whoever asks copies
+the tables, and keeps them: nothing is kept here.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from functools import cache
 
 from pyspark_mysqlbinlog.charsets import MAX_BYTES_PER_CHARACTER
 from pyspark_mysqlbinlog.decoder.values.charsets import decoder_of
@@ -43,7 +43,6 @@ class CharsetSpec:
     four: array[int] = field(default_factory=_no_table)
 
 
-@cache
 def charset_spec(charset: str) -> CharsetSpec:
     """The tables of a character set by its canonical name; KeyError where there is none such."""
     if charset in _FORMS:

@@ -68,14 +68,6 @@ inline bool is_utf8(const uint8_t* at, size_t size) {
     return true;
 }
 
-inline bool is_ascii(const uint8_t* at, size_t size) {
-    for (; size >= 8; at += 8, size -= 8)
-        if ((load_word(at) & HIGH_BITS) != 0) return false;
-    uint8_t all = 0;
-    for (; size != 0; --size) all |= *at++;
-    return all < 0x80;
-}
-
 inline bool is_surrogate(uint32_t code) { return code >= 0xd800 && code <= 0xdfff; }
 
 // A character as UTF-8; at most 4 bytes.

@@ -1,5 +1,5 @@
-// What one column's values are made of: the table map's entry and the schema's, joined. Made once
-// per column of a plan by kernel/columns.py, then only read.
+// What one column's values are made of: the table map's entry and the schema's, joined. Filled once
+// per column of a plan, from kernel/columns.py's spec, then only read.
 #pragma once
 
 #include <cstdint>
@@ -48,19 +48,19 @@ struct Column {
     uint8_t bits = 0;
     int32_t padded = -1;  // BINARY(n): n; else -1
     std::string name;
-    std::string json_key;                  // "name":
     std::vector<std::string> labels;       // UTF-8; ENUM: labels[0] is '', the invalid value
     std::vector<std::string> json_labels;  // the same as JSON strings
     const CharsetTable* charset = nullptr;
 
-    // Made of the above by `prepare`.
-    Snippet json_member;               // ,"name":
+    // Made by `prepare`.
+    Snippet json_member;                // ,"name":
     std::vector<Snippet> shown_values;  // ENUM: each label; SET of a few labels: each set of them
 
     bool is_skipped() const { return kind == Kind::FixedSkip || kind == Kind::PrefixedSkip; }
 
-    void prepare() {
-        json_member = Snippet("," + json_key);
+    // When the fields above are as they shall be.
+    void prepare(std::string_view member) {
+        json_member = Snippet(member);
         shown_values.clear();
         if (kind == Kind::Enum) {
             for (const std::string& label : labels) shown_values.emplace_back(label);

@@ -68,9 +68,9 @@ class ColumnSpec:
     labels: tuple[str, ...] = ()
 
     @property
-    def json_key(self) -> str:
-        """The name as a JSON string, with its colon."""
-        return f"{quote(self.name)}:"
+    def json_member(self) -> str:
+        """What stands before a value in a JSON object, where it is not the first."""
+        return f",{quote(self.name)}:"
 
 
 def column_spec(

@@ -5,7 +5,8 @@
 // time: a remainder is linear, so 128 bits of message may be replaced by their product with
 // x^n mod P, n bits further on (V. Gopal et al., "Fast CRC Computation for Generic Polynomials
 // Using PCLMULQDQ Instruction"). What is left, 16 bytes, goes through tables. ARMv8 has an
-// instruction for this very CRC. Elsewhere, 8 tables take 8 bytes at a time.
+// instruction for this very CRC, which is taken where the compiler may (__ARM_FEATURE_CRC32: not by
+// default). Elsewhere, 8 tables take 8 bytes at a time.
 //
 // Every constant is computed from the polynomial.
 #pragma once

@@ -17,6 +17,8 @@ inline constexpr char TWO_DIGITS[201] =
     "6061626364656667686970717273747576777879"
     "8081828384858687888990919293949596979899";
 
+inline constexpr char HEX_DIGITS[] = "0123456789abcdef";
+
 // Two digits of a number below 100; returns behind them.
 inline uint8_t* write_two(uint8_t* to, uint32_t number) {
     std::memcpy(to, TWO_DIGITS + 2 * number, 2);

@@ -1,7 +1,8 @@
 // The columns around the row images: op, ts, names, seq, source. decoder/envelope.py is the twin.
 //
-// All rows of one rows event share everything but their number, so there is one `Run` per event,
-// and the columns are filled run by run when the batch is finished.
+// The rows of one rows event share everything but their number, so there is one `Run` for them in a
+// batch, or a few where a row says something of its own, and the columns are filled run by run when
+// the batch is finished.
 #pragma once
 
 #include <deque>
@@ -14,7 +15,7 @@
 
 namespace mysqlbinlog {
 
-// A place in the envelope's arena; without a text it is null.
+// A text in the envelope's arena; null unless it is set.
 struct Span {
     size_t begin = 0;
     size_t size = 0;
@@ -23,7 +24,8 @@ struct Span {
 
 using Names = std::vector<std::string>;
 
-// What the rows of one rows event share. Names are kept alive by the plan that they come from.
+// What neighbouring rows of one rows event share. Names are kept alive by the plan or the image that
+// they come from, or by the envelope (`keep`).
 struct Run {
     char op;
     int64_t ts;  // microseconds since 1970 UTC
@@ -242,8 +244,8 @@ private:
         }
         out.advance(size - length);
     }
-    // Whole rows repeat their texts, so the size is known first and the offsets can't overflow:
-    // the batch is cut by bytes, in which each row's query counts.
+    // Rows repeat their run's text, so the size is known, and refused, before anything is copied.
+    // Batches are cut by bytes, in which each row's query counts.
     template <typename Text, typename Has = bool (*)(const Run&)>
     Array texts(Text text_of, Has has = always) const {
         size_t nulls = 0;

@@ -38,7 +38,6 @@ inline size_t plain_bytes(const uint8_t* from, size_t size) {
 }
 
 inline void append_escape(Bytes& out, uint8_t byte) {
-    constexpr char HEX[] = "0123456789abcdef";
     out.push('\\');
     switch (byte) {
         case '\b': out.push('b'); break;
@@ -50,8 +49,8 @@ inline void append_escape(Bytes& out, uint8_t byte) {
         case '\\': out.push(static_cast<char>(byte)); break;
         default:
             out.append("u00", 3);
-            out.push(HEX[byte >> 4]);
-            out.push(HEX[byte & 15]);
+            out.push(HEX_DIGITS[byte >> 4]);
+            out.push(HEX_DIGITS[byte & 15]);
     }
 }
 

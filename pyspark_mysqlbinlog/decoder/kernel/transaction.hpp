@@ -94,11 +94,9 @@ private:
         begin(event.start);
         gtid.is_set = true;
         gtid.text.clear();
-        constexpr char HEX[] = "0123456789abcdef";
         for (size_t i = 0; i < 16; ++i) {
             if (i == 4 || i == 6 || i == 8 || i == 10) gtid.text += '-';
-            gtid.text += HEX[event.body[1 + i] >> 4];
-            gtid.text += HEX[event.body[1 + i] & 15];
+            append_hex(gtid.text, event.body[1 + i]);
         }
         gtid.text += ':';
         append_number(gtid.text, load64(event.body + 17));
@@ -118,6 +116,10 @@ private:
         append_number(gtid.text, load64(event.body));
         is_in_group = (event.body[12] & STANDALONE) == 0;
         return true;
+    }
+    static void append_hex(std::string& text, uint8_t byte) {
+        text += HEX_DIGITS[byte >> 4];
+        text += HEX_DIGITS[byte & 15];
     }
     static void append_number(std::string& text, uint64_t number) {
         uint8_t digits[20];
@@ -152,7 +154,6 @@ private:
             query.text.assign(reinterpret_cast<const char*>(at), size);
             return;
         }
-        constexpr char HEX[] = "0123456789abcdef";
         const uint8_t* const end = at + size;
         while (at < end) {
             size_t length = 1;
@@ -163,9 +164,7 @@ private:
                 at += length;
             } else {
                 query.text += "\\x";
-                query.text += HEX[*at >> 4];
-                query.text += HEX[*at & 15];
-                ++at;
+                append_hex(query.text, *at++);
             }
         }
     }
@@ -174,7 +173,7 @@ private:
 // Characters of a text in UTF-8.
 inline size_t count_characters(std::string_view text) {
     size_t count = 0;
-    for (const char byte : text) count += (static_cast<uint8_t>(byte) & 0xc0) != 0x80;
+    for (const char byte : text) count += !is_continuation(static_cast<uint8_t>(byte));
     return count;
 }
 

@@ -554,6 +554,19 @@ def test_gtids_of_any_length_and_systems_own_tables() -> None:
     assert found.left < 10
 
 
+def test_nothing_is_read_where_nothing_is_open() -> None:
+    scanner = kernel.Scanner(whole_maps=False)
+    reads = [scanner.scan_transactions, scanner.skip_rows, scanner.statement]
+    for read in reads:
+        with pytest.raises(ValueError, match="nothing is open"):
+            read()
+    with pytest.raises(IndexError):
+        scanner.pack(0, 1)
+    scanner.open(b"", 4, 100, packets=False, checksum=True, verified=0)
+    scanner.scan_transactions()
+    assert (scanner.stop, scanner.statement()) == ("more", [])
+
+
 def test_a_position_that_wraps_at_4_gib() -> None:
     """log_pos has 32 bits; the event that ends at 0 of them is the twin's."""
     log = LogBuilder(pos=(1 << 32) - 700)
