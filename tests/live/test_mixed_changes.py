@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 
 import pytest
 from live.stream_process import StreamProcess, options_of, wait_for_dumps_to_end
-from live.workload import UNWANTED, WANTED, Workload, select_rows
+from live.workload import Workload
+from live.workload_writer import UNWANTED, WANTED
 
-from live_log import schemas_of
+from live_log import schemas_of, selected
 from replay import Replay
 from servers import Server
 
@@ -147,8 +148,8 @@ def _check(stream: StreamProcess, server: Server, database: str, workload: Workl
             last[partition] = seq
         # A seq that comes a second time is an error here, over all batches.
         replay.apply(rows, ordered=False)
-    for schema in schemas:
-        replay.assert_equals(database, schema.table, select_rows(server, schema))
+    for schema, rows in zip(schemas, selected(server, *schemas), strict=True):
+        replay.assert_equals(database, schema.table, rows)
         assert replay.tokens(database, schema.table), f"{schema.table} was left empty"
     assert replay.count == workload.changes
     assert workload.rotations > 0
