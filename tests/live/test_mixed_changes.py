@@ -148,8 +148,8 @@ def _check(stream: StreamProcess, server: Server, database: str, workload: Workl
             last[partition] = seq
         # A seq that comes a second time is an error here, over all batches.
         replay.apply(rows, ordered=False)
-    for schema, rows in zip(schemas, selected(server, *schemas), strict=True):
-        replay.assert_equals(database, schema.table, rows)
+    for schema, shown in zip(schemas, selected(server, *schemas), strict=True):
+        replay.assert_equals(database, schema.table, shown)
         assert replay.tokens(database, schema.table), f"{schema.table} was left empty"
     assert replay.count == workload.changes
     assert workload.rotations > 0
