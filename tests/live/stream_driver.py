@@ -11,11 +11,18 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as everyone calls it
+from pyspark.sql.datasource import DataSource, InputPartition
+from pyspark.sql.streaming.datasource import ReadLimit
+from pyspark.sql.types import StructType
+
+from pyspark_mysqlbinlog.connector.datasource import MySQLBinlogDataSource
+from pyspark_mysqlbinlog.connector.stream_reader import MySQLBinlogStreamReader
 
 # This file is run as a program, which puts its own folder first.
 sys.path[0] = str(Path(__file__).resolve().parents[1])
@@ -30,7 +37,7 @@ class Output:
         self._folder = folder
 
     def __call__(self, frame: DataFrame, batch: int) -> None:
-        self._hold("hold-before-sink", batch)
+        _hold(self._folder, "hold-before-sink", batch)
         numbered = frame.select(F.spark_partition_id().alias("partition"), "*")
         row = F.to_json(F.struct("*"), {"ignoreNullFields": "false"})
         lines = [found[0] for found in numbered.select(row).collect()]
@@ -40,14 +47,47 @@ class Output:
         written = target.with_suffix(".writing")
         written.write_text("".join(f"{line}\n" for line in lines))
         written.replace(target)
-        self._hold("hold-after-sink", batch)
+        _hold(self._folder, "hold-after-sink", batch)
 
-    def _hold(self, name: str, batch: int) -> None:
-        """Stand still in this batch for as long as somebody outside wants it."""
-        gate = self._folder / name
-        while gate.exists():
-            (self._folder / f"{name}-reached").write_text(str(batch))
-            time.sleep(0.005)
+
+def _hold(folder: Path, name: str, batch: int | None = None) -> None:
+    """Stand still (in this batch) for as long as somebody outside wants it."""
+    gate = folder / name
+    while gate.exists():
+        (folder / f"{name}-reached").write_text("" if batch is None else str(batch))
+        time.sleep(0.005)
+
+
+def held_source(folder: Path) -> type[DataSource]:
+    """The data source, which stands still between the steps of a batch where it is told to.
+
+    Spark pickles these classes by value, as all of a program's own.
+    """
+
+    class HeldReader(MySQLBinlogStreamReader):
+        def initialOffset(self) -> dict[str, Any]:  # noqa: N802
+            _hold(folder, "hold-before-initial")
+            return super().initialOffset()
+
+        def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
+            _hold(folder, "hold-before-latest")
+            return super().latestOffset(start, limit)
+
+        def partitions(
+            self, start: dict[str, Any], end: dict[str, Any]
+        ) -> Sequence[InputPartition]:
+            _hold(folder, "hold-before-partitions")
+            return super().partitions(start, end)
+
+    class HeldSource(MySQLBinlogDataSource):
+        @classmethod
+        def name(cls) -> str:
+            return "mysqlbinlog_held"
+
+        def streamReader(self, schema: StructType) -> HeldReader:  # noqa: N802
+            return HeldReader(self._parsed(), schema)
+
+    return HeldSource
 
 
 def _expect_same_rows(before: str, now: list[str], batch: int) -> None:
@@ -76,7 +116,9 @@ def main(settings: dict[str, Any]) -> None:
             "spark.sql.streaming.minBatchesToRetain": "1000000",
         }
     )
-    changes = spark.readStream.format("mysqlbinlog").options(**settings["options"]).load()
+    source = held_source(folder)
+    spark.dataSource.register(source)
+    changes = spark.readStream.format(source.name()).options(**settings["options"]).load()
     query = (
         changes.writeStream.foreachBatch(Output(folder))
         .option("checkpointLocation", settings["checkpoint"])

@@ -142,9 +142,11 @@ class StreamProcess:
     # --- what happens in it
 
     def hold(self, where: str) -> Path:
-        """Let the driver stand still ``before-sink`` or ``after-sink`` in its next batch.
+        """Let the driver stand still there, when it next comes by.
 
-        Gives a file that appears, with the batch's number in it, when it does.
+        ``before-initial``, ``before-latest`` and ``before-partitions`` are the calls of the source;
+        ``before-sink`` and ``after-sink`` are in the next batch. Gives a file that appears when it
+        does, with the batch's number in it behind the source.
         """
         (self.output / f"hold-{where}").touch()
         reached = self.output / f"hold-{where}-reached"
