@@ -143,6 +143,10 @@ TYPES: list[tuple[str, ColumnSchema]] = [
     ("a enum(x'41',0x4243,b'1000001')", enum("A", "BC", "A")),
     ("a enum(x'c3a9')", enum("é")),
     ("a enum(x'80') charset latin1", enum("€", charset="latin1")),
+    ("a enum(x'81') charset latin1", enum("\x81", charset="latin1")),
+    ("a enum(x'e4') charset latin2", enum("ä", charset="latin2")),
+    ("a enum(x'5b') charset swe7", enum("Ä", charset="swe7")),
+    ("a enum(x'baba',x'4120') charset gbk", enum("汉", "A", charset="gbk")),
     ("a enum('汉字😀','')", enum("汉字😀", "")),
     ("a enum('(',')',',','--','#','/*')", enum("(", ")", ",", "--", "#", "/*")),
     # what has nothing to say

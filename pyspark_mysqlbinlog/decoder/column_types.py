@@ -17,7 +17,7 @@ from pyspark_mysqlbinlog.charsets import (
     is_known_charset,
 )
 from pyspark_mysqlbinlog.decoder.sql_tokens import SqlContext, TokenKind, TokenStream
-from pyspark_mysqlbinlog.decoder.values.charsets import can_hold
+from pyspark_mysqlbinlog.decoder.values.charsets import can_hold, decoder_of
 from pyspark_mysqlbinlog.errors import MySQLBinlogError, SchemaError, UnknownSchemaError
 from pyspark_mysqlbinlog.tables import INTEGER_TYPES, SPATIAL_TYPES, ColumnSchema
 
@@ -351,31 +351,20 @@ def _sized(kind: str, in_bytes: int) -> str:
     raise SchemaError(f"expected a length of at most 4294967295 bytes, found {in_bytes}")
 
 
-# Labels written as hex are bytes in the column's character set.
-_LABEL_CODECS = {
-    "ascii": "ascii",
-    "latin1": "cp1252",
-    "utf8": "utf-8",
-    "utf8mb4": "utf-8",
-    "ucs2": "utf-16-be",
-    "utf16": "utf-16-be",
-    "utf16le": "utf-16-le",
-    "utf32": "utf-32-be",
-}
-
-
 def _label(raw: str | bytes, charset: str) -> str:
-    if isinstance(raw, bytes):
-        if raw.isascii() and MAX_BYTES_PER_CHARACTER[charset] < 4 and charset != "ucs2":
-            text = raw.decode("ascii")
-        elif charset in _LABEL_CODECS:
-            try:
-                text = raw.decode(_LABEL_CODECS[charset])
-            except UnicodeDecodeError:
-                raise SchemaError(f"label x'{raw.hex()}' is not {charset}") from None
-        else:
-            raise SchemaError(f"label x'{raw.hex()}' in {charset} can't be read here")
-    else:
-        text = raw
+    text = raw if isinstance(raw, str) else _decoded_label(raw, charset)
     # The server strips trailing spaces, but not of bytes.
     return text if charset == "binary" else text.rstrip(" ")
+
+
+def _decoded_label(raw: bytes, charset: str) -> str:
+    """A label that was written as hex: bytes in the column's character set."""
+    if charset == "binary" and raw.isascii():
+        return raw.decode("ascii")
+    decode = decoder_of(charset)
+    if decode is None:
+        raise SchemaError(f"label x'{raw.hex()}' in {charset} can't be read here")
+    try:
+        return decode(raw)
+    except UnicodeDecodeError:
+        raise SchemaError(f"label x'{raw.hex()}' is not {charset}") from None
