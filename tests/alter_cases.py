@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from itertools import product
 
-__all__ = ["ALTERS", "BASE", "CHARACTER_SETS", "OTHERS"]
+__all__ = ["ALTERS", "BASE", "CHARACTER_SETS", "OTHERS", "RELABELLED"]
 
 BASE = (
     "CREATE TABLE {table} (id INT UNSIGNED NOT NULL, a INT, b VARCHAR(20), c TEXT, d TINYTEXT,"
@@ -258,6 +258,19 @@ OTHERS = [
     ),
     ("CREATE TABLE {table} (b INT)", "ALTER TABLE {table} ADD a SERIAL NULL"),
 ]
+
+# Of all these, the ones that make other labels of those that they don't write: not followed.
+RELABELLED = frozenset(
+    {
+        "ALTER TABLE {table} CONVERT TO CHARSET ucs2",
+        "ALTER TABLE {table} CONVERT TO CHARACTER SET ucs2",
+        (
+            "ALTER TABLE {table} CONVERT TO CHARACTER SET ucs2, ADD z BLOB, ADD y BINARY(3),"
+            " ADD x ENUM('q')"
+        ),
+        "ALTER TABLE {table} ADD v VARCHAR(9), CONVERT TO CHARACTER SET latin1",
+    }
+)
 
 # What a statement says of the whole table's character set: servers differ where it says two things.
 _OF_THE_TABLE = (
