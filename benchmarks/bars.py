@@ -38,7 +38,7 @@ BARS = (
     Bar(
         "decode, struct: bytes, against the raw socket read",
         "decode, kernel, struct, bulk",
-        "raw socket read",
+        "raw socket read, bulk",
         1.0,
         "size",
     ),
@@ -87,7 +87,7 @@ BARS = (
     ),
     Bar(
         "decode, struct: compiled against pure Python",
-        "decode, kernel, struct, bulk",
+        "decode, kernel, struct, from a file, bulk",
         "decode, python, struct, bulk",
         20.0,
     ),

@@ -14,7 +14,7 @@ from rounds import Measure, Sample
 from workers import Worker, WorkerError
 from workload import Part, Workload, flipped
 
-__all__ = ["decode_measures", "our_checksums", "socket_read", "start_up", "tail_measure"]
+__all__ = ["decode_measures", "our_checksums", "socket_reads", "start_up", "tail_measure"]
 
 # A raw read stops a little before the end, where heartbeats and the next file's events would come.
 _MARGIN = 1 << 16
@@ -60,15 +60,25 @@ def our_checksums(kernel: Worker, workload: Workload, folder: Path) -> bool:
     return False
 
 
-def socket_read(dump: Worker, workload: Workload) -> Measure:
-    """A raw read of the dump of both files."""
+def socket_reads(dump: Worker, workload: Workload) -> Iterator[Measure]:
+    """Raw reads of the dump: of each file, and of both, one behind the other.
 
-    def run() -> Sample:
-        size = max(workload.size - _MARGIN, workload.size // 2)
-        answer = dump.ask("read", address(workload.server), workload.bulk.file, size)
-        return Sample(answer["seconds"], 0, answer["bytes"])
+    A server sends events one by one, so the file of small ones comes more slowly: compare reads of
+    the same events only.
+    """
 
-    return Measure("raw socket read", run)
+    def read(file: str, size: int) -> Callable[[], Sample]:
+        wanted = max(size - _MARGIN, size // 2)
+
+        def run() -> Sample:
+            answer = dump.ask("read", address(workload.server), file, wanted)
+            return Sample(answer["seconds"], 0, answer["bytes"])
+
+        return run
+
+    for name, part in ("bulk", workload.bulk), ("single", workload.single):
+        yield Measure(f"raw socket read, {name}", read(part.file, part.size))
+    yield Measure("raw socket read", read(workload.bulk.file, workload.size))
 
 
 def tail_measure(kernel: Worker, workload: Workload) -> Measure:

@@ -30,7 +30,7 @@ from memory import measure_memory, write_backlog
 from our_reads import (
     decode_measures,
     our_checksums,
-    socket_read,
+    socket_reads,
     start_up,
     tail_measure,
 )
@@ -117,7 +117,7 @@ def _measure(scale: Scale, folder: Path) -> dict[str, Any]:
         ready = save_ready(kernel, workload, folder)
         measures: list[Measure] = [
             *decode_measures(kernel, python, workload),
-            socket_read(worker("dump_worker"), workload),
+            *socket_reads(worker("dump_worker"), workload),
             tail_measure(kernel, workload),
             *java_log_reader(stack, java, workload, folder),
             *python_replication(stack, workload, folder, scale.piece_rows),
