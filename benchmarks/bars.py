@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from rounds import Sample, Series
+from rounds import Sample, Series, percentile
 
 __all__ = ["BARS", "Bar", "Limit", "limits", "ratio"]
 
@@ -117,11 +117,18 @@ class Limit:
 
 def limits(series: Mapping[str, Series], memory: Mapping[str, Any]) -> list[Limit]:
     """memory : by payload, what `memory` measured; empty where it did not."""
-    found = [Limit("latestOffset while the tail scans, p99", 1e3 * _p99_wait(series), 5, "ms")]
-    ours, made = (_latencies(series, name) for name in ("latency, ours", "latency, ready-made"))
+    found = []
+    waits = _all(series, "tail scan", "waits")
+    # A log so short that the first offset is its end has none.
+    if waits:
+        wait = 1000 * percentile(waits, 99)
+        found.append(Limit("latestOffset while the tail scans, p99", wait, 5, "ms"))
+    ours, made = (
+        _all(series, name, "latencies") for name in ("latency, ours", "latency, ready-made")
+    )
     if ours and made:
         for name, at, most in ("p50", 50, 50), ("p99", 99, 300):
-            above = 1000 * (_percentile(ours, at) - _percentile(made, at))
+            above = 1000 * (percentile(ours, at) - percentile(made, at))
             found.append(
                 Limit(f"latency above that of ready-made batches, {name}", above, most, "ms")
             )
@@ -137,16 +144,7 @@ def limits(series: Mapping[str, Series], memory: Mapping[str, Any]) -> list[Limi
     return found
 
 
-def _p99_wait(series: Mapping[str, Series]) -> float:
-    waits = [wait for sample in series["tail scan"].samples for wait in sample.more["waits"]]
-    return _percentile(waits, 99) if waits else 0.0
-
-
-def _latencies(series: Mapping[str, Series], name: str) -> list[float]:
+def _all(series: Mapping[str, Series], name: str, figures: str) -> list[float]:
+    """Lists of figures of all rounds, as one."""
     samples: list[Sample] = series[name].samples if name in series else []
-    return [latency for sample in samples for latency in sample.more["latencies"]]
-
-
-def _percentile(values: list[float], at: int) -> float:
-    ordered = sorted(values)
-    return ordered[min(len(ordered) - 1, len(ordered) * at // 100)]
+    return [figure for sample in samples for figure in sample.more[figures]]

@@ -10,7 +10,7 @@ from typing import Any
 
 from orders import DATABASE, TABLE
 from our_options import server_options
-from workers import Worker
+from workers import Worker, WorkerError
 from workload import Workload
 
 __all__ = ["measure_memory", "write_backlog"]
@@ -72,9 +72,14 @@ def measure_memory(spark: Worker, workload: Workload, payload: str, begin: tuple
     finally:
         done.set()
         looking.join()
+    seconds = time.monotonic() - begun
+    for kind, most in peaks.items():
+        # A process that nobody saw would be within any limit.
+        if not most:
+            raise WorkerError(f"no process of {kind} was seen in {seconds:.1f} s of streaming")
     return {
         "rows": rows,
-        "seconds": time.monotonic() - begun,
+        "seconds": seconds,
         "driver": peaks[_DRIVER],
         "worker": peaks[_WORKER],
     }

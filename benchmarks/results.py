@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
 from bars import BARS, Bar, Limit, limits, ratio
-from rounds import Sample, Series
+from rounds import Sample, Series, percentile
 from scale import Scale
 from workload import Part, Workload
 
@@ -76,13 +75,11 @@ def _others(sample: Sample) -> dict[str, Any]:
 
 
 def _spread(values: list[float]) -> dict[str, float]:
-    ordered = sorted(values)
-    last = len(ordered) - 1
     return {
-        "count": len(ordered),
-        "p50": round(1e3 * statistics.median(ordered), 2),
-        "p99": round(1e3 * ordered[min(last, len(ordered) * 99 // 100)], 2),
-        "most": round(1e3 * ordered[last], 2),
+        "count": len(values),
+        "p50": round(1e3 * percentile(values, 50), 2),
+        "p99": round(1e3 * percentile(values, 99), 2),
+        "most": round(1e3 * max(values), 2),
     }
 
 

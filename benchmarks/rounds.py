@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Measure", "Sample", "Series", "run_rounds"]
+__all__ = ["Measure", "Sample", "Series", "percentile", "run_rounds"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +56,11 @@ class Series:
     @property
     def bytes_per_second(self) -> float:
         return statistics.median(sample.size / sample.seconds for sample in self.samples)
+
+
+def percentile(values: Sequence[float], at: int) -> float:
+    """By nearest rank: the least of the values that at least `at` percent of them do not exceed."""
+    return sorted(values)[-(-len(values) * at // 100) - 1]
 
 
 # Lists of figures: for the report only.

@@ -13,7 +13,7 @@ from typing import Any
 
 from latency import latency_measures
 from our_options import Options, folder_options, server_options
-from rounds import Measure, Sample, Series, run_rounds
+from rounds import Measure, Sample, Series, percentile, run_rounds
 from scale import Scale
 from spark_reads import Ready
 from workers import Worker
@@ -159,10 +159,10 @@ def _entry(choice: Choice, found: Series) -> dict[str, Any]:
         "is_ours": choice.is_ours,
         "seconds": [round(sample.seconds, 4) for sample in found.samples],
     }
-    waits = sorted(wait for sample in found.samples for wait in sample.more.get("latencies", []))
+    waits = [wait for sample in found.samples for wait in sample.more.get("latencies", [])]
     if waits:
-        entry["p50_ms"] = round(1e3 * waits[len(waits) // 2], 1)
-        entry["p99_ms"] = round(1e3 * waits[len(waits) * 99 // 100], 1)
+        entry["p50_ms"] = round(1e3 * percentile(waits, 50), 1)
+        entry["p99_ms"] = round(1e3 * percentile(waits, 99), 1)
     else:
         entry["rows_per_second"] = round(found.rows_per_second)
     return entry
