@@ -139,6 +139,7 @@ class _ClockReader(DataSourceStreamReader):
         return {"rows": 0}
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
+        # Before the begin there are none.
         return {"rows": max(start["rows"], int((time.time() - self._begin) * self._rate))}
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:

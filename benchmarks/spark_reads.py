@@ -14,7 +14,7 @@ from rounds import Measure, Sample
 from workers import Worker, WorkerError
 from workload import Workload
 
-__all__ = ["Ready", "save_ready", "spark_reads"]
+__all__ = ["Ready", "check_rows", "save_ready", "spark_reads"]
 
 # One task a core: each costs Spark some 50 ms, so more of them would lower the ceiling.
 _PARTS = len(os.sched_getaffinity(0))
@@ -56,15 +56,23 @@ def save_ready(decoder: Worker, workload: Workload, folder: Path) -> dict[str, R
     return found
 
 
+def check_rows(spark: Worker, words: tuple[str, str, str], expected: int) -> None:
+    """WorkerError unless a batch read gives so many rows; noop, which is timed, counts none.
+
+    words : the source, its options and its schema, as for `batch`.
+    """
+    counted = spark.ask("count", *words)["rows"]
+    if counted != expected:
+        raise WorkerError(f"{words[0]}: {counted} rows were counted, expected {expected}")
+
+
 def spark_reads(spark: Worker, workload: Workload, ready: dict[str, Ready]) -> Iterator[Measure]:
     """For each payload: Spark's ceiling, our files and our live server, as batch and stream."""
     rows, size = workload.rows, workload.size
 
     def batch(source: str, options: Options, schema: str) -> Callable[[], Sample]:
         words = (source, json.dumps(options), schema)
-        counted = spark.ask("count", *words)["rows"]
-        if counted != rows:
-            raise WorkerError(f"{source}: {counted} rows were counted, expected {rows}")
+        check_rows(spark, words, rows)
 
         def run() -> Sample:
             answer = _warm(spark, "batch", *words)

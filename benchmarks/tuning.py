@@ -15,7 +15,7 @@ from latency import latency_measures
 from our_options import Options, folder_options, server_options
 from rounds import Measure, Sample, Series, percentile, run_rounds
 from scale import Scale
-from spark_reads import Ready
+from spark_reads import Ready, check_rows
 from workers import Worker
 from workload import Workload
 
@@ -137,8 +137,11 @@ def _latencies(
 def _batch(
     spark: Worker, workload: Workload, source: str, options: Options, schema: str
 ) -> Callable[[], Sample]:
+    words = (source, json.dumps(options), schema)
+    check_rows(spark, words, workload.rows)
+
     def run() -> Sample:
-        answer = spark.ask("batch", source, json.dumps(options), schema)
+        answer = spark.ask("batch", *words)
         return Sample(answer["seconds"], workload.rows, workload.size)
 
     return run
