@@ -18,6 +18,7 @@ struct EventView {
     uint8_t type;
 
     Input input() const { return Input{body, body + size}; }
+    std::string_view text() const { return as_text(body, size); }
 };
 
 // Walks a block. Whoever opens it keeps its bytes alive.
@@ -37,19 +38,18 @@ public:
     // The event that comes next; false where the block is cut short or its lengths can't be.
     bool peek(EventView& event) const {
         if (!in_.has(EVENT_HEADER)) return false;
-        const uint8_t* at = in_.at;
-        const uint32_t length = load32(at + 9);
-        const int64_t here = int64_t{length} - trailer_;
-        if (length < EVENT_HEADER || here < int64_t{EVENT_HEADER}) return false;
+        const EventHeader header = EventHeader::read(in_.at);
+        const int64_t here = int64_t{header.length} - trailer_;
+        if (header.length < EVENT_HEADER || here < int64_t{EVENT_HEADER}) return false;
         event.size = static_cast<size_t>(here) - EVENT_HEADER;
         if (in_.left() - EVENT_HEADER < event.size) return false;
-        event.timestamp = load32(at);
-        event.type = at[4];
-        event.server_id = load32(at + 5);
-        event.end = end_ + static_cast<uint32_t>(load32(at + 13) - static_cast<uint32_t>(end_));
-        event.start = event.end - static_cast<int64_t>(length);
-        event.flags = load16(at + 17);
-        event.body = at + EVENT_HEADER;
+        event.timestamp = header.timestamp;
+        event.type = header.type;
+        event.server_id = header.server_id;
+        event.end = end_ + static_cast<uint32_t>(header.log_pos - static_cast<uint32_t>(end_));
+        event.start = event.end - int64_t{header.length};
+        event.flags = header.flags;
+        event.body = in_.at + EVENT_HEADER;
         return true;
     }
     // Past the event that `peek` gave.

@@ -13,13 +13,41 @@
 
 namespace mysqlbinlog {
 
-// What is left to read of one event's body. Ask `has` before reading.
+inline std::string_view as_text(const uint8_t* data, size_t size) {
+    return {reinterpret_cast<const char*>(data), size};
+}
+
+// Bytes that are somebody else's.
+struct Raw {
+    const uint8_t* data;
+    size_t size;
+
+    static Raw of(std::string_view text) {
+        return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
+    }
+    std::string_view text() const { return as_text(data, size); }
+};
+
+// What is left to read of one event's body.
 struct Input {
     const uint8_t* at;
     const uint8_t* end;
 
     size_t left() const { return static_cast<size_t>(end - at); }
     bool has(size_t size) const { return left() >= size; }
+
+    // The next `size` bytes, to be read from `from` on, and `at` behind them; false, and nothing is
+    // taken, where there are fewer. (A null pointer for that would cost every read a test more.)
+    [[nodiscard, gnu::always_inline]] bool take(size_t size, const uint8_t*& from) {
+        if (!has(size)) return false;
+        from = at;
+        at += size;
+        return true;
+    }
+    [[nodiscard, gnu::always_inline]] bool skip(size_t size) {
+        const uint8_t* passed;
+        return take(size, passed);
+    }
 };
 
 // Little-endian numbers, of any alignment. Bounds are the caller's affair.
@@ -83,7 +111,7 @@ public:
     uint8_t* data() { return data_; }
     const uint8_t* data() const { return data_; }
     size_t size() const { return size_; }
-    std::string_view view() const { return {reinterpret_cast<const char*>(data_), size_}; }
+    std::string_view view() const { return as_text(data_, size_); }
 
     // Room for `more` bytes behind the end; returns where they go. `advance` then counts them.
     uint8_t* room(size_t more) {

@@ -57,39 +57,28 @@ struct Step {
 
 namespace cells {
 
-template <uint32_t SIZE, bool UNSIGNED>
-inline int64_t load_integer(const uint8_t* at) {
-    const uint64_t raw = load_little(at, SIZE);
-    if constexpr (UNSIGNED || SIZE == 8) {
-        return static_cast<int64_t>(raw);
-    } else {
-        constexpr uint64_t SIGN = uint64_t{1} << (8 * SIZE - 1);
-        return static_cast<int64_t>(raw ^ SIGN) - static_cast<int64_t>(SIGN);
-    }
-}
-
 // The target holds every value of the column: see `widening`.
 template <uint32_t SIZE, bool UNSIGNED, typename Target>
 bool integer(Input& in, const Step& step, size_t row, RowNotes&) {
-    if (!in.has(SIZE)) return false;
-    step.out->put(row, static_cast<Target>(load_integer<SIZE, UNSIGNED>(in.at)));
-    in.at += SIZE;
+    const uint8_t* at;
+    if (!in.take(SIZE, at)) return false;
+    step.out->put(row, static_cast<Target>(load_integer(at, SIZE, UNSIGNED)));
     return true;
 }
 
 template <uint32_t SIZE, bool UNSIGNED>
 bool integer_is_not_zero(Input& in, const Step& step, size_t row, RowNotes&) {
-    if (!in.has(SIZE)) return false;
-    step.out->put(row, static_cast<uint8_t>(load_integer<SIZE, UNSIGNED>(in.at) != 0));
-    in.at += SIZE;
+    const uint8_t* at;
+    if (!in.take(SIZE, at)) return false;
+    step.out->put(row, static_cast<uint8_t>(load_integer(at, SIZE, UNSIGNED) != 0));
     return true;
 }
 
 template <uint32_t SIZE, bool UNSIGNED>
 bool integer_decimal(Input& in, const Step& step, size_t row, RowNotes&) {
-    if (!in.has(SIZE)) return false;
-    const int64_t value = load_integer<SIZE, UNSIGNED>(in.at);
-    in.at += SIZE;
+    const uint8_t* at;
+    if (!in.take(SIZE, at)) return false;
+    const int64_t value = load_integer(at, SIZE, UNSIGNED);
     const Int128 whole =
         UNSIGNED ? static_cast<Int128>(static_cast<uint64_t>(value)) : static_cast<Int128>(value);
     step.out->put(row, whole * step.factor);
@@ -98,9 +87,9 @@ bool integer_decimal(Input& in, const Step& step, size_t row, RowNotes&) {
 
 template <uint32_t SIZE, bool UNSIGNED>
 bool integer_text(Input& in, const Step& step, size_t row, RowNotes&) {
-    if (!in.has(SIZE)) return false;
-    const int64_t value = load_integer<SIZE, UNSIGNED>(in.at);
-    in.at += SIZE;
+    const uint8_t* at;
+    if (!in.take(SIZE, at)) return false;
+    const int64_t value = load_integer(at, SIZE, UNSIGNED);
     if constexpr (UNSIGNED) {
         append_unsigned(step.out->text(), static_cast<uint64_t>(value));
     } else {
@@ -125,7 +114,7 @@ Cell choose_integer(Out type) {
     }
 }
 
-// YEAR, BIT and TIME as numbers: what `READ` gives.
+// FLOAT, DOUBLE, YEAR, BIT and TIME as numbers: what `READ` gives.
 template <typename Value, bool (*READ)(Input&, const Column&, Value&), typename Target>
 bool number(Input& in, const Step& step, size_t row, RowNotes&) {
     Value value = 0;
@@ -164,13 +153,6 @@ Cell choose_number(Out type) {
         case Out::Text: return number_text<Value, READ>;
         default: return nullptr;
     }
-}
-
-inline bool bit_is_set(Input& in, const Step& step, size_t row, RowNotes&) {
-    uint64_t bits = 0;
-    if (!read_bit(in, *step.column, bits)) return false;
-    step.out->put(row, static_cast<uint8_t>(bits));
-    return true;
 }
 
 inline bool decimal(Input& in, const Step& step, size_t row, RowNotes&) {
@@ -226,9 +208,9 @@ inline bool datetime(Input& in, const Step& step, size_t row, RowNotes& notes) {
 template <uint32_t FRACTION_SIZE>
 bool packed_datetime(Input& in, const Step& step, size_t row, RowNotes& notes) {
     constexpr size_t SIZE = 5 + FRACTION_SIZE;
+    const uint8_t* at;
     Moment moment;
-    if (!in.has(SIZE) || !unpack_datetime<FRACTION_SIZE>(in.at, moment)) return false;
-    in.at += SIZE;
+    if (!in.take(SIZE, at) || !unpack_datetime<FRACTION_SIZE>(at, moment)) return false;
     return put_datetime(moment, step, row, notes);
 }
 
@@ -326,14 +308,6 @@ inline bool geometry(Input& in, const Step& step, size_t row, RowNotes&) {
     return wkb.end_text(row);
 }
 
-template <typename Value, bool (*READ)(Input&, const Column&, Value&), typename Target>
-bool real(Input& in, const Step& step, size_t row, RowNotes&) {
-    Value value = 0;
-    if (!READ(in, *step.column, value)) return false;
-    step.out->put(row, static_cast<Target>(value));
-    return true;
-}
-
 inline Cell choose_integer(const Column& column, Out type) {
     const bool is_unsigned = column.is_unsigned;
     switch (column.size) {
@@ -359,14 +333,16 @@ inline Cell choose_cell(const Column& column, Out type, bool as_number) {
     switch (column.kind) {
         case Kind::Integer: return choose_integer(column, type);
         case Kind::Float:
-            if (type == Out::Double) return real<float, read_float, double>;
-            return only_if(type == Out::Float, real<float, read_float, float>);
-        case Kind::Double: return only_if(type == Out::Double, real<double, read_double, double>);
+            if (type == Out::Double) return number<float, read_float, double>;
+            return only_if(type == Out::Float, number<float, read_float, float>);
+        case Kind::Double:
+            return only_if(type == Out::Double, number<double, read_double, double>);
         case Kind::Decimal:
             if (type == Out::Text) return decimal_text;
             return only_if(type == Out::Decimal && column.precision <= 38, decimal);
         case Kind::Bit:
-            if (column.bits == 1) return only_if(type == Out::Bool, bit_is_set);
+            if (column.bits == 1)
+                return only_if(type == Out::Bool, number<uint64_t, read_bit, uint8_t>);
             return choose_number<uint64_t, read_bit>(type);
         case Kind::Year: return choose_number<int32_t, read_year>(type);
         case Kind::Date: return only_if(type == Out::Date, date);

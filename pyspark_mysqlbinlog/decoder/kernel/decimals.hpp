@@ -114,9 +114,8 @@ inline bool split_decimal(uint64_t bytes, uint32_t size, uint32_t precision, uin
 
 // Precision at most 38.
 inline bool read_decimal(Input& in, const Column& column, Int128& value) {
-    if (!in.has(column.size)) return false;
-    const uint8_t* at = in.at;
-    in.at += column.size;
+    const uint8_t* at;
+    if (!in.take(column.size, at)) return false;
     if (column.precision > 18) return gather_decimal(at, column.precision, column.scale, value);
     int64_t small = 0;
     const bool is_read =
@@ -168,9 +167,8 @@ inline bool append_decimal(const uint8_t* at, uint32_t precision, uint32_t scale
 }
 
 inline bool append_decimal(Input& in, const Column& column, Bytes& out) {
-    if (!in.has(column.size)) return false;
-    const uint8_t* at = in.at;
-    in.at += column.size;
+    const uint8_t* at;
+    if (!in.take(column.size, at)) return false;
     return append_decimal(at, column.precision, column.scale, out);
 }
 

@@ -91,27 +91,15 @@ public:
             }
             if (block_.at_end()) return Stop::End;
             if (!block_.peek(event_)) return Stop::Damaged;
-            switch (event_.type) {
-                case TABLE_MAP_EVENT: {
-                    const std::string_view body(reinterpret_cast<const char*>(event_.body),
-                                                event_.size);
-                    if (!knows_table(body)) return Stop::Event;
-                    transaction.follow_table_map();
-                    break;
-                }
-                case WRITE_ROWS_EVENT_V1:
-                case UPDATE_ROWS_EVENT_V1:
-                case DELETE_ROWS_EVENT_V1:
-                case WRITE_ROWS_EVENT:
-                case UPDATE_ROWS_EVENT:
-                case DELETE_ROWS_EVENT: {
-                    const Stop stop = begin_rows();
-                    if (stop != Stop::End) return stop;
-                    if (is_inside_) continue;
-                    break;
-                }
-                default:
-                    if (!transaction.follow(event_)) return Stop::Event;
+            if (is_rows_event(event_.type)) {
+                const Stop stop = begin_rows();
+                if (stop != Stop::End) return stop;
+                if (is_inside_) continue;
+            } else if (event_.type == TABLE_MAP_EVENT) {
+                if (!knows_table(event_.text())) return Stop::Event;
+                transaction.follow_table_map();
+            } else if (!transaction.follow(event_)) {
+                return Stop::Event;
             }
             block_.pass(event_);
         }
@@ -200,37 +188,29 @@ private:
     // False, with nothing appended, where the Python twin must look.
     bool read_row() {
         if (row_ >= static_cast<size_t>(std::numeric_limits<int32_t>::max())) return false;
-        RowNotes& lost_before = before.notes();
-        RowNotes& lost_after = after.notes();
-        if (image_[0] == nullptr) {
-            before.append_null();
-        } else if (!before.append(*image_[0], in_)) {
-            lost_before.clear();
-            return false;
-        }
-        if (image_[1] == nullptr) {
-            after.append_null();
-        } else if (!after.append(*image_[1], in_)) {
-            before.remove_last(image_[0]);
-            lost_before.clear();
-            lost_after.clear();
-            return false;
-        }
+        if (!append(before, image_[0])) return refuse(0);
+        if (!append(after, image_[1])) return refuse(1);
         if (payload_ != Payload::Struct) return true;
-        const bool is_rescued = lost_before.has_rescued() || lost_after.has_rescued();
-        if (is_rescued && !has_rescued_column()) {
-            after.remove_last(image_[1]);
-            before.remove_last(image_[0]);
-            lost_before.clear();
-            lost_after.clear();
-            return false;
-        }
+        const RowNotes& notes_before = before.notes();
+        const RowNotes& notes_after = after.notes();
+        const bool is_rescued = notes_before.has_rescued() || notes_after.has_rescued();
+        if (is_rescued && !envelope.has_rescued()) return refuse(2);
         if (is_rescued) rescue();
-        if (!lost_before.lost.empty() || !lost_after.lost.empty()) add_run_with_lost();
+        if (!notes_before.lost.empty() || !notes_after.lost.empty()) add_run_with_lost();
         return true;
     }
-
-    bool has_rescued_column() const { return envelope.has_rescued(); }
+    bool append(PayloadSide& payload, const Image* image) {
+        if (image != nullptr) return payload.append(*image, in_);
+        payload.append_null();
+        return true;
+    }
+    // Takes back the first `sides` sides of the row, and all notes.
+    bool refuse(size_t sides) {
+        for (size_t at = 0; at < sides; ++at) side(at).remove_last(image_[at]);
+        before.notes().clear();
+        after.notes().clear();
+        return false;
+    }
 
     // {"before":{"c":1},"after":{"c":2}}
     void rescue() {

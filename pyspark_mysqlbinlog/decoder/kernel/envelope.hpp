@@ -24,8 +24,8 @@ struct Span {
 
 using Names = std::vector<std::string>;
 
-// What neighbouring rows of one rows event share. Names are kept alive by the plan or the image that
-// they come from, or by the envelope (`keep`).
+// What neighbouring rows of one rows event share. Names are kept alive by the plan or the image
+// that they come from, or by the envelope (`keep`).
 struct Run {
     char op;
     int64_t ts;  // microseconds since 1970 UTC

@@ -1,14 +1,31 @@
-// What events are called, and how long what stands around their bodies is.
+// What events are called, what stands in front of their bodies, and how long what stands behind is.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
+#include "bytes.hpp"
+
 namespace mysqlbinlog {
 
-// timestamp u32 | type u8 | server id u32 | length u32 | position behind u32 | flags u16
 inline constexpr size_t EVENT_HEADER = 19;
 inline constexpr size_t EVENT_CHECKSUM = 4;
+
+// timestamp u32 | type u8 | server id u32 | length u32 | position behind u32 | flags u16
+struct EventHeader {
+    uint32_t timestamp;
+    uint8_t type;
+    uint32_t server_id;
+    uint32_t length;   // of the whole event
+    uint32_t log_pos;  // behind the event, modulo 2^32
+    uint16_t flags;
+
+    // Of the EVENT_HEADER bytes at `at`.
+    static EventHeader read(const uint8_t* at) {
+        return {load32(at),     at[4],           load32(at + 5),
+                load32(at + 9), load32(at + 13), load16(at + 17)};
+    }
+};
 
 // The types of events that the kernel knows; all others are the Python twins'.
 enum EventType : uint8_t {
@@ -28,5 +45,15 @@ enum EventType : uint8_t {
     MARIADB_ANNOTATE_ROWS_EVENT = 160,
     MARIADB_GTID_EVENT = 162,
 };
+
+inline bool is_rows_event(uint8_t type) {
+    return (type >= WRITE_ROWS_EVENT_V1 && type <= DELETE_ROWS_EVENT_V1) ||
+           (type >= WRITE_ROWS_EVENT && type <= DELETE_ROWS_EVENT);
+}
+
+// MARIADB_GTID_EVENT: number u64 | domain u32 | flags u8. It stands for BEGIN unless it stands
+// alone, which its flags say.
+inline constexpr size_t MARIADB_GTID = 13;
+inline bool stands_alone(const uint8_t* mariadb_gtid) { return (mariadb_gtid[12] & 0x01) != 0; }
 
 }  // namespace mysqlbinlog

@@ -243,8 +243,7 @@ private:
         keys.reserve(container.elements);
         Pos entry = container.start + 2 * container.width;
         for (uint32_t i = 0; i < container.elements; ++i, entry += container.width + 2) {
-            const Raw key = key_at(entry, container);
-            keys.emplace_back(reinterpret_cast<const char*>(key.data), key.size);
+            keys.push_back(key_at(entry, container).text());
         }
         std::sort(keys.begin(), keys.end());
         return std::adjacent_find(keys.begin(), keys.end()) == keys.end();
@@ -358,35 +357,23 @@ public:
     }
     bool number(double value) { return append_double(out_, value); }
     bool text(Raw utf8) {
-        append_quoted(out_, view(utf8));
+        append_quoted(out_, utf8.text());
         return true;
     }
     bool decimal(const uint8_t* digits, uint32_t precision, uint32_t scale) {
         return append_decimal(digits, precision, scale, out_);
     }
     bool date(Ymd value) {
-        out_.push('"');
-        append_date(out_, value);
-        out_.push('"');
-        return true;
+        return in_quotes(out_, [&] { append_date(out_, value); });
     }
     bool time(int64_t micros) {
-        out_.push('"');
-        append_time(out_, micros, 6);
-        out_.push('"');
-        return true;
+        return in_quotes(out_, [&] { append_time(out_, micros, 6); });
     }
     bool datetime(const Moment& value) {
-        out_.push('"');
-        append_datetime(out_, value, 6, false);
-        out_.push('"');
-        return true;
+        return in_quotes(out_, [&] { append_datetime(out_, value, 6, false); });
     }
     bool opaque(uint8_t type, Raw raw) {
-        out_.push('"');
-        append_opaque(out_, type, raw, "\\n");
-        out_.push('"');
-        return true;
+        return in_quotes(out_, [&] { append_opaque(out_, type, raw, "\\n"); });
     }
 
     struct Frame {
@@ -396,7 +383,7 @@ public:
     Frame open_array(uint32_t, uint64_t) { return open('['); }
     void key(Frame& frame, Raw utf8) {
         element(frame);
-        append_quoted(out_, view(utf8));
+        append_quoted(out_, utf8.text());
         out_.push(':');
     }
     void element(Frame& frame) {
@@ -407,9 +394,6 @@ public:
     bool close_array(Frame&) { return write("]"); }
 
 private:
-    static std::string_view view(Raw raw) {
-        return {reinterpret_cast<const char*>(raw.data), raw.size};
-    }
     Frame open(char bracket) {
         out_.push(bracket);
         return Frame{true};

@@ -56,7 +56,7 @@ inline void append_escape(Bytes& out, uint8_t byte) {
 
 // UTF-8 as a JSON string: quotes, backslashes and controls escaped, everything else as it is.
 inline void append_quoted(Bytes& out, std::string_view utf8) {
-    const uint8_t* at = reinterpret_cast<const uint8_t*>(utf8.data());
+    const uint8_t* at = Raw::of(utf8).data;
     size_t left = utf8.size();
     out.push('"');
     while (left != 0) {
@@ -70,6 +70,15 @@ inline void append_quoted(Bytes& out, std::string_view utf8) {
         }
     }
     out.push('"');
+}
+
+// A JSON string of what `write` appends, which needs no escapes; true, as nothing is refused.
+template <typename Write>
+inline bool in_quotes(Bytes& out, Write write) {
+    out.push('"');
+    write();
+    out.push('"');
+    return true;
 }
 
 inline void append_base64(Bytes& out, Raw bytes) {

@@ -10,7 +10,7 @@ namespace mysqlbinlog {
 inline bool write_text_json(const Column& column, Raw text, Bytes& out) {
     if (column.charset->form == CharsetTable::Form::Utf8) {
         if (!is_utf8(text.data, text.size)) return false;
-        append_quoted(out, {reinterpret_cast<const char*>(text.data), text.size});
+        append_quoted(out, text.text());
         return true;
     }
     const size_t begin = out.size();
@@ -30,15 +30,13 @@ inline bool write_text_json(const Column& column, Raw text, Bytes& out) {
 }
 
 inline void write_binary_json(const Column& column, Raw bytes, Bytes& out) {
-    out.push('"');
-    if (column.padded >= 0 && bytes.size < static_cast<size_t>(column.padded)) {
-        Bytes copy;
-        append_padded(column, bytes, copy);
-        append_base64(out, Raw{copy.data(), copy.size()});
-    } else {
-        append_base64(out, bytes);
+    if (column.padded < 0 || bytes.size >= static_cast<size_t>(column.padded)) {
+        in_quotes(out, [&] { append_base64(out, bytes); });
+        return;
     }
-    out.push('"');
+    Bytes copy;
+    append_padded(column, bytes, copy);
+    in_quotes(out, [&] { append_base64(out, Raw::of(copy.view())); });
 }
 
 // An SRID of 4 bytes and a WKB; what is too short for that has a null SRID (see values/geometry.py).
@@ -50,9 +48,9 @@ inline void write_geometry_json(Raw bytes, Bytes& out) {
         append_unsigned(out, load32(bytes.data));
         bytes = Raw{bytes.data + 4, bytes.size - 4};
     }
-    out.append(",\"wkb\":\"");
-    append_base64(out, bytes);
-    out.append("\"}");
+    out.append(",\"wkb\":");
+    in_quotes(out, [&] { append_base64(out, bytes); });
+    out.push('}');
 }
 
 // Not for skipped columns.
@@ -96,37 +94,25 @@ inline bool write_json(Input& in, const Column& column, Bytes& out) {
         case Kind::Date: {
             Ymd value;
             if (!read_date(in, column, value)) return false;
-            out.push('"');
-            append_date(out, value);
-            out.push('"');
-            return true;
+            return in_quotes(out, [&] { append_date(out, value); });
         }
         case Kind::Time:
         case Kind::TimeOld: {
             int64_t value;
             if (!read_time(in, column, value)) return false;
-            out.push('"');
-            append_time(out, value, column.fsp);
-            out.push('"');
-            return true;
+            return in_quotes(out, [&] { append_time(out, value, column.fsp); });
         }
         case Kind::Datetime:
         case Kind::DatetimeOld: {
             Moment value;
             if (!read_datetime(in, column, value)) return false;
-            out.push('"');
-            append_datetime(out, value, column.fsp, true);
-            out.push('"');
-            return true;
+            return in_quotes(out, [&] { append_datetime(out, value, column.fsp, true); });
         }
         case Kind::Timestamp:
         case Kind::TimestampOld: {
             Instant value;
             if (!read_timestamp(in, column, value)) return false;
-            out.push('"');
-            append_timestamp(out, value, column.fsp);
-            out.push('"');
-            return true;
+            return in_quotes(out, [&] { append_timestamp(out, value, column.fsp); });
         }
         case Kind::Enum: {
             size_t label;

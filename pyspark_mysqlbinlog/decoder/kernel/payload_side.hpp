@@ -78,17 +78,23 @@ public:
 
 private:
     bool append_json(const Image& image, Input& in) {
-        if (!in.has(image.bitmap_length)) return false;
-        const uint8_t* nulls = in.at;
-        in.at += image.bitmap_length;
+        const uint8_t* nulls;
+        if (!in.take(image.bitmap_length, nulls)) return false;
         whole_.reserve_row();
         OutColumn& column = *whole_.columns[0];
         Bytes& out = column.text();
         const size_t begin = out.size();
-        if (!write_members(image, nulls, in, out)) {
-            out.truncate(begin);
+        if (!write_text(image, nulls, in, out) || !column.end_text(count_)) {
+            whole_.take_back();
             return false;
         }
+        whole_.add(count_++);
+        size_ += out.size() - begin;
+        return true;
+    }
+    static bool write_text(const Image& image, const uint8_t* nulls, Input& in, Bytes& out) {
+        const size_t begin = out.size();
+        if (!write_members(image, nulls, in, out)) return false;
         // Each member begins with a comma; the first one's becomes the brace.
         if (out.size() == begin) {
             out.push('{');
@@ -96,12 +102,6 @@ private:
             out.data()[begin] = '{';
         }
         out.push('}');
-        if (!column.end_text(count_)) {
-            out.truncate(begin);
-            return false;
-        }
-        whole_.add(count_++);
-        size_ += out.size() - begin;
         return true;
     }
     static bool write_members(const Image& image, const uint8_t* nulls, Input& in, Bytes& out) {
@@ -123,9 +123,8 @@ private:
     }
 
     bool append_struct(const Image& image, Input& in) {
-        const uint8_t* const begin = in.at;
-        if (!in.has(image.bitmap_length)) return false;
-        in.at += image.bitmap_length;
+        const uint8_t* begin;
+        if (!in.take(image.bitmap_length, begin)) return false;
         TableRows& rows = *image.rows;
         rows.reserve_row();
         const size_t row = rows.count();
@@ -171,9 +170,8 @@ private:
     }
 
     bool append_variant(const Image& image, Input& in) {
-        if (!in.has(image.bitmap_length)) return false;
-        const uint8_t* nulls = in.at;
-        in.at += image.bitmap_length;
+        const uint8_t* nulls;
+        if (!in.take(image.bitmap_length, nulls)) return false;
         whole_.reserve_row();
         OutColumn& value = whole_.columns[0]->child(0);
         OutColumn& metadata = whole_.columns[0]->child(1);

@@ -26,8 +26,7 @@ inline bool are_variables(Input in) {
                 break;
             default: return true;
         }
-        if (!in.has(length)) return false;
-        in.at += length;
+        if (!in.skip(length)) return false;
     }
     return true;
 }
@@ -38,15 +37,13 @@ inline bool are_variables(Input in) {
 // | status variables | database | 0x00 | statement
 inline bool read_statement(Input in, std::string_view& sql) {
     constexpr size_t HEAD = 13;
-    if (!in.has(HEAD)) return false;
-    const size_t database = in.at[8];
-    const size_t variables = load16(in.at + 11);
-    in.at += HEAD;
-    if (!in.has(variables + database + 1)) return false;
-    if (!are_variables({in.at, in.at + variables})) return false;
-    in.at += variables + database;
-    if (*in.at++ != 0) return false;
-    sql = std::string_view(reinterpret_cast<const char*>(in.at), in.left());
+    const uint8_t* at;
+    if (!in.take(HEAD, at)) return false;
+    const size_t database = at[8];
+    const size_t variables = load16(at + 11);
+    if (!in.take(variables + database + 1, at)) return false;
+    if (!are_variables({at, at + variables}) || at[variables + database] != 0) return false;
+    sql = as_text(in.at, in.left());
     return true;
 }
 

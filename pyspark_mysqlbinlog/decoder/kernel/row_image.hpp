@@ -82,7 +82,7 @@ private:
         std::vector<const Column*> shown;
         for (size_t at = 0; at < columns_.size(); ++at) {
             const Step& step = columns_[at].side[side];
-            const bool is_present = bit_at(reinterpret_cast<const uint8_t*>(present.data()), at);
+            const bool is_present = bit_at(Raw::of(present).data, at);
             if (is_present) {
                 image->steps.push_back(step);
                 image->is_readable = image->is_readable && step.fate != Step::Fate::Refuse;

@@ -24,15 +24,14 @@ struct RowsHead {
     // False where the head is cut short or its numbers can't be.
     bool parse(const EventView& event) {
         Input in = event.input();
-        if (!in.has(8)) return false;
-        table_id = load48(in.at);
-        in.at += 8;
+        const uint8_t* at;
+        if (!in.take(8, at)) return false;
+        table_id = load48(at);
         if (event.type >= WRITE_ROWS_EVENT) {
             // Extra data, whose length counts itself.
             if (!in.has(2)) return false;
             const size_t extra = load16(in.at);
-            if (extra < 2 || !in.has(extra)) return false;
-            in.at += extra;
+            if (extra < 2 || !in.skip(extra)) return false;
         }
         if (!read_lenenc(in, column_count)) return false;
         if (column_count > 8 * in.left()) return false;
@@ -62,15 +61,15 @@ private:
             return true;
         }
         const size_t size = first == 0xfc ? 2 : first == 0xfd ? 3 : first == 0xfe ? 8 : 0;
-        if (size == 0 || !in.has(size)) return false;
-        value = size == 2 ? load16(in.at) : size == 3 ? load24(in.at) : load64(in.at);
-        in.at += size;
+        const uint8_t* at;
+        if (size == 0 || !in.take(size, at)) return false;
+        value = size == 2 ? load16(at) : size == 3 ? load24(at) : load64(at);
         return true;
     }
     static bool read_bitmap(Input& in, size_t size, std::string_view& bitmap) {
-        if (!in.has(size)) return false;
-        bitmap = std::string_view(reinterpret_cast<const char*>(in.at), size);
-        in.at += size;
+        const uint8_t* at;
+        if (!in.take(size, at)) return false;
+        bitmap = as_text(at, size);
         return true;
     }
 };

@@ -150,10 +150,10 @@ public:
         while (read(event)) {
             switch (event.kind) {
                 case Kind::Rows: {
-                    const int wanted = wanted_rows(event);
-                    if (wanted < 0) return odd();
+                    const Wanted wanted = wanted_rows(event);
+                    if (wanted == Wanted::Unknown) return odd();
                     rows_seen_ = true;
-                    if (wanted) {
+                    if (wanted == Wanted::Yes) {
                         keep(event);
                         ++kept_rows_events_;
                     }
@@ -171,21 +171,21 @@ public:
                     pass(event);
                     break;
                 case Kind::Map: {
-                    const int wanted = wanted_map(event);
+                    const Wanted wanted = wanted_map(event);
+                    if (wanted == Wanted::Unknown) return odd();
+                    const bool is_wanted = wanted == Wanted::Yes;
                     // A frame, or a text from before the chunk, is the filter's to hand on.
                     const bool takes_text = text_waits_ && !rows_seen_;
-                    if (wanted < 0 || (wanted && (frame_waits || (takes_text && !text_is_here_)))) {
-                        return odd();
-                    }
+                    if (is_wanted && (frame_waits || (takes_text && !text_is_here_))) return odd();
                     if (rows_seen_) {
                         statement_.clear();
                         new_statement_ = true;
                         text_waits_ = rows_seen_ = false;
                     }
                     const uint64_t id = load48(event.body);
-                    ids.set(id, wanted != 0);
-                    new_ids_.emplace_back(id, wanted != 0);
-                    if (wanted) {
+                    ids.set(id, is_wanted);
+                    new_ids_.emplace_back(id, is_wanted);
+                    if (is_wanted) {
                         if (text_waits_) keep(statement_[0]);
                         text_waits_ = false;
                         keep(event);
@@ -231,13 +231,8 @@ private:
     static constexpr uint32_t FULL_PACKET = 0xFFFFFF;
 
     static Kind kind_of(uint8_t type) {
+        if (is_rows_event(type)) return Kind::Rows;
         switch (type) {
-            case WRITE_ROWS_EVENT_V1:
-            case UPDATE_ROWS_EVENT_V1:
-            case DELETE_ROWS_EVENT_V1:
-            case WRITE_ROWS_EVENT:
-            case UPDATE_ROWS_EVENT:
-            case DELETE_ROWS_EVENT: return Kind::Rows;
             case TABLE_MAP_EVENT: return Kind::Map;
             case QUERY_EVENT: return Kind::Query;
             case XID_EVENT: return Kind::Xid;
@@ -273,17 +268,17 @@ private:
             if (size_ - offset < length) return stopped(ScanStop::More);
         } else {
             if (size_ - offset < EVENT_HEADER) return stopped(ScanStop::More);
-            length = load32(data_ + offset + 9);
+            length = EventHeader::read(data_ + offset).length;
             if (length < EVENT_HEADER) return stopped(ScanStop::Odd);
             if (size_ - offset < length) return stopped(ScanStop::More);
         }
         const uint8_t* head = data_ + offset;
-        event.kind = kind_of(head[4]);
+        const EventHeader header = EventHeader::read(head);
+        event.kind = kind_of(header.type);
         event.end = pos_ + static_cast<int64_t>(length);
-        const uint32_t log_pos = load32(head + 13);
-        if (event.kind == Kind::Odd || load32(head + 9) != length || log_pos == 0 ||
-            static_cast<uint32_t>(event.end) != log_pos || event.end > limit_ ||
-            load16(head + 17) & ARTIFICIAL_FLAG || length < EVENT_HEADER + trailer_) {
+        if (event.kind == Kind::Odd || header.length != length || header.log_pos == 0 ||
+            static_cast<uint32_t>(event.end) != header.log_pos || event.end > limit_ ||
+            header.flags & ARTIFICIAL_FLAG || length < EVENT_HEADER + trailer_) {
             return stopped(ScanStop::Odd);
         }
         event.offset = offset;
@@ -312,16 +307,15 @@ private:
     }
     void keep(const Event& event) { keep(segment(event)); }
 
-    // 1 or 0: wanted or not; -1: for the twin.
-    int wanted_rows(const Event& event) const {
-        if (event.body_size < 6) return -1;
+    Wanted wanted_rows(const Event& event) const {
+        if (event.body_size < 6) return Wanted::Unknown;
         const uint64_t id = load48(event.body);
-        const int wanted = ids.find(id);
-        return wanted < 0 && is_dummy(id) ? 0 : wanted;
+        const Wanted wanted = ids.find(id);
+        return wanted == Wanted::Unknown && is_dummy(id) ? Wanted::No : wanted;
     }
 
-    int wanted_map(const Event& event) {
-        return known_.find({reinterpret_cast<const char*>(event.body), event.body_size});
+    Wanted wanted_map(const Event& event) {
+        return known_.find(as_text(event.body, event.body_size));
     }
 
     static bool is_query(const Event& event, std::string_view text) {
@@ -344,8 +338,8 @@ private:
                     frame[frame_size++] = segment(event);
                     break;
                 case Kind::MariadbGtid:
-                    // It stands for BEGIN unless it stands alone, which its flags say.
-                    if (frame_size > 0 || event.body_size < 13 || event.body[12] & 1) {
+                    if (frame_size > 0 || event.body_size < MARIADB_GTID ||
+                        stands_alone(event.body)) {
                         return stopped(ScanStop::Odd);
                     }
                     frame[frame_size++] = segment(event);
@@ -374,11 +368,11 @@ private:
                     rows_seen = false;
                     break;
                 case Kind::Map: {
-                    const int wanted = is_begun ? wanted_map(event) : -1;
-                    if (wanted < 0) return stopped(ScanStop::Odd);
+                    const Wanted wanted = is_begun ? wanted_map(event) : Wanted::Unknown;
+                    if (wanted == Wanted::Unknown) return stopped(ScanStop::Odd);
                     if (rows_seen) has_text = rows_seen = false;
-                    ids.set(load48(event.body), wanted != 0);
-                    if (!wanted) break;
+                    ids.set(load48(event.body), wanted == Wanted::Yes);
+                    if (wanted == Wanted::No) break;
                     if (!is_taken) {
                         for (size_t n = 0; n < frame_size; ++n) keep(frame[n]);
                         is_taken = true;
@@ -389,10 +383,10 @@ private:
                     break;
                 }
                 case Kind::Rows: {
-                    const int wanted = is_begun ? wanted_rows(event) : -1;
-                    if (wanted < 0) return stopped(ScanStop::Odd);
+                    const Wanted wanted = is_begun ? wanted_rows(event) : Wanted::Unknown;
+                    if (wanted == Wanted::Unknown) return stopped(ScanStop::Odd);
                     rows_seen = true;
-                    if (wanted) keep(event);
+                    if (wanted == Wanted::Yes) keep(event);
                     break;
                 }
                 default:

@@ -13,6 +13,11 @@
 
 namespace mysqlbinlog {
 
+// Whether a table's events are; Unknown is for the twin to say.
+enum class Wanted : uint8_t { No, Yes, Unknown };
+
+inline Wanted wanted_if(bool is_wanted) { return is_wanted ? Wanted::Yes : Wanted::No; }
+
 // Tables that the transaction has named so far. Forgotten all at once.
 class TableIds {
 public:
@@ -22,12 +27,12 @@ public:
         ++generation_;
         count_ = 0;
     }
-    // 1 or 0: wanted or not; -1: not announced.
-    int find(uint64_t id) const {
+    // Unknown: not announced.
+    Wanted find(uint64_t id) const {
         for (size_t at = hash(id);; ++at) {
             const Slot& slot = slots_[at & (slots_.size() - 1)];
-            if (slot.generation != generation_) return -1;
-            if (slot.id == id) return slot.wanted;
+            if (slot.generation != generation_) return Wanted::Unknown;
+            if (slot.id == id) return wanted_if(slot.wanted);
         }
     }
     void set(uint64_t id, bool wanted) {
@@ -89,17 +94,17 @@ public:
         last_map_.clear();
     }
 
-    // Of a table map's body: 1 or 0, wanted or not; -1: not known.
-    int find(std::string_view body) {
+    // Of a table map's body.
+    Wanted find(std::string_view body) {
         // Servers repeat a map for every statement.
         if (!last_map_.empty() && body == last_map_) return last_wanted_;
         size_t size = 0;
-        if (!name_length(body, size)) return -1;
+        if (!name_length(body, size)) return Wanted::Unknown;
         const auto known = names_.find(body.substr(NAMES, size));
-        if (known == names_.end()) return -1;
-        if (known->second && whole_maps_ && maps_.find(body) == maps_.end()) return -1;
+        if (known == names_.end()) return Wanted::Unknown;
+        if (known->second && whole_maps_ && maps_.find(body) == maps_.end()) return Wanted::Unknown;
         last_map_.assign(body);
-        last_wanted_ = known->second;
+        last_wanted_ = wanted_if(known->second);
         return last_wanted_;
     }
 
@@ -124,7 +129,7 @@ private:
     std::map<std::string, bool, std::less<>> names_;
     std::set<std::string, std::less<>> maps_;
     std::string last_map_;
-    int last_wanted_ = 0;
+    Wanted last_wanted_ = Wanted::Unknown;
 };
 
 }  // namespace mysqlbinlog

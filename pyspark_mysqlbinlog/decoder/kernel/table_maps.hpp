@@ -70,7 +70,7 @@ public:
 
 private:
     static uint64_t id_of(std::string_view body) {
-        return load48(reinterpret_cast<const uint8_t*>(body.data()));
+        return load48(Raw::of(body).data);
     }
 
     std::unordered_map<uint64_t, MappedTable> tables_;

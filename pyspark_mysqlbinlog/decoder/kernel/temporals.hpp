@@ -55,17 +55,16 @@ inline bool make_fraction(uint32_t units, uint32_t size, int64_t& micros) {
 }
 
 inline bool read_date(Input& in, const Column&, Ymd& date) {
-    if (!in.has(3)) return false;
-    const uint32_t packed = load24(in.at);
-    in.at += 3;
+    const uint8_t* at;
+    if (!in.take(3, at)) return false;
+    const uint32_t packed = load24(at);
     return make_date(packed >> 9, packed >> 5 & 15, packed & 31, date);
 }
 
 // Time and TimeOld: microseconds, negative ones too.
 inline bool read_time(Input& in, const Column& column, int64_t& micros) {
-    if (!in.has(column.size)) return false;
-    const uint8_t* at = in.at;
-    in.at += column.size;
+    const uint8_t* at;
+    if (!in.take(column.size, at)) return false;
     bool is_negative = false;
     if (column.kind == Kind::TimeOld) {
         int32_t number = static_cast<int32_t>(load24(at) ^ 0x800000) - 0x800000;
@@ -108,9 +107,8 @@ inline bool unpack_datetime(const uint8_t* at, Moment& value) {
 
 // Datetime and DatetimeOld.
 inline bool read_datetime(Input& in, const Column& column, Moment& value) {
-    if (!in.has(column.size)) return false;
-    const uint8_t* at = in.at;
-    in.at += column.size;
+    const uint8_t* at;
+    if (!in.take(column.size, at)) return false;
     if (column.kind == Kind::DatetimeOld) {
         const uint64_t number = load64(at);
         const uint64_t ymd = number / 1'000'000;
@@ -129,9 +127,8 @@ inline bool read_datetime(Input& in, const Column& column, Moment& value) {
 
 // Timestamp and TimestampOld.
 inline bool read_timestamp(Input& in, const Column& column, Instant& value) {
-    if (!in.has(column.size)) return false;
-    const uint8_t* at = in.at;
-    in.at += column.size;
+    const uint8_t* at;
+    if (!in.take(column.size, at)) return false;
     const uint32_t seconds = column.kind == Kind::TimestampOld
                                  ? load32(at)
                                  : static_cast<uint32_t>(load_big(at, 4));

@@ -102,10 +102,8 @@ private:
         append_number(gtid.text, load64(event.body + 17));
         return true;
     }
-    // number u64 | domain u32 | flags u8
     bool follow_mariadb_gtid(const EventView& event) {
-        constexpr uint8_t STANDALONE = 0x01;
-        if (event.size < 13) return false;
+        if (event.size < MARIADB_GTID) return false;
         begin(event.start);
         gtid.is_set = true;
         gtid.text.clear();
@@ -114,7 +112,7 @@ private:
         append_number(gtid.text, event.server_id);
         gtid.text += '-';
         append_number(gtid.text, load64(event.body));
-        is_in_group = (event.body[12] & STANDALONE) == 0;
+        is_in_group = !stands_alone(event.body);
         return true;
     }
     static void append_hex(std::string& text, uint8_t byte) {
@@ -123,8 +121,8 @@ private:
     }
     static void append_number(std::string& text, uint64_t number) {
         uint8_t digits[20];
-        text.append(reinterpret_cast<const char*>(digits),
-                    static_cast<size_t>(write_unsigned(digits, number) - digits));
+        const uint8_t* const end = write_unsigned(digits, number);
+        text.append(as_text(digits, static_cast<size_t>(end - digits)));
     }
 
     // Only BEGIN and COMMIT, spelled as the server spells them.
@@ -151,7 +149,7 @@ private:
         query.is_set = true;
         query.text.clear();
         if (is_utf8(at, size)) {
-            query.text.assign(reinterpret_cast<const char*>(at), size);
+            query.text.assign(as_text(at, size));
             return;
         }
         const uint8_t* const end = at + size;
@@ -160,7 +158,7 @@ private:
             while (length <= 4 && length <= static_cast<size_t>(end - at) && !is_utf8(at, length))
                 ++length;
             if (length <= 4 && length <= static_cast<size_t>(end - at)) {
-                query.text.append(reinterpret_cast<const char*>(at), length);
+                query.text.append(as_text(at, length));
                 at += length;
             } else {
                 query.text += "\\x";

@@ -15,7 +15,7 @@
 namespace mysqlbinlog {
 
 // `size` bytes, the lowest first: 1, 2, 3, 4 or 8.
-inline uint64_t load_little(const uint8_t* at, uint32_t size) {
+[[gnu::always_inline]] inline uint64_t load_little(const uint8_t* at, uint32_t size) {
     switch (size) {
         case 1: return at[0];
         case 2: return load16(at);
@@ -26,76 +26,60 @@ inline uint64_t load_little(const uint8_t* at, uint32_t size) {
 }
 
 // TINYINT to BIGINT. An UNSIGNED BIGINT is its bit pattern.
+[[gnu::always_inline]] inline int64_t load_integer(const uint8_t* at, uint32_t size,
+                                                   bool is_unsigned) {
+    const uint64_t raw = load_little(at, size);
+    const uint64_t sign = is_unsigned ? 0 : uint64_t{1} << (8 * size - 1);
+    return static_cast<int64_t>((raw ^ sign) - sign);
+}
+
 inline bool read_integer(Input& in, const Column& column, int64_t& value) {
-    if (!in.has(column.size)) return false;
-    const uint8_t* at = in.at;
-    in.at += column.size;
-    if (column.is_unsigned) {
-        value = static_cast<int64_t>(load_little(at, column.size));
-        return true;
-    }
-    switch (column.size) {
-        case 1: value = static_cast<int8_t>(at[0]); break;
-        case 2: value = static_cast<int16_t>(load16(at)); break;
-        case 3: value = static_cast<int32_t>(load24(at) ^ 0x800000) - 0x800000; break;
-        case 4: value = static_cast<int32_t>(load32(at)); break;
-        default: value = static_cast<int64_t>(load64(at));
-    }
+    const uint8_t* at;
+    if (!in.take(column.size, at)) return false;
+    value = load_integer(at, column.size, column.is_unsigned);
     return true;
 }
 
 // Infinities and NaN are read: only JSON has no way to show them.
 inline bool read_float(Input& in, const Column&, float& value) {
-    if (!in.has(4)) return false;
-    const uint32_t bits = load32(in.at);
+    const uint8_t* at;
+    if (!in.take(4, at)) return false;
+    const uint32_t bits = load32(at);
     std::memcpy(&value, &bits, sizeof value);
-    in.at += 4;
     return true;
 }
 
 inline bool read_double(Input& in, const Column&, double& value) {
-    if (!in.has(8)) return false;
-    const uint64_t bits = load64(in.at);
+    const uint8_t* at;
+    if (!in.take(8, at)) return false;
+    const uint64_t bits = load64(at);
     std::memcpy(&value, &bits, sizeof value);
-    in.at += 8;
     return true;
 }
 
 // BIT(n), big-endian; false for bits above the n.
 inline bool read_bit(Input& in, const Column& column, uint64_t& value) {
-    if (!in.has(column.size)) return false;
-    value = load_big(in.at, column.size);
-    in.at += column.size;
+    const uint8_t* at;
+    if (!in.take(column.size, at)) return false;
+    value = load_big(at, column.size);
     return column.bits >= 64 || value >> column.bits == 0;
 }
 
 inline bool read_year(Input& in, const Column&, int32_t& value) {
-    if (!in.has(1)) return false;
-    const uint8_t stored = *in.at++;
-    value = stored == 0 ? 0 : 1900 + stored;
+    const uint8_t* at;
+    if (!in.take(1, at)) return false;
+    value = *at == 0 ? 0 : 1900 + *at;
     return true;
 }
-
-struct Raw {
-    const uint8_t* data;
-    size_t size;
-};
 
 // Text, Binary, Json and Geometry as they are stored: a length of `size` bytes, then the bytes.
 // False for a BINARY(n) of more than n bytes.
 inline bool read_raw(Input& in, const Column& column, Raw& value) {
-    if (!in.has(column.size)) return false;
-    size_t length = 0;
-    switch (column.size) {
-        case 1: length = in.at[0]; break;
-        case 2: length = load16(in.at); break;
-        case 3: length = load24(in.at); break;
-        default: length = load32(in.at);
-    }
-    in.at += column.size;
-    if (!in.has(length)) return false;
-    value = Raw{in.at, length};
-    in.at += length;
+    const uint8_t* at;
+    if (!in.take(column.size, at)) return false;
+    const auto length = static_cast<size_t>(load_little(at, column.size));
+    if (!in.take(length, at)) return false;
+    value = Raw{at, length};
     return column.padded < 0 || length <= static_cast<size_t>(column.padded);
 }
 
@@ -107,17 +91,17 @@ inline void append_padded(const Column& column, Raw value, Bytes& out) {
 
 // ENUM: which of the labels, of which the first is ''.
 inline bool read_label(Input& in, const Column& column, size_t& label) {
-    if (!in.has(column.size)) return false;
-    label = column.size == 1 ? in.at[0] : load16(in.at);
-    in.at += column.size;
+    const uint8_t* at;
+    if (!in.take(column.size, at)) return false;
+    label = column.size == 1 ? at[0] : load16(at);
     return label < column.labels.size();
 }
 
 // SET: one bit for each label, the first label's lowest.
 inline bool read_set(Input& in, const Column& column, uint64_t& bits) {
-    if (!in.has(column.size)) return false;
-    bits = load_little(in.at, column.size);
-    in.at += column.size;
+    const uint8_t* at;
+    if (!in.take(column.size, at)) return false;
+    bits = load_little(at, column.size);
     return column.labels.size() >= 64 || bits >> column.labels.size() == 0;
 }
 
@@ -147,16 +131,15 @@ inline bool skip_value(Input& in, const Column& column) {
         case Kind::Binary:
         case Kind::Json:
         case Kind::Geometry:
-        case Kind::PrefixedSkip:
-            if (!in.has(column.size)) return false;
-            length = static_cast<size_t>(load_little(in.at, column.size));
-            in.at += column.size;
+        case Kind::PrefixedSkip: {
+            const uint8_t* at;
+            if (!in.take(column.size, at)) return false;
+            length = static_cast<size_t>(load_little(at, column.size));
             break;
+        }
         default: break;
     }
-    if (!in.has(length)) return false;
-    in.at += length;
-    return true;
+    return in.skip(length);
 }
 
 }  // namespace mysqlbinlog

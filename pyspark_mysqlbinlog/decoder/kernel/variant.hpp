@@ -22,19 +22,16 @@ namespace mysqlbinlog {
 
 // An SRID and a WKB; what is too short for that has a null SRID (see values/geometry.py).
 inline bool write_geometry_variant(Raw bytes, VariantKeys& keys, Bytes& out) {
-    const auto name = [](std::string_view text) {
-        return Raw{reinterpret_cast<const uint8_t*>(text.data()), text.size()};
-    };
     VariantSink sink(keys, out);
     const auto frame = sink.open_object(2, bytes.size + 10);
-    sink.key(frame, name("srid"));
+    sink.key(frame, Raw::of("srid"));
     if (bytes.size < 4) {
         sink.null();
     } else {
         sink.natural(load32(bytes.data));
         bytes = Raw{bytes.data + 4, bytes.size - 4};
     }
-    sink.key(frame, name("wkb"));
+    sink.key(frame, Raw::of("wkb"));
     return append_variant_binary(out, bytes) && sink.close_object(frame);
 }
 
@@ -140,9 +137,7 @@ inline bool write_variant(Input& in, const Column& column, VariantKeys& keys, By
         case Kind::Enum: {
             size_t label;
             if (!read_label(in, column, label)) return false;
-            const std::string& text = column.labels[label];
-            return append_variant_string(
-                out, Raw{reinterpret_cast<const uint8_t*>(text.data()), text.size()});
+            return append_variant_string(out, Raw::of(column.labels[label]));
         }
         case Kind::Set: {
             uint64_t bits;
@@ -243,9 +238,7 @@ public:
     }
 
 private:
-    static Raw key_of(const Column& column) {
-        return Raw{reinterpret_cast<const uint8_t*>(column.name.data()), column.name.size()};
-    }
+    static Raw key_of(const Column& column) { return Raw::of(column.name); }
     size_t head(uint32_t width) const { return object_head(ids_.size(), id_width_, width); }
 
     // What a cut number would belong to is refused in the end.
