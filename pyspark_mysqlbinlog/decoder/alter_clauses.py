@@ -255,17 +255,10 @@ class _Clauses:
             self.add_columns()
 
     def add_key(self) -> None:
-        stream = self.stream
-        for distance in range(6):  # [CONSTRAINT [IF NOT EXISTS] [name]] PRIMARY KEY [IF NOT EXISTS]
-            if stream.peek(distance).word == "IF":
-                self.alter.key_is_conditional = True
-        if stream.at("CONSTRAINT", "IF", "NOT", "EXISTS"):
-            stream.expect("CONSTRAINT", "IF", "NOT", "EXISTS")
-            if stream.peek(1).word in _ADDED:
-                stream.name()
-        found = index_or_constraint(stream)
-        if found:
-            self.alter.key = found
+        found = index_or_constraint(self.stream)
+        if found is not None and found.key:
+            self.alter.key = found.key
+            self.alter.key_is_conditional = found.conditional
 
     def add_columns(self) -> None:
         stream = self.stream

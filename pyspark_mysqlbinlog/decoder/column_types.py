@@ -54,6 +54,15 @@ _SYNONYMS = {
     "SQL_TSI_YEAR": "year",
     "GEOMCOLLECTION": "geometrycollection",
 }
+# In sql_mode ORACLE (MariaDB's sql_yacc.yy); NUMBER, too, but what it is hangs on its digits.
+_ORACLE_SYNONYMS = {
+    "VARCHAR2": "varchar",
+    "RAW": "varbinary",
+    "CLOB": "longtext",
+    "NUMBER": "number",
+}
+_ORACLE_SCHEMA, _MAXDB_SCHEMA = "ORACLE_SCHEMA", "MAXDB_SCHEMA"
+_TYPE_SCHEMAS = frozenset({"MARIADB_SCHEMA", _ORACLE_SCHEMA, _MAXDB_SCHEMA})
 # With character set `binary` a character type is the binary one.
 _BINARY_TWINS = {
     "char": "binary",
@@ -106,11 +115,14 @@ def parse_type(stream: TokenStream, context: SqlContext) -> ParsedType:
 
 
 def _base_type(stream: TokenStream, context: SqlContext) -> ParsedType:
+    qualifier = _qualifier(stream, context)
     token = stream.next()
     if token.kind is not TokenKind.WORD:
         raise SchemaError(f"expected a column type, found {token.text[:40]!r}")
     word = token.word
     name = _SYNONYMS.get(word, word.lower())
+    if context.oracle:
+        name = _ORACLE_SYNONYMS.get(word, name)
     if name in INTEGER_TYPES:
         width = _parenthesised(stream)
         return ParsedType(name, 1 if name == "tinyint" and width == 1 else None)
@@ -129,20 +141,24 @@ def _base_type(stream: TokenStream, context: SqlContext) -> ParsedType:
             _, scale = _precision_and_scale(stream)
             narrow = name == "real" and context.real_as_float
             return ParsedType("float" if narrow else "double", rounds=scale is not None)
-        case "decimal":
+        case "decimal" | "number":
             precision, scale = _precision_and_scale(stream)
+            if name == "number" and precision is None:
+                return ParsedType("double")
             return ParsedType("decimal", precision or 10, scale or 0)
         case "bit":
             return ParsedType("bit", _parenthesised(stream) or 1)
         case "date":
             # In these two sql_modes DATE and TIMESTAMP are other types (sql_yacc.yy).
-            return ParsedType("datetime", 0) if context.oracle else ParsedType("date")
+            of_oracle = qualifier == _ORACLE_SCHEMA if qualifier else context.oracle
+            return ParsedType("datetime", 0) if of_oracle else ParsedType("date")
         case "year":
             _parenthesised(stream)
             return ParsedType("year")
         case "time" | "datetime" | "timestamp":
             digits = _parenthesised(stream) or 0
-            if name == "timestamp" and context.maxdb:
+            of_maxdb = qualifier == _MAXDB_SCHEMA if qualifier else context.maxdb
+            if name == "timestamp" and of_maxdb:
                 name = "datetime"
             # Before 5.6.4 the number was a display width, and there were no fractions.
             return ParsedType(name, 0 if context.server_version < 50604 else digits)
@@ -189,6 +205,16 @@ def _base_type(stream: TokenStream, context: SqlContext) -> ParsedType:
     if name in SPATIAL_TYPES or (context.mariadb and name in _MARIADB_TYPES):
         return ParsedType(name)
     raise SchemaError(f"column type {token.text[:40]!r} is not known")
+
+
+def _qualifier(stream: TokenStream, context: SqlContext) -> str | None:
+    """Step over ``schema.`` before a type, by which MariaDB says whose DATE it means."""
+    word = stream.peek().word
+    if not (context.mariadb and word in _TYPE_SCHEMAS and stream.peek(1).word == "."):
+        return None
+    stream.next()
+    stream.expect(".")
+    return word
 
 
 def _character(stream: TokenStream, name: str, charset: str | None = None) -> ParsedType:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from pyspark_mysqlbinlog.decoder.column_types import (
     CHARACTER_TYPES,
@@ -29,6 +30,7 @@ from pyspark_mysqlbinlog.decoder.sql_tokens import (
     TokenStream,
 )
 from pyspark_mysqlbinlog.errors import MySQLBinlogError, SchemaError, UnknownSchemaError
+from pyspark_mysqlbinlog.names import fold
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 
 __all__ = [
@@ -156,22 +158,22 @@ def _table(
     definitions, key = elements(stream, context)
     charset = _table_charset(stream, default_charset) or default_charset
     columns = with_key(tuple(each.schema(charset) for each in definitions), key)
-    spelling = {column.name.lower(): column.name for column in columns}
+    spelling = {fold(column.name): column.name for column in columns}
     if len(spelling) != len(columns):
         raise SchemaError("two of its columns have one name")
     return TableSchema(
-        database, name, columns, tuple(spelling[each.lower()] for each in key), charset
+        database, name, columns, tuple(spelling[fold(each)] for each in key), charset
     )
 
 
 def with_key(columns: tuple[ColumnSchema, ...], key: tuple[str, ...]) -> tuple[ColumnSchema, ...]:
     """A primary key's columns are NOT NULL, whatever their definitions say."""
-    wanted = {name.lower() for name in key}
-    missing = wanted - {column.name.lower() for column in columns}
+    wanted = {fold(name) for name in key}
+    missing = wanted - {fold(column.name) for column in columns}
     if missing:
         raise SchemaError(f"its primary key names {min(missing)!r}, which is no column of it")
     return tuple(
-        replace(column, nullable=False) if column.name.lower() in wanted else column
+        replace(column, nullable=False) if fold(column.name) in wanted else column
         for column in columns
     )
 
@@ -186,7 +188,7 @@ def elements(
     while True:
         found = index_or_constraint(stream)
         if found is not None:
-            key = found or key
+            key = found.key or key
         else:
             definition = parse_column_definition(stream, context)
             if definition.primary_key:
@@ -197,17 +199,31 @@ def elements(
             return definitions, key
 
 
-def index_or_constraint(stream: TokenStream) -> tuple[str, ...] | None:
-    """Step over one that is no column; its columns if it is the primary key, else ()."""
+class Index(NamedTuple):
+    """What stands among the columns and is none.
+
+    Attributes
+    ----------
+    key : its columns, if it is the primary key.
+    conditional : it is the primary key IF NOT EXISTS, if the table has none.
+    """
+
+    key: tuple[str, ...] = ()
+    conditional: bool = False
+
+
+def index_or_constraint(stream: TokenStream) -> Index | None:
+    """Step over an index or a constraint; None where a column comes next."""
     if stream.accept("PRIMARY"):
         return _primary_key(stream)
     if stream.accept("CONSTRAINT"):
+        stream.accept("IF", "NOT", "EXISTS")  # MariaDB, of a CHECK
         if stream.peek().word not in ("PRIMARY", "UNIQUE", "FOREIGN", "CHECK"):
             stream.name("a constraint's name")
         if stream.accept("PRIMARY"):
             return _primary_key(stream)
         skip_element(stream)
-        return ()
+        return Index()
     if stream.at("PERIOD", "FOR") or stream.peek().word in (
         "INDEX",
         "KEY",
@@ -218,13 +234,14 @@ def index_or_constraint(stream: TokenStream) -> tuple[str, ...] | None:
         "CHECK",
     ):
         skip_element(stream)
-        return ()
+        return Index()
     return None
 
 
-def _primary_key(stream: TokenStream) -> tuple[str, ...]:
-    """After PRIMARY: ``KEY [name] [USING BTREE] (column [(length)] [ASC | DESC], …) …``."""
+def _primary_key(stream: TokenStream) -> Index:
+    """After PRIMARY: ``KEY [IF NOT EXISTS] [name] [USING BTREE] (column [(length)], …) …``."""
     stream.expect("KEY")
+    conditional = stream.accept("IF", "NOT", "EXISTS")
     while not stream.at("("):
         if stream.at_end():
             raise stream.unexpected("the primary key's columns")
@@ -242,7 +259,7 @@ def _primary_key(stream: TokenStream) -> tuple[str, ...]:
             break
     stream.expect(")")
     skip_element(stream)
-    return tuple(columns)
+    return Index(tuple(columns), conditional)
 
 
 def skip_element(stream: TokenStream) -> None:
