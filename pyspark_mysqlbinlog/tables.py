@@ -11,17 +11,9 @@ from dataclasses import dataclass
 __all__ = [
     "INTEGER_TYPES",
     "SPATIAL_TYPES",
-    "SYSTEM_DATABASES",
     "ColumnSchema",
-    "Table",
     "TableSchema",
 ]
-
-# A table's name: (database, table).
-Table = tuple[str, str]
-
-# Never followed and never wanted: the server's own.
-SYSTEM_DATABASES = frozenset({"mysql", "information_schema", "performance_schema", "sys"})
 
 INTEGER_TYPES = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
 SPATIAL_TYPES = frozenset(

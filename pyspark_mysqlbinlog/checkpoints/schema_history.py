@@ -17,7 +17,8 @@ from functools import cached_property
 from pyspark_mysqlbinlog.checkpoints.position import BEGINNING, Position
 from pyspark_mysqlbinlog.checkpoints.schema_packing import pack_versions, unpack_versions
 from pyspark_mysqlbinlog.checkpoints.versions import UnknownFrom, Version, start_of
-from pyspark_mysqlbinlog.tables import Table, TableSchema
+from pyspark_mysqlbinlog.names import Table
+from pyspark_mysqlbinlog.tables import TableSchema
 
 __all__ = ["SchemaHistory"]
 

@@ -26,7 +26,8 @@ from typing import Any
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.versions import UnknownFrom, Version
 from pyspark_mysqlbinlog.errors import OffsetError
-from pyspark_mysqlbinlog.tables import ColumnSchema, Table, TableSchema
+from pyspark_mysqlbinlog.names import Table
+from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 
 __all__ = ["pack_versions", "unpack_versions"]
 

@@ -34,6 +34,7 @@ from pyspark_mysqlbinlog.decoder.event_filter import DDL_KINDS
 from pyspark_mysqlbinlog.decoder.logged_statement import LoggedStatement
 from pyspark_mysqlbinlog.decoder.statements import Statement, StatementKind
 from pyspark_mysqlbinlog.errors import SchemaChangedError
+from pyspark_mysqlbinlog.names import fold, folding, table_folding
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 from pyspark_mysqlbinlog.protocol.events import Event, EventType
 from pyspark_mysqlbinlog.protocol.messages import parse_server_version
@@ -101,14 +102,15 @@ def history_of_server(
             position=after.pos,
         )
     start = before if start is None else start
-    fold: Callable[[str], str] = str if case_sensitive else str.lower
+    fold_database = folding(case_sensitive)
     altered = {
-        fold(ddl.statement.database)
+        fold_database(ddl.statement.database)
         for ddl in late
         if ddl.statement.database is not None and not ddl.statement.if_not_exists
     }
     named = {name for ddl in late for name in ddl.statement.tables or ()}
-    folded = {_folded(name) for name in named}
+    folded = table_folding(case_sensitive=False)
+    named_anyhow = set(map(folded, named))
     charsets = {name: each for name, each in charsets.items() if name not in altered}
     tables = [
         schema
@@ -116,7 +118,7 @@ def history_of_server(
         if wants(schema.database, schema.table)
         or (
             schema.database not in altered
-            and _folded((schema.database, schema.table)) not in folded
+            and folded((schema.database, schema.table)) not in named_anyhow
         )
     ]
     history = _since(
@@ -150,8 +152,8 @@ def _since(
 ) -> SchemaHistory:
     """What the log tells from `start` on, and the databases' charsets."""
     history = SchemaHistory()
-    fold: Callable[[str], str] = str if case_sensitive else str.lower
-    altered = {fold(ddl.statement.database or "") for ddl in ddls}
+    fold_database = folding(case_sensitive)
+    altered = {fold_database(ddl.statement.database or "") for ddl in ddls}
     for database, charset in charsets.items():
         if database not in altered:
             history = history.with_charset(start, database, charset)
@@ -168,10 +170,6 @@ def _since(
         last = history.charset_change(database)
         history = history.with_charset(start if last is None else last, database, charset)
     return history
-
-
-def _folded(name: tuple[str, str]) -> tuple[str, str]:
-    return name[0].lower(), name[1].lower()
 
 
 def _split(tables: list[TableSchema], wants: Wants) -> tuple[list[TableSchema], list[TableSchema]]:
@@ -227,5 +225,5 @@ def _touches(ddl: _Ddl, wants: Wants, databases: set[str]) -> bool:
     statement = ddl.statement
     if statement.database is not None:
         dropped = statement.kind is StatementKind.DROP_DATABASE or statement.or_replace
-        return dropped and statement.database.lower() in map(str.lower, databases)
+        return dropped and fold(statement.database) in map(fold, databases)
     return statement.tables is None or any(wants(*table) for table in statement.tables)

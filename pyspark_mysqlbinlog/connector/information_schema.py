@@ -19,23 +19,24 @@ from pyspark_mysqlbinlog.charsets import canonical_charset, charset_of_collation
 from pyspark_mysqlbinlog.decoder.ddl import parse_column_type
 from pyspark_mysqlbinlog.decoder.sql_tokens import SqlContext
 from pyspark_mysqlbinlog.errors import MySQLBinlogError, UnknownSchemaError
+from pyspark_mysqlbinlog.names import SYSTEM_DATABASES, Table
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
-from pyspark_mysqlbinlog.tables import SYSTEM_DATABASES, ColumnSchema, Table, TableSchema
+from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 
 __all__ = ["read_database_charsets", "read_table_schemas"]
 
 # The server leaves out the system databases as well: describing them takes it longest.
 _TABLES = (
     "SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_COLLATION FROM information_schema.TABLES"
-    " WHERE TABLE_TYPE = 'BASE TABLE' AND TABLE_SCHEMA NOT IN %s"
+    " WHERE TABLE_TYPE = 'BASE TABLE' AND BINARY TABLE_SCHEMA NOT IN %s"
 )
 _COLUMNS = (
     "SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, COLUMN_TYPE, CHARACTER_SET_NAME, IS_NULLABLE,"
-    " ORDINAL_POSITION FROM information_schema.COLUMNS WHERE TABLE_SCHEMA NOT IN %s"
+    " ORDINAL_POSITION FROM information_schema.COLUMNS WHERE BINARY TABLE_SCHEMA NOT IN %s"
 )
 _PRIMARY_KEYS = (
     "SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, SEQ_IN_INDEX FROM information_schema.STATISTICS"
-    " WHERE INDEX_NAME = 'PRIMARY' AND TABLE_SCHEMA NOT IN %s"
+    " WHERE INDEX_NAME = 'PRIMARY' AND BINARY TABLE_SCHEMA NOT IN %s"
 )
 _SYSTEM = (tuple(sorted(SYSTEM_DATABASES)),)
 _DATABASES = "SELECT SCHEMA_NAME, DEFAULT_CHARACTER_SET_NAME FROM information_schema.SCHEMATA"
@@ -60,7 +61,7 @@ def read_table_schemas(
     collations = {
         (database, table): collation
         for database, table, collation in _rows(client, _TABLES, _SYSTEM)
-        if database.lower() not in SYSTEM_DATABASES and (others or wanted(database, table))
+        if database not in SYSTEM_DATABASES and (others or wanted(database, table))
     }
     if not collations:
         return []

@@ -30,8 +30,9 @@ from pyspark_mysqlbinlog.decoder.statements import (
 )
 from pyspark_mysqlbinlog.decoder.written_labels import check_written_labels
 from pyspark_mysqlbinlog.errors import MySQLBinlogError, SchemaChangedError, SchemaError
+from pyspark_mysqlbinlog.names import SYSTEM_DATABASES, Table, folding
 from pyspark_mysqlbinlog.protocol.events import THREAD_SPECIFIC_FLAG, Event
-from pyspark_mysqlbinlog.tables import SYSTEM_DATABASES, Table, TableSchema
+from pyspark_mysqlbinlog.tables import TableSchema
 
 __all__ = ["MOST_UNWANTED_COLUMNS", "SchemaTracker", "last_change"]
 
@@ -103,7 +104,7 @@ class SchemaTracker:
         explicit_timestamps: bool = False,
     ) -> None:
         self.history = history
-        self._fold: Callable[[str], str] = str if case_sensitive else str.lower
+        self._fold = folding(case_sensitive)
         self._wants = wants
         self._complete: Callable[[str], bool] = complete or (lambda _: False)
         self._server_default = server_default
@@ -181,7 +182,7 @@ class SchemaTracker:
         return self.history.at(ddl.begin, *self._name(table))
 
     def _keep(self, ddl: _Ddl, name: Table, state: State) -> None:
-        if name[0].lower() in SYSTEM_DATABASES:
+        if name[0] in SYSTEM_DATABASES:
             return
         last = last_change(self.history, name)
         if last is not None and last >= ddl.end:

@@ -22,9 +22,9 @@ from pyspark_mysqlbinlog.connector.log import ServerLog
 from pyspark_mysqlbinlog.decoder.optional_metadata import described_schema
 from pyspark_mysqlbinlog.decoder.table_map import TableMap, parse_table_name
 from pyspark_mysqlbinlog.decoder.unknown_schema import unknown_schema
+from pyspark_mysqlbinlog.names import Table, table_folding
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
 from pyspark_mysqlbinlog.protocol.events import Event
-from pyspark_mysqlbinlog.tables import Table
 
 __all__ = ["SchemaWatch", "only"]
 
@@ -122,7 +122,6 @@ class SchemaWatch:
 
 def only(table: Table, *, case_sensitive: bool) -> Callable[[str, str], bool]:
     """Wants one table."""
-    if case_sensitive:
-        return lambda database, name: (database, name) == table
-    folded = (table[0].lower(), table[1].lower())
-    return lambda database, name: (database.lower(), name.lower()) == folded
+    folded = table_folding(case_sensitive)
+    wanted = folded(table)
+    return lambda database, name: folded((database, name)) == wanted

@@ -36,6 +36,7 @@ from pyspark_mysqlbinlog.errors import (
     OptionError,
     UnknownTableError,
 )
+from pyspark_mysqlbinlog.names import fold, table_folding
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 from pyspark_mysqlbinlog.protocol.events import EventType
 from pyspark_mysqlbinlog.tables import TableSchema
@@ -259,8 +260,10 @@ def _spelled(log: Log, position: Position) -> Position:
 
 def _expect_literals(tables: TableFilter, history: SchemaHistory, case_sensitive: bool) -> None:
     """Tables that are named literally must exist, now or in the log that is to be read."""
+    folded = table_folding(case_sensitive)
+    known = set(map(folded, history.tables()))
     for database, table in tables.literals:
-        if not any(_same(name, (database, table), case_sensitive) for name in history.tables()):
+        if folded((database, table)) not in known:
             raise UnknownTableError(
                 "option tables: neither the server nor the log has this table; check the"
                 " spelling and the user's SELECT grant, or use a glob for a table that comes later",
@@ -273,23 +276,19 @@ def _expect_columns(columns: ColumnFilter, history: SchemaHistory, case_sensitiv
 
     A misspelt one would be delivered: excluding is how columns are kept out of a lake.
     """
+    folded = table_folding(case_sensitive)
     for database, table, column in columns.literals:
+        wanted = folded((database, table))
         names = {
-            each.name.lower()
+            fold(each.name)
             for name in history.tables()
-            if _same(name, (database, table), case_sensitive)
+            if folded(name) == wanted
             for _, schema in history.versions(*name)
             if isinstance(schema, TableSchema)
             for each in schema.columns
         }
-        if names and column.lower() not in names:
+        if names and fold(column) not in names:
             raise OptionError(
                 f"option excludeColumns: the table has no column `{column}`; check the spelling",
                 table=f"{database}.{table}",
             )
-
-
-def _same(one: tuple[str, str], other: tuple[str, str], case_sensitive: bool) -> bool:
-    if case_sensitive:
-        return one == other
-    return [name.lower() for name in one] == [name.lower() for name in other]

@@ -19,8 +19,9 @@ from pyspark_mysqlbinlog.decoder.envelope import StatementRow
 from pyspark_mysqlbinlog.decoder.event_filter import DDL_KINDS
 from pyspark_mysqlbinlog.decoder.logged_statement import LoggedStatement
 from pyspark_mysqlbinlog.decoder.statements import Statement, StatementKind
+from pyspark_mysqlbinlog.names import Table, folding
 from pyspark_mysqlbinlog.protocol.events import Event
-from pyspark_mysqlbinlog.tables import Table, TableSchema
+from pyspark_mysqlbinlog.tables import TableSchema
 
 __all__ = ["StatementRows"]
 
@@ -55,7 +56,7 @@ class StatementRows:
         self._number = number
         self._truncates = "truncate" in operations
         self._ddl = "ddl" in operations
-        self._fold: Callable[[str], str] = str if case_sensitive else str.lower
+        self._fold = folding(case_sensitive)
 
     def of(self, event: Event) -> list[StatementRow]:
         """The rows of one QUERY event that the event filter kept."""

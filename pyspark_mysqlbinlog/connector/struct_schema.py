@@ -23,6 +23,7 @@ from pyspark_mysqlbinlog.connector.start import history_of_files
 from pyspark_mysqlbinlog.connector.table_filter import ColumnFilter, TableFilter
 from pyspark_mysqlbinlog.decoder.struct_types import StructOptions, arrow_type
 from pyspark_mysqlbinlog.errors import OptionError, UnknownSchemaError, UnknownTableError
+from pyspark_mysqlbinlog.names import table_folding
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 from pyspark_mysqlbinlog.tables import TableSchema
 
@@ -106,12 +107,10 @@ def _last_of(history: SchemaHistory, database: str, table: str) -> TableSchema:
 
 
 def _expect_all(tables: TableFilter, schemas: list[TableSchema], case_sensitive: bool) -> None:
-    def spelled(name: str) -> str:
-        return name if case_sensitive else name.lower()
-
-    found = {(spelled(schema.database), spelled(schema.table)) for schema in schemas}
+    folded = table_folding(case_sensitive)
+    found = {folded((schema.database, schema.table)) for schema in schemas}
     for database, table in tables.literals:
-        if (spelled(database), spelled(table)) not in found:
+        if folded((database, table)) not in found:
             raise UnknownTableError(
                 "option tables: the server does not have this table, and payload=struct needs its"
                 " columns; check the spelling and the user's SELECT grant, give the columns with"

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Self
 
 from pyspark_mysqlbinlog.errors import OptionError
-from pyspark_mysqlbinlog.tables import SYSTEM_DATABASES
+from pyspark_mysqlbinlog.names import SYSTEM_DATABASES, Table, fold, folding, table_folding
 
 __all__ = ["ColumnFilter", "TableFilter"]
 
@@ -128,12 +128,12 @@ class TableFilter:
 
         In the order of the option; these must exist.
         """
-        by_name: dict[tuple[str, str], tuple[str, str]] = {}
+        by_name: dict[Table, Table] = {}
+        folded = table_folding(self.case_sensitive)
         for database, table in _literals(self._included):
             if self.wants(database, table):
                 name = (database, table)
-                folded = name if self.case_sensitive else (database.lower(), table.lower())
-                by_name.setdefault(folded, name)
+                by_name.setdefault(folded(name), name)
         return tuple(by_name.values())
 
     @property
@@ -188,7 +188,7 @@ class ColumnFilter:
 
 
 def _is_system(database: str, case_sensitive: bool) -> bool:
-    return (database if case_sensitive else database.lower()) in SYSTEM_DATABASES
+    return folding(case_sensitive)(database) in SYSTEM_DATABASES
 
 
 def _literals(patterns: tuple[_Pattern, ...]) -> Iterator[tuple[str, ...]]:
@@ -256,8 +256,8 @@ def _test(part: _Part, case_sensitive: bool) -> Callable[[str], bool]:
         return lambda name: expression.fullmatch(name) is not None
     if case_sensitive:
         return lambda name: name == part.text
-    folded = part.text.lower()
-    return lambda name: name.lower() == folded
+    folded = fold(part.text)
+    return lambda name: fold(name) == folded
 
 
 def _glob_to_regex(glob: str) -> str:

@@ -28,6 +28,7 @@ from pyspark_mysqlbinlog.decoder.column_types import ParsedType, resolve
 from pyspark_mysqlbinlog.decoder.ddl import ColumnDefinition, with_key
 from pyspark_mysqlbinlog.decoder.sql_tokens import DEFAULT_CONTEXT, SqlContext
 from pyspark_mysqlbinlog.errors import MySQLBinlogError, SchemaError, UnknownSchemaError
+from pyspark_mysqlbinlog.names import fold
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 
 __all__ = ["apply_alter"]
@@ -103,7 +104,7 @@ def _applied(
     columns.redefine(defined, convert_to)
     columns.place(defined)
     found = columns.columns
-    spelling = {column.name.lower(): column.name for column in found}
+    spelling = {fold(column.name): column.name for column in found}
     if len(spelling) != len(found):
         raise SchemaError("two columns have one name behind it")
     if not found:
@@ -113,7 +114,7 @@ def _applied(
     return replace(
         before,
         columns=found,
-        primary_key=tuple(spelling[name.lower()] for name in key),
+        primary_key=tuple(spelling[fold(name)] for name in key),
         charset=charset,
     )
 
@@ -146,17 +147,17 @@ class _Columns:
     def __init__(self, before: TableSchema, alter: AlterTable) -> None:
         self.before = before
         self.alter = alter
-        there = {column.name.lower() for column in before.columns}
+        there = {fold(column.name) for column in before.columns}
         self.dropped = self._existing(there)
-        self.renamed = {old.lower(): new for old, new in alter.renames}
+        self.renamed = {fold(old): new for old, new in alter.renames}
         self.changes = self._unconditional(there)
         self.changed: dict[str, ColumnChange] = {}
         # In MariaDB a MODIFY may follow the ADD of its column, also where that replaces one that is
         # dropped: the column is the MODIFY's.
         self.added: set[str] = set()
         for each in self.changes:
-            name = each.definition.name.lower()
-            old = None if each.old is None else each.old.lower()
+            name = fold(each.definition.name)
+            old = None if each.old is None else fold(each.old)
             if old is None:
                 self.added.add(name)
             elif old in there and old not in self.dropped and old not in self.changed:
@@ -175,8 +176,8 @@ class _Columns:
     def _existing(self, there: set[str]) -> set[str]:
         dropped = set()
         for name, if_exists in self.alter.drops:
-            if name.lower() in there:
-                dropped.add(name.lower())
+            if fold(name) in there:
+                dropped.add(fold(name))
             elif not if_exists:
                 raise SchemaError(f"it drops column {name!r}, which the table does not have")
         return dropped
@@ -187,10 +188,10 @@ class _Columns:
         added: set[str] = set()
         for each in self.alter.changes:
             if each.old is not None:
-                if not each.conditional or each.old.lower() in there:
+                if not each.conditional or fold(each.old) in there:
                     kept.append(each)
                 continue
-            name = each.definition.name.lower()
+            name = fold(each.definition.name)
             if each.conditional and (name in self.dropped or name in self.renamed):
                 raise SchemaError(f"it drops column {name!r} and adds it IF NOT EXISTS")
             if not each.conditional or name not in (there | added):
@@ -200,7 +201,7 @@ class _Columns:
 
     def redefine(self, defined: _Defined, convert_to: str | None) -> None:
         for column in self.before.columns:
-            name = column.name.lower()
+            name = fold(column.name)
             change = self.changed.get(name)
             if name in self.dropped:
                 continue
@@ -213,11 +214,11 @@ class _Columns:
 
     def place(self, defined: _Defined) -> None:
         for each in self.changes:
-            stands = each.old is not None and self.changed.get(each.old.lower()) is each
+            stands = each.old is not None and self.changed.get(fold(each.old)) is each
             if stands and each.after is None:
                 continue
             column = defined(each.definition)
-            was = column.name.lower()
+            was = fold(column.name)
             if each.old is not None:
                 was = self._placed.pop(self._index(column.name)).was
             placed = _Placed(was, column)
@@ -230,7 +231,7 @@ class _Columns:
 
     def _index(self, name: str) -> int:
         for index, placed in enumerate(self._placed):
-            if placed.column.name.lower() == name.lower():
+            if fold(placed.column.name) == fold(name):
                 return index
         raise SchemaError(f"it names column {name!r}, which the table does not have")
 
@@ -249,7 +250,7 @@ class _Columns:
         The server takes the first that had the name, or, as a new one, has it (sql_table.cc,
         mysql_prepare_alter_table): that may be another than the key's.
         """
-        found = (placed.column.name for placed in self._placed if placed.was == old.lower())
+        found = (placed.column.name for placed in self._placed if placed.was == fold(old))
         return next(found, None)
 
 

@@ -12,6 +12,7 @@ from pyspark_mysqlbinlog.decoder.alter_clauses import AlterTable, ColumnChange, 
 from pyspark_mysqlbinlog.decoder.sql_tokens import DEFAULT_CONTEXT, SqlContext
 from pyspark_mysqlbinlog.decoder.statements import Statement, StatementKind
 from pyspark_mysqlbinlog.errors import MySQLBinlogError
+from pyspark_mysqlbinlog.names import fold
 from pyspark_mysqlbinlog.tables import INTEGER_TYPES, ColumnSchema, TableSchema
 
 __all__ = ["DdlEffect", "ddl_effect"]
@@ -76,20 +77,18 @@ def _of_alter(
         return DdlEffect.SHAPE_ONLY
     if before is None or after is None:
         return DdlEffect.DATA_CHANGING
-    old = {column.name.lower(): column for column in before.columns}
+    old = {fold(column.name): column for column in before.columns}
     came_from = {
-        each.definition.name.lower(): each.old.lower()
-        for each in alter.changes
-        if each.old is not None
-    } | {new.lower(): previous.lower() for previous, new in alter.renames}
-    added = {each.definition.name.lower() for each in alter.changes if each.old is None}
+        fold(each.definition.name): fold(each.old) for each in alter.changes if each.old is not None
+    } | {fold(new): fold(previous) for previous, new in alter.renames}
+    added = {fold(each.definition.name) for each in alter.changes if each.old is None}
     filled = {
-        each.definition.name.lower()
+        fold(each.definition.name)
         for each in alter.changes
-        if _makes_values(each, is_new=each.definition.name.lower() in added)
+        if _makes_values(each, is_new=fold(each.definition.name) in added)
     }
     for column in after.columns:
-        name = column.name.lower()
+        name = fold(column.name)
         previous = None if name in added else old.get(came_from.get(name, name))
         keeps = column.nullable if previous is None else _keeps_values(previous, column)
         if name in filled or not keeps:

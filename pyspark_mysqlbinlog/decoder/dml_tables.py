@@ -8,7 +8,7 @@ a shape that is not read here (a table in parentheses) gives None: not told by t
 from __future__ import annotations
 
 from pyspark_mysqlbinlog.decoder.sql_tokens import TokenKind, TokenStream
-from pyspark_mysqlbinlog.tables import Table
+from pyspark_mysqlbinlog.names import Table, fold
 
 __all__ = ["delete_tables", "insert_tables", "update_tables"]
 
@@ -108,7 +108,7 @@ def _resolved(
         matches = [
             table
             for table, alias in references
-            if alias.lower() == target[1].lower() and (not explicit or table[0] == target[0])
+            if fold(alias) == fold(target[1]) and (not explicit or table[0] == target[0])
         ]
         if not matches:
             return None

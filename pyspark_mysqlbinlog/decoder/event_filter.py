@@ -30,6 +30,7 @@ from pyspark_mysqlbinlog.errors import (
     UnsupportedEventError,
     UnsupportedTransactionError,
 )
+from pyspark_mysqlbinlog.names import SYSTEM_DATABASES
 from pyspark_mysqlbinlog.protocol.events import (
     IGNORABLE_FLAG,
     ROWS_EVENT_TYPES,
@@ -44,7 +45,6 @@ from pyspark_mysqlbinlog.protocol.messages import (
     mariadb_gtid_begins,
     parse_server_version,
 )
-from pyspark_mysqlbinlog.tables import SYSTEM_DATABASES
 
 __all__ = ["DDL_KINDS", "EventFilter", "GroupState"]
 

@@ -21,7 +21,7 @@ from pyspark_mysqlbinlog.decoder.sql_tokens import (
     TokenStream,
 )
 from pyspark_mysqlbinlog.errors import SchemaError
-from pyspark_mysqlbinlog.tables import Table
+from pyspark_mysqlbinlog.names import Table
 
 __all__ = ["Statement", "StatementKind", "classify", "is_of_temporary_table", "xid_text"]
 

@@ -20,6 +20,7 @@ from typing import Any
 import pyarrow as pa
 
 from pyspark_mysqlbinlog.decoder.struct_types import StructOptions, arrow_type
+from pyspark_mysqlbinlog.names import fold
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 
 __all__ = ["columns_without_place", "field_of", "widening"]
@@ -39,8 +40,8 @@ def field_of(struct: pa.StructType, name: str) -> pa.Field[Any] | None:
     at = struct.get_field_index(name)
     if at >= 0:
         return struct.field(at)
-    lower = name.lower()
-    return next((field for field in struct if field.name.lower() == lower), None)
+    lower = fold(name)
+    return next((field for field in struct if fold(field.name) == lower), None)
 
 
 def widening(found: pa.DataType, wanted: pa.DataType) -> Convert | None:

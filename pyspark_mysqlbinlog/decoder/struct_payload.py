@@ -33,6 +33,7 @@ from pyspark_mysqlbinlog.errors import (
     UnrepresentableValueError,
     UnsupportedEventError,
 )
+from pyspark_mysqlbinlog.names import fold
 from pyspark_mysqlbinlog.tables import SPATIAL_TYPES, ColumnSchema
 
 __all__ = ["StructColumn", "StructPayload", "TableRows", "Unplaced"]
@@ -150,8 +151,8 @@ class TableRows:
         """By name; names of columns are the same in any case, for MySQL and for Spark."""
         found = self.by_name.get(name)
         if found is None:
-            lower = name.lower()
-            found = next((each for each in self.columns if each.name.lower() == lower), None)
+            lower = fold(name)
+            found = next((each for each in self.columns if fold(each.name) == lower), None)
         return found
 
     def finish(self, count: int) -> pa.Array[Any]:
@@ -286,9 +287,9 @@ class StructPayload:
         rows = self.tables.get(table)
         if rows is None:
             # A server that does not tell names by case may log another spelling than it shows.
-            lower = [name.lower() for name in table]
+            lower = [fold(name) for name in table]
             rows = next(
-                (rows for key, rows in self.tables.items() if [n.lower() for n in key] == lower),
+                (rows for key, rows in self.tables.items() if [fold(n) for n in key] == lower),
                 None,
             )
         if rows is None:

@@ -1,0 +1,35 @@
+"""Which letters are one in the names of columns, by what real servers refuse."""
+
+from __future__ import annotations
+
+import pymysql
+from pymysql.constants import ER
+
+from pyspark_mysqlbinlog.names import fold
+
+from servers import Server
+
+_LETTERS = [chr(code) for code in range(0x80, 0x10000) if not 0xD800 <= code < 0xE000]
+
+
+def test_letters_of_two_cases(any_server: Server, any_database: str) -> None:
+    """All that anybody takes for an upper case letter."""
+    server = f"CREATE TABLE `{any_database}`.t"
+    wrong = []
+    with any_server.connect() as connection:
+        cursor = connection.cursor()
+        cursor.execute("SET NAMES utf8")
+        for letter in _LETTERS:
+            if len(letter.lower()) == 1 and letter.lower() == letter:
+                continue
+            other = fold(letter) if fold(letter) != letter else letter.lower()
+            try:
+                cursor.execute(f"{server} (`x{letter}` INT, `x{other}` INT)")
+            except pymysql.MySQLError as error:
+                is_same = error.args[0] == ER.DUP_FIELDNAME
+            else:
+                cursor.execute(f"DROP TABLE `{any_database}`.t")
+                is_same = False
+            if is_same != (fold(letter) == fold(other)):
+                wrong.append((letter, other))
+    assert wrong == []
