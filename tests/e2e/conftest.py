@@ -1,4 +1,9 @@
-"""What the end-to-end tests share: accounts of their own, and errors as a user sees them."""
+"""What the end-to-end tests share: accounts of their own, and errors as a user sees them.
+
+Each error of test_errors_*.py is provoked on a real server or file and read where a user reads it:
+in the exception of the query. `fails` checks the form (one line, our name in front, no cause, no
+secret), the tests what it says.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +24,8 @@ from spark_session import Reads
 
 # Given as every account's password: no error may show it.
 SECRET = "s3cret-Wort!"
+REPLICATION = "REPLICATION SLAVE, REPLICATION CLIENT ON *.*"
+AVAILABLE_NOW = {"availableNow": True}
 
 
 @dataclass(frozen=True)
@@ -61,8 +68,11 @@ def _behind_frames(lines: list[str], at: int) -> tuple[str, str]:
     return lines[at], lines[at + 1] if at + 1 < len(lines) else ""
 
 
+Fails = Callable[..., ShownError]
+
+
 @pytest.fixture
-def fails(tmp_path: Path) -> Callable[..., ShownError]:
+def fails(tmp_path: Path) -> Fails:
     """``fails(frame)``: run a batch or streaming read that must fail; gives its error.
 
     A stream runs with the default trigger unless `trigger` says otherwise; `rows` collects what is
@@ -111,11 +121,37 @@ def fails(tmp_path: Path) -> Callable[..., ShownError]:
     return run
 
 
+@pytest.fixture(params=["stream", "available now", "batch"])
+def reading(request: pytest.FixtureRequest, fails: Fails) -> Callable[..., ShownError]:
+    """``reading(reads, tables=…)``: the error of a read of this kind."""
+
+    def read(reads: Reads, **options: Any) -> ShownError:
+        if request.param == "batch":
+            return fails(lambda: reads.batch(**options))
+        trigger = AVAILABLE_NOW if request.param == "available now" else None
+        return fails(lambda: reads.stream(**options), trigger=trigger)
+
+    return read
+
+
 @pytest.fixture(scope="module")
 def own_server(mysql56: Server) -> Iterator[Server]:
     """A MySQL whose logs and settings the module may spoil; there if the shared one is."""
     with MySQL56Server() as server:
         yield server
+
+
+@pytest.fixture(scope="module")
+def shop(own_server: Server) -> Server:
+    """A server with the table shop.orders and three transactions on it."""
+    own_server.execute(
+        "CREATE DATABASE shop",
+        "CREATE TABLE shop.orders (id INT PRIMARY KEY, note VARCHAR(20))",
+        "INSERT INTO shop.orders VALUES (1, 'one')",
+        "INSERT INTO shop.orders VALUES (2, 'two')",
+        "INSERT INTO shop.orders VALUES (3, 'three')",
+    )
+    return own_server
 
 
 Account = Callable[..., Reads]

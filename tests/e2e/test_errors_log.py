@@ -1,0 +1,177 @@
+"""The errors of what a log holds: statements, XA, damage, and columns that do not fit."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from e2e.conftest import AVAILABLE_NOW, REPLICATION, Account, Fails
+from pyspark.sql import Row, SparkSession
+
+from decoding import CAPTURED
+from servers import Server, serve_binlogs
+from spark_session import Reads
+from waiting import until
+
+
+def path_reader(spark: SparkSession, path: Path, tables: str) -> Callable[[], Any]:
+    return lambda: spark.read.format("mysqlbinlog").options(path=str(path), tables=tables).load()
+
+
+def test_statement_format_by_path(spark: SparkSession, fails: Fails) -> None:
+    log = CAPTURED / "statements.001.binlog"
+    error = fails(path_reader(spark, log, "fx_statements.t"))
+    assert error.name == "StatementFormatError"
+    assert "'insert into t (v) values (2), (3)'" in error.message
+    assert error.message.endswith(f"(at {log.name}:1047, table fx_statements.t)")
+
+
+@pytest.mark.parametrize("trigger", [None, AVAILABLE_NOW], ids=["default", "available now"])
+def test_statement_format_streamed(
+    trigger: dict[str, Any] | None,
+    serve_captured: Callable[[str], Server],
+    spark: SparkSession,
+    fails: Fails,
+) -> None:
+    reads = Reads(spark, serve_captured("statements"))
+    rows: list[Row] = []
+    error = fails(
+        lambda: reads.stream(tables="fx_statements.t", startingOffset="earliest"),
+        trigger=trigger,
+        rows=rows,
+    )
+    assert error.name == "StatementFormatError"
+    assert error.message.endswith("(at mysql-bin.000002:1047, table fx_statements.t)")
+    # What was logged as rows before it is delivered first.
+    assert [json.loads(row.after) for row in rows] == [{"id": 1, "v": 1}]
+
+
+def test_two_phase_xa(
+    serve_captured: Callable[[str], Server], spark: SparkSession, fails: Fails
+) -> None:
+    log = CAPTURED / "transactions.001.binlog"
+    by_path = fails(path_reader(spark, log, "fx_transactions.a"))
+    reads = Reads(spark, serve_captured("transactions"))
+    rows: list[Row] = []
+    streamed = fails(
+        lambda: reads.stream(tables="fx_transactions.a", startingOffset="earliest"), rows=rows
+    )
+    for error in (by_path, streamed):
+        assert error.name == "UnsupportedTransactionError"
+        assert "two-phase XA is not followed yet" in error.message
+    assert len(rows) > 0
+    assert not any("xa" in (row.after or "") for row in rows)
+
+
+@pytest.fixture
+def damaged(tmp_path: Path) -> Path:
+    """A copy of a captured log with one bit flipped inside the values of its first rows event."""
+    (tmp_path / "damaged").mkdir()
+    copy = tmp_path / "damaged" / "numbers.001.binlog"
+    data = bytearray((CAPTURED / copy.name).read_bytes())
+    assert data[1017 + 4] == 30  # WRITE_ROWS, 102 bytes
+    data[1017 + 60] ^= 1
+    copy.write_bytes(data)
+    return copy
+
+
+def test_bad_checksum_by_path(damaged: Path, spark: SparkSession, fails: Fails) -> None:
+    error = fails(path_reader(spark, damaged, "fx_numbers.*"))
+    assert error.name == "ChecksumError"
+    assert "the log is damaged" in error.message
+    assert error.message.endswith(f"(at {damaged.name}:1017)")
+
+
+# What a file can suffer: what is done to its bytes -> the error, and words of it. The first rows
+# event is at 1017.
+DAMAGES: list[tuple[str, Callable[[bytes], bytes], str, str]] = [
+    ("cut in an event", lambda data: data[:1030], "MalformedEventError", "cut short"),
+    ("cut in a header", lambda data: data[:1020], "MalformedEventError", "cut short"),
+    ("a byte lost", lambda data: data[:1030] + data[1031:], "ChecksumError", "damaged"),
+    ("zeroes", lambda data: data[:1017] + bytes(len(data) - 1017), "MalformedEventError", "length"),
+    ("encrypted", lambda data: b"\xfdbin" + data[4:], "UnsupportedEventError", "encrypted"),
+    ("no binlog", lambda _: b"id,name\n1,alpha\n" * 99, "FormatError", "no binlog"),
+    ("empty", lambda _: b"", "FormatError", "no binlog"),
+    (
+        "an event that claims more than there is",
+        lambda data: data[: 1017 + 9] + (1 << 30).to_bytes(4, "little") + data[1017 + 13 :],
+        "MalformedEventError",
+        "claims 1073741824 bytes",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("damage", "name", "words"),
+    [case[1:] for case in DAMAGES],
+    ids=[case[0] for case in DAMAGES],
+)
+def test_damaged_file(
+    damage: Callable[[bytes], bytes],
+    name: str,
+    words: str,
+    *,
+    tmp_path: Path,
+    spark: SparkSession,
+    fails: Fails,
+) -> None:
+    copy = tmp_path / "numbers.001.binlog"
+    copy.write_bytes(damage((CAPTURED / copy.name).read_bytes()))
+    error = fails(path_reader(spark, copy, "fx_numbers.*"))
+    assert error.name == name
+    assert words in error.message
+    assert copy.name in error.message
+
+
+def test_table_map_that_does_not_fit(tmp_path: Path, spark: SparkSession, fails: Fails) -> None:
+    """A log whose CREATE TABLE says something else than its table maps."""
+    copy = tmp_path / "gtid_no_checksum.001.binlog"  # without checksums, bytes can be changed
+    data = (CAPTURED / copy.name).read_bytes()
+    assert data.count(b"v varchar(30)") == 1
+    copy.write_bytes(data.replace(b"v varchar(30)", b"v varchar(99)"))
+    error = fails(path_reader(spark, copy, "fx_gtid_no_checksum.*"))
+    assert error.name == "SchemaMismatchError"
+    assert "column 2 `v`: expected" in error.message
+    assert "table fx_gtid_no_checksum.t" in error.message
+
+
+def test_bad_checksum_streamed(
+    damaged: Path, mysql56: Server, spark: SparkSession, fails: Fails
+) -> None:
+    with serve_binlogs([damaged]) as server:
+        reads = Reads(spark, server)
+        options = {"tables": "fx_numbers.*", "startingOffset": "earliest"}
+        for error in (
+            fails(lambda: reads.stream(**options)),
+            fails(lambda: reads.stream(**options), trigger=AVAILABLE_NOW),
+            fails(lambda: reads.batch(**options)),
+        ):
+            assert error.name == "ChecksumError"
+            assert error.message.endswith("(at mysql-bin.000002:1017)")
+
+
+def test_a_column_that_the_struct_lacks(shop: Server, account: Account, fails: Fails) -> None:
+    shop.execute(
+        "DROP TABLE IF EXISTS shop.altered", "CREATE TABLE shop.altered (id INT PRIMARY KEY)"
+    )
+    reads = account(shop, REPLICATION, "SELECT ON *.*")
+    rows: list[Row] = []
+
+    def change() -> None:
+        until(lambda: len(shop.dump_threads()) > 0, "the stream has not connected")
+        shop.execute(
+            "INSERT INTO shop.altered VALUES (1)",
+            "ALTER TABLE shop.altered ADD COLUMN more INT",
+            "INSERT INTO shop.altered VALUES (2, 2)",
+        )
+
+    stream = reads.stream(tables="shop.altered", payload="struct")
+    error = fails(lambda: stream, rows=rows, started=change)
+    assert error.name == "SchemaChangedError"
+    assert error.message.startswith("column `more` (int) is in the table from here on")
+    assert "restart the query" in error.message
+    assert "table shop.altered" in error.message
+    assert [row.after.asDict() for row in rows] == [{"id": 1}]
