@@ -23,6 +23,7 @@ from pyspark_mysqlbinlog.tables import INTEGER_TYPES, SPATIAL_TYPES, ColumnSchem
 
 __all__ = [
     "CHARACTER_TYPES",
+    "MARIADB_TYPES",
     "ParsedType",
     "accept_charset",
     "check_labels",
@@ -79,7 +80,7 @@ _MAX_VARCHAR_BYTES_MARIADB = 65532
 _MAX_FLOAT_PRECISION = 24
 _NATIONAL = "utf8"
 # MariaDB's own, stored as fixed binaries: named, so that they can be refused by name.
-_MARIADB_TYPES = frozenset({"uuid", "inet4", "inet6"})
+MARIADB_TYPES = frozenset({"uuid", "inet4", "inet6"})
 
 
 @dataclass(slots=True)
@@ -202,7 +203,7 @@ def _base_type(stream: TokenStream, context: SqlContext) -> ParsedType:
             if context.mariadb:
                 return ParsedType("longtext", charset="utf8mb4")
             return ParsedType("json")
-    if name in SPATIAL_TYPES or (context.mariadb and name in _MARIADB_TYPES):
+    if name in SPATIAL_TYPES or (context.mariadb and name in MARIADB_TYPES):
         return ParsedType(name)
     raise SchemaError(f"column type {token.text[:40]!r} is not known")
 

@@ -22,6 +22,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from pyspark_mysqlbinlog.charsets import MAX_BYTES_PER_CHARACTER, charset_of_collation
+from pyspark_mysqlbinlog.decoder.column_types import MARIADB_TYPES
 from pyspark_mysqlbinlog.decoder.field_types import FieldType, real_string
 from pyspark_mysqlbinlog.decoder.table_map import TableMap
 from pyspark_mysqlbinlog.decoder.values.charsets import text_decoder
@@ -83,7 +84,8 @@ def described_schema(
     is_mariadb : MariaDB counts YEAR among the numeric columns and geometries among the character
         columns, MySQL does not.
     known : what was known otherwise. Display widths are in no metadata: that a column is TINYINT(1)
-        is taken from there, where the column of that name is a TINYINT there too.
+        is taken from there, where the column of that name is a TINYINT there too. So is that one
+        is MariaDB's UUID, INET4 or INET6, which the log has as BINARY.
 
     Raises MalformedEventError for metadata that does not fit its own columns, UnknownSchemaError
     for a collation that nobody knows.
@@ -166,7 +168,7 @@ class _Description:
         return TableSchema(
             table_map.database,
             table_map.table,
-            _with_display_widths(columns, known),
+            _with_what_is_known(columns, known),
             self._primary_key(names),
             known.charset if known is not None else None,
         )
@@ -305,15 +307,21 @@ class _Description:
         return None
 
 
-def _with_display_widths(
+def _with_what_is_known(
     columns: list[ColumnSchema], known: TableSchema | None
 ) -> tuple[ColumnSchema, ...]:
-    widths = (
-        {column.name: column.length for column in known.columns if column.type == "tinyint"}
-        if known is not None
-        else {}
-    )
-    return tuple(
-        replace(column, length=widths.get(column.name)) if column.type == "tinyint" else column
-        for column in columns
-    )
+    """With what no metadata has, from the known columns of the same names."""
+    if known is None:
+        return tuple(columns)
+    by_name = {column.name: column for column in known.columns}
+    return tuple(_completed(column, by_name.get(column.name)) for column in columns)
+
+
+def _completed(column: ColumnSchema, known: ColumnSchema | None) -> ColumnSchema:
+    if known is None:
+        return column
+    if column.type == known.type == "tinyint":
+        return replace(column, length=known.length)
+    if column.type == "binary" and known.type in MARIADB_TYPES:
+        return replace(column, type=known.type, length=None)
+    return column

@@ -88,6 +88,7 @@ class TableMap:
         return f"{self.database}.{self.table}"
 
     def nullable(self, column: int) -> bool:
+        """Whether the column of this index may be NULL."""
         return bool(self.null_bitmap[column >> 3] >> (column & 7) & 1)
 
 

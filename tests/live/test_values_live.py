@@ -21,6 +21,7 @@ import pytest
 from pyspark_mysqlbinlog.decoder.field_types import FieldType as F
 from pyspark_mysqlbinlog.decoder.optional_metadata import described_schema
 from pyspark_mysqlbinlog.decoder.table_map import TableMap
+from pyspark_mysqlbinlog.errors import SchemaMismatchError
 from pyspark_mysqlbinlog.protocol.events import EventType
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 
@@ -319,6 +320,21 @@ def test_optional_metadata_gives_the_whole_schema(mariadb: Server, mariadb_globa
         # Nothing known at all: the rows are still the same.
         with_names = log_rows(mariadb, start, database, list(expected.values()))
         assert log_rows(mariadb, start, database, []) == with_names
+
+
+def test_types_of_mariadb_are_refused_by_name(mariadb: Server, mariadb_global: Any) -> None:
+    """The log describes them as BINARY."""
+    mariadb_global("binlog_row_metadata", "FULL")
+    with new_database(mariadb, "row_metadata_types") as database:
+        for kind, value in (("UUID", "UUID()"), ("INET6", "'::1'"), ("INET4", "'10.0.0.1'")):
+            start = mariadb.position()
+            mariadb.execute(
+                f"CREATE TABLE {kind} (a {kind})",
+                f"INSERT INTO {kind} VALUES ({value})",
+                database=database,
+            )
+            with pytest.raises(SchemaMismatchError, match=f"`a` has the type {kind.lower()}"):
+                log_rows(mariadb, start, database, schemas_of(mariadb, database))
 
 
 def without_sizes(schema: TableSchema) -> TableSchema:

@@ -7,9 +7,14 @@ from dataclasses import replace
 import pytest
 
 from pyspark_mysqlbinlog.decoder.field_types import FieldType as F
+from pyspark_mysqlbinlog.decoder.fit import check_fit
 from pyspark_mysqlbinlog.decoder.optional_metadata import described_schema
 from pyspark_mysqlbinlog.decoder.table_map import TableMap
-from pyspark_mysqlbinlog.errors import MalformedEventError, UnknownSchemaError
+from pyspark_mysqlbinlog.errors import (
+    MalformedEventError,
+    SchemaMismatchError,
+    UnknownSchemaError,
+)
 from pyspark_mysqlbinlog.protocol.wire import lenenc_int
 from pyspark_mysqlbinlog.tables import ColumnSchema as C
 from pyspark_mysqlbinlog.tables import TableSchema
@@ -113,6 +118,25 @@ def test_only_a_tinyint_of_that_name_has_a_width_from_elsewhere() -> None:
     columns[8] = C("f", "char", 1, charset="utf8mb4")
     other = replace(EXPECTED, columns=tuple(columns))
     assert described_schema(table_map(FIELDS), other) == EXPECTED
+
+
+@pytest.mark.parametrize("kind", ["uuid", "inet4", "inet6"])
+def test_types_that_the_log_has_as_binary(kind: str) -> None:
+    """Only what else is known can tell them, and it is kept, so that they are refused by name."""
+    columns: list[tuple[int, int]] = [(F.STRING, 0xFE10)]
+    fields = {2: bytes([BINARY]), 4: strings(b"u")}
+    body = table_map_body(columns, [True])
+    table_map = TableMap.parse(body + b"".join(field(*pair) for pair in fields.items()))
+    assert described_schema(table_map, is_mariadb=True) == TableSchema(
+        "d", "t", (C("u", "binary", 16),)
+    )
+    known = TableSchema("d", "t", (C("u", kind),))
+    described = described_schema(table_map, known, is_mariadb=True)
+    assert described == known
+    with pytest.raises(SchemaMismatchError, match=f"column `u` has the type {kind}"):
+        check_fit(table_map, described)
+    other = TableSchema("d", "t", (C("v", kind),))
+    assert described_schema(table_map, other, is_mariadb=True) == described_schema(table_map)
 
 
 @pytest.mark.parametrize(
