@@ -6,18 +6,27 @@ from collections.abc import Callable
 from time import monotonic, sleep
 from typing import TypeVar
 
-__all__ = ["until"]
+__all__ = ["until", "wait_until"]
 
 T = TypeVar("T")
 
 
-def until(ready: Callable[[], T | None], otherwise: str, timeout: float = 20.0) -> T:
-    """The first value of `ready` that is not None or False; AssertionError after `timeout` s."""
+def wait_until(
+    ready: Callable[[], T | None], what: str, timeout: float = 20.0, *, every: float = 0.01
+) -> T:
+    """The first value of `ready` that is not None or False; AssertionError after `timeout` s.
+
+    what : what is waited for, as a sentence that is true in the end.
+    every : seconds between two looks.
+    """
     deadline = monotonic() + timeout
     while True:
         value = ready()
         if value is not None and value is not False:
             return value
         if monotonic() > deadline:
-            raise AssertionError(f"{otherwise} in {timeout:g} s")
-        sleep(0.01)
+            raise AssertionError(f"not within {timeout:g} s: {what}")
+        sleep(every)
+
+
+until = wait_until

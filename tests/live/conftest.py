@@ -1,13 +1,16 @@
-"""A table, and queries of it that end with the test."""
+"""A table, and queries and streams of it that end with the test."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from servers import Server
+from source_runner import Spark, new_reader
 from stream_query import Query
+
+NewStream = Callable[..., Spark]
 
 
 @pytest.fixture
@@ -16,6 +19,20 @@ def queries() -> Iterator[list[Query]]:
     yield made
     for query in made:
         query.stop()
+
+
+@pytest.fixture
+def new_stream() -> Iterator[NewStream]:
+    """``new_stream(server, tables, **options)``: as `new_reader`, driven as Spark does."""
+    made: list[Spark] = []
+
+    def make(server: Server, tables: str, **options: str) -> Spark:
+        made.append(Spark(new_reader(server, tables, **options)))
+        return made[-1]
+
+    yield make
+    for spark in made:
+        spark.reader.stop()
 
 
 @pytest.fixture

@@ -1,0 +1,120 @@
+"""A server that ends and comes back while it is streamed; and what it knows of its replica."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+
+import pytest
+from live.conftest import NewStream
+
+from servers import LocalServer, MariaDBServer, MySQL56Server, Server
+from source_runner import Offset, Spark
+from waiting import wait_until
+
+KINDS: dict[str, type[LocalServer]] = {"mysql56": MySQL56Server, "mariadb": MariaDBServer}
+# A table that is opened again has a new number.
+REOPEN = "FLUSH NO_WRITE_TO_BINLOG TABLES"
+
+
+@pytest.fixture(params=KINDS)
+def own_server(request: pytest.FixtureRequest) -> Iterator[LocalServer]:
+    """A server of this test's own, with two tables, that loses no commit when it is killed."""
+    request.getfixturevalue(request.param)  # it says what is missing
+    with KINDS[request.param](options=["--innodb-flush-log-at-trx-commit=1"]) as server:
+        server.execute(
+            "CREATE DATABASE shop",
+            "CREATE TABLE shop.sold (id INT PRIMARY KEY)",
+            "CREATE TABLE shop.lent (back DATE, id INT PRIMARY KEY)",
+        )
+        yield server
+
+
+def sell(server: Server, *numbers: int) -> None:
+    for number in numbers:
+        server.execute(f"{REOPEN} shop.sold", f"INSERT INTO shop.sold VALUES ({number})")
+
+
+def lend(server: Server, *numbers: int) -> None:
+    for number in numbers:
+        insert = f"INSERT INTO shop.lent VALUES ('2021-02-03', {number})"
+        server.execute(f"{REOPEN} shop.lent", insert)
+
+
+def table_ids(server: Server) -> dict[str, set[int]]:
+    """Under which numbers each binlog file has each table: `file table` -> table ids."""
+    found: dict[str, set[int]] = {}
+    for file, _ in server.binlog_files():
+        for row in server.execute(f"SHOW BINLOG EVENTS IN '{file}'"):
+            if row[2] == "Table_map":
+                match = re.match(r"table_id: (\d+) \(shop\.(\w+)\)", str(row[5]))
+                assert match is not None, row
+                found.setdefault(f"{file} {match[2]}", set()).add(int(match[1]))
+    return found
+
+
+def read_rows(stream: Spark, start: Offset, count: int) -> tuple[list[tuple[str, object]], Offset]:
+    """(table, image) of the next rows, and where they end."""
+    rows: list[tuple[str, object]] = []
+    while len(rows) < count:
+        end = stream.next_batch(start)
+        found = stream.rows(start, end)
+        rows += [(row["table"], json.loads(row["after"])) for row in found]
+        start = end
+    return rows, start
+
+
+@pytest.mark.parametrize("how", ["restart", "crash"])
+def test_a_server_that_comes_back(own_server: LocalServer, new_stream: NewStream, how: str) -> None:
+    """It counts tables anew, so that a number may be another table's than before."""
+    stream = new_stream(own_server, "shop.*")
+    start = stream.initial()
+    assert stream.latest(start) == start
+    sell(own_server, 1, 2, 3, 4)
+    before, middle = read_rows(stream, start, 4)
+    sell(own_server, 5)
+    if how == "restart":
+        own_server.restart()
+    else:
+        own_server.kill()
+        own_server.start()
+    lend(own_server, 6, 7, 8, 9)
+    sell(own_server, 10)
+    behind, end = read_rows(stream, middle, 6)
+    assert before == [("sold", {"id": number}) for number in range(1, 5)]
+    assert behind == [
+        ("sold", {"id": 5}),
+        *(("lent", {"back": "2021-02-03", "id": number}) for number in range(6, 10)),
+        ("sold", {"id": 10}),
+    ]
+    # Nothing comes twice, either, and a new process reads the same.
+    sell(own_server, 11)
+    assert read_rows(stream, end, 1)[0] == [("sold", {"id": 11})]
+    again = new_stream(own_server, "shop.*")
+    assert read_rows(again, middle, 7)[0] == [*behind, ("sold", {"id": 11})]
+
+    first, second = (file for file, _ in own_server.binlog_files()[-2:])
+    ids = table_ids(own_server)
+    assert ids[f"{first} sold"] & ids[f"{second} lent"]
+
+
+def test_the_id_of_a_replica(own_server: LocalServer, new_stream: NewStream) -> None:
+    """What a stream registers as is in the range that was given; also when it comes again."""
+    stream = new_stream(own_server, "shop.*", serverId="6000-6001")
+    start = stream.initial()
+    assert stream.latest(start) == start
+    stream.latest(start)
+    killed: set[int] = set()
+
+    def fed() -> bool:
+        return not killed.issuperset(own_server.dump_threads())
+
+    for _ in range(4):
+        wait_until(fed, "the server feeds the stream")
+        replicas = {int(row[0]) for row in own_server.execute("SHOW SLAVE HOSTS")}
+        assert replicas
+        assert replicas <= {6000, 6001}
+        for thread in set(own_server.dump_threads()) - killed:
+            own_server.execute(f"KILL {thread}")
+            killed.add(thread)
