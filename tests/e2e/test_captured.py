@@ -19,15 +19,13 @@ from typing import Any
 import pytest
 from pyspark.sql import Row, SparkSession
 
-from captured_logs import DEFAULTS, describe
-from captured_logs import SCENARIOS as ALL_SCENARIOS
+from captured_logs import DEFAULTS, READABLE, describe
+from decoding import CAPTURED
 from replay import Replay, captured_schemas
 from servers import LocalServer, Server, captured_files
-from servers.captured import CAPTURED, original_name
+from servers.captured import original_name
 from spark_session import Reads
 
-# Transactions that XA prepares in two phases stop a read until their outcome is followed.
-SCENARIOS = [scenario for scenario in ALL_SCENARIOS if scenario != "transactions"]
 Changes = list[dict[str, Any]]
 
 
@@ -71,7 +69,7 @@ def by_path(spark: SparkSession) -> Callable[[str], Changes]:
     return read
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS)
+@pytest.mark.parametrize("scenario", READABLE)
 def test_path_replayed_equals_select(scenario: str, by_path: Callable[[str], Changes]) -> None:
     schemas = captured_schemas(described(scenario))
     replay = Replay(schemas, DEFAULTS.get(scenario))
@@ -94,7 +92,7 @@ def event_at(data: bytes, pos: int) -> tuple[int, int, int, bytes]:
     return timestamp, kind, server_id, data[pos : pos + length]
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS)
+@pytest.mark.parametrize("scenario", READABLE)
 def test_source_and_seq_point_at_the_rows_events(
     scenario: str, by_path: Callable[[str], Changes]
 ) -> None:
@@ -151,7 +149,7 @@ def rows_events(data: bytes) -> list[int]:
 # --- the same rows every other way
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS)
+@pytest.mark.parametrize("scenario", READABLE)
 def test_a_server_gives_the_same_rows(
     scenario: str,
     by_path: Callable[[str], Changes],
@@ -240,7 +238,7 @@ def dumps_from(server: LocalServer, place: tuple[str, int]) -> int:
     return len(re.findall(note, server.error_log()))
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS)
+@pytest.mark.parametrize("scenario", READABLE)
 @pytest.mark.parametrize("limit", ["1g", "2000"])
 def test_a_replayed_batch_is_pulled_and_identical(
     scenario: str,

@@ -20,15 +20,12 @@ from pyspark.sql.types import StructType, VariantType
 
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 
-from captured_logs import DEFAULTS, SCENARIOS, describe
+from captured_logs import DEFAULTS, READABLE, describe
+from decoding import CAPTURED
 from payload_faces import as_json_rows
 from replay import Replay, captured_schemas
 from servers import Server
-from servers.captured import CAPTURED
 from spark_session import Reads
-
-# The transactions that XA prepares in two phases stop a read until their outcome is followed.
-FROM_FILES = [scenario for scenario in SCENARIOS if scenario != "transactions"]
 
 
 def read_path(spark: SparkSession, scenario: str, **options: str) -> DataFrame:
@@ -59,7 +56,7 @@ def rows_of(frame: DataFrame) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("payload", ["struct", "json", "variant"])
-@pytest.mark.parametrize("scenario", FROM_FILES)
+@pytest.mark.parametrize("scenario", READABLE)
 def test_captured_logs_equal_select(scenario: str, payload: str, spark: SparkSession) -> None:
     schemas = captured_schemas(describe(scenario))
     rows: Any = rows_of(read_path(spark, scenario, payload=payload))
@@ -72,7 +69,7 @@ def test_captured_logs_equal_select(scenario: str, payload: str, spark: SparkSes
 
 @pytest.mark.parametrize("payload", ["struct", "variant"])
 @pytest.mark.parametrize("limit", ["1g", "2000"])
-@pytest.mark.parametrize("scenario", FROM_FILES)
+@pytest.mark.parametrize("scenario", READABLE)
 def test_streamed_logs_equal_select(
     scenario: str,
     limit: str,

@@ -18,13 +18,14 @@ from pyspark_mysqlbinlog.connector.batch_reader import MySQLBinlogReader
 from pyspark_mysqlbinlog.connector.columns import envelope
 from pyspark_mysqlbinlog.connector.options import Options
 
+from captured_logs import describe
 from decoding import CAPTURED
 from replay import Number, captured_schemas, payload_token, select_tokens
 from servers import Server
 from source_runner import Spark, new_reader
 
 DATABASE = "fx_ddl_history"
-SCENARIO: dict[str, Any] = json.loads((CAPTURED / "ddl_history.json").read_text(encoding="utf-8"))
+SCENARIO = describe("ddl_history")
 
 A = "first_col id full_name mid"
 # (table, its columns, the operations), in log order: as the statements tell.

@@ -12,11 +12,10 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
+from decoding import CAPTURED
 from servers.mysql56 import MySQL56Server
 
-__all__ = ["CAPTURED", "captured_files", "serve_binlogs"]
-
-CAPTURED = Path(__file__).resolve().parents[1] / "data" / "binlogs57"
+__all__ = ["captured_files", "serve_binlogs"]
 
 # The last event of a file that was rotated: header 19, position 8 (always 4), next name, CRC32 or
 # nothing.

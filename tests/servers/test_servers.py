@@ -10,6 +10,7 @@ from pathlib import Path
 import pymysql
 import pytest
 
+from decoding import CAPTURED
 from servers import (
     ExternalServer,
     MariaDBServer,
@@ -20,7 +21,7 @@ from servers import (
     write_certificates,
 )
 from servers.base import LocalServer
-from servers.captured import CAPTURED, original_name
+from servers.captured import original_name
 
 
 @pytest.fixture(params=["mysql56", "mariadb"])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,8 +15,7 @@ from pyspark_mysqlbinlog.errors import UnknownSchemaError
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 
 from ddl_cases import KEYS, MARIADB_DEFAULTS, OPTIONS, TYPES, bare, logged_statements, text
-
-CAPTURED = Path(__file__).resolve().parents[1] / "data" / "binlogs57"
+from decoding import CAPTURED
 
 
 def columns(definition: str, charset: str | None = "utf8mb4", **context: Any) -> list[ColumnSchema]:

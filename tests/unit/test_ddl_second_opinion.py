@@ -17,7 +17,7 @@ from pyspark_mysqlbinlog.decoder.ddl import parse_create_table
 from pyspark_mysqlbinlog.errors import UnknownSchemaError
 
 from ddl_cases import TYPES, logged_statements
-from servers.captured import CAPTURED
+from decoding import CAPTURED
 
 _CAPTURED = sorted(
     {

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from pyspark_mysqlbinlog.connector.baseline import history_of_log
 from pyspark_mysqlbinlog.connector.log import FileLog
 
+from captured_logs import describe
 from decoding import CAPTURED
 from events import LogBuilder
 from replay import captured_schemas
@@ -24,12 +23,9 @@ SCENARIOS = [
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_tables_of_a_captured_log(scenario: str) -> None:
-    described: dict[str, Any] = json.loads(
-        (CAPTURED / f"{scenario}.json").read_text(encoding="utf-8")
-    )
     log = FileLog.find(str(CAPTURED / f"{scenario}.*.binlog"))
     history = history_of_log(log, log.begins()[0], lambda database, table: True)
-    expected = captured_schemas(described)
+    expected = captured_schemas(describe(scenario))
     assert expected
     for schema in expected:
         found = history.at(log.end(), schema.database, schema.table)

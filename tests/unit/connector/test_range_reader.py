@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from itertools import pairwise
 from pathlib import Path
@@ -21,6 +20,7 @@ from pyspark_mysqlbinlog.errors import InvalidPositionError, UnknownSchemaError
 from pyspark_mysqlbinlog.protocol.blocks import EventBlock, pack_events
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 
+from captured_logs import describe
 from decoding import ARROW_SCHEMA, CAPTURED, rows_of, simple_schema
 from events import LogBuilder
 from replay import captured_schemas
@@ -71,13 +71,11 @@ class Scenario:
     """A captured scenario, its boundaries and its schemas from the beginning on."""
 
     def __init__(self, name: str) -> None:
-        text = (CAPTURED / f"{name}.json").read_text(encoding="utf-8")
-        described: dict[str, Any] = json.loads(text)
         path = str(CAPTURED / f"{name}.*.binlog")
         self.options = Options.parse({"path": path, "tables": "*.*", "payload": "json"})
         self.log = FileLog.find(path)
         history = SchemaHistory()
-        for schema in captured_schemas(described):
+        for schema in captured_schemas(describe(name)):
             history = history.with_table(self.log.begins()[0], schema)
         self.schemas = history.pack()
         filtering = EventFilter(lambda database, table: True)

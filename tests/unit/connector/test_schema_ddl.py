@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from pyspark_mysqlbinlog.connector.options import Options
 from pyspark_mysqlbinlog.connector.struct_schema import read_payload_type
 from pyspark_mysqlbinlog.errors import OptionError, UnknownSchemaError, UnknownTableError
 
+from captured_logs import describe
 from decoding import CAPTURED
 from events import LogBuilder
 
@@ -101,7 +101,7 @@ def test_a_dump_that_can_t_be_read(text: str, message: str, log: str, tmp_path: 
 
 
 def test_a_captured_log_from_its_third_file_on(tmp_path: Path) -> None:
-    described = json.loads((CAPTURED / "rotations.json").read_text(encoding="utf-8"))
+    described = describe("rotations")
     whole = rows(path=str(CAPTURED / "rotations.*.binlog"), tables="*.*", payload="json")
     for number in (3, 4, 5):
         name = f"rotations.{number:03}.binlog"
