@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from live.conftest import NewStream
 
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.start import start_of_server
@@ -36,30 +37,29 @@ def table(live_server: Server, database: str) -> str:
 
 
 @pytest.fixture
-def stream(live_server: Server, table: str) -> Iterator[Spark]:
-    spark = Spark(new_reader(live_server, table))
-    yield spark
-    spark.reader.stop()
+def stream(live_server: Server, table: str, new_stream: NewStream) -> Spark:
+    return new_stream(live_server, table)
 
 
 @pytest.mark.parametrize("start", ["latest", "earliest"])
 def test_a_run_after_a_kill_in_batch_zero_has_all_rows(
-    live_server: Server, table: str, start: str
+    live_server: Server, table: str, new_stream: NewStream, start: str
 ) -> None:
     """The new process resolves the same start, replays batch 0, and must not take it for new."""
-    stored = Spark(new_reader(live_server, table, startingOffset=start)).initial()
+    stored = new_stream(live_server, table, startingOffset=start).initial()
     insert(live_server, table, 1, 2)
-    again = Spark(new_reader(live_server, table, startingOffset=start))
+    again = new_stream(live_server, table, startingOffset=start)
     again.reader.prepareForTriggerAvailableNow()
     begin = again.initial()
     assert again.rows(begin, stored) == []
     end = again.latest(stored)
     assert end != stored
     assert ids(again.rows(stored, end))[-2:] == [1, 2]
-    again.reader.stop()
 
 
-def test_truncate_in_another_sql_mode(live_server: Server, table: str, stream: Spark) -> None:
+def test_truncate_in_another_sql_mode(
+    live_server: Server, table: str, stream: Spark, new_stream: NewStream
+) -> None:
     start = stream.initial()
     assert stream.latest(start) == start
     database, name = table.split(".")
@@ -67,13 +67,14 @@ def test_truncate_in_another_sql_mode(live_server: Server, table: str, stream: S
         cursor.execute("SET sql_mode = 'ANSI_QUOTES'")
         cursor.execute(f'TRUNCATE TABLE "{database}"."{name}"')
     end = stream.next_batch(start)
-    for reader in (stream, Spark(new_reader(live_server, table))):
+    for reader in (stream, new_stream(live_server, table)):
         rows = reader.rows(start, end)
         assert [(row["op"], row["table"]) for row in rows] == [("t", "t")]
 
 
+@pytest.mark.usefixtures("mysql56")  # it says what is missing
 def test_a_batch_is_not_replayed_on_another_server(
-    live_server: Server, table: str, stream: Spark
+    live_server: Server, table: str, stream: Spark, new_stream: NewStream
 ) -> None:
     """Files have the same names there, and other rows in them."""
     start = stream.initial()
@@ -81,11 +82,11 @@ def test_a_batch_is_not_replayed_on_another_server(
     insert(live_server, table, 1)
     end = stream.next_batch(start)
     with MySQL56Server() as other, pytest.raises(ServerError, match="belongs to the server"):
-        Spark(new_reader(other, table)).rows(start, end)
+        new_stream(other, table).rows(start, end)
 
 
 def test_create_if_not_exists_of_a_table_that_exists_is_no_proof(
-    live_server: Server, database: str
+    live_server: Server, database: str, new_stream: NewStream
 ) -> None:
     live_server.execute("CREATE TABLE t (id INT PRIMARY KEY, a INT, b INT)", database=database)
     live_server.rotate()
@@ -95,13 +96,12 @@ def test_create_if_not_exists_of_a_table_that_exists_is_no_proof(
         "INSERT INTO t (id, a, b) VALUES (7, 1, 2)",
         database=database,
     )
-    stream = Spark(new_reader(live_server, f"{database}.t", startingOffset=f"{file}:4"))
+    stream = new_stream(live_server, f"{database}.t", startingOffset=f"{file}:4")
     stream.reader.prepareForTriggerAvailableNow()
     start = stream.initial()
     assert stream.latest(start) == start
     (row,) = stream.rows(start, stream.latest(start))
     assert json.loads(row["after"]) == {"id": 7, "a": 1, "b": 2}
-    stream.reader.stop()
 
 
 def test_what_lies_behind_the_end_of_a_run_does_not_fail_it(
@@ -148,15 +148,17 @@ def test_load_data_as_a_statement(
     """Into a table that nobody wants it is nobody's affair."""
     start = stream.initial()
     assert stream.latest(start) == start
-    file = Path(str(live_server.datadir)) / "numbers.csv"
+    file = tmp_path / "numbers.csv"
     file.write_text("1\n2\n", encoding="utf-8")
-    with live_server.connect() as connection, connection.cursor() as cursor:
+    load = f"LOAD DATA LOCAL INFILE '{file}' INTO TABLE"
+    # The server may be anywhere: the client sends it the file.
+    with live_server.connect(local_infile=True) as connection, connection.cursor() as cursor:
         cursor.execute("SET SESSION binlog_format = 'STATEMENT'")
-        cursor.execute(f"LOAD DATA INFILE '{file}' INTO TABLE {table.replace('.t', '.other')}")
+        cursor.execute(f"{load} {table.replace('.t', '.other')}")
         cursor.execute("SET SESSION binlog_format = 'ROW'")
         cursor.execute(f"INSERT INTO {table} (id) VALUES (5)")
         cursor.execute("SET SESSION binlog_format = 'STATEMENT'")
-        cursor.execute(f"LOAD DATA INFILE '{file}' INTO TABLE {table} (id)")
+        cursor.execute(f"{load} {table} (id)")
     end = stream.next_batch(start)
     assert ids(stream.rows(start, end)) == [5]
     with pytest.raises(StatementFormatError, match="LOAD DATA"):
@@ -177,12 +179,16 @@ LOGGED_AS_THEY_ARE = [
 
 @pytest.mark.parametrize(("kind", "binlog_format", "sql"), LOGGED_AS_THEY_ARE)
 def test_rows_that_are_in_no_event(
-    request: pytest.FixtureRequest, kind: str, binlog_format: str, sql: str
+    request: pytest.FixtureRequest,
+    new_stream: NewStream,
+    kind: str,
+    binlog_format: str,
+    sql: str,
 ) -> None:
     server: Server = request.getfixturevalue("live_server" if kind == "mysql" else "mariadb")
     with new_database(server, "statements") as database:
         server.execute("CREATE TABLE other (id INT)", database=database)
-        stream = Spark(new_reader(server, f"{database}.*"))
+        stream = new_stream(server, f"{database}.*")
         start = stream.initial()
         assert stream.latest(start) == start
         with server.connect(database=database) as connection, connection.cursor() as cursor:
@@ -195,10 +201,9 @@ def test_rows_that_are_in_no_event(
         assert ids(stream.rows(start, end)) == [5]
         with pytest.raises(StatementFormatError, match="was logged as a statement"):
             until(lambda: stream.latest(end) != end, "the statement is met")
-        stream.reader.stop()
 
 
-def test_what_mariadb_flags_as_temporary(mariadb: Server) -> None:
+def test_what_mariadb_flags_as_temporary(mariadb: Server, new_stream: NewStream) -> None:
     """Each statement of a table with such a default; so are those of temporary tables."""
     with new_database(mariadb, "flagged") as database:
         mariadb.execute(
@@ -206,7 +211,7 @@ def test_what_mariadb_flags_as_temporary(mariadb: Server) -> None:
             " PARTITION BY HASH (id) PARTITIONS 2",
             database=database,
         )
-        stream = Spark(new_reader(mariadb, f"{database}.t", operations="insert,truncate,ddl"))
+        stream = new_stream(mariadb, f"{database}.t", operations="insert,truncate,ddl")
         start = stream.initial()
         assert stream.latest(start) == start
         mariadb.execute(
@@ -225,14 +230,20 @@ def test_what_mariadb_flags_as_temporary(mariadb: Server) -> None:
         assert json.loads(rows[2]["after"]) == {"id": 1, "c": 2, "d": 3}
         with pytest.raises(UnsupportedEventError, match="or a temporary one of its name"):
             until(lambda: stream.latest(start) != start, "the statement is met")
-        stream.reader.stop()
 
 
-def test_a_password_of_any_characters(live_server: Server) -> None:
-    """It is sent as UTF-8, and shown by no error."""
-    secret = "geheim-€-ä-漢"
+@pytest.fixture
+def secret(live_server: Server) -> Iterator[str]:
+    """The password of the account `odd`."""
+    password = "geheim-€-ä-漢"
     with live_server.connect() as connection, connection.cursor() as cursor:
-        cursor.execute("GRANT ALL ON *.* TO 'odd'@'%%' IDENTIFIED BY %s", (secret,))
+        cursor.execute("GRANT ALL ON *.* TO 'odd'@'%%' IDENTIFIED BY %s", (password,))
+    yield password
+    live_server.execute("DROP USER 'odd'@'%'")
+
+
+def test_a_password_of_any_characters(live_server: Server, secret: str) -> None:
+    """It is sent as UTF-8, and shown by no error."""
     reader = new_reader(live_server, "a.*", user="odd", password=secret)
     with ReplicaClient.connect(reader._options.server_settings()) as client:
         assert client.query("SELECT 1") == [(1,)]
