@@ -16,7 +16,7 @@ from pyspark_mysqlbinlog.decoder.event_filter import DDL_KINDS
 from pyspark_mysqlbinlog.decoder.fit import check_fit
 from pyspark_mysqlbinlog.decoder.logged_statement import LoggedStatement
 from pyspark_mysqlbinlog.decoder.table_map import TableMap
-from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
+from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 from pyspark_mysqlbinlog.protocol.events import EventType
 from pyspark_mysqlbinlog.tables import TableSchema
 
@@ -45,9 +45,7 @@ class Follower:
     def of(cls, server: Server, database: str) -> Iterator[Follower]:
         """Begins with a baseline, as a stream does; one database is wanted."""
         # Many connections: see LocalServer.connect.
-        settings = ServerSettings(
-            server.host, server.port, server.user, server.password, ssl_mode="DISABLED"
-        )
+        settings = server.settings(ssl_mode="DISABLED")
         with ReplicaClient.connect(settings) as client:
 
             def wants(name: str, table: str) -> bool:

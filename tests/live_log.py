@@ -10,7 +10,7 @@ from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.information_schema import read_table_schemas
 from pyspark_mysqlbinlog.connector.log import dump_events
 from pyspark_mysqlbinlog.decoder.event_filter import EventFilter
-from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
+from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 from pyspark_mysqlbinlog.protocol.events import Event
 from pyspark_mysqlbinlog.tables import SPATIAL_TYPES, ColumnSchema, TableSchema
 
@@ -33,9 +33,7 @@ def new_database(server: Server, name: str) -> Iterator[str]:
 
 def client_of(server: Server) -> ReplicaClient:
     """A client of the administrator's, without TLS (see `LocalServer.connect`)."""
-    return ReplicaClient.connect(
-        ServerSettings(server.host, server.port, server.user, server.password, ssl_mode="DISABLED")
-    )
+    return ReplicaClient.connect(server.settings(ssl_mode="DISABLED"))
 
 
 def schemas_of(server: Server, database: str) -> list[TableSchema]:
@@ -46,9 +44,8 @@ def schemas_of(server: Server, database: str) -> list[TableSchema]:
 
 def log_events(server: Server, start: tuple[str, int], database: str) -> list[Event]:
     """What the filter keeps of one database's changes from `start` to the end of the log."""
-    settings = ServerSettings(server.host, server.port, server.user, server.password)
     keep = EventFilter(lambda name, _: name == database)
-    with ReplicaClient.connect(settings) as client:
+    with ReplicaClient.connect(server.settings()) as client:
         events = dump_events(client, Position.of(*start), blocking=False)
         return [kept for event in events for kept in keep.feed(event)]
 

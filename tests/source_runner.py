@@ -22,16 +22,8 @@ Offset = dict[str, Any]
 
 
 def new_reader(server: Server, tables: str, **options: str) -> MySQLBinlogStreamReader:
-    texts = {
-        "host": server.host,
-        "port": str(server.port),
-        "user": server.user,
-        "password": server.password,
-        "tables": tables,
-        "heartbeatInterval": "1s",
-        "payload": "json",
-    }
-    return MySQLBinlogStreamReader(Options.parse(texts | options), envelope(StringType()))
+    texts = server.options(tables=tables, heartbeatInterval="1s", payload="json") | options
+    return MySQLBinlogStreamReader(Options.parse(texts), envelope(StringType()))
 
 
 class Spark:

@@ -38,13 +38,7 @@ class Reads:
 
     def __init__(self, spark: SparkSession, server: Server) -> None:
         self.spark = spark
-        self.options: dict[str, Any] = {
-            "host": server.host,
-            "port": server.port,
-            "user": server.user,
-            "password": server.password,
-            "payload": "json",
-        }
+        self.options: dict[str, Any] = {**server.options(payload="json")}
 
     def stream(self, **options: Any) -> DataFrame:
         """A streaming read; options win over the server's."""

@@ -40,14 +40,7 @@ class Query:
 
     def __init__(self, server: Server, tables: str, **options: str) -> None:
         self.server = server
-        self.texts = {
-            "host": server.host,
-            "port": str(server.port),
-            "user": server.user,
-            "password": server.password,
-            "tables": tables,
-            "heartbeatInterval": "1s",
-        } | options
+        self.texts = server.options(tables=tables, heartbeatInterval="1s") | options
         self.checkpoint: Offset | None = None
         self.spark: Spark | None = None
         self.batches: list[tuple[Offset, Offset, Rows]] = []

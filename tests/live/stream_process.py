@@ -22,16 +22,8 @@ _DRIVER = Path(__file__).with_name("stream_driver.py")
 
 def options_of(server: Server, **options: Any) -> dict[str, str]:
     """The data source's options for a server."""
-    defaults: dict[str, Any] = {
-        "host": server.host,
-        "port": server.port,
-        "user": server.user,
-        "password": server.password,
-        "payload": "json",
-        # What a killed driver leaves on the server goes away as soon as the server writes to it.
-        "heartbeatInterval": "1s",
-    }
-    return {name: str(value) for name, value in (defaults | options).items()}
+    # What a killed driver leaves on the server goes away as soon as the server writes to it.
+    return server.options(**({"payload": "json", "heartbeatInterval": "1s"} | options))
 
 
 def wait_until(

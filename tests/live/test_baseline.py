@@ -17,7 +17,7 @@ from pyspark_mysqlbinlog.connector.server import current_position
 from pyspark_mysqlbinlog.decoder.event_filter import DDL_KINDS
 from pyspark_mysqlbinlog.decoder.logged_statement import LoggedStatement
 from pyspark_mysqlbinlog.errors import SchemaChangedError
-from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
+from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 from pyspark_mysqlbinlog.protocol.events import EventType
 from pyspark_mysqlbinlog.tables import TableSchema
 
@@ -31,8 +31,7 @@ class Followed:
         self.server = server
         self.client = client
         self.database = database
-        settings = ServerSettings(server.host, server.port, server.user, server.password)
-        self.log = ServerLog(settings)
+        self.log = ServerLog(server.settings())
 
     def run(self, *statements: str) -> Position:
         """The log's end after the statements."""
@@ -62,10 +61,7 @@ class Followed:
 
 @pytest.fixture
 def followed(live_server: Server, database: str) -> Iterator[Followed]:
-    settings = ServerSettings(
-        live_server.host, live_server.port, live_server.user, live_server.password
-    )
-    with ReplicaClient.connect(settings) as client:
+    with ReplicaClient.connect(live_server.settings()) as client:
         yield Followed(live_server, client, database)
 
 
@@ -270,7 +266,7 @@ def test_a_database_whose_name_differs_by_case() -> None:
     """As above, where the server keeps names in lower case and statements have them as written."""
     with MySQL56Server(["--lower-case-table-names=1"]) as server:
         server.execute("CREATE DATABASE d CHARSET utf8")
-        settings = ServerSettings(server.host, server.port, server.user, server.password)
+        settings = server.settings()
         with ReplicaClient.connect(settings) as client:
             start = current_position(client)
             server.execute(

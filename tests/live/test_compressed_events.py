@@ -47,16 +47,7 @@ def test_pulled_and_carried(mariadb: Server) -> None:
         mariadb.execute("SET GLOBAL log_bin_compress = 0")
     end = Position.of(*mariadb.position())
 
-    options = Options.parse(
-        {
-            "host": mariadb.host,
-            "port": str(mariadb.port),
-            "user": mariadb.user,
-            "password": mariadb.password,
-            "tables": f"{DATABASE}.t",
-            "payload": "json",
-        }
-    )
+    options = Options.parse(mariadb.options(tables=f"{DATABASE}.t", payload="json"))
     schema = TableSchema(DATABASE, "t", COLUMNS, ("id",))
     schemas = SchemaHistory().with_table(start, schema).pack()
     filtering = EventFilter(lambda database, _: database == DATABASE)

@@ -6,7 +6,6 @@ from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.log import ServerLog
 from pyspark_mysqlbinlog.connector.server import binlog_files
 from pyspark_mysqlbinlog.connector.times import first_since
-from pyspark_mysqlbinlog.protocol.client import ServerSettings
 
 from live_log import client_of
 from servers import Server
@@ -28,10 +27,7 @@ def test_a_time_in_many_files(any_server: Server, any_database: str) -> None:
         # What comes next has the clock's times again.
         client.query("SET TIMESTAMP = DEFAULT")
         client.query("FLUSH BINARY LOGS")
-    settings = ServerSettings(
-        any_server.host, any_server.port, any_server.user, any_server.password, "DISABLED"
-    )
-    log = ServerLog(settings)
+    log = ServerLog(any_server.settings(ssl_mode="DISABLED"))
     expected = begins[-len(times) :]
     for time, begin in zip(times, expected, strict=True):
         assert first_since(log, begins, time) == begin

@@ -22,6 +22,8 @@ import pymysql
 from pymysql.connections import Connection
 from pymysql.cursors import Cursor
 
+from pyspark_mysqlbinlog.protocol.client import ServerSettings
+
 __all__ = ["LocalServer", "Server", "ServerStartError", "free_port", "wait_until_ready"]
 
 START_TIMEOUT = 60.0
@@ -79,16 +81,24 @@ class Server:
 
         `settings` are pymysql.connect's keywords and win over the defaults.
         """
-        defaults: dict[str, Any] = {
+        defaults = {"charset": "utf8mb4", "autocommit": True, "connect_timeout": 10}
+        return pymysql.connect(**(self._administrator() | defaults | settings))
+
+    def settings(self, **more: Any) -> ServerSettings:
+        """How our client connects, as the administrator; `more` wins."""
+        return ServerSettings(**(self._administrator() | more))
+
+    def options(self, **more: Any) -> dict[str, str]:
+        """The data source's options for this server, as texts; `more` wins."""
+        return {name: str(value) for name, value in (self._administrator() | more).items()}
+
+    def _administrator(self) -> dict[str, Any]:
+        return {
             "host": self.host,
             "port": self.port,
             "user": self.user,
             "password": self.password,
-            "charset": "utf8mb4",
-            "autocommit": True,
-            "connect_timeout": 10,
         }
-        return pymysql.connect(**(defaults | settings))
 
     def execute(self, *statements: str, database: str | None = None) -> list[tuple[Any, ...]]:
         """Run statements in order on one new connection; returns the rows of the last one."""
@@ -142,11 +152,11 @@ class LocalServer(Server):
 
     Parameters
     ----------
-    options : further mysqld arguments, such as ``--gtid-mode=ON``; they win over the defaults.
+    options : further arguments of mysqld, such as ``--gtid-mode=ON``; they win over the defaults.
     """
 
     def __init__(self, options: Sequence[str] = ()) -> None:
-        self.options = tuple(options)
+        self.arguments = tuple(options)
         self.folder: Path | None = None
         self.process: subprocess.Popen[bytes] | None = None
 
@@ -162,7 +172,7 @@ class LocalServer(Server):
         raise NotImplementedError
 
     def command(self, folder: Path, datadir: Path) -> list[str]:
-        """The program and its arguments, without the shared ones and without `options`."""
+        """The program and its arguments, without the shared ones and without `arguments`."""
         raise NotImplementedError
 
     def environment(self) -> dict[str, str]:
@@ -223,7 +233,7 @@ class LocalServer(Server):
             "--innodb-flush-log-at-trx-commit=0",
             "--innodb-use-native-aio=0",
             "--sync-binlog=0",
-            *self.options,
+            *self.arguments,
         ]
         if os.geteuid() == 0:
             arguments.append("--user=root")

@@ -88,4 +88,4 @@ class MariaDBServer(LocalServer):
         ]
 
     def _has_tls(self) -> bool:
-        return any(option.startswith("--ssl-cert=") for option in self.options)
+        return any(argument.startswith("--ssl-cert=") for argument in self.arguments)
