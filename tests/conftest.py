@@ -5,6 +5,7 @@ CI=true.
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -24,6 +25,7 @@ from pyspark_mysqlbinlog.decoder.implementation import (
 )
 from pyspark_mysqlbinlog.errors import KernelMissingError
 
+from live_log import new_database
 from servers import (
     DockerMySQL57,
     ExternalServer,
@@ -129,23 +131,22 @@ def any_server(request: pytest.FixtureRequest) -> Server:
     return server
 
 
-def _empty_database(server: Server, test: str) -> Iterator[str]:
-    name = "t_" + "".join(c if c.isalnum() else "_" for c in test.lower())[:50]
-    server.execute(f"DROP DATABASE IF EXISTS `{name}`", f"CREATE DATABASE `{name}`")
-    yield name
-    server.execute(f"DROP DATABASE IF EXISTS `{name}`")
+def _database_of(test: str) -> str:
+    return "t_" + "".join(c if c.isalnum() else "_" for c in test.lower())[:50]
 
 
 @pytest.fixture
 def database(live_server: Server, request: pytest.FixtureRequest) -> Iterator[str]:
     """An empty database of this test's own on `live_server`; gives its name."""
-    yield from _empty_database(live_server, request.node.name)
+    with new_database(live_server, _database_of(request.node.name)) as name:
+        yield name
 
 
 @pytest.fixture
 def any_database(any_server: Server, request: pytest.FixtureRequest) -> Iterator[str]:
     """An empty database of this test's own on `any_server`; gives its name."""
-    yield from _empty_database(any_server, request.node.name)
+    with new_database(any_server, _database_of(request.node.name)) as name:
+        yield name
 
 
 @pytest.fixture(scope="session")
@@ -183,6 +184,16 @@ def twin(request: pytest.FixtureRequest) -> Iterator[Implementation]:
     except KernelMissingError as error:
         # With CI=true the session has ended long before.
         pytest.skip(error.message)
+
+
+@pytest.fixture(scope="session")
+def without_kernel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of an installation whose kernel was not compiled."""
+    folder = tmp_path_factory.mktemp("without_kernel")
+    package = Path(pyspark_mysqlbinlog.__file__).parent
+    ignored = shutil.ignore_patterns("*.so", "*.pyd", "__pycache__")
+    shutil.copytree(package, folder / package.name, ignore=ignored)
+    return folder
 
 
 @pytest.fixture(scope="session")

@@ -14,16 +14,8 @@ from pyspark.sql import functions as sf
 
 from servers import Server
 from spark_session import Reads
+from stream_query import THREE_DDLS, run
 
-THREE_DDLS = (
-    "INSERT INTO t VALUES (1, 10, 100)",
-    "ALTER TABLE t ADD c INT",
-    "INSERT INTO t VALUES (2, 20, 200, 2000)",
-    "ALTER TABLE t DROP a",
-    "INSERT INTO t VALUES (3, 300, 3000)",
-    "ALTER TABLE t CHANGE b d INT",
-    "INSERT INTO t VALUES (4, 400, 4000)",
-)
 # What each row's columns were called when it was written, as the statements tell.
 WRITTEN = [
     {"id": 1, "a": 10, "b": 100},
@@ -109,7 +101,7 @@ def test_three_ddls(
     if running:
         # The load sees the table as it was, the run what came since.
         frame = query.reads.stream(**query.options)
-        live_server.execute(*THREE_DDLS, database=database)
+        run(live_server, f"{database}.t", *THREE_DDLS)
         rows = query.rows
         writer = frame.writeStream.foreachBatch(lambda batch, _: rows.extend(batch.collect()))
         started = (
@@ -126,7 +118,7 @@ def test_three_ddls(
             query.restarts += 1
             assert [row.after.id for row in rows] == [1]
     else:
-        live_server.execute(*THREE_DDLS, database=database)
+        run(live_server, f"{database}.t", *THREE_DDLS)
     query.run_with_restarts()
     assert query.written() == WRITTEN
     assert query.restarts == restarts
@@ -144,9 +136,9 @@ def test_rows_of_ddl(
         operations="insert,truncate,ddl",
     )
     query.run()
-    live_server.execute(*THREE_DDLS, "TRUNCATE TABLE t", database=database)
+    run(live_server, f"{database}.t", *THREE_DDLS, "TRUNCATE TABLE {t}")
     query.run_with_restarts()
     assert [row.op for row in query.rows] == ["c", "c", "ddl", "c", "c", "t"]
     losing = next(row for row in query.rows if row.op == "ddl")
-    assert losing.source.query == "/* data-losing */ ALTER TABLE t DROP a"
+    assert losing.source.query == f"/* data-losing */ ALTER TABLE {database}.t DROP a"
     assert (losing.before, losing.after, losing["_rescued_data"]) == (None, None, None)

@@ -6,14 +6,12 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-import pyspark_mysqlbinlog
 from pyspark_mysqlbinlog.decoder.implementation import VARIABLE, implementation
 
 from servers import Server
@@ -46,18 +44,14 @@ def _run(
     kind: str, server: Server, table: str, folder: Path, environment: dict[str, str]
 ) -> subprocess.CompletedProcess[str]:
     """The script, with these variables and no others of ours."""
-    options = {
-        "host": server.host,
-        "port": server.port,
-        "user": server.user,
-        "password": server.password,
-        "tables": table,
-        "payload": "struct",
-        "startingOffset": "earliest",
+    options = server.options(
+        tables=table,
+        payload="struct",
+        startingOffset="earliest",
         # Many ranges, some of them carried and some pulled.
-        "maxBytesPerTrigger": "100k",
-        "targetPartitionBytes": "10k",
-    }
+        maxBytesPerTrigger="100k",
+        targetPartitionBytes="10k",
+    )
     folder.mkdir()
     settings = folder / "settings.json"
     settings.write_text(json.dumps({"options": options, "folder": str(folder)}), encoding="utf-8")
@@ -101,13 +95,9 @@ def test_every_session_gives_the_same_rows(
 
 
 def test_python_gives_the_same_rows_and_the_log_says_so(
-    live_server: Server, table: str, rows: list[str], tmp_path: Path
+    live_server: Server, table: str, rows: list[str], without_kernel: Path, tmp_path: Path
 ) -> None:
-    """An installation without a kernel."""
-    package = Path(pyspark_mysqlbinlog.__file__).parent
-    ignored = shutil.ignore_patterns("*.so", "*.pyd", "__pycache__")
-    shutil.copytree(package, tmp_path / "path" / package.name, ignore=ignored)
-    path = {"PYTHONPATH": str(tmp_path / "path")}
+    path = {"PYTHONPATH": str(without_kernel)}
     done = _run("local", live_server, table, tmp_path / "reads", path)
     assert done.returncode == 0, done.stderr[-4000:]
     assert _rows(done) == [rows, rows]

@@ -46,15 +46,6 @@ def ask(asked: str | None, path: Path | None = None) -> subprocess.CompletedProc
     )
 
 
-@pytest.fixture(scope="module")
-def without_kernel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An installation whose kernel was not compiled."""
-    folder = tmp_path_factory.mktemp("without_kernel")
-    ignored = shutil.ignore_patterns("*.so", "*.pyd", "__pycache__")
-    shutil.copytree(PACKAGE, folder / PACKAGE.name, ignore=ignored)
-    return folder
-
-
 def last_line(text: str) -> str:
     return text.strip().splitlines()[-1]
 
