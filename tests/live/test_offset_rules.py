@@ -6,17 +6,20 @@ the last end, then `partitions` and `read`, offsets going through JSON as Spark 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pytest
+from live.conftest import NewStream
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
+from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.connector import stream_reader
 from pyspark_mysqlbinlog.connector.buffer import LogBuffer
 
 from servers import Server
-from source_runner import Spark, ids, insert, new_reader
-from waiting import until
+from source_runner import Spark, ids, insert
+from waiting import wait_until
 
 
 @pytest.fixture
@@ -27,10 +30,18 @@ def table(any_server: Server, any_database: str) -> str:
 
 
 @pytest.fixture
-def stream(any_server: Server, table: str) -> Iterator[Spark]:
-    spark = Spark(new_reader(any_server, table))
-    yield spark
-    spark.reader.stop()
+def stream(any_server: Server, table: str, new_stream: NewStream) -> Spark:
+    return new_stream(any_server, table)
+
+
+class Clock:
+    """In the reader's place of time.monotonic: moves when it is told to."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
 
 
 def test_initial_offset_is_the_same_every_time(
@@ -56,24 +67,27 @@ def test_batch_zero_is_empty_and_loses_nothing(
     assert got == [1, 2]
 
 
-def test_batch_zero_replayed_in_a_new_process_is_empty(any_server: Server, table: str) -> None:
+def test_batch_zero_replayed_in_a_new_process_is_empty(
+    any_server: Server, table: str, new_stream: NewStream
+) -> None:
     """The first process died after batch 0's offset was stored; Spark asks for a start again."""
-    first = Spark(new_reader(any_server, table))
+    first = new_stream(any_server, table)
     stored = first.initial()
     insert(any_server, table, 1)
-    second = Spark(new_reader(any_server, table))
+    second = new_stream(any_server, table)
     later = second.initial()
     assert later["pos"] > stored["pos"]
     assert second.rows(later, stored) == []
     end = second.next_batch(stored)
     assert ids(second.rows(stored, end)) == [1]
-    second.reader.stop()
 
 
-def test_batch_zero_replayed_with_an_earlier_start_is_empty(any_server: Server, table: str) -> None:
+def test_batch_zero_replayed_with_an_earlier_start_is_empty(
+    any_server: Server, table: str, new_stream: NewStream
+) -> None:
     insert(any_server, table, 1)
-    stored = Spark(new_reader(any_server, table)).initial()
-    second = Spark(new_reader(any_server, table, startingOffset="earliest"))
+    stored = new_stream(any_server, table).initial()
+    second = new_stream(any_server, table, startingOffset="earliest")
     assert second.rows(second.initial(), stored) == []
 
 
@@ -126,8 +140,10 @@ def test_trigger_once_gets_all_there_is(any_server: Server, table: str, stream: 
     assert ids(stream.rows(start, stream.latest(start))) == list(range(50))
 
 
-def test_limit_cuts_between_transactions(any_server: Server, table: str) -> None:
-    stream = Spark(new_reader(any_server, table, maxBytesPerTrigger="1"))
+def test_limit_cuts_between_transactions(
+    any_server: Server, table: str, new_stream: NewStream
+) -> None:
+    stream = new_stream(any_server, table, maxBytesPerTrigger="1")
     start = stream.initial()
     assert stream.latest(start) == start
     insert(any_server, table, 1, 2, 3)
@@ -139,10 +155,11 @@ def test_limit_cuts_between_transactions(any_server: Server, table: str) -> None
         batches.append(ids(stream.rows(start, end)))
         start = end
     assert batches == [[1], [2], [3], list(range(10, 20))]
-    stream.reader.stop()
 
 
-def test_a_replayed_batch_is_identical(any_server: Server, table: str, stream: Spark) -> None:
+def test_a_replayed_batch_is_identical(
+    any_server: Server, table: str, stream: Spark, new_stream: NewStream
+) -> None:
     """Carried the first time, pulled after a restart: the same rows, `seq` and `source` too."""
     start = stream.initial()
     assert stream.latest(start) == start
@@ -157,29 +174,49 @@ def test_a_replayed_batch_is_identical(any_server: Server, table: str, stream: S
         rows = stream.rows(start, end)
     assert [row["op"] for row in rows] == ["c", "c", "u", "u", "d", "t"]
     assert stream.carried(start, end) == [True]
-    again = Spark(new_reader(any_server, table))
+    again = new_stream(any_server, table)
     assert again.carried(start, end) == [False]
     assert again.rows(start, end) == rows
 
 
-def test_unwanted_traffic_moves_the_offset_seldom(any_server: Server, table: str) -> None:
-    stream = Spark(new_reader(any_server, table, idleOffsetInterval="3s"))
+def test_unwanted_traffic_moves_the_offset_seldom(
+    any_server: Server, table: str, new_stream: NewStream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock()
+    monkeypatch.setattr(stream_reader, "monotonic", clock)
+    stream = new_stream(any_server, table, idleOffsetInterval="3s")
     start = stream.initial()
     assert stream.latest(start) == start
+    assert stream.latest(start) == start  # here the tail begins
+    tail = stream.reader._tail
+    assert tail is not None
+
+    def followed() -> bool:
+        return tail.scanned >= Position.of(*any_server.position())
+
     other = table.replace(".t", ".other")
     insert(any_server, other, 1)
-    moved = stream.next_batch(start)
+    wait_until(followed, "the tail has come to the end")
+    clock.now += 2.5
+    assert stream.latest(start) == start
+    clock.now += 0.5
+    moved = stream.latest(start)
+    assert (moved["file"], moved["pos"]) == any_server.position()
     assert stream.rows(start, moved) == []
     # The next move is due three seconds later, however much happens before.
     insert(any_server, other, *range(2, 30))
     any_server.rotate()
+    wait_until(followed, "the tail has followed the rotation")
+    clock.now += 2.5
     assert stream.latest(moved) == moved
-    assert stream.next_batch(moved)["pos"] == 4
-    stream.reader.stop()
+    clock.now += 0.5
+    assert stream.latest(moved)["pos"] == 4
 
 
-def test_wanted_rows_behind_an_idle_move_are_not_lost(any_server: Server, table: str) -> None:
-    stream = Spark(new_reader(any_server, table, idleOffsetInterval="1ms"))
+def test_wanted_rows_behind_an_idle_move_are_not_lost(
+    any_server: Server, table: str, new_stream: NewStream
+) -> None:
+    stream = new_stream(any_server, table, idleOffsetInterval="1ms")
     start = stream.initial()
     assert stream.latest(start) == start
     other = table.replace(".t", ".other")
@@ -198,26 +235,26 @@ def test_wanted_rows_behind_an_idle_move_are_not_lost(any_server: Server, table:
         got += ids(stream.rows(start, end))
         start = end
     assert got == [number for number in range(1, 40) if number % 3 == 0]
-    stream.reader.stop()
 
 
-def test_one_boundary_has_one_spelling(any_server: Server, table: str) -> None:
+def test_one_boundary_has_one_spelling(
+    any_server: Server, table: str, new_stream: NewStream
+) -> None:
     """Behind a rotation it is the next file's beginning, wherever one comes from."""
-    stream = Spark(new_reader(any_server, table, idleOffsetInterval="1ms"))
+    stream = new_stream(any_server, table, idleOffsetInterval="1ms")
     start = stream.initial()
     assert stream.latest(start) == start
     insert(any_server, table, 1)
     any_server.rotate()
     file, _ = any_server.position()
-    end = until(
+    end = wait_until(
         lambda: next((o for o in [stream.latest(start)] if o["file"] == file), None),
-        "the rotation was not followed",
+        "the rotation is followed",
     )
     assert end["pos"] == 4
-    fresh = Spark(new_reader(any_server, table)).initial()
+    fresh = new_stream(any_server, table).initial()
     assert (fresh["file"], fresh["pos"]) == (file, 4)
     assert fresh["schemas"] == end["schemas"]
-    stream.reader.stop()
 
 
 def test_a_killed_connection_is_made_again(any_server: Server, table: str, stream: Spark) -> None:
@@ -235,25 +272,26 @@ def test_a_killed_connection_is_made_again(any_server: Server, table: str, strea
     assert got == [1, 2, 3, 4, 5]
 
 
-def test_offset_of_unknown_table_names_survive_case(any_server: Server, table: str) -> None:
+def test_offset_of_unknown_table_names_survive_case(
+    any_server: Server, table: str, new_stream: NewStream
+) -> None:
     """`schemas` travels in the offset: a later reader decodes without asking anybody."""
-    stream = Spark(new_reader(any_server, table))
+    stream = new_stream(any_server, table)
     start = stream.initial()
     assert stream.latest(start) == start
     insert(any_server, table, 1)
     end = stream.next_batch(start)
     any_server.execute(f"DROP TABLE {table}")
-    later = Spark(new_reader(any_server, table))
+    later = new_stream(any_server, table)
     assert ids(later.rows(start, end)) == [1]
-    stream.reader.stop()
 
 
-def test_a_huge_transaction_is_read_in_pieces(any_server: Server, table: str) -> None:
+def test_a_huge_transaction_is_read_in_pieces(
+    any_server: Server, table: str, new_stream: NewStream
+) -> None:
     """Too large for the buffer: cut at row events, each piece with the table maps it needs."""
-    stream = Spark(
-        new_reader(
-            any_server, table, bufferBytes="1m", targetPartitionBytes="1", maxConnections="6"
-        )
+    stream = new_stream(
+        any_server, table, bufferBytes="1m", targetPartitionBytes="1", maxConnections="6"
     )
     start = stream.initial()
     assert stream.latest(start) == start
@@ -280,15 +318,16 @@ def test_a_huge_transaction_is_read_in_pieces(any_server: Server, table: str) ->
     assert len(parts) == 6
     rows = stream.rows(start, end)
     assert len(rows) == 200_000
-    again = Spark(new_reader(any_server, table))
+    again = new_stream(any_server, table)
     assert len(again.reader.partitions(start, end)) == 1
     assert rows == again.rows(start, end)
     assert sum(row["source"]["query"].startswith("UPDATE") for row in rows) == 100_000
-    stream.reader.stop()
 
 
-def test_rows_limit_cuts_between_transactions(any_server: Server, table: str) -> None:
-    stream = Spark(new_reader(any_server, table, maxRowsPerTrigger="10"))
+def test_rows_limit_cuts_between_transactions(
+    any_server: Server, table: str, new_stream: NewStream
+) -> None:
+    stream = new_stream(any_server, table, maxRowsPerTrigger="10")
     start = stream.initial()
     assert stream.latest(start) == start
     for first in range(0, 60, 4):
@@ -301,31 +340,32 @@ def test_rows_limit_cuts_between_transactions(any_server: Server, table: str) ->
         counts.append(len(stream.rows(start, end)))
         start = end
     assert counts == [8] * 7 + [4, 60]
-    stream.reader.stop()
 
 
+@pytest.mark.parametrize("trigger", ["available now", "once"])
 def test_an_index_that_is_full_does_not_stop_a_run(
-    any_server: Server, table: str, monkeypatch: pytest.MonkeyPatch
+    any_server: Server,
+    table: str,
+    new_stream: NewStream,
+    monkeypatch: pytest.MonkeyPatch,
+    trigger: str,
 ) -> None:
     """The tail waits for Spark and Spark for the tail: neither may wait for ever."""
-    monkeypatch.setattr(LogBuffer.__init__, "__kwdefaults__", {"most_spans": 4})
-    for limit in (None, ReadAllAvailable()):
-        stream = Spark(new_reader(any_server, table, maxBytesPerTrigger="8000"))
-        start = stream.initial()
-        assert stream.latest(start) == start
-        insert(any_server, table, *range(100))
-        if limit is None:
-            stream.reader.prepareForTriggerAvailableNow()
-        else:
-            stream.limit = limit
-        got: list[int] = []
-        batches = 0
-        while len(got) < 100 and batches < 100:
-            end = stream.latest(start)
-            got += ids(stream.rows(start, end))
-            start = end
-            batches += 1
-        assert got == list(range(100))
-        assert batches == 1 or limit is None
-        any_server.execute(f"DELETE FROM {table}")
-        stream.reader.stop()
+    monkeypatch.setattr(stream_reader, "LogBuffer", partial(LogBuffer, most_spans=4))
+    stream = new_stream(any_server, table, maxBytesPerTrigger="8000")
+    start = stream.initial()
+    assert stream.latest(start) == start
+    insert(any_server, table, *range(100))
+    if trigger == "once":
+        stream.limit = ReadAllAvailable()
+    else:
+        stream.reader.prepareForTriggerAvailableNow()
+    got: list[int] = []
+    batches = 0
+    while len(got) < 100 and batches < 100:
+        end = stream.latest(start)
+        got += ids(stream.rows(start, end))
+        start = end
+        batches += 1
+    assert got == list(range(100))
+    assert batches > 1 if trigger == "available now" else batches == 1
