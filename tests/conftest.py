@@ -50,8 +50,9 @@ with warnings.catch_warnings(record=True) as FALLBACK:
         # Whatever process a test starts has the kernel, too, or fails.
         os.environ[VARIABLE] = "c"
 
-# Another one every time; whoever wants to see a run again gives its seed.
+# Others every time; whoever wants to see a run again gives its seeds.
 FUZZ_SEED = os.environ.setdefault("MYSQLBINLOG_FUZZ_SEED", str(randbits(32)))
+DDL_SEED = os.environ.setdefault("DDL_SEED", str(randbits(32)))
 
 # Spark's Python workers take `python3` from the PATH unless they are told which; and they would
 # import the package from the folder that they are started in, which is the checkout, instead of the
@@ -74,7 +75,7 @@ def pytest_report_header() -> list[str]:
         *absent,
         f"implementation under test: {described()}",
         *(f"  {warning.message}" for warning in FALLBACK),
-        f"fuzzing with MYSQLBINLOG_FUZZ_SEED={FUZZ_SEED}",
+        f"fuzzing with MYSQLBINLOG_FUZZ_SEED={FUZZ_SEED}, random DDL with DDL_SEED={DDL_SEED}",
         f"package under test: {Path(pyspark_mysqlbinlog.__file__).parent}",
     ]
 
@@ -147,6 +148,12 @@ def any_database(any_server: Server, request: pytest.FixtureRequest) -> Iterator
     """An empty database of this test's own on `any_server`; gives its name."""
     with new_database(any_server, _database_of(request.node.name)) as name:
         yield name
+
+
+@pytest.fixture(scope="session")
+def ddl_seed() -> int:
+    """What random DDL begins with; the run's header shows it."""
+    return int(DDL_SEED)
 
 
 @pytest.fixture(scope="session")

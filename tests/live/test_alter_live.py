@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from itertools import zip_longest
-from random import Random, randrange
+from random import Random
 
 import pymysql
 import pytest
@@ -138,11 +137,9 @@ def test_each_case_is_done_by_a_server(mysql56: Server, mariadb: Server) -> None
         assert attempt(mariadb, other, refused) == {}
 
 
-def test_random_ddl(follower: Follower) -> None:
+def test_random_ddl(follower: Follower, ddl_seed: int) -> None:
     """The tables are what information_schema shows after every statement."""
-    seed = int(os.environ.get("DDL_SEED") or randrange(1 << 32))
-    print(f"DDL_SEED={seed}")  # noqa: T201 pytest shows it where the test fails
-    ddl = RandomDdl(Random(seed), [f"`{name}`" for name in TABLES])
+    ddl = RandomDdl(Random(ddl_seed), [f"`{name}`" for name in TABLES])
     done: list[str] = []
     with follower.server.connect(database=DATABASE) as connection:
         cursor = connection.cursor()
@@ -165,7 +162,7 @@ def test_random_ddl(follower: Follower) -> None:
                 for name, schema in theirs.items()
                 if not same(ours[name], schema)
             ]
-            assert wrong == [], "\n".join([str(seed), *done[-8:]])
+            assert wrong == [], "\n".join([f"DDL_SEED={ddl_seed}", *done[-8:]])
             known = {name for name in TABLES if not isinstance(follower.now(name), str)}
             assert known <= theirs.keys()
     assert follower.fitted > STATEMENTS
@@ -521,11 +518,9 @@ def test_table_maps_fit_every_type(follower: Follower) -> None:
     assert made > len(TYPES) * 0.7
 
 
-def test_table_maps_fit_random_tables(follower: Follower) -> None:
+def test_table_maps_fit_random_tables(follower: Follower, ddl_seed: int) -> None:
     """Random types, in every character set, under odd names."""
-    seed = int(os.environ.get("DDL_SEED") or randrange(1 << 32))
-    print(f"DDL_SEED={seed}")  # noqa: T201 pytest shows it where the test fails
-    random = Random(seed)
+    random = Random(ddl_seed)
     with follower.server.connect(database=DATABASE) as connection:
         cursor = connection.cursor()
         cursor.execute("SET sql_mode = ''")

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from random import Random, randrange
+from random import Random
 from typing import Any
 
 import pymysql
 import pytest
+from live.conftest import NewStream
 
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.baseline import history_of_server
@@ -140,10 +140,8 @@ def image_of(text: str, schema: TableSchema) -> Image:
 
 
 @pytest.fixture
-def witness(any_server: Server, any_database: str) -> Witness:
-    seed = int(os.environ.get("DDL_SEED") or randrange(1 << 32))
-    print(f"DDL_SEED={seed}")  # noqa: T201 pytest shows it where the test fails
-    return Witness(any_server, any_database, Random(f"{seed} {any_server.name}"))
+def witness(any_server: Server, any_database: str, ddl_seed: int) -> Witness:
+    return Witness(any_server, any_database, Random(f"{ddl_seed} {any_server.name}"))
 
 
 def test_random_ddl_and_restarts(witness: Witness) -> None:
@@ -273,7 +271,9 @@ CUT_OVERS = {
 
 @pytest.mark.parametrize("known", ["at the start", "from the log"])
 @pytest.mark.parametrize("kind", CUT_OVERS)
-def test_cut_overs(any_server: Server, any_database: str, kind: str, known: str) -> None:
+def test_cut_overs(
+    any_server: Server, any_database: str, kind: str, known: str, new_stream: NewStream
+) -> None:
     """An unwanted table gets a wanted name; with a restart after every statement."""
     with new_database(any_server, "cut_over_other") as other:
         statements = [sql.replace("{other}", other) for sql in CUT_OVERS[kind]]
@@ -281,32 +281,33 @@ def test_cut_overs(any_server: Server, any_database: str, kind: str, known: str)
         if known == "at the start":
             any_server.execute(statements.pop(0), database=any_database)
         table = f"{any_database}.t"
-        spark = Spark(new_reader(any_server, table))
+        spark = new_stream(any_server, table)
         offset = spark.latest(spark.initial())
         images = []
         any_server.execute("INSERT INTO t VALUES (1)", database=any_database)
         for sql in [*statements, "INSERT INTO t VALUES (2, 4294967295)", "DELETE FROM t"]:
             any_server.execute(sql, database=any_database)
             spark.reader.stop()
-            spark = Spark(new_reader(any_server, table, idleOffsetInterval="0s"))
+            spark = new_stream(any_server, table, idleOffsetInterval="0s")
             end = spark.next_batch(offset)
             images += [row["after"] or row["before"] for row in spark.rows(offset, end)]
             offset = end
-        spark.reader.stop()
         while len(images) < 3:
-            spark = Spark(new_reader(any_server, table, idleOffsetInterval="0s"))
+            spark.reader.stop()
+            spark = new_stream(any_server, table, idleOffsetInterval="0s")
             end = spark.next_batch(offset)
             images += [row["after"] or row["before"] for row in spark.rows(offset, end)]
             offset = end
-            spark.reader.stop()
         new = '{"key_id":2,"v":4294967295}'
         assert [image.replace(" ", "") for image in images] == ['{"id":1}', new, new]
 
 
-def test_a_table_that_its_own_rename_left_behind(any_server: Server, any_database: str) -> None:
+def test_a_table_that_its_own_rename_left_behind(
+    any_server: Server, any_database: str, new_stream: NewStream
+) -> None:
     """MariaDB 10.11 does that where the name is not the file's; it has its columns all the same."""
     any_server.execute("CREATE TABLE `a-b` (id INT, v INT)", database=any_database)
-    spark = Spark(new_reader(any_server, f"{any_database}.*"))
+    spark = new_stream(any_server, f"{any_database}.*")
     offset = spark.latest(spark.initial())
     any_server.execute(
         "ALTER TABLE `a-b` CHANGE v w TEXT, RENAME TO u",
@@ -322,11 +323,12 @@ def test_a_table_that_its_own_rename_left_behind(any_server: Server, any_databas
         end = spark.next_batch(offset)
         found += [(row["table"], row["after"]) for row in spark.rows(offset, end)]
         offset = end
-    spark.reader.stop()
     assert set(found) == expected
 
 
-def test_tables_that_the_account_can_not_see(any_server: Server, any_database: str) -> None:
+def test_tables_that_the_account_can_not_see(
+    any_server: Server, any_database: str, new_stream: NewStream
+) -> None:
     """CREATE IF NOT EXISTS is in the log although there was one, with its columns swapped."""
     any_server.execute(
         "CREATE TABLE t (id INT)", "CREATE TABLE hidden (x INT, y INT)", database=any_database
@@ -339,7 +341,7 @@ def test_tables_that_the_account_can_not_see(any_server: Server, any_database: s
     )
     try:
         account = {"user": user, "password": "few"}
-        spark = Spark(new_reader(any_server, f"{any_database}.*", **account))
+        spark = new_stream(any_server, f"{any_database}.*", **account)
         offset = spark.initial()
         any_server.execute(
             "CREATE TABLE IF NOT EXISTS hidden (y INT, x INT)",
@@ -348,12 +350,11 @@ def test_tables_that_the_account_can_not_see(any_server: Server, any_database: s
         )
         with pytest.raises(UnknownSchemaError, match="hidden"):
             spark.rows(offset, spark.next_batch(offset))
-        spark.reader.stop()
     finally:
         any_server.execute(f"DROP USER {user}")
 
 
-def test_blobs_that_became_geometries(mysql56: Server) -> None:
+def test_blobs_that_became_geometries(mysql56: Server, new_stream: NewStream) -> None:
     """5.6 keeps the bytes, too few for an SRID or none of a geometry; SELECT shows them."""
     with new_database(mysql56, "blobs_to_geometries") as database:
         rows = ["", "1", "12", "123", "1234", "a geometry"]
@@ -375,9 +376,8 @@ def test_blobs_that_became_geometries(mysql56: Server) -> None:
             ]
             for row in shown
         ]
-        spark = Spark(new_reader(mysql56, f"{database}.*"))
+        spark = new_stream(mysql56, f"{database}.*")
         offset = spark.initial()
         mysql56.execute("DELETE FROM t", database=database)
         found = spark.rows(offset, spark.next_batch(offset))
-        spark.reader.stop()
         assert [image_of(row["before"], schema) for row in found] == expected
