@@ -1,4 +1,4 @@
-"""A table, and queries and streams of it that end with the test."""
+"""A table, queries and streams of it that end with the test, and a server for one test alone."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from servers import Server
+from servers import LocalServer, MariaDBServer, MySQL56Server, Server
 from source_runner import Spark, new_reader
 from stream_query import Query
 
 NewStream = Callable[..., Spark]
+
+LOCAL: dict[str, type[LocalServer]] = {"mysql56": MySQL56Server, "mariadb": MariaDBServer}
 
 
 @pytest.fixture
@@ -39,3 +41,11 @@ def new_stream() -> Iterator[NewStream]:
 def table(any_server: Server, any_database: str) -> str:
     any_server.execute(f"CREATE TABLE `{any_database}`.t (id INT PRIMARY KEY, a INT, b INT)")
     return f"{any_database}.t"
+
+
+@pytest.fixture(params=LOCAL)
+def own_server(request: pytest.FixtureRequest) -> Iterator[LocalServer]:
+    """A server of this test's own, of either kind, that loses no commit when it is killed."""
+    request.getfixturevalue(request.param)  # it says what is missing
+    with LOCAL[request.param](options=["--innodb-flush-log-at-trx-commit=1"]) as server:
+        yield server

@@ -4,31 +4,27 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 
 import pytest
 from live.conftest import NewStream
 
-from servers import LocalServer, MariaDBServer, MySQL56Server, Server
+from servers import LocalServer, Server
 from source_runner import Offset, Spark
 from waiting import wait_until
 
-KINDS: dict[str, type[LocalServer]] = {"mysql56": MySQL56Server, "mariadb": MariaDBServer}
 # A table that is opened again has a new number.
 REOPEN = "FLUSH NO_WRITE_TO_BINLOG TABLES"
 
 
-@pytest.fixture(params=KINDS)
-def own_server(request: pytest.FixtureRequest) -> Iterator[LocalServer]:
-    """A server of this test's own, with two tables, that loses no commit when it is killed."""
-    request.getfixturevalue(request.param)  # it says what is missing
-    with KINDS[request.param](options=["--innodb-flush-log-at-trx-commit=1"]) as server:
-        server.execute(
-            "CREATE DATABASE shop",
-            "CREATE TABLE shop.sold (id INT PRIMARY KEY)",
-            "CREATE TABLE shop.lent (back DATE, id INT PRIMARY KEY)",
-        )
-        yield server
+@pytest.fixture
+def shop(own_server: LocalServer) -> LocalServer:
+    """A server with two tables."""
+    own_server.execute(
+        "CREATE DATABASE shop",
+        "CREATE TABLE shop.sold (id INT PRIMARY KEY)",
+        "CREATE TABLE shop.lent (back DATE, id INT PRIMARY KEY)",
+    )
+    return own_server
 
 
 def sell(server: Server, *numbers: int) -> None:
@@ -66,21 +62,21 @@ def read_rows(stream: Spark, start: Offset, count: int) -> tuple[list[tuple[str,
 
 
 @pytest.mark.parametrize("how", ["restart", "crash"])
-def test_a_server_that_comes_back(own_server: LocalServer, new_stream: NewStream, how: str) -> None:
+def test_a_server_that_comes_back(shop: LocalServer, new_stream: NewStream, how: str) -> None:
     """It counts tables anew, so that a number may be another table's than before."""
-    stream = new_stream(own_server, "shop.*")
+    stream = new_stream(shop, "shop.*")
     start = stream.initial()
     assert stream.latest(start) == start
-    sell(own_server, 1, 2, 3, 4)
+    sell(shop, 1, 2, 3, 4)
     before, middle = read_rows(stream, start, 4)
-    sell(own_server, 5)
+    sell(shop, 5)
     if how == "restart":
-        own_server.restart()
+        shop.restart()
     else:
-        own_server.kill()
-        own_server.start()
-    lend(own_server, 6, 7, 8, 9)
-    sell(own_server, 10)
+        shop.kill()
+        shop.start()
+    lend(shop, 6, 7, 8, 9)
+    sell(shop, 10)
     behind, end = read_rows(stream, middle, 6)
     assert before == [("sold", {"id": number}) for number in range(1, 5)]
     assert behind == [
@@ -89,32 +85,32 @@ def test_a_server_that_comes_back(own_server: LocalServer, new_stream: NewStream
         ("sold", {"id": 10}),
     ]
     # Nothing comes twice, either, and a new process reads the same.
-    sell(own_server, 11)
+    sell(shop, 11)
     assert read_rows(stream, end, 1)[0] == [("sold", {"id": 11})]
-    again = new_stream(own_server, "shop.*")
+    again = new_stream(shop, "shop.*")
     assert read_rows(again, middle, 7)[0] == [*behind, ("sold", {"id": 11})]
 
-    first, second = (file for file, _ in own_server.binlog_files()[-2:])
-    ids = table_ids(own_server)
+    first, second = (file for file, _ in shop.binlog_files()[-2:])
+    ids = table_ids(shop)
     assert ids[f"{first} sold"] & ids[f"{second} lent"]
 
 
-def test_the_id_of_a_replica(own_server: LocalServer, new_stream: NewStream) -> None:
+def test_the_id_of_a_replica(shop: LocalServer, new_stream: NewStream) -> None:
     """What a stream registers as is in the range that was given; also when it comes again."""
-    stream = new_stream(own_server, "shop.*", serverId="6000-6001")
+    stream = new_stream(shop, "shop.*", serverId="6000-6001")
     start = stream.initial()
     assert stream.latest(start) == start
     stream.latest(start)
     killed: set[int] = set()
 
     def fed() -> bool:
-        return not killed.issuperset(own_server.dump_threads())
+        return not killed.issuperset(shop.dump_threads())
 
     for _ in range(4):
         wait_until(fed, "the server feeds the stream")
-        replicas = {int(row[0]) for row in own_server.execute("SHOW SLAVE HOSTS")}
+        replicas = {int(row[0]) for row in shop.execute("SHOW SLAVE HOSTS")}
         assert replicas
         assert replicas <= {6000, 6001}
-        for thread in set(own_server.dump_threads()) - killed:
-            own_server.execute(f"KILL {thread}")
+        for thread in set(shop.dump_threads()) - killed:
+            shop.execute(f"KILL {thread}")
             killed.add(thread)
