@@ -26,7 +26,6 @@ from pyspark_mysqlbinlog.decoder.logged_statement import LoggedStatement
 from pyspark_mysqlbinlog.decoder.statement_text import Author, create_author
 from pyspark_mysqlbinlog.decoder.statements import (
     StatementKind,
-    is_of_temporary_table,
 )
 from pyspark_mysqlbinlog.decoder.written_labels import check_written_labels
 from pyspark_mysqlbinlog.errors import MySQLBinlogError, SchemaChangedError, SchemaError
@@ -122,8 +121,6 @@ class SchemaTracker:
         uses_temporary = bool(event.flags & THREAD_SPECIFIC_FLAG)
         if kind is _KIND.TRUNCATE:
             return
-        if is_of_temporary_table(statement, uses_temporary, logged.context):
-            return
         if self._explicit_timestamps:
             context = replace(logged.context, explicit_defaults_for_timestamp=True)
             logged = replace(logged, context=context)
@@ -139,7 +136,7 @@ class SchemaTracker:
         elif kind is _KIND.DROP_TABLE:
             for table in statement.tables:
                 ddl.states[self._name(table)] = UnknownFrom(f"it was dropped at {end}", gone=True)
-        elif uses_temporary:
+        elif uses_temporary and (kind is _KIND.ALTER_TABLE or logged.context.mariadb):
             self._of_either(ddl)
         elif kind is _KIND.RENAME_TABLE:
             self._rename(ddl)
@@ -276,7 +273,7 @@ class SchemaTracker:
     def _of_either(self, ddl: _Ddl) -> None:
         """An ALTER or RENAME of tables or of temporary ones that hide them, which none can tell.
 
-        MariaDB renames temporary tables as well, and flags what is of none of them.
+        (See EventFilter's `_refuse_truncate`. Only MariaDB renames temporary tables.)
         """
         for name in map(self._name, ddl.logged.statement.tables or ()):
             ddl.states[name] = UnknownFrom(f"{ddl.place}, may be of a temporary table")

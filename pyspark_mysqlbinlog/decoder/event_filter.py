@@ -19,7 +19,6 @@ from pyspark_mysqlbinlog.decoder.logged_statement import LoggedStatement
 from pyspark_mysqlbinlog.decoder.statements import (
     Statement,
     StatementKind,
-    is_of_temporary_table,
 )
 from pyspark_mysqlbinlog.decoder.table_map import DUMMY_TABLE_IDS, parse_table_name
 from pyspark_mysqlbinlog.errors import (
@@ -377,11 +376,8 @@ class EventFilter:
                 f" {logged.query.sql[:80]!r}; exclude the tables that it touches, or start again"
                 " with a new checkpoint behind this position"
             )
-        flagged = bool(event.flags & THREAD_SPECIFIC_FLAG)
-        if is_of_temporary_table(statement, flagged, logged.context):
-            pass
-        elif kind is _KIND.TRUNCATE or kind in DDL_KINDS:
-            if kind is _KIND.TRUNCATE and flagged:
+        if kind is _KIND.TRUNCATE or kind in DDL_KINDS:
+            if kind is _KIND.TRUNCATE and event.flags & THREAD_SPECIFIC_FLAG:
                 self._refuse_truncate(statement)
             self.statement = logged
             if self._keeps(statement):
@@ -453,7 +449,12 @@ class EventFilter:
             )
 
     def _refuse_truncate(self, statement: Statement) -> None:
-        """MariaDB's, flagged: of a wanted table, or of a temporary one that hides it."""
+        """One that is flagged: of a wanted table, or of a temporary one that hides it.
+
+        In a procedure the flag is set from the first temporary table on, whatever comes next;
+        MariaDB sets it for DEFAULT (CONNECTION_ID()) as well. In row format a session logs nothing
+        of its temporary tables but DROP, in statement format it does.
+        """
         for name in statement.tables or ():
             if self._wants(*name) and not statement.server_made:
                 raise UnsupportedEventError(

@@ -23,7 +23,7 @@ from pyspark_mysqlbinlog.decoder.sql_tokens import (
 from pyspark_mysqlbinlog.errors import SchemaError
 from pyspark_mysqlbinlog.names import Table
 
-__all__ = ["Statement", "StatementKind", "classify", "is_of_temporary_table", "xid_text"]
+__all__ = ["Statement", "StatementKind", "classify", "xid_text"]
 
 
 class StatementKind(StrEnum):
@@ -151,18 +151,6 @@ def xid_text(gtrid: bytes, bqual: bytes, format_id: int) -> str:
     It is the one that 5.7 writes into the log: ``X'6162',X'',1``.
     """
     return f"X'{gtrid.hex()}',X'{bqual.hex()}',{format_id}"
-
-
-def is_of_temporary_table(statement: Statement, flagged: bool, context: SqlContext) -> bool:
-    """Whether an ALTER or TRUNCATE is known to be one of a temporary table, which may hide another.
-
-    flagged : the event's THREAD_SPECIFIC_FLAG. A session in statement format logs its temporary
-        tables' statements; in row format none is logged but their DROP TEMPORARY. MariaDB sets the
-        flag for tables with DEFAULT (CONNECTION_ID()) as well: there it proves nothing.
-    """
-    if not flagged or context.mariadb:
-        return False
-    return statement.kind in (StatementKind.ALTER_TABLE, StatementKind.TRUNCATE)
 
 
 class _Classifier:

@@ -30,7 +30,7 @@ __all__ = [
 HEADER = struct.Struct("<IBIIIH")
 HEADER_LENGTH = HEADER.size  # 19
 
-# LOG_EVENT_THREAD_SPECIFIC_F: the statement uses a temporary table.
+# LOG_EVENT_THREAD_SPECIFIC_F: the statement uses a temporary table, or may (see `event_filter`).
 THREAD_SPECIFIC_FLAG = 0x04
 # LOG_EVENT_ARTIFICIAL_F: made by the server for this stream, not in the file.
 ARTIFICIAL_FLAG = 0x20
