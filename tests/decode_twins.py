@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import compiled  # noqa: F401 - it says that the kernel is missing
 import pyarrow as pa
 import pytest
 from pyspark.sql.types import DataType, StringType, VariantType

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
+from compiled import values as kernel
 
 from pyspark_mysqlbinlog.decoder.field_types import FieldType as F
 from pyspark_mysqlbinlog.decoder.values.choose import codec_for
@@ -16,10 +16,6 @@ from pyspark_mysqlbinlog.tables import SPATIAL_TYPES, ColumnSchema
 from value_bytes import field_of, text
 
 __all__ = ["Twins", "kernel", "long", "varchar"]
-
-kernel = pytest.importorskip(
-    "pyspark_mysqlbinlog.decoder.kernel._values", reason="the kernel is not compiled"
-)
 
 
 class Twins:

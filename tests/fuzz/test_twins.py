@@ -16,21 +16,16 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-import pytest
+import compiled  # noqa: F401 - it says that the kernel is missing
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
-from pyspark_mysqlbinlog.decoder.implementation import KERNEL_MODULES
-
 from captured_logs import SCENARIOS, describe
+from chain import Chain
 from damage import RawEvent, damaged, from_bytes
 from decoding import CAPTURED
 from made_logs import logs, tables
 from replay import captured_schemas
-
-for module in KERNEL_MODULES:
-    pytest.importorskip(module, reason="the kernel is not compiled")
-from chain import Chain  # noqa: E402 (it needs the kernel)
 
 LOG = logging.getLogger(__name__)
 SEED = int(os.environ["MYSQLBINLOG_FUZZ_SEED"])

@@ -6,11 +6,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import count
 
+import compiled  # noqa: F401 - it says that the kernel is missing
 import pytest
 
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.buffer import LogBuffer
+from pyspark_mysqlbinlog.connector.range_blocks import scanned_blocks, wanted_blocks
 from pyspark_mysqlbinlog.connector.ranges import RangePartition
 from pyspark_mysqlbinlog.connector.resuming_log import ResumingLog
 from pyspark_mysqlbinlog.connector.span_index import Mark, Span
@@ -24,10 +26,6 @@ from pyspark_mysqlbinlog.protocol.events import ROWS_EVENT_TYPES, Event
 from cutting_proxy import cutting_proxy
 from servers import Server
 from waiting import until
-
-pytest.importorskip("pyspark_mysqlbinlog.decoder.kernel._scan")
-
-from pyspark_mysqlbinlog.connector.range_blocks import scanned_blocks, wanted_blocks
 
 Wants = Callable[[str, str], bool]
 

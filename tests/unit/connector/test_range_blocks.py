@@ -8,11 +8,13 @@ import threading
 from collections.abc import Callable, Generator, Iterable
 from pathlib import Path
 
+import compiled  # noqa: F401 - it says that the kernel is missing
 import pytest
 
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.log import FileLog
 from pyspark_mysqlbinlog.connector.prefetch import Interrupt, prefetched
+from pyspark_mysqlbinlog.connector.range_blocks import scanned_blocks, wanted_blocks
 from pyspark_mysqlbinlog.connector.range_reader import _wanted
 from pyspark_mysqlbinlog.connector.ranges import RangePartition
 from pyspark_mysqlbinlog.connector.resuming_log import ResumingLog
@@ -25,10 +27,6 @@ from pyspark_mysqlbinlog.protocol.events import ROWS_EVENT_TYPES, Event
 from decoding import CAPTURED
 from events import LogBuilder
 from waiting import until
-
-pytest.importorskip("pyspark_mysqlbinlog.decoder.kernel._scan")
-
-from pyspark_mysqlbinlog.connector.range_blocks import scanned_blocks, wanted_blocks
 
 Wants = Callable[[str, str], bool]
 Found = tuple[list[Event], str]

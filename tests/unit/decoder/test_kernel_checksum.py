@@ -6,8 +6,7 @@ import random
 import zlib
 
 import pytest
-
-kernel = pytest.importorskip("pyspark_mysqlbinlog.decoder.kernel._scan")
+from compiled import scan as kernel
 
 
 @pytest.mark.parametrize("function", ["crc32", "crc32_by_tables"])

@@ -8,6 +8,8 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from compiled import documents as _documents
+from compiled import values as _values
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql.types import VariantType, VariantVal
@@ -38,11 +40,6 @@ from json_documents import (
     packed_decimal,
 )
 from replay import captured_schemas
-
-_documents = pytest.importorskip(
-    "pyspark_mysqlbinlog.decoder.kernel._documents", reason="the kernel is not compiled"
-)
-_values = pytest.importorskip("pyspark_mysqlbinlog.decoder.kernel._values")
 
 # One for all documents, so that what one leaves behind would show in the next.
 VARIANTS = _documents.DocumentVariants()

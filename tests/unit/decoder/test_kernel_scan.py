@@ -9,6 +9,7 @@ import zlib
 from pathlib import Path
 
 import pytest
+from compiled import scan as kernel
 
 from pyspark_mysqlbinlog.decoder.event_filter import EventFilter
 from pyspark_mysqlbinlog.protocol.checksum import ChecksumAlgorithm
@@ -19,8 +20,6 @@ from pyspark_mysqlbinlog.protocol.walker import LogWalker
 from decoding import CAPTURED, raws_in
 from events import LogBuilder, dummy_rows_body, gtid_body, rows_body, rows_query_body, table_map
 from scan_twins import FILE, Wants, always, by_scan, by_twins, compare, framed, in_format, wants
-
-kernel = pytest.importorskip("pyspark_mysqlbinlog.decoder.kernel._scan")
 
 T = EventType
 LOGS = sorted(CAPTURED.glob("*.binlog"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import pytest
+import compiled  # noqa: F401 - it says that the kernel is missing
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -22,8 +22,6 @@ from events import (
     table_map,
 )
 from scan_twins import FILE, compare, framed, in_format
-
-pytest.importorskip("pyspark_mysqlbinlog.decoder.kernel._scan")
 
 T = EventType
 

@@ -6,6 +6,7 @@ import random
 import zlib
 from collections.abc import Iterable
 
+import compiled  # noqa: F401 - it says that the kernel is missing
 import pytest
 
 from pyspark_mysqlbinlog.protocol.events import HEADER, HEADER_LENGTH
@@ -13,8 +14,6 @@ from pyspark_mysqlbinlog.protocol.events import HEADER, HEADER_LENGTH
 from decoding import CAPTURED, raws_in
 from events import LogBuilder
 from scan_twins import always, compare, framed, wants_half
-
-pytest.importorskip("pyspark_mysqlbinlog.decoder.kernel._scan")
 
 
 def flipped(data: bytes, chance: random.Random) -> bytes:

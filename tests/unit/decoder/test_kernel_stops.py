@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import compiled  # noqa: F401 - it says that the kernel is missing
 import pyarrow as pa
 import pytest
 
@@ -25,7 +26,8 @@ from pyspark_mysqlbinlog.protocol.events import Event, EventType
 from pyspark_mysqlbinlog.protocol.messages import Query
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 
-from decode_twins import KINDS, Nothing, Payloads, Twins
+from decode_twins import KINDS, Payloads, Twins
+from decoding import ByPosition, StaticSchemas, simple_schema
 from events import gtid_body, query_body
 from row_logs import DELETE, INT, UPDATE, WRITE, RowLog, T, int_row, ints
 
@@ -40,20 +42,9 @@ def test_schema_changes_between_rows_of_one_table_map() -> None:
         log.rows(WRITE, 1, row)
     change = log.events[2].start
 
-    class ByPosition(Nothing):
-        def __init__(self) -> None:
-            self.asked: set[int] = set()
-
-        def at(self, file: str, pos: int, database: str, table: str) -> TableSchema | None:
-            self.asked.add(pos)
-            labels = ("a", "b") if pos < change else ("x", "y")
-            return TableSchema("d", "t", (replace(enum, labels=labels),))
-
-        def span(self, file: str, pos: int, database: str, table: str) -> tuple[int, int | None]:
-            return (0, change) if pos < change else (change, None)
-
-    lookup = ByPosition()
-    twins = Twins([TableSchema("d", "t", (enum,))], Payloads("json"), lookup=lookup)
+    before, after = simple_schema(enum), simple_schema(replace(enum, labels=("x", "y")))
+    lookup = ByPosition(before, change, after)
+    twins = Twins([before], Payloads("json"), lookup=lookup)
     twins.python(log.events)
     assert len(lookup.asked) == 3
     lookup.asked.clear()
@@ -220,13 +211,7 @@ def test_a_refusal_ends_with_its_schema(monkeypatch: pytest.MonkeyPatch) -> None
         log.rows(WRITE, 1, b"\x00\x01", table_id=table_id)
     change = log.events[4].start
 
-    class ByPosition(Nothing):
-        def at(self, file: str, pos: int, database: str, table: str) -> TableSchema | None:
-            return TableSchema("d", "t", (replace(enum, labels=("a" if pos < change else "x",)),))
-
-        def span(self, file: str, pos: int, database: str, table: str) -> tuple[int, int | None]:
-            return (0, change) if pos < change else (change, None)
-
+    before, after = simple_schema(enum), simple_schema(replace(enum, labels=("x",)))
     make = kernel_plan.table_plan
     made: list[object] = []
 
@@ -237,9 +222,8 @@ def test_a_refusal_ends_with_its_schema(monkeypatch: pytest.MonkeyPatch) -> None
 
     monkeypatch.setattr(kernel_decoder, "table_plan", some)
     # Batches of one row, so that the loop is asked again each time.
-    twins = Twins(
-        [TableSchema("d", "t", (enum,))], Payloads("json"), lookup=ByPosition(), batch_rows=1
-    )
+    lookup = ByPosition(before, change, after)
+    twins = Twins([before], Payloads("json"), lookup=lookup, batch_rows=1)
     assert twins.assert_same(log.events).sizes == [1] * 4
     assert [each is None for each in made] == [True, False]
 
@@ -401,11 +385,7 @@ def test_schema_that_the_loop_does_not_know() -> None:
         ]
     )
 
-    class Static(Nothing):
-        def at(self, file: str, pos: int, database: str, table: str) -> TableSchema | None:
-            return T
-
-    python = Decoder(Static(), large, 0, frozenset({"insert"}), file_ordinal=file_number)
+    python = Decoder(StaticSchemas([T]), large, 0, frozenset({"insert"}), file_ordinal=file_number)
     decoder = kernel_decoder.KernelDecoder(python)
     (batch,) = decoder.decode(pack_events(log.events))
     assert batch.schema.equals(large)
