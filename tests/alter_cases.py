@@ -265,6 +265,8 @@ OTHERS = [
         "ALTER TABLE {table} MODIFY a BIGINT SERIAL DEFAULT VALUE NULL",
     ),
     ("CREATE TABLE {table} (b INT)", "ALTER TABLE {table} ADD a SERIAL NULL"),
+    ("CREATE TABLE {table} (a INT)", "ALTER IGNORE ONLINE TABLE {table} ADD b INT"),
+    ("CREATE TABLE {table} (a INT)", "ALTER ONLINE IGNORE TABLE {table} ADD b INT"),
 ]
 
 # Of all these, the ones that make other labels of those that they don't write: not followed.

@@ -44,6 +44,8 @@ _SERVERS = "the server's"
 # character set: POSTGRESQL, ORACLE, MSSQL, DB2, MAXDB, NO_TABLE_OPTIONS, MYSQL323, MYSQL40, ANSI
 # (sql/sql_show.cc, store_create_info).
 _WITHOUT_CHARSETS = 0x100 | 0x200 | 0x400 | 0x800 | 0x1000 | 0x4000 | 0x10000 | 0x20000 | 0x40000
+# ER_BAD_TABLE_ERROR: DROP TABLE has dropped those of its tables that were there.
+_UNKNOWN_TABLE = 1051
 # The unwanted tables that are remembered, and travel in offsets, have no more columns in all.
 MOST_UNWANTED_COLUMNS = 1500
 
@@ -125,7 +127,9 @@ class SchemaTracker:
             context = replace(logged.context, explicit_defaults_for_timestamp=True)
             logged = replace(logged, context=context)
         ddl = _Ddl(logged, end._replace(pos=event.start), end, uses_temporary)
-        if statement.database is not None:
+        if logged.query.error_code not in (0, _UNKNOWN_TABLE):
+            self._failed(ddl)
+        elif statement.database is not None:
             self._database(ddl, self._fold(statement.database))
         elif statement.tables is None:
             raise SchemaChangedError(f"{statement.head!r} does not tell which table it changes").at(
@@ -269,6 +273,16 @@ class SchemaTracker:
             return before
         # The text differs with each statement: since when the table looks as it does now is known.
         return UnknownFrom(f"{ddl.place}, changed it when its columns were not known")
+
+    def _failed(self, ddl: _Ddl) -> None:
+        """A statement that is logged with its error: it did something all the same.
+
+        It dropped some of its tables, or the one that it could not replace then.
+        """
+        for name in map(self._name, ddl.logged.statement.tables or ()):
+            ddl.states[name] = UnknownFrom(
+                f"{ddl.place}, failed with error {ddl.logged.query.error_code} on the server"
+            )
 
     def _of_either(self, ddl: _Ddl) -> None:
         """An ALTER or RENAME of tables or of temporary ones that hide them, which none can tell.

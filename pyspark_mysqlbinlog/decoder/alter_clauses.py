@@ -115,8 +115,9 @@ def parse_alter(sql: str, context: SqlContext = DEFAULT_CONTEXT) -> AlterTable:
         alter.drops_key = stream.name("an index").upper() == "PRIMARY"
         return alter
     stream.expect("ALTER")
-    stream.accept_any("ONLINE", "OFFLINE")
-    ignore = stream.accept("IGNORE")
+    ignore = False
+    while word := stream.accept_any("ONLINE", "OFFLINE", "IGNORE"):
+        ignore = ignore or word == "IGNORE"
     stream.expect("TABLE")
     stream.accept("IF", "EXISTS")
     stream.qualified_name("")

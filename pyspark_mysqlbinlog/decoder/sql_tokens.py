@@ -148,6 +148,7 @@ _QUOTED_PLAIN = {
     '"': re.compile(r'((?:[^"]++|"")*+)"'),
     "`": re.compile(r"((?:[^`]++|``)*+)`"),
 }
+_BEYOND_BMP = re.compile("[\U00010000-\U0010ffff]")
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 # `\%` and `\_` keep their backslash; any other character stands for itself.
 _ESCAPES = {
@@ -338,9 +339,9 @@ class TokenStream:
             self.accept("NOWAIT")
 
     def name(self, what: str = "a name") -> str:
-        """Step over a name, quoted or not."""
+        """Step over a name, quoted or not, as the server keeps it: with no letter beyond U+FFFF."""
         if self.peek().kind in (TokenKind.WORD, TokenKind.NAME):
-            return self.next().text
+            return _BEYOND_BMP.sub("?", self.next().text)
         raise self.unexpected(what)
 
     def string(self, what: str = "a string") -> str:

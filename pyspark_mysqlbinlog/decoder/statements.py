@@ -343,11 +343,11 @@ class _Classifier:
 
     def alter(self) -> Statement:
         stream = self.stream
-        if stream.at("ONLINE") or stream.at("OFFLINE") or stream.at("IGNORE"):
-            stream.accept_any("ONLINE", "OFFLINE")
-            stream.accept("IGNORE")
-            if not stream.at("TABLE"):
-                return self.other_object()
+        is_prefixed = False
+        while stream.accept_any("ONLINE", "OFFLINE", "IGNORE"):
+            is_prefixed = True
+        if is_prefixed and not stream.at("TABLE"):
+            return self.other_object()
         if stream.accept("TABLE"):
             stream.accept("IF", "EXISTS")
             return self.alter_table(self.table())

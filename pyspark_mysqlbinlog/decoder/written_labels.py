@@ -31,10 +31,11 @@ def check_written_labels(query: Query, before: TableSchema | None, after: TableS
     known = set(before.columns) if before is not None else set()
     written = [column for column in after.columns if column.labels and column not in known]
     labels = [label for column in written for label in column.labels]
-    if all(label.isascii() and "\\" not in label for label in labels):
+    if all(label.isascii() and "\\" not in label and "?" not in label for label in labels):
         return
     author = create_author(query)
     if author is Author.SERVER:
+        _expect_no_lost_letters(written)
         return  # what the server has, in its own words
     if author is Author.EITHER and SqlContext.of(query.sql_mode, "").no_backslash_escapes:
         for label in labels:
@@ -44,6 +45,17 @@ def check_written_labels(query: Query, before: TableSchema | None, after: TableS
     for charset in {charset_of_collation(each) for each in collations if each is not None}:
         for column in written:
             _check(column, charset)
+
+
+def _expect_no_lost_letters(written: list[ColumnSchema]) -> None:
+    """The server writes its texts in utf8, and ``?`` for each letter beyond U+FFFF."""
+    for column in written:
+        for label in column.labels:
+            if "?" in label and can_hold(column.charset or "", "😀"):
+                raise SchemaError(
+                    f"label {label!r} of column {column.name!r} may have letters beyond U+FFFF, for"
+                    " which the server writes ? in its own statements"
+                )
 
 
 def _check(column: ColumnSchema, charset: str) -> None:

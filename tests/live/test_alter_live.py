@@ -103,7 +103,7 @@ def run_cases(follower: Follower, cases: list[Case]) -> list[str]:
 REFUSED = {
     "mysql56": (
         "RENAME COLUMN", "RENAME INDEX", "IF NOT EXISTS", "IF EXISTS", "PERSISTENT", "PERIOD",
-        "SET STATEMENT", "NOWAIT", "COLLATE DEFAULT", "Incorrect prefix key",
+        "SET STATEMENT", "NOWAIT", "ONLINE", "COLLATE DEFAULT", "Incorrect prefix key",
         # MODIFY of a column that the same statement adds.
         "Unknown column 'z'", "Unknown column 'a'", "Unknown column 'b'", "Unknown column 'c'",
         "Conflicting declarations", "is not valid for CHARACTER SET",
@@ -409,6 +409,58 @@ def test_a_table_that_mariadb_replaced(mariadb: LocalServer) -> None:
         theirs = follower.from_server()
         assert {table: follower.now(table) for table in "tuv"} == {t: theirs[t] for t in "tuv"}
         assert "character set" in str(follower.now("w"))
+
+
+def test_statements_that_failed(follower: Follower) -> None:
+    """What is logged with its error did a part of its work, and nobody knows which."""
+    with follower.server.connect(database=DATABASE) as connection:
+        cursor = connection.cursor()
+        cursor.execute("CREATE TABLE p (id INT PRIMARY KEY) ENGINE=InnoDB")
+        cursor.execute("CREATE TABLE c (id INT, FOREIGN KEY (id) REFERENCES p (id)) ENGINE=InnoDB")
+        for table in ("o", "q", "r"):
+            cursor.execute(f"CREATE TABLE {table} (id INT)")
+        for failing in (
+            "DROP TABLE IF EXISTS p",
+            "DROP TABLE p, o",
+            "DROP TABLE q, nobody_has_this",
+            "CREATE OR REPLACE TABLE r (a TEXT PRIMARY KEY)",
+        ):
+            with pytest.raises(pymysql.MySQLError):
+                cursor.execute(failing)
+        cursor.execute("CREATE TABLE IF NOT EXISTS p (other INT)")
+        cursor.execute("CREATE TABLE IF NOT EXISTS q (other INT)")
+    follower.catch_up()
+    theirs = follower.from_server()
+    assert {"p", "c", "q"} <= theirs.keys()
+    for table in (*"pcoqr",):
+        ours = follower.now(table)
+        assert isinstance(ours, str) or ours == theirs[table], table
+    assert follower.now("q") == theirs["q"], "all that was there was dropped"
+
+
+def test_letters_beyond_the_bmp(follower: Follower) -> None:
+    """The server keeps none in names, and writes none in its own statements."""
+    with follower.server.connect(database=DATABASE) as connection:
+        cursor = connection.cursor()
+        cursor.execute("SET sql_mode = ''")
+        with suppress(pymysql.MySQLError):
+            cursor.execute("CREATE TABLE `x😀` (`b😀` INT, `漢` INT)")
+        cursor.execute("CREATE TABLE e (l ENUM('😀', 'é') CHARACTER SET utf8mb4)")
+        cursor.execute("CREATE TABLE f SELECT l FROM e")
+    follower.catch_up()
+    theirs = follower.from_server()
+    for table in theirs.keys() - {"e", "f"}:
+        assert follower.now(table) == theirs[table]
+    assert "beyond U+FFFF" in str(follower.now("f"))
+
+
+def test_a_letter_of_sjis_that_looks_like_a_backslash(follower: Follower) -> None:
+    with follower.server.connect(database=DATABASE, charset="latin1") as connection:
+        cursor = connection.cursor()
+        cursor.execute("SET NAMES sjis")
+        connection.query(b"CREATE TABLE t (e ENUM('\x81\x5fn') CHARACTER SET sjis)")
+    follower.catch_up()
+    assert isinstance(follower.now("t"), str)
 
 
 def test_temporary_tables_in_statement_format(follower: Follower) -> None:
