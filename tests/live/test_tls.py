@@ -31,12 +31,16 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
 
 @pytest.fixture(scope="module")
 def tls_server(mariadb: Server, certificates: Certificates) -> Iterator[Server]:
-    """Takes nothing but TLS from `tls`. (`mariadb` decides whether one can run here at all.)"""
+    """Takes nothing but TLS from `tls`, and a certificate from `x509`.
+
+    (`mariadb` decides whether one can run here at all.)
+    """
     assert mariadb.name == "mariadb"
     with MariaDBServer(options=certificates.server_options) as server:
         server.execute(
             "CREATE USER tls@'%' IDENTIFIED BY 'secret' REQUIRE SSL",
-            "GRANT ALL ON *.* TO tls@'%'",
+            "CREATE USER x509@'%' IDENTIFIED BY 'secret' REQUIRE X509",
+            "GRANT ALL ON *.* TO tls@'%', x509@'%'",
             "CREATE DATABASE shop",
             "CREATE TABLE shop.t (id INT PRIMARY KEY)",
             "INSERT INTO shop.t VALUES (1), (2)",
@@ -67,7 +71,8 @@ def test_a_dump_over_tls(tls_server: Server, certificates: Certificates, mode: s
 
 def test_the_compiled_scan_over_tls(tls_server: Server) -> None:
     """Records of TLS are no packets: what was received may end anywhere."""
-    pytest.importorskip("pyspark_mysqlbinlog.decoder.kernel._scan")
+    import compiled  # noqa: F401 - it says that the kernel is missing
+
     from pyspark_mysqlbinlog.decoder.log_scanner import LogScanner
 
     values = ",".join(f"({n})" for n in range(100_000, 200_000))
@@ -103,6 +108,41 @@ def test_a_certificate_of_another_authority_is_refused(
     options = _options(tls_server, sslMode=mode, sslCa=other.ca)
     with pytest.raises(ConnectionFailedError, match=r"TLS with .* failed.*sslCa"):
         ReplicaClient.connect(options.server_settings())
+
+
+@pytest.fixture(scope="module")
+def moved_server(
+    mariadb: Server, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Server, Certificates]]:
+    """Its certificate is for another address than the one that it is reached by."""
+    assert mariadb.name == "mariadb"
+    made = write_certificates(tmp_path_factory.mktemp("moved"), host="127.0.0.2")
+    with MariaDBServer(options=made.server_options) as server:
+        yield server, made
+
+
+def test_a_certificate_for_another_address(moved_server: tuple[Server, Certificates]) -> None:
+    server, made = moved_server
+    given = {"user": server.user, "password": server.password, "sslCa": str(made.ca)}
+    cipher, _ = _cipher_and_events(_options(server, sslMode="VERIFY_CA", **given))
+    assert cipher
+    options = _options(server, sslMode="VERIFY_IDENTITY", **given)
+    with pytest.raises(ConnectionFailedError, match=r"TLS with .* failed.*127\.0\.0\.1"):
+        ReplicaClient.connect(options.server_settings())
+
+
+@pytest.mark.parametrize("mode", ["PREFERRED", "REQUIRED", "VERIFY_CA", "VERIFY_IDENTITY"])
+def test_a_clients_certificate(tls_server: Server, certificates: Certificates, mode: str) -> None:
+    """The account is refused without one."""
+    more = {"sslCa": certificates.ca} if mode.startswith("VERIFY") else {}
+    without = _options(tls_server, user="x509", sslMode=mode, **more)
+    with pytest.raises(AccessDeniedError, match="refused the user"):
+        ReplicaClient.connect(without.server_settings())
+    more |= {"sslCert": certificates.client_cert, "sslKey": certificates.client_key}
+    options = _options(tls_server, user="x509", sslMode=mode, **more)
+    cipher, events = _cipher_and_events(options)
+    assert cipher
+    assert len(events) > 10
 
 
 def test_a_server_without_tls_is_refused_when_it_is_required(mysql56: Server) -> None:

@@ -1,4 +1,4 @@
-"""A certificate authority and a server certificate for 127.0.0.1, made anew for each test run."""
+"""A certificate authority, and certificates of a server and of a client, made anew for each run."""
 
 from __future__ import annotations
 
@@ -17,11 +17,13 @@ __all__ = ["Certificates", "write_certificates"]
 
 @dataclass(frozen=True, slots=True)
 class Certificates:
-    """PEM files: the authority, the server's certificate for 127.0.0.1, and its key."""
+    """PEM files: the authority, and what it signed: for the server's address, and for a client."""
 
     ca: Path
     cert: Path
     key: Path
+    client_cert: Path
+    client_key: Path
 
     @property
     def server_options(self) -> list[str]:
@@ -34,10 +36,10 @@ def _name(common_name: str) -> x509.Name:
 
 
 def write_certificates(folder: Path, host: str = "127.0.0.1") -> Certificates:
-    """Write a new authority and a certificate for the address `host` into `folder`."""
+    """Write into `folder` a new authority, and its certificates for `host` and for a client."""
     now = datetime.now(UTC)
     ca_key = ec.generate_private_key(ec.SECP256R1())
-    key = ec.generate_private_key(ec.SECP256R1())
+    key, client_key = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
     authority_id = x509.SubjectKeyIdentifier.from_public_key(ca_key.public_key())
 
     def build(subject: str, public_key: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:
@@ -70,24 +72,31 @@ def write_certificates(folder: Path, host: str = "127.0.0.1") -> Certificates:
         .sign(ca_key, hashes.SHA256())
     )
     address = x509.IPAddress(ipaddress.ip_address(host))
-    cert = (
-        build("test server", key.public_key())
-        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(x509.SubjectAlternativeName([address]), critical=False)
-        .add_extension(
-            x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(authority_id),
-            critical=False,
+
+    def signed(builder: x509.CertificateBuilder) -> x509.Certificate:
+        by = x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(authority_id)
+        return (
+            builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+            .add_extension(by, critical=False)
+            .sign(ca_key, hashes.SHA256())
         )
-        .sign(ca_key, hashes.SHA256())
-    )
-    made = Certificates(folder / "ca.pem", folder / "server-cert.pem", folder / "server-key.pem")
-    made.ca.write_bytes(ca.public_bytes(serialization.Encoding.PEM))
-    made.cert.write_bytes(cert.public_bytes(serialization.Encoding.PEM))
-    made.key.write_bytes(
-        key.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
+
+    cert = signed(
+        build("test server", key.public_key()).add_extension(
+            x509.SubjectAlternativeName([address]), critical=False
         )
     )
+    client_cert = signed(build("test client", client_key.public_key()))
+    names = ("ca", "server-cert", "server-key", "client-cert", "client-key")
+    made = Certificates(*(folder / f"{name}.pem" for name in names))
+    for path, certificate in ((made.ca, ca), (made.cert, cert), (made.client_cert, client_cert)):
+        path.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    for path, private in ((made.key, key), (made.client_key, client_key)):
+        path.write_bytes(
+            private.private_bytes(
+                serialization.Encoding.PEM,
+                serialization.PrivateFormat.PKCS8,
+                serialization.NoEncryption(),
+            )
+        )
     return made
