@@ -23,16 +23,18 @@ from spark_session import Reads
 LOG = logging.getLogger(__name__)
 
 MB = 1 << 20
-# At most; on a busy machine with two processors a run takes two seconds.
-AT_ONCE = 15.0
 
 
 @dataclass
 class Arrived:
-    """A sink that keeps (id, CRC32 of body) of every row, and how many rows each batch had."""
+    """A sink that keeps (id, CRC32 of body) of every row, and how many rows each batch had.
+
+    seconds : how long the run took.
+    """
 
     rows: list[tuple[int, int]] = field(default_factory=list)
     batches: list[int] = field(default_factory=list)
+    seconds: float = 0.0
 
     def __call__(self, frame: DataFrame, _: int) -> None:
         found = frame.select(
@@ -92,8 +94,8 @@ class Log:
         return sorted((int(row[0]), int(row[1])) for row in found)
 
 
-def _run(spark: SparkSession, log: Log, checkpoint: Path, **options: str) -> tuple[Arrived, float]:
-    """One run; what arrived, and how long it took."""
+def _run(spark: SparkSession, log: Log, checkpoint: Path, **options: str) -> Arrived:
+    """One run, which ends; what arrived."""
     arrived = Arrived()
     begun = time.monotonic()
     query = (
@@ -110,7 +112,9 @@ def _run(spark: SparkSession, log: Log, checkpoint: Path, **options: str) -> tup
     )
     assert query.awaitTermination(300)
     assert query.exception() is None
-    return arrived, time.monotonic() - begun
+    arrived.seconds = time.monotonic() - begun
+    LOG.info("a run of %d batches took %.1f s", len(arrived.batches), arrived.seconds)
+    return arrived
 
 
 def _back_to_batch_zero(checkpoint: Path) -> None:
@@ -135,9 +139,9 @@ def _run_again_and_again(
         checkpoint = folder / str(number // 2)
         if number % 2:
             _back_to_batch_zero(checkpoint)
-        arrived, seconds = _run(spark, log, checkpoint, **options)
+        arrived = _run(spark, log, checkpoint, **options)
         assert sorted(arrived.rows) == expected, f"run {number}: {arrived.batches}"
-        took.append(seconds)
+        took.append(arrived.seconds)
     LOG.info(
         "%d runs over %.1f MB of log with %d wanted rows: %.1f to %.1f s each, %d batches",
         times,
@@ -171,7 +175,7 @@ def test_small_batches_carry_everything(
     spark: SparkSession, live_server: Server, database: str, tmp_path: Path
 ) -> None:
     log = Log.write(live_server, database, 2 * MB)
-    arrived, _ = _run(spark, log, tmp_path / "checkpoint", maxBytesPerTrigger="200k")
+    arrived = _run(spark, log, tmp_path / "checkpoint", maxBytesPerTrigger="200k")
     assert sorted(arrived.rows) == log.rows()
     assert len(arrived.batches) > 6
     # Batch 0 makes the start durable; a batch that has no wanted rows only moves to the end.
@@ -183,15 +187,14 @@ def test_nothing_new_ends_at_once(
 ) -> None:
     log = Log.write(live_server, database, MB // 4)
     checkpoint = tmp_path / "checkpoint"
-    arrived, _ = _run(spark, log, checkpoint)
+    arrived = _run(spark, log, checkpoint)
     assert sorted(arrived.rows) == log.rows()
 
-    again, took = _run(spark, log, checkpoint)
+    again = _run(spark, log, checkpoint)
     assert again.batches == []
-    assert took < AT_ONCE
 
     live_server.execute("INSERT INTO wanted VALUES (-5, 'new')", database=database)
-    later, _ = _run(spark, log, checkpoint)
+    later = _run(spark, log, checkpoint)
     assert sorted(later.rows + arrived.rows) == log.rows()
     assert len(later.rows) == 1
 
@@ -207,11 +210,10 @@ def test_only_unwanted_traffic_moves_the_offset_and_ends(
         *(f"INSERT INTO unwanted VALUES ({-number}, 'more')" for number in range(10, 1010)),
         database=database,
     )
-    arrived, took = _run(spark, log, checkpoint)
+    arrived = _run(spark, log, checkpoint)
     assert arrived.rows == []
-    assert took < AT_ONCE
     # The run went to the end of the log: the next one has nothing to do at all.
-    again, _ = _run(spark, log, checkpoint)
+    again = _run(spark, log, checkpoint)
     assert again.batches == []
 
 
@@ -233,12 +235,11 @@ def test_a_run_ends_while_writes_go_on(
     writer.start()
     try:
         before = log.rows()
-        arrived, took = _run(spark, log, checkpoint)
+        arrived = _run(spark, log, checkpoint)
     finally:
         ended.set()
         writer.join()
-    assert took < AT_ONCE
     assert set(before) <= set(arrived.rows)
     # What came meanwhile and was not for this run is for the next one.
-    rest, _ = _run(spark, log, checkpoint)
+    rest = _run(spark, log, checkpoint)
     assert sorted(arrived.rows + rest.rows) == log.rows()

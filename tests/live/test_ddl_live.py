@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Iterator
 
 import pymysql
@@ -314,14 +313,11 @@ def test_two_hundred_tables_are_read_at_once(server: LocalServer) -> None:
         server, [f"create table t{i} (id int primary key, {columns}, z int)" for i in range(200)]
     )
     with client_of(server) as client:
-        began = time.monotonic()
         schemas = read_table_schemas(client, in_database)
-        seconds = time.monotonic() - began
         ((_, selects),) = client.query("SHOW SESSION STATUS LIKE 'Com_select'")
     assert len(schemas) == 200
     assert all(len(schema.columns) == 50 for schema in schemas)
     assert int(selects) <= 6
-    assert seconds < 10
 
 
 def test_only_wanted_base_tables(server: LocalServer) -> None:
