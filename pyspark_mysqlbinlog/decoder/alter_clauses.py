@@ -21,6 +21,7 @@ from pyspark_mysqlbinlog.decoder.ddl import (
     parse_column_definition,
     refuse_undecoded,
     skip_element,
+    skip_set_statement,
 )
 from pyspark_mysqlbinlog.decoder.sql_tokens import (
     DEFAULT_CONTEXT,
@@ -106,7 +107,7 @@ def parse_alter(sql: str, context: SqlContext = DEFAULT_CONTEXT) -> AlterTable:
     if not sql.isascii():
         refuse_undecoded(sql)
     stream = TokenStream(sql, context)
-    stream.skip_set_statement()
+    skip_set_statement(stream)
     if stream.accept("DROP"):
         alter = AlterTable()
         stream.accept_any("ONLINE", "OFFLINE")

@@ -43,8 +43,12 @@ __all__ = [
     "parse_database_charset",
     "refuse_undecoded",
     "skip_element",
+    "skip_set_statement",
     "with_key",
 ]
+
+# Variables that say how a statement is read.
+_READ_WITH = frozenset({"SQL_MODE", "OLD_MODE", "EXPLICIT_DEFAULTS_FOR_TIMESTAMP"})
 
 
 @dataclass(slots=True)
@@ -107,7 +111,7 @@ def parse_create_table(
         if not sql.isascii():
             refuse_undecoded(sql)
         stream = TokenStream(sql, context)
-        stream.skip_set_statement()
+        skip_set_statement(stream)
         stream.expect("CREATE")
         stream.accept("OR", "REPLACE")
         stream.accept("TEMPORARY")
@@ -176,6 +180,16 @@ def with_key(columns: tuple[ColumnSchema, ...], key: tuple[str, ...]) -> tuple[C
         replace(column, nullable=False) if fold(column.name) in wanted else column
         for column in columns
     )
+
+
+def skip_set_statement(stream: TokenStream) -> None:
+    """Step over SET STATEMENT; SchemaError where it sets what statements are read with.
+
+    The server has read the statement with the session's own by then, which the log does not tell.
+    """
+    words = stream.skip_set_statement() & _READ_WITH
+    if words:
+        raise SchemaError(f"its SET STATEMENT has {min(words)}, and not the session's own")
 
 
 def elements(

@@ -320,8 +320,12 @@ class TokenStream:
             return self.peek(depth + 2).word != "VERSIONING"  # an option: WITH SYSTEM VERSIONING
         return word in ("SELECT", "VALUES", "TABLE")
 
-    def skip_set_statement(self) -> None:
-        """Step over MariaDB's ``SET STATEMENT variable = value, … FOR``, where that comes next."""
+    def skip_set_statement(self) -> frozenset[str]:
+        """Step over MariaDB's ``SET STATEMENT variable = value, … FOR``, where that comes next.
+
+        Returns the words of it, in upper case.
+        """
+        words = set()
         while self.at("SET", "STATEMENT") and self.peek(2).kind in (TokenKind.WORD, TokenKind.NAME):
             while not self.accept("FOR"):
                 if self.at_end():
@@ -329,7 +333,8 @@ class TokenStream:
                 if self.at("("):
                     self.skip_parentheses()
                 else:
-                    self.next()
+                    words.add(self.next().word)
+        return frozenset(words)
 
     def skip_wait(self) -> None:
         """Step over MariaDB's ``WAIT n`` or ``NOWAIT`` behind a table's name, if it is there."""

@@ -438,6 +438,22 @@ def test_statements_that_failed(follower: Follower) -> None:
     assert follower.now("q") == theirs["q"], "all that was there was dropped"
 
 
+def test_statements_that_set_what_they_are_read_with(mariadb: LocalServer) -> None:
+    """MariaDB reads them as the session would have, and logs them as if they had been read so."""
+    with new_database(mariadb, "read_with") as name, Follower.of(mariadb, name) as follower:
+        mariadb.execute(
+            "SET STATEMENT sql_mode='REAL_AS_FLOAT' FOR CREATE TABLE t (a REAL)",
+            "SET STATEMENT lock_wait_timeout=9, sql_mode='' FOR CREATE TABLE u (a REAL)",
+            "CREATE TABLE v (a INT)",
+            "SET STATEMENT sql_mode='REAL_AS_FLOAT' FOR ALTER TABLE v ADD b REAL",
+            "SET STATEMENT lock_wait_timeout=9 FOR CREATE TABLE w (a REAL)",
+            database=name,
+        )
+        follower.catch_up()
+        assert all("has SQL_MODE" in str(follower.now(table)) for table in "tuv")
+        assert follower.now("w") == follower.from_server()["w"]
+
+
 def test_letters_beyond_the_bmp(follower: Follower) -> None:
     """The server keeps none in names, and writes none in its own statements."""
     with follower.server.connect(database=DATABASE) as connection:
