@@ -73,6 +73,30 @@ class StaticSchemas:
         return 0, None
 
 
+class ByPosition:
+    """One table that changes at a position, as an ALTER changes it.
+
+    asked : the positions that somebody wanted to know it at.
+    """
+
+    def __init__(self, before: TableSchema, change: int, after: TableSchema) -> None:
+        assert before.full_name == after.full_name
+        self._before, self._change, self._after = before, change, after
+        self.asked: set[int] = set()
+
+    def at(self, file: str, pos: int, database: str, table: str) -> TableSchema | None:
+        assert file
+        assert (database, table) == (self._before.database, self._before.table)
+        self.asked.add(pos)
+        return self._before if pos < self._change else self._after
+
+    def reason(self, file: str, pos: int, database: str, table: str) -> str:
+        raise AssertionError("it is known")
+
+    def span(self, file: str, pos: int, database: str, table: str) -> tuple[int, int | None]:
+        return (0, self._change) if pos < self._change else (self._change, None)
+
+
 def read_log(path: Path) -> Iterator[Event]:
     """The events of one file."""
     data = path.read_bytes()

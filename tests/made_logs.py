@@ -13,12 +13,18 @@ from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 
 from damage import RawEvent
 from decoding import table_map_body
-from events import format_description_body, gtid_body, query_body, rows_query_body
+from events import (
+    format_description_body,
+    gtid_body,
+    query_body,
+    rows_query_body,
+    xa_prepare_body,
+)
 from value_bytes import BAD_VALUES, VALUES, field_of
 
 __all__ = ["MadeTable", "logs", "tables"]
 
-_NAMES = ("id", "a", "b", "é", 'quo"te', "B", "c d", "漢字", "\uffff", "z")
+_NAMES = ("id", "a", "b", "é", 'quo"te', "B", "c d", "漢字", "\uffff", "z", *"wxyÄ")
 
 
 @dataclass
@@ -60,7 +66,9 @@ def tables(draw: st.DrawFn) -> list[MadeTable]:
     """One to three tables of database d."""
     made = []
     for number in range(draw(st.sampled_from((1, 1, 2, 3)))):
-        kinds = draw(st.lists(st.sampled_from(_KINDS), min_size=1, max_size=len(_NAMES)))
+        # As many as it draws: left alone, hypothesis makes short lists.
+        count = draw(st.integers(1, len(_NAMES)))
+        kinds = draw(st.lists(st.sampled_from(_KINDS), min_size=count, max_size=count))
         names = draw(st.permutations(_NAMES))[: len(kinds)]
         nullable = [draw(st.booleans()) for _ in kinds]
         columns = tuple(
@@ -81,13 +89,13 @@ def _bits(flags: list[bool]) -> bytes:
     return number.to_bytes((len(flags) + 7) // 8, "little")
 
 
-def _image(draw: st.DrawFn, kinds: list[_Kind]) -> bytes:
-    """A null bitmap, and the values that are not null; seldom impossible ones."""
+def _image(draw: st.DrawFn, kinds: list[_Kind], *, bad: bool) -> bytes:
+    """A null bitmap, and the values that are not null; where `bad`, seldom impossible ones."""
     nulls = [draw(st.integers(0, 5)) == 5 for _ in kinds]
     values = []
     for kind, is_null in zip(kinds, nulls, strict=True):
         if not is_null:
-            spoil = kind.bad and draw(st.integers(0, 30)) == 30
+            spoil = bad and kind.bad and draw(st.integers(0, 9)) == 9
             values.append(draw(st.sampled_from(kind.bad if spoil else kind.good)))
     return _bits(nulls) + b"".join(values)
 
@@ -96,7 +104,7 @@ def _image(draw: st.DrawFn, kinds: list[_Kind]) -> bytes:
 _ROWS = {30: 1, 31: 2, 32: 1, 23: 1, 24: 2, 25: 1}
 
 
-def _rows(draw: st.DrawFn, table: MadeTable, *, last: bool) -> RawEvent:
+def _rows(draw: st.DrawFn, table: MadeTable, *, last: bool, bad: bool) -> RawEvent:
     kind = draw(st.sampled_from(sorted(_ROWS)))
     count = len(table.kinds)
     whole = draw(st.integers(0, 3)) > 0
@@ -113,31 +121,43 @@ def _rows(draw: st.DrawFn, table: MadeTable, *, last: bool) -> RawEvent:
     for _ in range(draw(st.sampled_from((1, 1, 2, 5)))):
         for present in sides:
             here = [each for each, is_there in zip(table.kinds, present, strict=True) if is_there]
-            images += _image(draw, here)
-    return RawEvent(kind, head + images)
+            images += _image(draw, here, bad=bad)
+    return RawEvent(kind, head + images * draw(st.sampled_from((1, 1, 1, 8))))
 
 
-def _statement(draw: st.DrawFn, made: list[MadeTable]) -> list[RawEvent]:
+def _statement(draw: st.DrawFn, made: list[MadeTable], *, bad: bool) -> list[RawEvent]:
     """Table maps, then rows of one of them, in one or more events."""
     events = []
-    if draw(st.integers(0, 4)) == 0:
-        events.append(RawEvent(EventType.ROWS_QUERY_LOG_EVENT, rows_query_body("UPDATE é")))
+    text = draw(st.sampled_from(("", "", "", "UPDATE é", "x" * 90, "\0")))
+    if text:
+        events.append(RawEvent(EventType.ROWS_QUERY_LOG_EVENT, rows_query_body(text)))
     changed = draw(st.lists(st.sampled_from(made), min_size=1, max_size=2))
     events += [RawEvent(EventType.TABLE_MAP_EVENT, table.map_body) for table in changed]
     count = draw(st.sampled_from((1, 1, 2, 3)))
     for number in range(count):
         table = draw(st.sampled_from(changed))
-        events.append(_rows(draw, table, last=number == count - 1))
+        events.append(_rows(draw, table, last=number == count - 1, bad=bad))
     return events
 
 
-def _transaction(draw: st.DrawFn, made: list[MadeTable]) -> list[RawEvent]:
+def _transaction(draw: st.DrawFn, made: list[MadeTable], *, bad: bool) -> list[RawEvent]:
     events = []
-    head = draw(st.integers(0, 3))
-    if head == 0:
-        events.append(RawEvent(EventType.GTID_LOG_EVENT, gtid_body(draw(st.integers(1, 99)))))
-    elif head == 1:
-        events.append(RawEvent(EventType.ANONYMOUS_GTID_LOG_EVENT, gtid_body(0)))
+    match draw(st.integers(0, 7)):
+        case 0 | 1:
+            number = draw(st.sampled_from((1, 99, 2**63)))
+            events.append(RawEvent(EventType.GTID_LOG_EVENT, gtid_body(number)))
+        case 2 | 3:
+            events.append(RawEvent(EventType.ANONYMOUS_GTID_LOG_EVENT, gtid_body(0)))
+        case 4:
+            return [*_mariadb_begin(draw), *_statements(draw, made, bad=bad), _end(draw)]
+        case 5:
+            start, end = (query_body(f"XA {word} X'78',X'',1") for word in ("START", "END"))
+            return [
+                RawEvent(EventType.QUERY_EVENT, start),
+                *_statements(draw, made, bad=bad),
+                RawEvent(EventType.QUERY_EVENT, end),
+                RawEvent(EventType.XA_PREPARE_LOG_EVENT, xa_prepare_body(b"x", one_phase=True)),
+            ]
     match draw(st.integers(0, 11)):
         case 10:
             table = draw(st.sampled_from(made)).schema.table
@@ -145,18 +165,43 @@ def _transaction(draw: st.DrawFn, made: list[MadeTable]) -> list[RawEvent]:
         case 11:
             sql = "CREATE TABLE other (a INT)"
             return [*events, RawEvent(EventType.QUERY_EVENT, query_body(sql))]
-    thread = draw(st.sampled_from((7, 8)))
-    events.append(RawEvent(EventType.QUERY_EVENT, query_body("BEGIN", thread=thread)))
-    for _ in range(draw(st.sampled_from((1, 1, 1, 2, 3)))):
-        events += _statement(draw, made)
+    begin = query_body(
+        draw(st.sampled_from(("BEGIN", "BEGIN", "BEGIN", "begin", "START TRANSACTION"))),
+        variables=draw(st.sampled_from((b"", b"", bytes(5), _VARIABLES))),
+        thread=draw(st.sampled_from((7, 8))),
+    )
+    events.append(RawEvent(EventType.QUERY_EVENT, begin))
+    return [*events, *_statements(draw, made, bad=bad), _end(draw)]
+
+
+# SQL mode, character sets, and one of a kind that nobody knows.
+_VARIABLES = b"\x01" + bytes(8) + b"\x04" + bytes(6) + b"\xff"
+
+
+def _mariadb_begin(draw: st.DrawFn) -> list[RawEvent]:
+    """Its GTID begins the transaction, and may be followed by the text."""
+    flags = bytes([draw(st.sampled_from((0, 0, 0, 1)))])
+    body = pack("<QI", draw(st.integers(1, 99)), 2) + flags + bytes(6)
+    events = [RawEvent(EventType.MARIADB_GTID_EVENT, body)]
+    if draw(st.booleans()):
+        text = b"insert \xe9\xe2\x82 \xe2\x82\xac"
+        events.append(RawEvent(EventType.MARIADB_ANNOTATE_ROWS_EVENT, text))
+    return events
+
+
+def _statements(draw: st.DrawFn, made: list[MadeTable], *, bad: bool) -> list[RawEvent]:
+    count = draw(st.sampled_from((1, 1, 1, 2, 3)))
+    return [event for _ in range(count) for event in _statement(draw, made, bad=bad)]
+
+
+def _end(draw: st.DrawFn) -> RawEvent:
     match draw(st.integers(0, 19)):
         case 17 | 18:
-            events.append(RawEvent(EventType.QUERY_EVENT, query_body("COMMIT")))
+            return RawEvent(EventType.QUERY_EVENT, query_body("COMMIT"))
         case 19:
-            events.append(RawEvent(EventType.QUERY_EVENT, query_body("ROLLBACK")))
+            return RawEvent(EventType.QUERY_EVENT, query_body("ROLLBACK"))
         case _:
-            events.append(RawEvent(EventType.XID_EVENT, bytes(8)))
-    return events
+            return RawEvent(EventType.XID_EVENT, bytes(8))
 
 
 @st.composite
@@ -168,6 +213,9 @@ def logs(draw: st.DrawFn, made: list[MadeTable], *, checksum: bool) -> list[RawE
     codes = [kind.code for kind in stranger.kinds]
     map_body = table_map_body(codes, [True] * 3, "stranger", 99)
     known = [*made, replace(stranger, map_body=map_body)]
+    # An error ends it all, so that most logs have to be without one.
+    odd = draw(st.sampled_from((False, False, True)))
     for _ in range(draw(st.integers(1, 6))):
-        events += _transaction(draw, draw(st.sampled_from((made, made, known))))
+        among = known if odd and draw(st.integers(0, 2)) == 2 else made
+        events += _transaction(draw, among, bad=odd)
     return events

@@ -25,35 +25,25 @@ from pyspark_mysqlbinlog.tables import TableSchema
 
 from decoding import (
     ARROW_SCHEMA,
+    ByPosition,
+    StaticSchemas,
     decoder,
-    make_event,
     rows_of,
     simple_schema,
     table_map_body,
     table_map_body_for,
 )
+from row_logs import FILE, EventLog
 from twins import make_decoder
 
 # Both implementations, each test.
 pytestmark = pytest.mark.usefixtures("twin")
 
 T = simple_schema(C("id", "int", nullable=False), C("v", "tinyint"), key=("id",))
-FILE = "mysql-bin.000003"
 
 
-class Log:
-    """Writes events one after the other."""
-
-    def __init__(self, file: str = FILE) -> None:
-        self.file = file
-        self.pos = 100
-        self.events: list[Event] = []
-
-    def add(self, kind: EventType, body: bytes) -> Event:
-        event = make_event(kind, body, self.pos, self.file)
-        self.pos = event.end
-        self.events.append(event)
-        return event
+class Log(EventLog):
+    """Transactions of one table, and its rows' JSON."""
 
     def gtid(self, number: int) -> Event:
         uuid = bytes.fromhex("690a9884e53a11f19af702fc00000001")
@@ -210,24 +200,6 @@ def test_decoding_again_gives_the_same() -> None:
     assert list(one.decode(log.events)) == first
 
 
-class ByPosition:
-    """The table's labels change at a position, as an ALTER changes them."""
-
-    def __init__(self, change: int) -> None:
-        self._change = change
-
-    def at(self, file: str, pos: int, database: str, table: str) -> TableSchema | None:
-        assert (file, database, table) == (FILE, "d", "t")
-        labels = ("a", "b") if pos < self._change else ("x", "y")
-        return simple_schema(C("e", "enum", labels=labels, charset="utf8mb4"))
-
-    def reason(self, file: str, pos: int, database: str, table: str) -> str:
-        raise AssertionError("it is known")
-
-    def span(self, file: str, pos: int, database: str, table: str) -> tuple[int, int | None]:
-        return (0, self._change) if pos < self._change else (self._change, None)
-
-
 def test_the_schema_is_the_one_of_the_position() -> None:
     log = Log()
     fields: list[tuple[int, int]] = [(F.STRING, 0xF701)]
@@ -236,7 +208,12 @@ def test_the_schema_is_the_one_of_the_position() -> None:
     for _ in range(2):
         log.add(EventType.TABLE_MAP_EVENT, body)
         last = log.add(EventType.WRITE_ROWS_EVENT, row)
-    subject = make_decoder(ByPosition(last.start), ARROW_SCHEMA, 4, frozenset({"insert"}))
+    before, after = (
+        simple_schema(C("e", "enum", labels=labels, charset="utf8mb4"))
+        for labels in (("a", "b"), ("x", "y"))
+    )
+    lookup = ByPosition(before, last.start, after)
+    subject = make_decoder(lookup, ARROW_SCHEMA, 4, frozenset({"insert"}))
     rows = list(rows_of(subject.decode(log.events)))
     assert [row["after"] for row in rows] == ['{"e":"b"}', '{"e":"y"}']
     assert [row["seq"]["epoch"] for row in rows] == [4, 4]
@@ -274,7 +251,7 @@ def test_table_with_an_unknown_charset_is_refused_at_its_first_row() -> None:
 def test_table_ids_mean_nothing_in_the_next_file() -> None:
     log = Log()
     log.table_map()
-    later = Log("mysql-bin.000004")
+    later = Log(file="mysql-bin.000004")
     later.insert(1)
     with pytest.raises(MalformedEventError, match="table id 7, expected a TABLE_MAP"):
         list(decoder([T]).decode(log.events + later.events))
@@ -305,7 +282,7 @@ def test_rows_in_a_form_that_is_not_read_are_not_passed_over(kind: str) -> None:
 
 
 def test_file_without_a_number_needs_an_ordinal() -> None:
-    log = Log("copy.binlog")
+    log = Log(file="copy.binlog")
     log.table_map()
     log.insert(1)
     with pytest.raises(InvalidPositionError, match=r"ends in a number, found copy\.binlog"):
@@ -323,20 +300,8 @@ def test_other_arrow_schemas() -> None:
     log = Log()
     log.table_map()
     log.insert(1, 2)
-    (batch,) = make_decoder(_Static(), large, 0, frozenset({"insert"})).decode(log.events)
+    (batch,) = make_decoder(StaticSchemas([T]), large, 0, frozenset({"insert"})).decode(log.events)
     assert batch.schema.equals(large)
     assert batch.column("after").to_pylist() == ['{"id":1}', '{"id":2}']
     with pytest.raises(SchemaError, match="the Arrow schema has op, expected op, ts"):
-        make_decoder(_Static(), pa.schema([("op", pa.string())]), 0, frozenset())
-
-
-class _Static:
-    def at(self, file: str, pos: int, database: str, table: str) -> TableSchema | None:
-        del file, pos, database, table
-        return T
-
-    def reason(self, file: str, pos: int, database: str, table: str) -> str:
-        raise AssertionError("it is known")
-
-    def span(self, file: str, pos: int, database: str, table: str) -> tuple[int, int | None]:
-        return 0, None
+        make_decoder(StaticSchemas([T]), pa.schema([("op", pa.string())]), 0, frozenset())
