@@ -28,8 +28,8 @@ FUZZ_MINUTES ?= 10
 BENCH_ARGS ?=
 
 SANITIZED := $(CURDIR)/.cache/sanitized
-WATCHED := tests/fuzz tests/unit/decoder tests/unit/test_event_filter.py \
-	tests/unit/connector/test_range_reader.py tests/unit/connector/test_range_blocks.py
+WATCHED := tests/fuzz tests/unit/decoder tests/unit/connector/test_range_reader.py \
+	tests/unit/connector/test_range_blocks.py
 SANITIZERS := -fsanitize=address,undefined -fno-sanitize-recover=all
 
 # Sources copied by an earlier build would be installed again, deleted or not; what was compiled
