@@ -14,7 +14,7 @@ from pyspark_mysqlbinlog.connector.ranges import RangePartition
 from pyspark_mysqlbinlog.connector.stream_reader import MySQLBinlogStreamReader
 
 from servers import Server
-from waiting import until
+from waiting import wait_until
 
 __all__ = ["Offset", "Spark", "ids", "insert", "new_reader"]
 
@@ -46,7 +46,7 @@ class Spark:
 
     def next_batch(self, start: Offset) -> Offset:
         """The end of the next batch that is not the start."""
-        return until(lambda: _other_than(start, self.latest(start)), "no new offset came")
+        return wait_until(lambda: _other_than(start, self.latest(start)), "a new offset comes")
 
     def carried(self, start: Offset, end: Offset) -> list[bool]:
         """Whether each range of the batch travels in its task."""

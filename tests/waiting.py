@@ -6,7 +6,7 @@ from collections.abc import Callable
 from time import monotonic, sleep
 from typing import TypeVar
 
-__all__ = ["until", "wait_until"]
+__all__ = ["wait_until"]
 
 T = TypeVar("T")
 
@@ -27,6 +27,3 @@ def wait_until(
         if monotonic() > deadline:
             raise AssertionError(f"not within {timeout:g} s: {what}")
         sleep(every)
-
-
-until = wait_until

@@ -13,7 +13,7 @@ from pyspark.sql import Row
 from pyspark.sql.streaming.query import StreamingQuery
 
 from servers import Server
-from waiting import until
+from waiting import wait_until
 
 HEARTBEAT = 1.0
 WATCHED = 5.0
@@ -31,6 +31,10 @@ def stream(
 ) -> Iterator[tuple[StreamingQuery, list[Row]]]:
     """A running query on `table` that has begun to listen, and what it delivers."""
     reads = account(live_server, "REPLICATION SLAVE, REPLICATION CLIENT ON *.*", "SELECT ON *.*")
+    # What the query of the test before has left: it counts for nothing here.
+    wait_until(
+        lambda: connections(live_server) == [], "earlier connections are gone", 10 * HEARTBEAT
+    )
     rows: list[Row] = []
     query = (
         reads.stream(tables=table, heartbeatInterval=f"{HEARTBEAT:g}s")
@@ -39,7 +43,7 @@ def stream(
         .start()
     )
     try:
-        until(lambda: "Binlog Dump" in connections(live_server), "the stream has not connected")
+        wait_until(lambda: "Binlog Dump" in connections(live_server), "the stream is connected")
         yield query, rows
     finally:
         query.stop()
@@ -86,7 +90,7 @@ def test_one_connection_under_light_load(
     samples = watch(live_server, insert_now_and_then)
     assert inserted > 5
     assert [sample for sample in samples if sample != ["Binlog Dump"]] == []
-    until(lambda: len(rows) == inserted, f"not all of {inserted} rows have arrived")
+    wait_until(lambda: len(rows) == inserted, f"all of {inserted} rows arrive")
 
 
 def test_none_soon_after_the_query_stopped(
@@ -96,8 +100,8 @@ def test_none_soon_after_the_query_stopped(
     query, _ = stream
     assert connections(live_server) == ["Binlog Dump"]
     query.stop()
-    until(
+    wait_until(
         lambda: connections(live_server) == [],
-        "the server still has connections of the stopped query",
+        "the server has no connection of the stopped query",
         timeout=10 * HEARTBEAT,
     )

@@ -18,7 +18,7 @@ import pytest
 from deltalake import DeltaTable
 
 from servers import Server
-from waiting import until
+from waiting import wait_until
 
 _SCRIPT = Path(__file__).resolve().parents[2] / "examples" / "delta_mirror.py"
 _TABLES = ("orders", "lines")
@@ -149,11 +149,11 @@ def test_killed_and_started_again_it_is_what_select_shows(
     for number in range(1, 4):
         any_server.execute(f"INSERT INTO orders (id) VALUES ({number})", database=shop)
     with _Traffic(any_server, shop, seed=4), _mirror(any_server, shop, tmp_path):
-        until(lambda: _committed(tmp_path) >= 3, "no batch was committed", 120)
+        wait_until(lambda: _committed(tmp_path) >= 3, "three batches are committed", 120)
     with _mirror(any_server, shop, tmp_path):
         any_server.execute("REPLACE INTO orders VALUES (1000, 'the last', 1)", database=shop)
         end = any_server.position()
-        until(lambda: _delivered(tmp_path) >= end, f"{end} was not reached", 120)
+        wait_until(lambda: _delivered(tmp_path) >= end, f"{end} is reached", 120)
     for table in _TABLES:
         assert _rows_of_delta(tmp_path, shop, table) == _rows_of_server(any_server, shop, table)
     rows = _rows_of_delta(tmp_path, shop, "orders")

@@ -14,7 +14,7 @@ from pyspark.sql import Row, SparkSession
 from decoding import CAPTURED
 from servers import Server, serve_binlogs
 from spark_session import Reads
-from waiting import until
+from waiting import wait_until
 
 
 def path_reader(spark: SparkSession, path: Path, tables: str) -> Callable[[], Any]:
@@ -161,7 +161,7 @@ def test_a_column_that_the_struct_lacks(shop: Server, account: Account, fails: F
     rows: list[Row] = []
 
     def change() -> None:
-        until(lambda: len(shop.dump_threads()) > 0, "the stream has not connected")
+        wait_until(lambda: len(shop.dump_threads()) > 0, "the stream is connected")
         shop.execute(
             "INSERT INTO shop.altered VALUES (1)",
             "ALTER TABLE shop.altered ADD COLUMN more INT",

@@ -16,7 +16,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from servers import Server
 from spark_session import Reads
-from waiting import until
+from waiting import wait_until
 
 INTERVAL = 3.0
 WATCHED = 10.0
@@ -75,7 +75,7 @@ def stream(
         )
         queries.append(query)
         # Batch 0 is empty and makes the position durable.
-        until(lambda: len(batches) >= 1, "there is no batch 0", timeout=60)
+        wait_until(lambda: len(batches) >= 1, "there is a batch 0", timeout=60)
         return query, batches
 
     yield start
@@ -85,7 +85,7 @@ def stream(
 
 def test_empty_batches_are_seldom(live_server: Server, stream: Starts, tmp_path: Path) -> None:
     query, batches = stream(f"{INTERVAL:g}s")
-    until(lambda: len(batches) >= 2, "there is no batch 1", timeout=60)
+    wait_until(lambda: len(batches) >= 2, "there is a batch 1", timeout=60)
     before, files_before = len(batches), len(live_server.binlog_files())
     position, began = newest_offset(tmp_path), monotonic()
     sleep(WATCHED)
@@ -104,9 +104,9 @@ def test_wanted_rows_do_not_wait(live_server: Server, busy: str, stream: Starts)
     query, batches = stream("10m")
     for number in range(5):
         live_server.execute(f"INSERT INTO `{busy}`.wanted VALUES ({number})")
-        until(
+        wait_until(
             partial(has_delivered, batches, number + 1),
-            f"row {number} has not arrived",
+            f"row {number} arrives",
             timeout=30,
         )
     # Each came alone: there was no empty batch after batch 0, and none that held two.

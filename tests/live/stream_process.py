@@ -8,14 +8,14 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Self
 
 from servers import Server
+from waiting import wait_until
 
-__all__ = ["StreamProcess", "options_of", "wait_for_dumps_to_end", "wait_until"]
+__all__ = ["StreamProcess", "options_of", "wait_for_dumps_to_end"]
 
 _DRIVER = Path(__file__).with_name("stream_driver.py")
 
@@ -26,22 +26,9 @@ def options_of(server: Server, **options: Any) -> dict[str, str]:
     return server.options(**({"payload": "json", "heartbeatInterval": "1s"} | options))
 
 
-def wait_until(
-    ready: Callable[[], bool], what: str, timeout: float = 180.0, *, every: float = 0.02
-) -> None:
-    """Return when `ready`; an AssertionError that names `what` when the time is over.
-
-    every : seconds between two looks.
-    """
-    deadline = time.monotonic() + timeout
-    while not ready():
-        assert time.monotonic() < deadline, f"not within {timeout:.0f} s: {what}"
-        time.sleep(every)
-
-
 def wait_for_dumps_to_end(server: Server, but: list[int]) -> None:
     """The server has let go of every dump `but` these: it notices when it next writes to them."""
-    wait_until(lambda: set(server.dump_threads()) <= set(but), "the server has ended its dumps", 30)
+    wait_until(lambda: set(server.dump_threads()) <= set(but), "the server ends its dumps", 30)
 
 
 class StreamProcess:
@@ -117,7 +104,7 @@ class StreamProcess:
         *,
         every: float = 0.02,
     ) -> None:
-        """As the function; fails at once when the driver has ended."""
+        """As `waiting.wait_until`; fails at once when the driver has ended."""
 
         def ready_or_dead() -> bool:
             if ready():

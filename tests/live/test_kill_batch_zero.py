@@ -16,14 +16,10 @@ from threading import Event, Thread
 from typing import Self
 
 import pytest
-from live.stream_process import (
-    StreamProcess,
-    options_of,
-    wait_for_dumps_to_end,
-    wait_until,
-)
+from live.stream_process import StreamProcess, options_of, wait_for_dumps_to_end
 
 from servers import Server
+from waiting import wait_until
 
 LOG = logging.getLogger(__name__)
 
@@ -134,13 +130,13 @@ def _trial(server: Server, database: str, folder: Path, moment: str) -> None:
     )
     with StreamProcess(folder, options) as stream:
         with Traffic(server, database) as traffic:
-            wait_until(lambda: traffic.last > 20, "there is traffic")
+            wait_until(lambda: traffic.last > 20, "there is traffic", 60)
             before = server.position()
             _kill_at(stream, moment)
             killed_at = traffic.last
             offset = (stream.checkpoint / "offsets" / "0").read_text() if stream.offsets() else None
             # Much is written while nobody reads.
-            wait_until(lambda: traffic.last > killed_at + 50, "traffic goes on")
+            wait_until(lambda: traffic.last > killed_at + 50, "traffic goes on", 60)
             stream.start()
             stream.wait_until(lambda: len(stream.commits()) > 2, "batches are committed")
         last = server.position()

@@ -25,7 +25,7 @@ from pyspark_mysqlbinlog.protocol.events import ROWS_EVENT_TYPES, Event
 
 from cutting_proxy import cutting_proxy
 from servers import Server
-from waiting import until
+from waiting import wait_until
 
 Wants = Callable[[str, str], bool]
 
@@ -101,14 +101,18 @@ def spans_of(
             settings, server_uuid="", start=mark, wants=wants, buffer=buffer, retry_timeout=60
         )
         tail.start()
-        until(lambda: tail.scanned >= end or buffer.error is not None, "the tail came to the end")
-    try:
-        assert buffer.error is None
-        last = buffer.furthest(start, None)
-        assert last is not None
-        spans = buffer.spans(start, last.position)
-    finally:
-        tail.stop()
+        try:
+            wait_until(
+                lambda: tail.scanned >= end or buffer.error is not None,
+                "the tail comes to the end",
+                timeout=60,
+            )
+            assert buffer.error is None
+            last = buffer.furthest(start, None)
+            assert last is not None
+            spans = buffer.spans(start, last.position)
+        finally:
+            tail.stop()
     assert spans is not None
     return spans
 
@@ -195,4 +199,4 @@ def test_closing_a_pull_lets_its_connection_go(any_server: Server, log: Log) -> 
     )
     assert next(iter(blocks)).data
     blocks.close()
-    until(lambda: set(any_server.dump_threads()) <= before, "the server has lost its replica")
+    wait_until(lambda: set(any_server.dump_threads()) <= before, "the server loses its replica")

@@ -16,7 +16,7 @@ from pyspark_mysqlbinlog.errors import (
 
 from servers import Server
 from stream_query import THREE_DDLS, Query, images, run
-from waiting import until
+from waiting import wait_until
 
 
 @pytest.fixture(params=["remembers", "forgets"])
@@ -185,6 +185,6 @@ def test_what_stops_behind_a_run_is_not_for_it(
     end = spark.latest(start)
     assert len(spark.rows(start, end)) == 1
     run(any_server, table, *THREE_DDLS[1:3])
-    until(lambda: spark.reader._tail and spark.reader._tail.buffer.error, "no error came")
+    wait_until(lambda: spark.reader._tail and spark.reader._tail.buffer.error, "an error comes")
     while (end := spark.latest(start)) != start:
         start = end

@@ -23,7 +23,7 @@ from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 from live_log import new_database
 from servers import MySQL56Server, Server
 from source_runner import Spark, ids, insert, new_reader
-from waiting import until
+from waiting import wait_until
 
 
 @pytest.fixture
@@ -118,7 +118,7 @@ def test_what_lies_behind_the_end_of_a_run_does_not_fail_it(
     assert ids(stream.rows(start, end)) == [1]
     tail = stream.reader._tail
     assert tail is not None
-    until(lambda: tail.buffer.error is not None, "the tail has met the statement")
+    wait_until(lambda: tail.buffer.error is not None, "the tail has met the statement")
     assert stream.latest(end) == end
 
 
@@ -133,10 +133,10 @@ def test_a_run_over_a_quiet_table_moves_although_others_are_busy(
     stream.reader.prepareForTriggerAvailableNow()
     insert(live_server, other, *range(2, 40))
     begin = Position.of(start["file"], start["pos"])
-    end = until(lambda: stream.latest(start), "an answer")
+    end = wait_until(lambda: stream.latest(start), "an answer comes")
     tail = stream.reader._tail
     assert tail is not None
-    until(lambda: tail.buffer.tip.position.pos > target[1], "the tail is behind the target")
+    wait_until(lambda: tail.buffer.tip.position.pos > target[1], "the tail is behind the target")
     assert (end["file"], end["pos"]) == target
     assert Position.of(end["file"], end["pos"]) > begin
     assert stream.rows(start, end) == []
@@ -162,7 +162,7 @@ def test_load_data_as_a_statement(
     end = stream.next_batch(start)
     assert ids(stream.rows(start, end)) == [5]
     with pytest.raises(StatementFormatError, match="LOAD DATA"):
-        until(lambda: stream.latest(end) != end, "the statement is met")
+        wait_until(lambda: stream.latest(end) != end, "the statement is met")
 
 
 # What a session logs as it is unless its format is ROW, and where.
@@ -200,7 +200,7 @@ def test_rows_that_are_in_no_event(
         end = stream.next_batch(start)
         assert ids(stream.rows(start, end)) == [5]
         with pytest.raises(StatementFormatError, match="was logged as a statement"):
-            until(lambda: stream.latest(end) != end, "the statement is met")
+            wait_until(lambda: stream.latest(end) != end, "the statement is met")
 
 
 def test_what_mariadb_flags_as_temporary(mariadb: Server, new_stream: NewStream) -> None:
@@ -229,7 +229,7 @@ def test_what_mariadb_flags_as_temporary(mariadb: Server, new_stream: NewStream)
         assert [row["op"] for row in rows] == ["t", "ddl", "c"]
         assert json.loads(rows[2]["after"]) == {"id": 1, "c": 2, "d": 3}
         with pytest.raises(UnsupportedEventError, match="or a temporary one of its name"):
-            until(lambda: stream.latest(start) != start, "the statement is met")
+            wait_until(lambda: stream.latest(start) != start, "the statement is met")
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pyspark_mysqlbinlog.checkpoints.position import Position
 
 from buffer_log import Log, at, new_log, numbers
-from waiting import until
+from waiting import wait_until
 
 STEPS = st.lists(
     st.one_of(
@@ -210,7 +210,7 @@ def test_two_threads() -> None:
         log.buffer.release(start)
         return False
 
-    until(step, "the log did not come to its end", timeout=60)
+    wait_until(step, "the log comes to its end", timeout=60)
     wanted = [number for number, _ in log.wanted]
     assert seen == sorted(set(seen))
     assert set(seen) <= set(wanted)

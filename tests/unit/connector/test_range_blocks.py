@@ -26,7 +26,7 @@ from pyspark_mysqlbinlog.protocol.events import ROWS_EVENT_TYPES, Event
 
 from decoding import CAPTURED
 from events import LogBuilder
-from waiting import until
+from waiting import wait_until
 
 Wants = Callable[[str, str], bool]
 Found = tuple[list[Event], str]
@@ -137,9 +137,9 @@ def test_no_more_is_made_than_there_is_room_for() -> None:
     items = prefetched(make, lambda n: 50 if n == 3 else 4, 10)
     assert next(items) == 0
     # Behind the third there is no room; the fourth is large, and nothing is made beside it.
-    until(lambda: len(made) == 3, "the thread makes as many as there is room for")
+    wait_until(lambda: len(made) == 3, "the thread makes as many as there is room for")
     assert next(items) == 1
-    until(lambda: len(made) == 4, "there is room for one more")
+    wait_until(lambda: len(made) == 4, "the thread makes one more")
     assert [next(items), next(items)] == [2, 3]
     assert len(made) == 4
     assert list(items) == list(range(4, 100))
@@ -164,7 +164,7 @@ def test_closing_ends_the_thread(late: bool) -> None:
         try:
             yield 1
             if late:
-                until(lambda: interrupt.stopped, "nobody stopped it")
+                wait_until(lambda: interrupt.stopped, "somebody stops it")
             interrupt.watch(line)
             taken.set()
             assert line.broken.wait(10)

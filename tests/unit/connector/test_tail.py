@@ -15,7 +15,7 @@ from pyspark_mysqlbinlog.connector.tail import Tail
 from pyspark_mysqlbinlog.errors import ConnectionFailedError
 from pyspark_mysqlbinlog.protocol.client import ServerSettings
 
-from waiting import until
+from waiting import wait_until
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def test_time_spent_in_connecting_is_no_connection(
     )
     tail.start()
     try:
-        until(lambda: buffer.error is not None, "the tail gave up")
+        wait_until(lambda: buffer.error is not None, "the tail gives up")
     finally:
         tail.stop()
     assert isinstance(buffer.error, ConnectionFailedError)
