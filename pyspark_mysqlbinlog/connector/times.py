@@ -16,7 +16,7 @@ from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.log import Log
 from pyspark_mysqlbinlog.decoder.statements import StatementKind, classify
 from pyspark_mysqlbinlog.protocol.events import Event, EventType
-from pyspark_mysqlbinlog.protocol.messages import Query, mariadb_gtid_begins
+from pyspark_mysqlbinlog.protocol.messages import MariadbGtid, Query
 
 __all__ = ["first_since"]
 
@@ -100,7 +100,7 @@ class _Groups:
         if kind in _GTIDS:
             self.between = False
         elif kind == EventType.MARIADB_GTID_EVENT:
-            self.between, self._in_group = False, mariadb_gtid_begins(event.body)
+            self.between, self._in_group = False, MariadbGtid.parse(event.body).begins
         elif kind in _ENDS:
             self.between, self._in_group = True, False
         elif kind == EventType.QUERY_EVENT:

@@ -20,7 +20,7 @@ from pyspark_mysqlbinlog.decoder.statements import (
     Statement,
     StatementKind,
 )
-from pyspark_mysqlbinlog.decoder.table_map import DUMMY_TABLE_IDS, parse_table_name
+from pyspark_mysqlbinlog.decoder.table_map import DUMMY_TABLE_IDS, parse_table_name, table_id_of
 from pyspark_mysqlbinlog.errors import (
     InvalidPositionError,
     MalformedEventError,
@@ -40,8 +40,8 @@ from pyspark_mysqlbinlog.protocol.events import (
 )
 from pyspark_mysqlbinlog.protocol.messages import (
     Incident,
+    MariadbGtid,
     XaPrepare,
-    mariadb_gtid_begins,
     parse_server_version,
 )
 
@@ -284,14 +284,14 @@ class EventFilter:
     def _mariadb_gtid(self, event: Event) -> None:
         """It stands for BEGIN unless it stands alone."""
         self._expect_no_group(event)
-        self._in_group = mariadb_gtid_begins(event.body)
+        self._in_group = MariadbGtid.parse(event.body).begins
         self._frame.append(event)
         self._group_events.append(event)
 
     def _rows(self, event: Event) -> list[Event]:
         self._expect_group(event)
         self._rows_seen = True
-        table_id = int.from_bytes(event.body[:6], "little")
+        table_id = table_id_of(event.body)
         wanted = self._wanted_ids.get(table_id)
         if wanted is None:
             if table_id in DUMMY_TABLE_IDS:  # carries no rows: it only ends the statement

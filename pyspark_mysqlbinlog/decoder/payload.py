@@ -17,14 +17,21 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from pyspark_mysqlbinlog.decoder.plan import ImagePlan
-from pyspark_mysqlbinlog.decoder.values.codec import ReadJson, Skip, cut_short
+from pyspark_mysqlbinlog.decoder.values.codec import ReadJson, cut_short, skipping
 from pyspark_mysqlbinlog.errors import UnsupportedEventError
 
-__all__ = ["JsonPayload", "PayloadBuilder", "PayloadFactory", "json_payload", "skip_image"]
+__all__ = [
+    "MAX_COMPILED_COLUMNS",
+    "JsonPayload",
+    "PayloadBuilder",
+    "PayloadFactory",
+    "json_payload",
+    "skip_image",
+]
 
 # Columns in all null bitmaps compiled for one kind of image before starting over: a sparse table of
 # 600 columns has nearly as many bitmaps as rows.
-_MAX_COMPILED_COLUMNS = 16_384
+MAX_COMPILED_COLUMNS = 16_384
 # Bytes of text from which on a copy too many is worth avoiding.
 _LARGE = 4 << 20
 
@@ -161,7 +168,7 @@ def _compile(image: ImagePlan, nulls: bytes) -> _Texts:
         if column.codec is None:
             if not is_null:
                 template += [constant, ""]
-                reads.append((len(template) - 1, _skipping(column.skip)))
+                reads.append((len(template) - 1, skipping(column.skip, "")))
                 constant = ""
         elif is_null:
             constant += f"{comma}{column.json_key}null"
@@ -171,16 +178,7 @@ def _compile(image: ImagePlan, nulls: bytes) -> _Texts:
             reads.append((len(template) - 1, column.codec.read_json))
             constant, comma = "", ","
     texts = _Texts((*template, constant + "}"), tuple(reads))
-    if len(image.cache) * len(image.columns) >= _MAX_COMPILED_COLUMNS:
+    if len(image.cache) * len(image.columns) >= MAX_COMPILED_COLUMNS:
         image.cache.clear()
     image.cache[nulls] = texts
     return texts
-
-
-def _skipping(skip: Skip) -> ReadJson:
-    """An excluded column: passed over, no text."""
-
-    def read_json(data: bytes, pos: int) -> tuple[str, int]:
-        return "", skip(data, pos)
-
-    return read_json

@@ -21,11 +21,12 @@ from typing import Any, Literal, NamedTuple
 
 import pyarrow as pa
 
+from pyspark_mysqlbinlog.decoder.payload import MAX_COMPILED_COLUMNS
 from pyspark_mysqlbinlog.decoder.plan import ColumnPlan, ImagePlan
 from pyspark_mysqlbinlog.decoder.struct_fit import Convert, widening
 from pyspark_mysqlbinlog.decoder.struct_types import VARIANT, StructOptions, arrow_type
-from pyspark_mysqlbinlog.decoder.values.codec import Codec, Read, Skip, cut_short
-from pyspark_mysqlbinlog.decoder.values.days import day_number
+from pyspark_mysqlbinlog.decoder.values.codec import Codec, Read, cut_short, skipping
+from pyspark_mysqlbinlog.decoder.values.days import MICROS_PER_DAY, day_number
 from pyspark_mysqlbinlog.decoder.variant import Keys, encode_metadata, encode_tree, within_limit
 from pyspark_mysqlbinlog.errors import (
     SchemaChangedError,
@@ -38,10 +39,7 @@ from pyspark_mysqlbinlog.tables import SPATIAL_TYPES, ColumnSchema
 
 __all__ = ["StructColumn", "StructPayload", "TableRows", "Unplaced"]
 
-_MICROS_PER_DAY = 86_400_000_000
 _MAX_INT32 = (1 << 31) - 1
-# Columns in all null bitmaps compiled for one kind of image before starting over.
-_MAX_COMPILED_COLUMNS = 16_384
 _MAX_LAYOUTS = 1_024
 
 Put = Callable[[Any], None]
@@ -130,7 +128,7 @@ class _Layout:
             self.missing
             + tuple(null for at, (_, _, null) in enumerate(self.columns) if bits >> at & 1),
         )
-        if len(self.compiled) * len(self.columns) >= _MAX_COMPILED_COLUMNS:
+        if len(self.compiled) * len(self.columns) >= MAX_COMPILED_COLUMNS:
             self.compiled.clear()
         self.compiled[nulls] = steps
         return steps
@@ -306,7 +304,7 @@ class StructPayload:
         held = set()
         for plan in image.columns:
             if plan.codec is None or plan.schema is None:
-                columns.append((_skipping(plan.skip), _drop, _drop))
+                columns.append((skipping(plan.skip), _drop, _drop))
                 continue
             placed = self.place(rows, plan.name, plan.schema)
             if placed is None:
@@ -359,7 +357,7 @@ class StructPayload:
     def _without_place(self, plan: ColumnPlan, codec: Codec) -> tuple[Read, Put, Put]:
         """How a column is read that has no place: as JSON text, or not at all."""
         if self.unplaced == "ignore":
-            return _skipping(plan.skip), _drop, _drop
+            return skipping(plan.skip), _drop, _drop
         key, rescued = plan.json_key, self.rescued
 
         def put(text: str) -> None:
@@ -403,7 +401,7 @@ class StructPayload:
                 append(None)
                 lost(codec.json(value))
             else:
-                append(days * _MICROS_PER_DAY + value[1])
+                append(days * MICROS_PER_DAY + value[1])
 
         def put_timestamp(micros: int | None) -> None:
             append(micros)
@@ -445,15 +443,6 @@ def _checked_geometry(name: str, value: tuple[int | None, bytes]) -> tuple[int |
             " an int holds; set payload=json or variant"
         )
     return value
-
-
-def _skipping(skip: Skip) -> Read:
-    """An excluded column: passed over."""
-
-    def read(data: bytes, pos: int) -> tuple[None, int]:
-        return None, skip(data, pos)
-
-    return read
 
 
 def _drop(_: Any) -> None:

@@ -20,7 +20,7 @@ import pyarrow as pa
 from pyspark_mysqlbinlog.errors import SchemaError
 from pyspark_mysqlbinlog.tables import INTEGER_TYPES, SPATIAL_TYPES, ColumnSchema
 
-__all__ = ["GEOMETRY", "VARIANT", "StructOptions", "arrow_type"]
+__all__ = ["MOST_DIGITS", "GEOMETRY", "VARIANT", "StructOptions", "arrow_type"]
 
 # As pyspark's to_arrow_type makes it.
 VARIANT = pa.struct(
@@ -31,7 +31,7 @@ VARIANT = pa.struct(
 )
 GEOMETRY = pa.struct([pa.field("srid", pa.int32()), pa.field("wkb", pa.binary())])
 
-_MOST_DIGITS = 38
+MOST_DIGITS = 38
 _UINT64 = pa.decimal128(20, 0)
 _INTEGERS: dict[tuple[str, bool], pa.DataType] = {
     ("tinyint", False): pa.int8(),
@@ -101,7 +101,7 @@ def arrow_type(column: ColumnSchema, options: StructOptions) -> pa.DataType:
         return _INTEGERS[kind, column.unsigned]
     if kind == "decimal":
         precision = column.length or 10
-        if precision > _MOST_DIGITS:
+        if precision > MOST_DIGITS:
             return pa.string()
         return pa.decimal128(precision, column.scale or 0)
     if kind == "bit":

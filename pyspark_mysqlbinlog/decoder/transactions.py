@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from pyspark_mysqlbinlog.decoder.rows import OPERATIONS
 from pyspark_mysqlbinlog.protocol.events import Event, EventType
-from pyspark_mysqlbinlog.protocol.messages import Gtid, Query, parse_rows_query
-from pyspark_mysqlbinlog.protocol.wire import Reader
+from pyspark_mysqlbinlog.protocol.messages import Gtid, MariadbGtid, Query, parse_rows_query
 
 __all__ = ["TransactionContext", "valid_text"]
 
@@ -23,8 +22,7 @@ _ANONYMOUS_GTID = int(EventType.ANONYMOUS_GTID_LOG_EVENT)
 _ROWS_QUERY = int(EventType.ROWS_QUERY_LOG_EVENT)
 _MARIADB_GTID = int(EventType.MARIADB_GTID_EVENT)
 _MARIADB_ANNOTATE_ROWS = int(EventType.MARIADB_ANNOTATE_ROWS_EVENT)
-
-_MARIADB_STANDALONE_FLAG = 0x01
+_LONGEST_VERB = len("START TRANSACTION")
 
 
 class TransactionContext:
@@ -88,7 +86,9 @@ class TransactionContext:
         elif kind == _MARIADB_ANNOTATE_ROWS:
             self._statement(event.body.decode("utf-8", "surrogateescape"))
         elif kind == _MARIADB_GTID:
-            self._mariadb_gtid(event)
+            gtid = MariadbGtid.parse(event.body)
+            self._begin(event.start, f"{gtid.domain}-{event.server_id}-{gtid.number}")
+            self.in_group = gtid.begins
 
     def _statement(self, sql: str) -> None:
         self.query = valid_text(sql)
@@ -96,8 +96,9 @@ class TransactionContext:
 
     def _query(self, event: Event) -> None:
         query = Query.parse(event.body)
-        verb = query.sql[:16].upper().strip()
-        if verb == "BEGIN" or verb.startswith(("XA START", "START TRANSACTI")):
+        # These stand in the log in the server's own words.
+        verb = query.sql[:_LONGEST_VERB].upper().strip()
+        if verb == "BEGIN" or verb.startswith(("XA START", "START TRANSACTION")):
             if self.in_group or self.tx_pos is None:
                 self._begin(event.start, None)
             self.thread_id = query.thread_id
@@ -110,13 +111,6 @@ class TransactionContext:
             self.thread_id = query.thread_id
             self.query = valid_text(query.sql)
             self.ended = True
-
-    def _mariadb_gtid(self, event: Event) -> None:
-        """number u64 | domain u32 | flags u8 | more that we don't need."""
-        reader = Reader(event.body, "MARIADB_GTID")
-        number, domain, flags = reader.u64(), reader.u32(), reader.u8()
-        self._begin(event.start, f"{domain}-{event.server_id}-{number}")
-        self.in_group = not flags & _MARIADB_STANDALONE_FLAG
 
 
 def valid_text(sql: str) -> str:

@@ -25,6 +25,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from itertools import accumulate
 
+from pyspark_mysqlbinlog.decoder.struct_types import MOST_DIGITS
 from pyspark_mysqlbinlog.decoder.values.json_binary import JsonTree
 from pyspark_mysqlbinlog.errors import UnrepresentableValueError
 
@@ -58,7 +59,6 @@ SIZE_LIMIT = 128 << 20
 
 NULL, TRUE, FALSE = b"\x00", b"\x04", b"\x08"
 _VERSION = 1
-_MOST_DIGITS = 38
 
 _int1 = struct.Struct("<Bb").pack
 _int2 = struct.Struct("<Bh").pack
@@ -104,7 +104,7 @@ def decimal_value(unscaled: int, scale: int) -> bytes:
         return _decimal4(8 << 2, scale, unscaled)
     if digits <= 18:
         return _decimal8(9 << 2, scale, unscaled)
-    assert digits <= _MOST_DIGITS, digits
+    assert digits <= MOST_DIGITS, digits
     return bytes((10 << 2, scale)) + unscaled.to_bytes(16, "little", signed=True)
 
 
@@ -248,7 +248,7 @@ def encode_tree(tree: JsonTree, keys: Keys) -> bytes:
         return encode_array([encode_tree(each, keys) for each in tree])
     if isinstance(tree, Decimal):
         text = f"{tree:f}"
-        if sum(map(str.isdigit, text)) > _MOST_DIGITS:
+        if sum(map(str.isdigit, text)) > MOST_DIGITS:
             return encode_string(text)
         return encode_decimal(text)
     return encode_string(tree.text)

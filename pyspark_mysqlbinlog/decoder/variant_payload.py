@@ -15,18 +15,16 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from pyspark_mysqlbinlog.decoder import variant
+from pyspark_mysqlbinlog.decoder.payload import MAX_COMPILED_COLUMNS
 from pyspark_mysqlbinlog.decoder.plan import ColumnPlan, ImagePlan
-from pyspark_mysqlbinlog.decoder.struct_types import VARIANT
-from pyspark_mysqlbinlog.decoder.values.codec import Codec, Read, Skip, cut_short
-from pyspark_mysqlbinlog.decoder.values.days import day_number
+from pyspark_mysqlbinlog.decoder.struct_types import MOST_DIGITS, VARIANT
+from pyspark_mysqlbinlog.decoder.values.codec import Codec, Read, cut_short, skipping
+from pyspark_mysqlbinlog.decoder.values.days import MICROS_PER_DAY, day_number
 from pyspark_mysqlbinlog.errors import SchemaError
 from pyspark_mysqlbinlog.tables import INTEGER_TYPES, SPATIAL_TYPES, ColumnSchema
 
 __all__ = ["VariantPayload"]
 
-_MICROS_PER_DAY = 86_400_000_000
-_MOST_DIGITS = 38
-_MAX_COMPILED_COLUMNS = 16_384
 _MAX_LAYOUTS = 1_024
 _BINARIES = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
 
@@ -72,7 +70,7 @@ class _Layout:
             tuple((place, read, encode) for place, read, encode, _ in held),
             any(adds_keys for _, _, _, adds_keys in held),
         )
-        if len(self.compiled) * len(self.columns) >= _MAX_COMPILED_COLUMNS:
+        if len(self.compiled) * len(self.columns) >= MAX_COMPILED_COLUMNS:
             self.compiled.clear()
         self.compiled[nulls] = steps
         return steps
@@ -156,7 +154,7 @@ class VariantPayload:
         self, column: ColumnPlan, keys: variant.Keys, excluded: int
     ) -> tuple[int, Read, Encode, bool]:
         if column.codec is None or column.schema is None:
-            return excluded, _skipping(column.skip), _nothing, False
+            return excluded, skipping(column.skip), _nothing, False
         kind = column.schema.type
         if kind == "json":
             return keys[column.name], column.codec.read, self._encode_document, True
@@ -184,7 +182,7 @@ def _encoder(schema: ColumnSchema, codec: Codec) -> Encode:
     if kind in INTEGER_TYPES or kind in ("bit", "year"):
         return variant.encode_integer
     if kind == "decimal":
-        whole = (schema.length or 10) <= _MOST_DIGITS
+        whole = (schema.length or 10) <= MOST_DIGITS
         return variant.encode_decimal if whole else variant.encode_string
     if kind == "float":
         return variant.encode_float
@@ -205,7 +203,7 @@ def _encoder(schema: ColumnSchema, codec: Codec) -> Encode:
         days = day_number(value[0])
         if days is None:
             return text(value)
-        return variant.encode_timestamp_ntz(days * _MICROS_PER_DAY + value[1])
+        return variant.encode_timestamp_ntz(days * MICROS_PER_DAY + value[1])
 
     def timestamp(micros: int | None) -> bytes:
         return text(micros) if micros is None else variant.encode_timestamp(micros)
@@ -221,15 +219,6 @@ def _encoder(schema: ColumnSchema, codec: Codec) -> Encode:
 
 def _boolean(value: object) -> bytes:
     return variant.TRUE if value else variant.FALSE
-
-
-def _skipping(skip: Skip) -> Read:
-    """An excluded column: passed over."""
-
-    def read(data: bytes, pos: int) -> tuple[None, int]:
-        return None, skip(data, pos)
-
-    return read
 
 
 def _nothing(_: object) -> bytes:

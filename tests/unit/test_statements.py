@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pyspark_mysqlbinlog.decoder.sql_tokens import SqlContext
-from pyspark_mysqlbinlog.decoder.statements import StatementKind, classify, xid_text
+from pyspark_mysqlbinlog.decoder.statements import StatementKind, classify
+from pyspark_mysqlbinlog.protocol.messages import xid_text
 
 K = StatementKind
 T = ("d", "t")

@@ -15,7 +15,17 @@ from typing import Any
 
 from pyspark_mysqlbinlog.errors import MalformedEventError
 
-__all__ = ["Codec", "Read", "ReadJson", "Skip", "cut_short", "fixed_skip", "make_codec", "quote"]
+__all__ = [
+    "Codec",
+    "Read",
+    "ReadJson",
+    "Skip",
+    "cut_short",
+    "fixed_skip",
+    "make_codec",
+    "quote",
+    "skipping",
+]
 
 Read = Callable[[bytes, int], tuple[Any, int]]
 ReadJson = Callable[[bytes, int], tuple[str, int]]
@@ -55,6 +65,15 @@ def make_codec(
         return json(value), pos
 
     return Codec(read, skip, json, read_json or read_then_json)
+
+
+def skipping(skip: Skip, value: Any = None) -> Read:
+    """The read of an excluded column: passed over, and always the same value."""
+
+    def read(data: bytes, pos: int) -> tuple[Any, int]:
+        return value, skip(data, pos)
+
+    return read
 
 
 def cut_short(what: str, length: int, data: bytes, pos: int) -> MalformedEventError:

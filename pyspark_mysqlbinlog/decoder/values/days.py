@@ -8,7 +8,9 @@ from __future__ import annotations
 import datetime as dt
 from functools import lru_cache
 
-__all__ = ["day_number"]
+__all__ = ["MICROS_PER_DAY", "day_number"]
+
+MICROS_PER_DAY = 86_400_000_000
 
 _EPOCH = dt.date(1970, 1, 1).toordinal()
 

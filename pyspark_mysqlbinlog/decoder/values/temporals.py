@@ -15,6 +15,7 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from pyspark_mysqlbinlog.decoder.values.codec import Codec, cut_short, fixed_skip, make_codec
+from pyspark_mysqlbinlog.decoder.values.days import MICROS_PER_DAY
 from pyspark_mysqlbinlog.errors import MalformedEventError
 
 __all__ = [
@@ -29,7 +30,6 @@ __all__ = [
 
 _TWO = tuple(f"{number:02d}" for number in range(100))
 _MICROS_PER_HOUR, _MICROS_PER_MINUTE, _MICROS_PER_SECOND = 3_600_000_000, 60_000_000, 1_000_000
-_MICROS_PER_DAY = 86_400 * _MICROS_PER_SECOND
 _MAX_HOURS = 838
 
 
@@ -208,7 +208,7 @@ def _timestamp_json(fsp: int) -> Callable[[int | None], str]:
     def json(micros: int | None) -> str:
         if micros is None:
             return zero
-        days, rest = divmod(micros, _MICROS_PER_DAY)
+        days, rest = divmod(micros, MICROS_PER_DAY)
         return f'"{_text_of_day(days)}T{_clock(rest, fsp)}Z"'
 
     return json
