@@ -36,7 +36,7 @@ from pyspark_mysqlbinlog.connector.columns import arrow_schema, envelope
 from pyspark_mysqlbinlog.connector.struct_schema import payload_type, struct_of
 from pyspark_mysqlbinlog.connector.table_filter import ColumnFilter
 from pyspark_mysqlbinlog.decoder import variant
-from pyspark_mysqlbinlog.decoder.implementation import Implementation
+from pyspark_mysqlbinlog.decoder.implementation import using
 from pyspark_mysqlbinlog.decoder.payload import PayloadFactory
 from pyspark_mysqlbinlog.decoder.struct_fit import widening
 from pyspark_mysqlbinlog.decoder.struct_payload import StructPayload, Unplaced
@@ -510,11 +510,15 @@ def test_keys_are_sorted_as_java_does() -> None:
     assert encoded[:5] == bytes([2, 3, keys["z"], keys["\U0001f680"], keys["\ufffd"]])
 
 
-def test_a_variant_that_spark_would_refuse(
-    monkeypatch: pytest.MonkeyPatch, twin: Implementation
-) -> None:
-    if twin == "c":
-        pytest.skip("the kernel's limit is compiled in: see test_kernel_documents.py")
+@pytest.fixture
+def python_twin() -> Iterator[None]:
+    """The kernel's limit is compiled in: test_kernel_documents.py reaches it."""
+    with using("python"):
+        yield
+
+
+@pytest.mark.usefixtures("python_twin")
+def test_a_variant_that_spark_would_refuse(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(variant, "SIZE_LIMIT", 12)
     (row,) = rows_of(variant_decoder([TWO]), events_of(TWO, [ROW]))
     assert len(row["after"]["value"]) == 12
@@ -525,15 +529,14 @@ def test_a_variant_that_spark_would_refuse(
         list(rows_of(variant_decoder([TWO]), events_of(TWO, [longer])))
 
 
+@pytest.mark.usefixtures("python_twin")
 @pytest.mark.parametrize(
     ("largest", "larger"), [("h" * 9, "h" * 10), ([1, 2], [1, 2, 3]), ({"k": 1}, {"k": 300})]
 )
 def test_a_document_that_spark_would_refuse(
-    monkeypatch: pytest.MonkeyPatch, twin: Implementation, largest: Any, larger: Any
+    monkeypatch: pytest.MonkeyPatch, largest: Any, larger: Any
 ) -> None:
     """Texts, arrays and objects: the whole value counts, with its head."""
-    if twin == "c":
-        pytest.skip("the kernel's limit is compiled in: see test_kernel_documents.py")
     column = ColumnSchema("c", "json")
     options = StructOptions(json_type="variant")
     fits, too_large = (
