@@ -31,6 +31,7 @@ _HOST_NOT_PRIVILEGED = 1130
 # Too many connections, shutdown, aborted, read/write interrupted, too many of this user's, no
 # server there, gone, lost, killed. Not a blocked host: it stays so until somebody flushes it.
 _TRANSIENT = {1040, 1053, 1152, 1158, 1159, 1160, 1161, 1203, 2003, 2006, 2013, 1927}
+_TLS_ALERT = "_ALERT_"
 # The peer, or a proxy before it, went away: nothing that TLS itself has refused.
 _TLS_CUT = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)
 
@@ -105,8 +106,16 @@ def _told(code: int, text: str, address: str, doing: str) -> MySQLBinlogError:
         )
     if code == 1236:
         return dump_refused(code, text, None, None)
+    if code in _TRANSIENT and _TLS_ALERT in text:
+        # In TLS 1.3 a client hears after its handshake that the server did not like it.
+        return ConnectionFailedError(
+            f"{address} broke off TLS while {doing}: {text}; check sslCert and sslKey", code=code
+        )
     if code in _TRANSIENT:
-        return LostConnectionError(f"{address} does not answer while {doing}: {text}", code=code)
+        hint = "; where it always does, check sslMode, sslCert and sslKey" if "SSL" in text else ""
+        return LostConnectionError(
+            f"{address} does not answer while {doing}: {text}{hint}", code=code
+        )
     return ServerError(f"{address} failed while {doing}: error {code}: {text}", code=code)
 
 

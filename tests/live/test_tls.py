@@ -145,6 +145,15 @@ def test_a_clients_certificate(tls_server: Server, certificates: Certificates, m
     assert len(events) > 10
 
 
+def test_a_clients_certificate_of_another_authority(tls_server: Server, tmp_path: Path) -> None:
+    """What the client hears of the refusal depends on what it did meanwhile."""
+    other = write_certificates(tmp_path)
+    options = _options(tls_server, sslCert=other.client_cert, sslKey=other.client_key)
+    for _ in range(5):
+        with pytest.raises(ConnectionFailedError, match=r"check .*sslCert and sslKey"):
+            ReplicaClient.connect(options.server_settings())
+
+
 def test_a_server_without_tls_is_refused_when_it_is_required(mysql56: Server) -> None:
     given = {"host": mysql56.host, "port": str(mysql56.port), "user": mysql56.user}
     options = Options.parse(given | {"password": mysql56.password, "sslMode": "REQUIRED"})

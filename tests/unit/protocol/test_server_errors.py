@@ -203,6 +203,18 @@ REFUSALS: list[tuple[Exception, str, type[MySQLBinlogError], str]] = [
     ),
     (OperationalError(2013, "Lost connection"), "running 'x'", LostConnectionError, "Lost"),
     (
+        OperationalError(2013, "Lost connection ([SSL: TLSV1_ALERT_UNKNOWN_CA] alert)"),
+        "connecting",
+        ConnectionFailedError,
+        "check sslCert and sslKey",
+    ),
+    (
+        OperationalError(2013, "Lost connection (SSLEOFError: EOF occurred)"),
+        "connecting",
+        LostConnectionError,
+        "where it always does, check sslMode, sslCert and sslKey",
+    ),
+    (
         pymysql.err.ProgrammingError(1064, "You have an error in your SQL syntax"),
         "running 'x'",
         ServerError,
@@ -245,7 +257,7 @@ def test_refusals(error: Exception, doing: str, kind: type[MySQLBinlogError], wo
 def test_only_a_lost_connection_is_worth_another_try() -> None:
     """The tables above hold what is told apart; here is where retrying looks."""
     lost = [case for case in REFUSALS if case[2] is LostConnectionError]
-    assert len(lost) == 13
+    assert len(lost) == 14
     assert not any(
         issubclass(case[2], LostConnectionError) for case in REFUSALS if case not in lost
     )
