@@ -6,12 +6,15 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from followed import Follower
 from servers import LocalServer, MariaDBServer, MySQL56Server, Server
 from source_runner import Spark, new_reader
 from stream_query import Query
 
 NewStream = Callable[..., Spark]
 
+# Of the tracker that `follower` gives.
+DATABASE = "followed_live"
 LOCAL: dict[str, type[LocalServer]] = {"mysql56": MySQL56Server, "mariadb": MariaDBServer}
 
 
@@ -49,3 +52,15 @@ def own_server(request: pytest.FixtureRequest) -> Iterator[LocalServer]:
     request.getfixturevalue(request.param)  # it says what is missing
     with LOCAL[request.param](options=["--innodb-flush-log-at-trx-commit=1"]) as server:
         yield server
+
+
+@pytest.fixture(params=["mysql56", "mariadb"])
+def follower(request: pytest.FixtureRequest) -> Iterator[Follower]:
+    """Both servers, with an empty database in utf8mb4, and a tracker of it."""
+    server: LocalServer = request.getfixturevalue(request.param)
+    server.execute(
+        f"DROP DATABASE IF EXISTS {DATABASE}", f"CREATE DATABASE {DATABASE} CHARSET utf8mb4"
+    )
+    with Follower.of(server, DATABASE) as follower:
+        yield follower
+    server.execute(f"DROP DATABASE {DATABASE}")
