@@ -189,8 +189,7 @@ def twin(request: pytest.FixtureRequest) -> Iterator[Implementation]:
         with using(chosen):
             yield chosen
     except KernelMissingError as error:
-        # With CI=true the session has ended long before.
-        pytest.skip(error.message)
+        pytest.skip(error.message)  # with CI=true the session has ended long before
 
 
 @pytest.fixture(scope="session")
