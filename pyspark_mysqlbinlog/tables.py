@@ -8,12 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = [
-    "INTEGER_TYPES",
-    "SPATIAL_TYPES",
-    "ColumnSchema",
-    "TableSchema",
-]
+__all__ = ["INTEGER_TYPES", "SPATIAL_TYPES", "ColumnSchema", "TableSchema"]
 
 INTEGER_TYPES = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
 SPATIAL_TYPES = frozenset(

@@ -72,7 +72,7 @@ class Chain:
     def _carried(self, options: Options) -> tuple[EventBlock, ...] | None:
         """The wanted events, in blocks that end anywhere."""
         log = FileLog.find(str(self.folder))
-        filtering = EventFilter(options.table_filter().wants, ddl="ddl" in options.operations)
+        filtering = EventFilter(options.table_filter().wants, operations=options.operations)
         kept = []
         try:
             for event in log.events(log.begins()[0]):

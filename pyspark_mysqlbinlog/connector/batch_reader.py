@@ -82,7 +82,7 @@ class MySQLBinlogReader(DataSourceReader):
             start.position,
             end,
             options.table_filter(start.facts.case_sensitive).wants,
-            ddl="ddl" in options.operations,
+            operations=options.operations,
             server_version=_version(start, start.position),
             target_bytes=options.target_partition_bytes,
         )

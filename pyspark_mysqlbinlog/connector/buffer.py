@@ -18,7 +18,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from threading import Condition, RLock
+from threading import Condition
 from time import monotonic
 
 from pyspark_mysqlbinlog.checkpoints.position import Position
@@ -57,7 +57,7 @@ class LogBuffer:
         self._granularity = granularity
         self._most_spans = most_spans
         # A thread may enter it again.
-        self._changed = Condition(RLock())
+        self._changed = Condition()
         self._spans = SpanIndex()
         self._base = start.position
         self._tip = start

@@ -30,7 +30,7 @@ def cut_files(
     end: Position,
     wants: Callable[[str, str], bool],
     *,
-    ddl: bool,
+    operations: frozenset[str],
     server_version: str,
     target_bytes: int,
 ) -> list[Cut]:
@@ -48,7 +48,7 @@ def cut_files(
     # Without room for events; and nobody else will ask for spans, so there is no waiting.
     buffer = LogBuffer(begin, capacity=0, granularity=max(target_bytes // _PARTS_OF_RANGE, 1))
     buffer.take_all()
-    filtering = EventFilter(wants, (), server_version, ddl=ddl)
+    filtering = EventFilter(wants, (), server_version, operations=operations)
     walk = LogWalk(begin, filtering, buffer, position=log.position, last_start=NO_LIMIT)
     bounds = RangeBounds(log, start, end)
     scanner: LogScanner | None = None

@@ -454,9 +454,9 @@ class Options(BaseModel):
         """OptionError when one is given that is for batch reads only."""
         for name in sorted(map(to_camel, self.model_fields_set)):
             if _told(name, "reads") == "batch reads":
+                instead = "give host" if name == "path" else "leave it out"
                 raise OptionError(
-                    f"option {name} is for batch reads: use spark.read, or leave it out"
-                    " for a stream"
+                    f"option {name} is for batch reads: use spark.read, or {instead} for a stream"
                 )
 
     def place_to_start(self, *, streaming: bool) -> Place:

@@ -28,18 +28,22 @@ _AHEAD_BYTES = 4 << 20
 
 
 def wanted_blocks(
-    log: ScannedLog, partition: RangePartition, wants: Callable[[str, str], bool], *, ddl: bool
+    log: ScannedLog,
+    partition: RangePartition,
+    wants: Callable[[str, str], bool],
+    *,
+    operations: frozenset[str],
 ) -> Generator[EventBlock]:
     """Fetched in a thread beside whoever takes them, if that can save time."""
     if not isinstance(log, ResumingLog) and _cores() == 1:
         # A file's bytes are there: on one core the thread would only take turns with the decode.
-        return scanned_blocks(log, partition, wants, ddl=ddl)
+        return scanned_blocks(log, partition, wants, operations=operations)
     return prefetched(
         lambda interrupt: scanned_blocks(
             replace(log, interrupt=interrupt) if isinstance(log, ResumingLog) else log,
             partition,
             wants,
-            ddl=ddl,
+            operations=operations,
             interrupt=interrupt,
         ),
         lambda block: len(block.data),
@@ -59,14 +63,16 @@ def scanned_blocks(
     partition: RangePartition,
     wants: Callable[[str, str], bool],
     *,
-    ddl: bool,
+    operations: frozenset[str],
     interrupt: Interrupt | None = None,
 ) -> Generator[EventBlock]:
     """The blocks, made by whoever takes them; fewer when the interrupt says that nobody wants any.
 
     A long stretch of log may have nothing that is wanted, and then nobody is asked whether he does.
     """
-    filtering = EventFilter(wants, partition.pending_xa, partition.server_version, ddl=ddl)
+    filtering = EventFilter(
+        wants, partition.pending_xa, partition.server_version, operations=operations
+    )
     scanner = LogScanner(filtering)
     gathered = _Gathered()
     for event in unpack_events(partition.prelude):

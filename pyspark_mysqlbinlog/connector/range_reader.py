@@ -89,7 +89,6 @@ def _read_range(
     options: Options, partition: RangePartition, schema: pa.Schema
 ) -> Generator[pa.RecordBatch]:
     wants = options.table_filter(partition.case_sensitive).wants
-    with_ddl = "ddl" in options.operations
     log = None if partition.blocks is not None else _log_of(options, partition)
     number = _numbers(log)
     history = _unpacked(partition.schemas)
@@ -116,7 +115,7 @@ def _read_range(
         if log is None:
             events = unpack_events(partition.blocks or ())
         else:
-            events = _wanted(log, partition, wants, ddl=with_ddl)
+            events = _wanted(log, partition, wants, operations=options.operations)
         yield from decoder.decode(events)
         return
     # Its module imports the kernel, which may be missing.
@@ -127,7 +126,7 @@ def _read_range(
         yield from kernel.decode(partition.blocks or ())
         return
     # An error holds on to its frames, and with them to a thread and a connection.
-    with closing(wanted_blocks(log, partition, wants, ddl=with_ddl)) as blocks:
+    with closing(wanted_blocks(log, partition, wants, operations=options.operations)) as blocks:
         yield from kernel.decode(blocks)
 
 
@@ -153,9 +152,15 @@ def _payload_of(options: Options, case_sensitive: bool) -> PayloadFactory:
 
 
 def _wanted(
-    log: Log, partition: RangePartition, wants: Callable[[str, str], bool], *, ddl: bool
+    log: Log,
+    partition: RangePartition,
+    wants: Callable[[str, str], bool],
+    *,
+    operations: frozenset[str],
 ) -> Iterator[Event]:
-    filtering = EventFilter(wants, partition.pending_xa, partition.server_version, ddl=ddl)
+    filtering = EventFilter(
+        wants, partition.pending_xa, partition.server_version, operations=operations
+    )
     for event in unpack_events(partition.prelude):
         yield from filtering.feed(event)
     for event in events_between(log, partition.start, partition.end):

@@ -12,10 +12,10 @@ from pyspark_mysqlbinlog.connector.prefetch import Interrupt
 from pyspark_mysqlbinlog.connector.retry import lost_connection
 from pyspark_mysqlbinlog.connector.server import check_identity
 from pyspark_mysqlbinlog.decoder.log_scanner import LogScanner, Run
+from pyspark_mysqlbinlog.errors import LostConnectionError
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 from pyspark_mysqlbinlog.protocol.events import Event, EventType
 from pyspark_mysqlbinlog.protocol.messages import Rotate
-from pyspark_mysqlbinlog.protocol.server_errors import LostConnectionError
 
 __all__ = ["ResumingLog"]
 

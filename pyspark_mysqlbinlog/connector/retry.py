@@ -19,8 +19,7 @@ from tenacity import (
     wait_random_exponential,
 )
 
-from pyspark_mysqlbinlog.errors import ConnectionFailedError
-from pyspark_mysqlbinlog.protocol.server_errors import LostConnectionError
+from pyspark_mysqlbinlog.errors import ConnectionFailedError, LostConnectionError
 
 __all__ = ["LOG", "first_connection", "lost_connection"]
 

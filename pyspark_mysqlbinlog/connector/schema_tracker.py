@@ -24,9 +24,7 @@ from pyspark_mysqlbinlog.decoder.alter_clauses import parse_alter
 from pyspark_mysqlbinlog.decoder.ddl import parse_create_table, parse_database_charset
 from pyspark_mysqlbinlog.decoder.logged_statement import LoggedStatement
 from pyspark_mysqlbinlog.decoder.statement_text import Author, create_author
-from pyspark_mysqlbinlog.decoder.statements import (
-    StatementKind,
-)
+from pyspark_mysqlbinlog.decoder.statements import StatementKind
 from pyspark_mysqlbinlog.decoder.written_labels import check_written_labels
 from pyspark_mysqlbinlog.errors import MySQLBinlogError, SchemaChangedError, SchemaError
 from pyspark_mysqlbinlog.names import SYSTEM_DATABASES, Table, folding

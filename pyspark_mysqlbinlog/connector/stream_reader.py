@@ -291,7 +291,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
                 evolution=self._evolution(),
                 positional=self._options.on_unknown_schema == "positional",
             ),
-            ddl="ddl" in self._options.operations,
+            operations=self._options.operations,
             count_rows=count_rows,
         )
         if self._target is not None:

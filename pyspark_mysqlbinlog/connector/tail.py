@@ -32,10 +32,9 @@ from pyspark_mysqlbinlog.decoder.implementation import implementation
 from pyspark_mysqlbinlog.decoder.log_scanner import LogScanner, Run
 from pyspark_mysqlbinlog.decoder.logged_statement import LoggedStatement
 from pyspark_mysqlbinlog.decoder.row_counter import RowCounter
-from pyspark_mysqlbinlog.errors import MySQLBinlogError
+from pyspark_mysqlbinlog.errors import LostConnectionError, MySQLBinlogError
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
 from pyspark_mysqlbinlog.protocol.events import Event
-from pyspark_mysqlbinlog.protocol.server_errors import LostConnectionError
 
 __all__ = ["Tail"]
 
@@ -51,7 +50,7 @@ class Tail:
     start : the boundary to begin at.
     retry_timeout : seconds to try for when the connection breaks.
     watch : makes sure of the columns of wanted tables.
-    ddl : keep the DDL of wanted tables as well.
+    operations : which of ``truncate`` and ``ddl`` shall give rows.
     count_rows : tell the buffer how many wanted rows a transaction has.
     """
 
@@ -65,7 +64,7 @@ class Tail:
         buffer: LogBuffer,
         retry_timeout: float,
         watch: SchemaWatch | None = None,
-        ddl: bool = False,
+        operations: frozenset[str] = frozenset({"truncate"}),
         count_rows: bool = False,
     ) -> None:
         self.buffer = buffer
@@ -76,7 +75,7 @@ class Tail:
         self._walk: LogWalk | None = None
         self._retry_timeout = retry_timeout
         self._watch = watch
-        self._keeps_ddl = ddl
+        self._operations = operations
         self._ever_connected = False
         # By the clock of `monotonic`; None while there is no connection.
         self._connected_at: float | None = None
@@ -148,7 +147,7 @@ class Tail:
             self._client = client
             check_identity(client, self._server_uuid)
             filtering = EventFilter(
-                self._wants, mark.pending_xa, client.server_version, ddl=self._keeps_ddl
+                self._wants, mark.pending_xa, client.server_version, operations=self._operations
             )
             schemas = _Schemas(client, mark.history, self._wants, self._watch, self.buffer)
             self._walk = walk = LogWalk(

@@ -1,10 +1,12 @@
 """Finding a time in a log: the first transaction, in log order, whose first event is not older.
 
-A log has its own order, and times may go backwards in it: the clock was set, or a session set its
-own time. Which file to look in is found by bisection, for on a server each look costs a connection
-and a dump; it assumes that no file begins more than a minute before anything in the files before
-it. Where a log does (an older log was replayed into it, with its times), what lies before may be
-passed over. From there on every transaction is looked at, and nothing is assumed.
+A log has its own order, and times may go backwards in it: the clock was set, a session set its own
+time, or a statement took long, for its events have the time at which it began. Which file to look
+in is found by bisection, for on a server each look costs a connection and a dump; then the file
+before it is looked through as well, and further ones while the time is found in them. So a file may
+begin with an older time than the one before it ends with. Only where several files lie between may
+something be passed over: an older log that was replayed with its times, a clock set back by hours.
+From there on every transaction is looked at, and nothing is assumed.
 """
 
 from __future__ import annotations
@@ -48,7 +50,19 @@ def first_since(log: Log, begins: Sequence[Position], seconds: float) -> Positio
 
     Raises what reading the log raises. None when all transactions are older.
     """
-    start = boundary = _last_before(log, begins, seconds - _SET_BACK)
+    at = _last_before(log, begins, seconds - _SET_BACK)
+    # The file before it may end later than this one begins, and the one before that.
+    at = max(at - 1, 0)
+    while True:
+        found = _walk(log, begins[at], seconds)
+        if at == 0 or found is None or found.number != begins[at].number:
+            return found
+        at -= 1
+
+
+def _walk(log: Log, start: Position, seconds: float) -> Position | None:
+    """The same from one boundary on, transaction by transaction."""
+    boundary = start
     # Not `statement_events`, which leave out what transactions begin and end with.
     groups = _Groups()
     for event in log.events(start):
@@ -63,28 +77,28 @@ def first_since(log: Log, begins: Sequence[Position], seconds: float) -> Positio
     return None
 
 
-def _last_before(log: Log, begins: Sequence[Position], seconds: float) -> Position:
-    """The last of `begins` whose log is older; the first, where none of the others' is."""
+def _last_before(log: Log, begins: Sequence[Position], seconds: float) -> int:
+    """The place of the last of `begins` whose log is older; of the first, where no other's is."""
 
     def is_late(begin: Position) -> bool:
         time = _time_at(log, begin)
         return time is None or time >= seconds
 
-    return begins[bisect_left(begins, True, lo=1, key=is_late) - 1]
+    return bisect_left(begins, True, lo=1, key=is_late) - 1
 
 
 def _time_at(log: Log, begin: Position) -> int | None:
-    """The time at a file's beginning; None where no event follows.
+    """The time at a file's beginning; None where no transaction follows.
 
-    The latest of its head and of its first transaction: an event may have no time (0), and the
-    head has that of the session that rotated the log. One too late only has more log looked at.
+    The latest of its head and of its first transaction: an event may have no time (0), and both may
+    have that of a statement that began long before.
     """
-    latest = None
+    latest = 0
     for event in log.events(begin):
-        latest = max(latest or 0, event.timestamp)
+        latest = max(latest, event.timestamp)
         if event.type not in _FILE_EVENTS:
-            break
-    return latest
+            return latest
+    return None
 
 
 class _Groups:

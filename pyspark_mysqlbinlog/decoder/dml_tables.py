@@ -12,7 +12,6 @@ from pyspark_mysqlbinlog.names import Table, fold
 
 __all__ = ["delete_tables", "insert_tables", "update_tables"]
 
-
 _PRIORITIES = ("LOW_PRIORITY", "HIGH_PRIORITY", "DELAYED", "QUICK", "IGNORE")
 # Words that end the list of tables.
 _REFERENCES_END = frozenset({"SET", "WHERE", "ORDER", "LIMIT", "RETURNING", ";"})

@@ -16,10 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from pyspark_mysqlbinlog.decoder.logged_statement import LoggedStatement
-from pyspark_mysqlbinlog.decoder.statements import (
-    Statement,
-    StatementKind,
-)
+from pyspark_mysqlbinlog.decoder.statements import Statement, StatementKind
 from pyspark_mysqlbinlog.decoder.table_map import DUMMY_TABLE_IDS, parse_table_name, table_id_of
 from pyspark_mysqlbinlog.errors import (
     InvalidPositionError,
@@ -125,7 +122,8 @@ class EventFilter:
     wants : whether changes of (database, table) are wanted.
     pending_xa : prepared XA transactions that are known to hold no wanted rows.
     server_version : of the server that wrote the log, until a FORMAT_DESCRIPTION tells.
-    ddl : keep the DDL of wanted tables as well.
+    operations : ``ddl`` keeps the DDL of wanted tables as well; without ``truncate`` it does not
+        matter which table one empties.
 
     Attributes
     ----------
@@ -140,10 +138,11 @@ class EventFilter:
         pending_xa: tuple[str, ...] = (),
         server_version: str = "",
         *,
-        ddl: bool = False,
+        operations: frozenset[str] = frozenset({"truncate"}),
     ) -> None:
         self._wants = wants
-        self._keeps_ddl = ddl
+        self._keeps_ddl = "ddl" in operations
+        self._truncates = "truncate" in operations
         self.ended = False
         self.statement: LoggedStatement | None = None
         self.pending_xa = pending_xa
@@ -377,7 +376,7 @@ class EventFilter:
                 " with a new checkpoint behind this position"
             )
         if kind is _KIND.TRUNCATE or kind in DDL_KINDS:
-            if kind is _KIND.TRUNCATE and event.flags & THREAD_SPECIFIC_FLAG:
+            if kind is _KIND.TRUNCATE and self._truncates and event.flags & THREAD_SPECIFIC_FLAG:
                 self._refuse_truncate(statement)
             self.statement = logged
             if self._keeps(statement):
@@ -459,8 +458,9 @@ class EventFilter:
             if self._wants(*name) and not statement.server_made:
                 raise UnsupportedEventError(
                     f"{statement.head!r} emptied a wanted table or a temporary one of its name, and"
-                    " the log does not tell which; exclude the table, or compare it and start again"
-                    " with a new checkpoint behind this position",
+                    " the log does not tell which; exclude the table, leave truncate out of the"
+                    " option operations, or compare it and start again with a new checkpoint behind"
+                    " this position",
                     table=".".join(name),
                 )
 

@@ -20,7 +20,7 @@ import pyarrow as pa
 from pyspark_mysqlbinlog.errors import SchemaError
 from pyspark_mysqlbinlog.tables import INTEGER_TYPES, SPATIAL_TYPES, ColumnSchema
 
-__all__ = ["MOST_DIGITS", "GEOMETRY", "VARIANT", "StructOptions", "arrow_type"]
+__all__ = ["GEOMETRY", "MOST_DIGITS", "VARIANT", "StructOptions", "arrow_type"]
 
 # As pyspark's to_arrow_type makes it.
 VARIANT = pa.struct(

@@ -22,7 +22,7 @@ from pyspark_mysqlbinlog.errors import (
     ServerError,
 )
 
-__all__ = ["LostConnectionError", "dump_refused", "refused"]
+__all__ = ["dump_refused", "refused"]
 
 _ACCESS_DENIED = {1045, 1698, 1862, 1820, 3118, 3159}
 _GRANT_MISSING = {1044, 1142, 1143, 1227, 1370}

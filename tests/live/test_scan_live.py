@@ -27,6 +27,7 @@ from cutting_proxy import cutting_proxy
 from servers import Server
 from waiting import wait_until
 
+TRUNCATE = frozenset({"truncate"})
 Wants = Callable[[str, str], bool]
 
 
@@ -150,7 +151,7 @@ def test_a_pull_gives_the_same_events(any_server: Server, log: Log) -> None:
     assert sum(event.type in ROWS_EVENT_TYPES for event in expected) > 100
     pulled = ResumingLog(settings_of(any_server))
     partition = partition_of(log)
-    found = list(unpack_events(wanted_blocks(pulled, partition, log[2], ddl=False)))
+    found = list(unpack_events(wanted_blocks(pulled, partition, log[2], operations=TRUNCATE)))
     assert found == expected
 
 
@@ -169,7 +170,7 @@ def test_a_pull_whose_connection_breaks_again_and_again(
     pull = wanted_blocks if prefetch else scanned_blocks
     with cutting_proxy(any_server.host, any_server.port, cut_points()) as proxy:
         pulled = ResumingLog(settings_of(any_server, proxy.port))
-        found = list(unpack_events(pull(pulled, partition, log[2], ddl=False)))
+        found = list(unpack_events(pull(pulled, partition, log[2], operations=TRUNCATE)))
         assert proxy.cuts > 3
     assert found == expected
 
@@ -195,7 +196,10 @@ def test_a_tail_whose_connection_breaks_again_and_again(any_server: Server, log:
 def test_closing_a_pull_lets_its_connection_go(any_server: Server, log: Log) -> None:
     before = set(any_server.dump_threads())
     blocks = wanted_blocks(
-        ResumingLog(settings_of(any_server)), partition_of(log), log[2], ddl=False
+        ResumingLog(settings_of(any_server)),
+        partition_of(log),
+        log[2],
+        operations=TRUNCATE,
     )
     assert next(iter(blocks)).data
     blocks.close()

@@ -308,8 +308,9 @@ def test_a_stream_refuses_what_is_for_batch_reads(
         return
     with pytest.raises(OptionError) as caught:
         source.streamReader(schema)
+    instead = "give host" if refused_name == "path" else "leave it out"
     assert str(caught.value) == (
-        f"option {refused_name} is for batch reads: use spark.read, or leave it out for a stream"
+        f"option {refused_name} is for batch reads: use spark.read, or {instead} for a stream"
     )
 
 

@@ -16,9 +16,8 @@ from pyspark_mysqlbinlog.connector.options import Options
 from pyspark_mysqlbinlog.connector.ranges import RangePartition
 from pyspark_mysqlbinlog.connector.server import ServerFacts
 from pyspark_mysqlbinlog.connector.start import LogStart
-from pyspark_mysqlbinlog.errors import ConnectionFailedError
+from pyspark_mysqlbinlog.errors import ConnectionFailedError, LostConnectionError
 from pyspark_mysqlbinlog.protocol.events import Event
-from pyspark_mysqlbinlog.protocol.server_errors import LostConnectionError
 
 START, END = Position.of("b.000001", 4), Position.of("b.000001", 900)
 

@@ -12,9 +12,8 @@ from pyspark_mysqlbinlog.connector.information_schema import (
     read_database_charsets,
     read_table_schemas,
 )
-from pyspark_mysqlbinlog.errors import AccessDeniedError, MySQLBinlogError
+from pyspark_mysqlbinlog.errors import AccessDeniedError, LostConnectionError, MySQLBinlogError
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
-from pyspark_mysqlbinlog.protocol.server_errors import LostConnectionError
 
 # A part of each query: its answer. Some servers send texts as bytes.
 ROWS: dict[str, tuple[Any, ...]] = {

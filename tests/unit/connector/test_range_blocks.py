@@ -41,10 +41,19 @@ def until_error(events: Iterable[Event]) -> Found:
     return found, ""
 
 
+STATEMENTS = frozenset({"truncate", "ddl"})
+
+
 def compare(log: FileLog, partition: RangePartition, wants: Wants) -> Found:
-    expected = until_error(_wanted(log, partition, wants, ddl=True))
-    assert until_error(unpack_events(scanned_blocks(log, partition, wants, ddl=True))) == expected
-    assert until_error(unpack_events(wanted_blocks(log, partition, wants, ddl=True))) == expected
+    expected = until_error(_wanted(log, partition, wants, operations=STATEMENTS))
+    assert (
+        until_error(unpack_events(scanned_blocks(log, partition, wants, operations=STATEMENTS)))
+        == expected
+    )
+    assert (
+        until_error(unpack_events(wanted_blocks(log, partition, wants, operations=STATEMENTS)))
+        == expected
+    )
     return expected
 
 
@@ -185,7 +194,15 @@ def test_files_are_not_read_on_when_nobody_wants_more() -> None:
     partition, interrupt = part(log.begins()[0], log.end()), Interrupt()
 
     def blocks() -> list[EventBlock]:
-        return list(scanned_blocks(log, partition, lambda *_: True, ddl=False, interrupt=interrupt))
+        return list(
+            scanned_blocks(
+                log,
+                partition,
+                lambda *_: True,
+                operations=STATEMENTS,
+                interrupt=interrupt,
+            )
+        )
 
     assert blocks()
     interrupt.stop()

@@ -163,6 +163,13 @@ DISORDER: dict[str, list[tuple[int, list[int]]]] = {
         (1000, [1010]), (2000, [2010]), (30, [3010]), (40, [4010]), (5000, [5010]),
     ],
     "a head of the future": [(1000, [1010]), (9000, [2010]), (3000, [3010]), (4000, [4010])],
+    "a long statement rotated the log": [
+        (1000, [1010]), (2000, [2000, 2065, 2074, 2000]), (2000, []),
+    ],
+    "long statements rotated the log, one behind the other": [
+        (1000, [1010]), (2000, [2000, 2065, 2074, 2000]), (2000, [2001]), (2001, []),
+    ],
+    "the clock was set back by hours": [(1000, [10_000, 19_000]), (2000, [2010, 12_000])],
     "files without transactions": [(1000, []), (2000, []), (3000, [3010]), (4000, []), (5000, [])],
 }  # fmt: skip
 

@@ -116,6 +116,11 @@ def test_the_flag_of_temporary_tables(sql: str, stops: bool, kinds: list[Stateme
     assert filtered(log).statements == kinds
 
 
+def test_a_flagged_truncate_that_nobody_wants() -> None:
+    log = LogBuilder().add(T.QUERY_EVENT, query_body("truncate t"), THREAD_SPECIFIC_FLAG)
+    assert filtered(log, operations=frozenset({"insert"})).statements == [StatementKind.TRUNCATE]
+
+
 # (type, body, flags, error or None, words)
 OTHER_EVENTS: list[tuple[int, bytes, int, type[MySQLBinlogError] | None, str]] = [
     (T.INCIDENT_EVENT, incident_body("LOST_EVENTS"), 0, UnsupportedEventError, "LOST_EVENTS"),

@@ -16,12 +16,12 @@ from pyspark_mysqlbinlog.errors import (
     AccessDeniedError,
     BinlogPurgedError,
     BinlogSettingsError,
+    LostConnectionError,
     MalformedEventError,
     MySQLBinlogError,
 )
 from pyspark_mysqlbinlog.protocol.checksum import ChecksumAlgorithm
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings, _read_packet
-from pyspark_mysqlbinlog.protocol.server_errors import LostConnectionError
 
 MAX = (1 << 24) - 1
 SETTINGS = ServerSettings("h", 3306, "u", "secret")

@@ -14,10 +14,11 @@ from pyspark_mysqlbinlog.errors import (
     BinlogSettingsError,
     ConnectionFailedError,
     InvalidPositionError,
+    LostConnectionError,
     MySQLBinlogError,
     ServerError,
 )
-from pyspark_mysqlbinlog.protocol.server_errors import LostConnectionError, dump_refused, refused
+from pyspark_mysqlbinlog.protocol.server_errors import dump_refused, refused
 
 OperationalError = pymysql.err.OperationalError
 # How 5.6 and 5.7 end their 1236 texts.
