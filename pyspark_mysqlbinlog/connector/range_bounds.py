@@ -36,23 +36,25 @@ class RangeBounds:
 
     def admits(self, event: Event) -> bool:
         """Whether the next event belongs to the range; InvalidPositionError when a part does."""
-        end = self._end
+        end, end_order = self._end, self._end.order
         here = self._log.position(event.file, event.start)
-        if here.order >= end.order:
+        if here.order >= end_order:
             self.reached = True
             return False
         last = Position(here.number, event.end, here.file)
-        if last.order > end.order:
+        order = last.order
+        if order > end_order:
             raise InvalidPositionError(
                 f"the end lies inside an event that begins at {here}; give a position that SHOW"
                 " BINLOG EVENTS lists",
                 file=end.file,
                 position=end.pos,
             )
-        if event.type == _ROTATE and (last.order == end.order or end.number > here.number):
+        if event.type == _ROTATE and (order == end_order or end.number > here.number):
             last = here.next_file(Rotate.parse(event.body).file)
+            order = last.order
         self._last = last
-        self.reached = last.order >= end.order
+        self.reached = order >= end_order
         return True
 
     def passed(self, file: str, pos: int) -> None:
