@@ -18,7 +18,6 @@ from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position, file
 from pyspark_mysqlbinlog.decoder.implementation import implementation
 from pyspark_mysqlbinlog.decoder.log_scanner import LogScanner, Run
 from pyspark_mysqlbinlog.errors import InvalidPositionError, MySQLBinlogError, OptionError
-from pyspark_mysqlbinlog.protocol.chunks import next_event
 from pyspark_mysqlbinlog.protocol.client import DumpStream, ReplicaClient, ServerSettings
 from pyspark_mysqlbinlog.protocol.events import Event
 from pyspark_mysqlbinlog.protocol.files import FileStream, is_binlog
@@ -110,7 +109,7 @@ def dump_events(client: ReplicaClient, start: Position, *, blocking: bool) -> It
     """Events from `start` on over an open connection; for ever when blocking."""
     stream, walker = _dump(client, start, blocking=blocking)
     try:
-        while (raw := next_event(stream)) is not None:
+        while (raw := stream.next_event()) is not None:
             event = walker.feed(raw)
             del raw  # may be large, and the event has its own copy
             if event is None or (event.file == start.file and event.start < start.pos):
@@ -178,8 +177,8 @@ class FileLog:
         elif path.exists():
             found, what = [path], ""
         else:
-            # The pattern may be absolute, which Path.glob refuses.
-            found = [path for path in map(Path, glob.glob(pattern)) if path.is_file()]  # noqa: PTH207
+            paths = glob.glob(pattern)  # noqa: PTH207 - Path.glob refuses an absolute pattern
+            found = [path for path in map(Path, paths) if path.is_file()]
             what = "path with no file at it"
         if not found:
             raise OptionError(
@@ -258,7 +257,7 @@ def _file_events(path: Path, pos: int) -> Iterator[Event]:
         if first is not None:
             yield first
             del first
-        while (raw := next_event(stream)) is not None:
+        while (raw := stream.next_event()) is not None:
             event = walker.feed(raw)
             del raw
             if event is not None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
-__all__ = ["ChunkBuffer", "EventStream", "next_event"]
+__all__ = ["ChunkBuffer", "EventStream"]
 
 # Larger than most transactions, so that few are cut, and small enough for a processor's cache.
 _CAPACITY = 1 << 19
@@ -44,13 +44,6 @@ class EventStream(Protocol):
     def next_event(self) -> bytes | None:
         """One raw event, however large; None at the end."""
         ...
-
-
-def next_event(stream: EventStream) -> bytes | None:
-    """The next event of a stream that nobody scans; as much as is there is read ahead of it."""
-    if not stream.view():
-        stream.fill()
-    return stream.next_event()
 
 
 class ChunkBuffer(io.RawIOBase):
@@ -89,11 +82,13 @@ class ChunkBuffer(io.RawIOBase):
 
     def take(self, size: int) -> bytes:
         """The next `size` bytes; fewer at the end only."""
-        if size <= self._end - self._start:
-            taken = bytes(self._memory[self._start : self._start + size])
-            self._start += size
-            return taken
-        # Into memory of its own, without a second copy; and nothing behind it is read ahead.
+        if self._start == self._end and size < len(self._memory):
+            self.fill()
+        start, behind = self._start, self._start + size
+        if behind <= self._end:
+            self._start = behind
+            return self._memory[start:behind].tobytes()
+        # Into memory of its own, without a second copy.
         direct = io.BufferedReader(self, 1)
         try:
             return direct.read(size)

@@ -206,7 +206,6 @@ class BigFile:
         events = self._events(pos)
         return SimpleNamespace(
             checksum=ChecksumAlgorithm.OFF,
-            view=lambda: b"more",
             next_event=lambda: next(events, None),
         )
 
