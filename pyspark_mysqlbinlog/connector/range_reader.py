@@ -118,8 +118,9 @@ def _read_range(
             events = _wanted(log, partition, wants, operations=options.operations)
         yield from decoder.decode(events)
         return
-    # Its module imports the kernel, which may be missing.
-    from pyspark_mysqlbinlog.decoder.kernel_decoder import KernelDecoder  # noqa: PLC0415
+    from pyspark_mysqlbinlog.decoder.kernel_decoder import (  # noqa: PLC0415 - it needs the kernel
+        KernelDecoder,
+    )
 
     kernel = KernelDecoder(decoder)
     if log is None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812 - as everyone calls it
+from pyspark.sql import functions as sf
 from pyspark.sql.datasource import DataSource, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit
 from pyspark.sql.types import StructType
@@ -38,8 +38,8 @@ class Output:
 
     def __call__(self, frame: DataFrame, batch: int) -> None:
         _hold(self._folder, "hold-before-sink", batch)
-        numbered = frame.select(F.spark_partition_id().alias("partition"), "*")
-        row = F.to_json(F.struct("*"), {"ignoreNullFields": "false"})
+        numbered = frame.select(sf.spark_partition_id().alias("partition"), "*")
+        row = sf.to_json(sf.struct("*"), {"ignoreNullFields": "false"})
         lines = [found[0] for found in numbered.select(row).collect()]
         target = self._folder / f"batch-{batch:06}.jsonl"
         if target.exists():
@@ -65,11 +65,11 @@ def held_source(folder: Path) -> type[DataSource]:
     """
 
     class HeldReader(MySQLBinlogStreamReader):
-        def initialOffset(self) -> dict[str, Any]:  # noqa: N802
+        def initialOffset(self) -> dict[str, Any]:
             _hold(folder, "hold-before-initial")
             return super().initialOffset()
 
-        def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
+        def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
             _hold(folder, "hold-before-latest")
             return super().latestOffset(start, limit)
 
@@ -84,7 +84,7 @@ def held_source(folder: Path) -> type[DataSource]:
         def name(cls) -> str:
             return "mysqlbinlog_held"
 
-        def streamReader(self, schema: StructType) -> HeldReader:  # noqa: N802
+        def streamReader(self, schema: StructType) -> HeldReader:
             return HeldReader(self._parsed(), schema)
 
     return HeldSource

@@ -15,7 +15,7 @@ from threading import Event, Thread
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - as everyone calls it
+from pyspark.sql import functions as sf
 
 from servers import Server
 from spark_session import Reads
@@ -38,8 +38,8 @@ class Arrived:
 
     def __call__(self, frame: DataFrame, _: int) -> None:
         found = frame.select(
-            F.get_json_object("after", "$.id").cast("bigint"),
-            F.crc32(F.get_json_object("after", "$.body").cast("binary")),
+            sf.get_json_object("after", "$.id").cast("bigint"),
+            sf.crc32(sf.get_json_object("after", "$.body").cast("binary")),
         ).collect()
         self.rows += [(int(row[0]), int(row[1])) for row in found]
         self.batches.append(len(found))

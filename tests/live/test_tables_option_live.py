@@ -54,20 +54,26 @@ def test_tables_may_grow_and_shrink(any_server: Server, table: str, queries: lis
     assert images(query.start().rows()) == ['{"id":3,"b":4,"a":5}']
 
 
+@pytest.fixture
+def other(any_server: Server, table: str) -> str:
+    """A table of the same database that the query does not want at first."""
+    name = f"{table.partition('.')[0]}.u"
+    any_server.execute(f"CREATE TABLE {name} (id INT, x INT UNSIGNED)")
+    return name
+
+
 @pytest.mark.usefixtures("forgetful")
 def test_a_batch_that_is_replayed_with_more_tables(
-    any_server: Server, table: str, queries: list[Query]
+    any_server: Server, table: str, other: str, queries: list[Query]
 ) -> None:
     """It was planned and not committed when the query was stopped; no row of it may be missing."""
-    database = table.partition(".")[0]
-    any_server.execute(f"CREATE TABLE {database}.u (id INT, x INT UNSIGNED)")
     query = Query(any_server, table, payload="json").start()
     queries.append(query)
     run(any_server, table, "INSERT INTO {t} VALUES (1, 2, 3)")
-    any_server.execute(f"INSERT INTO {database}.u VALUES (1, 4294967295)")
+    any_server.execute(f"INSERT INTO {other} VALUES (1, 4294967295)")
     run(any_server, table, "INSERT INTO {t} VALUES (2, 3, 4)")
     assert len(query.rows()) == 2
-    query.texts["tables"] = f"{table}, {database}.u"
+    query.texts["tables"] = f"{table}, {other}"
     ((_, rows),) = query.replayed()
     assert images(rows) == [
         '{"id":1,"a":2,"b":3}',
@@ -75,26 +81,24 @@ def test_a_batch_that_is_replayed_with_more_tables(
         '{"id":2,"a":3,"b":4}',
     ]
     query.stop()
-    query.texts["tables"] = f"{table}, {database}.misspelt"
+    query.texts["tables"] = f"{table}, {other}_misspelt"
     with pytest.raises(UnknownTableError, match="misspelt"):
         query.start().rows()
 
 
 @pytest.mark.usefixtures("forgetful")
 def test_a_grown_table_that_was_created_if_not_there(
-    any_server: Server, table: str, queries: list[Query]
+    any_server: Server, table: str, other: str, queries: list[Query]
 ) -> None:
     """The statement did nothing: it must not tell the columns."""
-    database = table.partition(".")[0]
-    any_server.execute(f"CREATE TABLE {database}.u (id INT, x INT UNSIGNED)")
     query = Query(any_server, table, payload="json").start()
     queries.append(query)
     query.stop()
     any_server.execute(
-        f"CREATE TABLE IF NOT EXISTS {database}.u (x INT, id INT)",
-        f"INSERT INTO {database}.u VALUES (1, 4294967295)",
+        f"CREATE TABLE IF NOT EXISTS {other} (x INT, id INT)",
+        f"INSERT INTO {other} VALUES (1, 4294967295)",
     )
-    query.texts["tables"] = f"{table}, {database}.u"
+    query.texts["tables"] = f"{table}, {other}"
     assert images(query.start().rows()) == ['{"id":1,"x":4294967295}']
 
 
