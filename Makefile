@@ -28,8 +28,8 @@ FUZZ_MINUTES ?= 10
 BENCH_ARGS ?=
 
 SANITIZED := $(CURDIR)/.cache/sanitized
-WATCHED := tests/fuzz tests/unit/decoder tests/unit/connector/test_range_reader.py \
-	tests/unit/connector/test_range_blocks.py
+WATCHED := tests/fuzz tests/unit/decoder tests/unit/connector/ranges/test_reader.py \
+	tests/unit/connector/ranges/test_blocks.py
 SANITIZERS := -fsanitize=address,undefined -fno-sanitize-recover=all
 
 # Sources copied by an earlier build would be installed again, deleted or not; what was compiled
@@ -103,7 +103,7 @@ sanitize: $(VENV)/dependencies ## Run the decoder's tests on a kernel under Addr
 		ARROW_DEFAULT_MEMORY_POOL=system PYTHONSAFEPATH=1 \
 		ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
 		LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)"; \
-	$(PYTHON) -m pyspark_mysqlbinlog.decoder.implementation | grep sanitized && \
+	$(PYTHON) -m pyspark_mysqlbinlog.decoder.kernel.implementation | grep sanitized && \
 	$(VENV)/bin/pytest $(WATCHED) $(PYTEST_ARGS)
 
 # Hypothesis makes other examples every time; what fails is kept and tried again.

@@ -9,7 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from servers import Server
+from helpers.servers import Server
 
 __all__ = ["describe"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
+from helpers.servers import Server
 from orders import DATABASE, TABLE
-from servers import Server
 from workload import Part, Workload
 
 __all__ = ["Options", "address", "file_options", "folder_options", "server_options"]

@@ -17,12 +17,11 @@ import pyarrow as pa
 from pyspark.serializers import CloudPickleSerializer
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from batch_read import BatchRead
+from memory_log import MemoryStream
 from pyspark_mysqlbinlog.connector.datasource import MySQLBinlogDataSource
 from pyspark_mysqlbinlog.connector.stream_reader import MySQLBinlogStreamReader
 from pyspark_mysqlbinlog.protocol.files import FileStream
-
-from batch_read import BatchRead
-from memory_log import MemoryStream
 from workers import answer_commands
 
 __all__: list[str] = []
@@ -46,7 +45,7 @@ def decode(options: str, expected: str, place: str) -> dict[str, Any]:
     os.sched_setaffinity(0, {max(everywhere)})
     stream = MemoryStream if place == "memory" else FileStream
     try:
-        with patch("pyspark_mysqlbinlog.connector.log.FileStream", stream):
+        with patch("pyspark_mysqlbinlog.connector.log.logs.FileStream", stream):
             rows, seconds = read.timed()
     finally:
         os.sched_setaffinity(0, everywhere)

@@ -9,9 +9,8 @@ from unittest.mock import patch
 
 import pyarrow as pa
 
-from pyspark_mysqlbinlog.connector import range_blocks
-
 from batch_read import BatchRead
+from pyspark_mysqlbinlog.connector.ranges import blocks as range_blocks
 from workers import answer_commands
 
 __all__: list[str] = []

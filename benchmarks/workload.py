@@ -17,9 +17,9 @@ from pathlib import Path
 from pymysql.constants import CLIENT
 from pymysql.cursors import Cursor
 
+from helpers.servers import MySQL56Server, Server
 from orders import CREATE, DATABASE, Orders
 from scale import Scale
-from servers import MySQL56Server, Server
 
 __all__ = ["Part", "Workload", "flipped", "running_server", "write_workload"]
 

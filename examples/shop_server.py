@@ -13,7 +13,7 @@ from pathlib import Path
 # borrow them, and a second way to start MySQL would only be a second thing to go wrong.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
-from servers import DockerMySQL57, ExternalServer, MySQL56Server, Server
+from helpers.servers import DockerMySQL57, ExternalServer, MySQL56Server, Server
 
 __all__ = ["NoServerError", "Server", "find_server"]
 

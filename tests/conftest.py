@@ -16,17 +16,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 import pyspark_mysqlbinlog
-from pyspark_mysqlbinlog.decoder.implementation import (
-    VARIABLE,
-    Implementation,
-    described,
-    implementation,
-    using,
-)
-from pyspark_mysqlbinlog.errors import KernelMissingError
-
-from live_log import new_database
-from servers import (
+from helpers.live_log import new_database
+from helpers.servers import (
     DockerMySQL57,
     ExternalServer,
     MariaDBServer,
@@ -35,7 +26,15 @@ from servers import (
     captured_files,
     serve_binlogs,
 )
-from spark_session import make_spark
+from helpers.spark_session import make_spark
+from pyspark_mysqlbinlog.decoder.kernel.implementation import (
+    VARIABLE,
+    Implementation,
+    described,
+    implementation,
+    using,
+)
+from pyspark_mysqlbinlog.errors import KernelMissingError
 
 CI = os.environ.get("CI", "").lower() == "true"
 

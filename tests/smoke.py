@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import sys
 
-from pyspark_mysqlbinlog.decoder.implementation import Implementation, described, using
-
-from captured_logs import SCENARIOS, load
-from decoding import captured_ordinal, decoder
-from replay import captured_schemas
+from helpers.captured_logs import SCENARIOS, load
+from helpers.decoding import captured_ordinal, decoder
+from helpers.replay import captured_schemas
+from pyspark_mysqlbinlog.decoder.kernel.implementation import Implementation, described, using
 
 __all__ = ["main"]
 

@@ -11,12 +11,12 @@ from pyspark.sql.types import StructType
 
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.columns import arrow_schema
-from pyspark_mysqlbinlog.connector.file_ranges import cut_files
-from pyspark_mysqlbinlog.connector.log import FileLog, Log
-from pyspark_mysqlbinlog.connector.options import Options
-from pyspark_mysqlbinlog.connector.range_reader import read_range
-from pyspark_mysqlbinlog.connector.ranges import Cut, RangePartition, pulled
-from pyspark_mysqlbinlog.connector.retry import first_connection
+from pyspark_mysqlbinlog.connector.log.logs import FileLog, Log
+from pyspark_mysqlbinlog.connector.log.retry import first_connection
+from pyspark_mysqlbinlog.connector.options.model import Options
+from pyspark_mysqlbinlog.connector.ranges.cutting import Cut, RangePartition, pulled
+from pyspark_mysqlbinlog.connector.ranges.files import cut_files
+from pyspark_mysqlbinlog.connector.ranges.reader import read_range
 from pyspark_mysqlbinlog.connector.start import (
     LogStart,
     resolve_end,

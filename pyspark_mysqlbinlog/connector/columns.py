@@ -20,7 +20,7 @@ from pyspark.sql.types import (
     VariantType,
 )
 
-from pyspark_mysqlbinlog.decoder.envelope import RESCUED
+from pyspark_mysqlbinlog.decoder.payloads.envelope import RESCUED
 from pyspark_mysqlbinlog.errors import OptionError
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader
     from pyspark.sql.types import StructType
 
-    from pyspark_mysqlbinlog.connector.options import Options
+    from pyspark_mysqlbinlog.connector.options.model import Options
 
 __all__ = ["MySQLBinlogDataSource"]
 
@@ -51,7 +51,7 @@ class MySQLBinlogDataSource(DataSource):
         options = self._parsed()
         match options.payload_kind:
             case "struct":
-                from pyspark_mysqlbinlog.connector.struct_schema import read_payload_type
+                from pyspark_mysqlbinlog.connector.schemas.struct_schema import read_payload_type
 
                 return envelope(read_payload_type(options), rescued=options.rescues)
             case "variant":
@@ -79,6 +79,6 @@ class MySQLBinlogDataSource(DataSource):
         return MySQLBinlogStreamReader(options, schema)
 
     def _parsed(self) -> Options:
-        from pyspark_mysqlbinlog.connector.options import Options
+        from pyspark_mysqlbinlog.connector.options.model import Options
 
         return Options.parse(self.options)

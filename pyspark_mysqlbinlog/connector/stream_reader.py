@@ -33,22 +33,23 @@ from pyspark.sql.types import StructType
 from pyspark_mysqlbinlog.checkpoints.offset import Offset
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
-from pyspark_mysqlbinlog.connector.buffer import LogBuffer, Mark
 from pyspark_mysqlbinlog.connector.columns import arrow_schema
-from pyspark_mysqlbinlog.connector.evolution import Evolution
-from pyspark_mysqlbinlog.connector.information_schema import read_table_schemas
-from pyspark_mysqlbinlog.connector.options import Options
-from pyspark_mysqlbinlog.connector.range_reader import read_range
-from pyspark_mysqlbinlog.connector.ranges import Cut, RangePartition, cut, pulled
-from pyspark_mysqlbinlog.connector.retry import first_connection
-from pyspark_mysqlbinlog.connector.schema_watch import SchemaWatch, only
-from pyspark_mysqlbinlog.connector.server import (
+from pyspark_mysqlbinlog.connector.log.retry import first_connection
+from pyspark_mysqlbinlog.connector.options.model import Options
+from pyspark_mysqlbinlog.connector.ranges.cutting import Cut, RangePartition, cut, pulled
+from pyspark_mysqlbinlog.connector.ranges.reader import read_range
+from pyspark_mysqlbinlog.connector.schemas.evolution import Evolution
+from pyspark_mysqlbinlog.connector.schemas.histories import history_for_other_tables
+from pyspark_mysqlbinlog.connector.schemas.watch import SchemaWatch, only
+from pyspark_mysqlbinlog.connector.server.information_schema import read_table_schemas
+from pyspark_mysqlbinlog.connector.server.settings import (
     ServerFacts,
     check_identity,
     current_position,
 )
-from pyspark_mysqlbinlog.connector.start import history_for_other_tables, start_of_server
-from pyspark_mysqlbinlog.connector.tail import Tail
+from pyspark_mysqlbinlog.connector.start import start_of_server
+from pyspark_mysqlbinlog.connector.tail.buffer import LogBuffer, Mark
+from pyspark_mysqlbinlog.connector.tail.tail import Tail
 from pyspark_mysqlbinlog.errors import InvalidPositionError, OptionError
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 from pyspark_mysqlbinlog.tables import TableSchema

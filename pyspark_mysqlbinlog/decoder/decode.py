@@ -14,15 +14,19 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from pyspark_mysqlbinlog.decoder.envelope import RESCUED, Envelope, Run, StatementRow
-from pyspark_mysqlbinlog.decoder.optional_metadata import described_schema
-from pyspark_mysqlbinlog.decoder.payload import PayloadBuilder, PayloadFactory, json_payload
-from pyspark_mysqlbinlog.decoder.plan import ImagePlan, RowPlan
-from pyspark_mysqlbinlog.decoder.positional import positional_plan
-from pyspark_mysqlbinlog.decoder.rows import OPERATIONS, STMT_END_FLAG, RowsHead
-from pyspark_mysqlbinlog.decoder.table_map import DUMMY_TABLE_IDS, TableMap, TableMapRegistry
-from pyspark_mysqlbinlog.decoder.transactions import TransactionContext, valid_text
-from pyspark_mysqlbinlog.decoder.unknown_schema import unknown_schema
+from pyspark_mysqlbinlog.decoder.events.rows import OPERATIONS, STMT_END_FLAG, RowsHead
+from pyspark_mysqlbinlog.decoder.events.table_map import DUMMY_TABLE_IDS, TableMap, TableMapRegistry
+from pyspark_mysqlbinlog.decoder.events.transactions import TransactionContext, valid_text
+from pyspark_mysqlbinlog.decoder.payloads.envelope import RESCUED, Envelope, Run, StatementRow
+from pyspark_mysqlbinlog.decoder.payloads.payload import (
+    PayloadBuilder,
+    PayloadFactory,
+    json_payload,
+)
+from pyspark_mysqlbinlog.decoder.payloads.plan import ImagePlan, RowPlan
+from pyspark_mysqlbinlog.decoder.payloads.positional import positional_plan
+from pyspark_mysqlbinlog.decoder.schemas.optional_metadata import described_schema
+from pyspark_mysqlbinlog.decoder.schemas.unknown_schema import unknown_schema
 from pyspark_mysqlbinlog.errors import (
     InvalidPositionError,
     MalformedEventError,

@@ -17,10 +17,9 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from helpers.servers import MySQL56Server, Server
+from helpers.spark_session import Reads
 from pyspark_mysqlbinlog import errors
-
-from servers import MySQL56Server, Server
-from spark_session import Reads
 
 # Given as every account's password: no error may show it.
 SECRET = "s3cret-Wort!"

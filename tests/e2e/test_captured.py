@@ -19,12 +19,12 @@ from typing import Any
 import pytest
 from pyspark.sql import Row, SparkSession
 
-from captured_logs import DEFAULTS, READABLE, describe
-from decoding import CAPTURED
-from replay import Replay, captured_schemas
-from servers import LocalServer, Server, captured_files
-from servers.captured import original_name
-from spark_session import Reads
+from helpers.captured_logs import DEFAULTS, READABLE, describe
+from helpers.decoding import CAPTURED
+from helpers.replay import Replay, captured_schemas
+from helpers.servers import LocalServer, Server, captured_files
+from helpers.servers.captured import original_name
+from helpers.spark_session import Reads
 
 Changes = list[dict[str, Any]]
 

@@ -8,12 +8,12 @@ from time import monotonic, sleep
 from typing import Any
 
 import pytest
-from e2e.conftest import Account
 from pyspark.sql import Row
 from pyspark.sql.streaming.query import StreamingQuery
 
-from servers import Server
-from waiting import wait_until
+from e2e.conftest import Account
+from helpers.servers import Server
+from helpers.waiting import wait_until
 
 HEARTBEAT = 1.0
 WATCHED = 5.0

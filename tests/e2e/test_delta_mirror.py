@@ -17,8 +17,8 @@ from typing import Any, Self
 import pytest
 from deltalake import DeltaTable
 
-from servers import Server
-from waiting import wait_until
+from helpers.servers import Server
+from helpers.waiting import wait_until
 
 _SCRIPT = Path(__file__).resolve().parents[2] / "examples" / "delta_mirror.py"
 _TABLES = ("orders", "lines")

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from decoding import CAPTURED
+from helpers.decoding import CAPTURED
 
 ROOT = Path(__file__).resolve().parents[2]
 HEAVY = ["pyspark", "pyarrow", "pydantic", "pymysql", "tenacity", "sqlglot", "pandas", "numpy"]

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from e2e.conftest import AVAILABLE_NOW, REPLICATION, Account, Fails
 
-from servers import Server
-from spark_session import Reads
+from e2e.conftest import AVAILABLE_NOW, REPLICATION, Account, Fails
+from helpers.servers import Server
+from helpers.spark_session import Reads
 
 
 @pytest.fixture

@@ -9,12 +9,12 @@ from collections.abc import Callable
 from contextlib import closing
 
 import pytest
-from e2e.conftest import AVAILABLE_NOW, REPLICATION, SECRET, Account, Fails, ShownError
 from pyspark.sql import SparkSession
 
-from servers import MySQL56Server, Server
-from servers.base import free_port
-from spark_session import Reads
+from e2e.conftest import AVAILABLE_NOW, REPLICATION, SECRET, Account, Fails, ShownError
+from helpers.servers import MySQL56Server, Server
+from helpers.servers.base import free_port
+from helpers.spark_session import Reads
 
 
 def test_wrong_host(shop: Server, account: Account, reading: Callable[..., ShownError]) -> None:

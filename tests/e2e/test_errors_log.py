@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from e2e.conftest import AVAILABLE_NOW, REPLICATION, Account, Fails
 from pyspark.sql import Row, SparkSession
 
-from decoding import CAPTURED
-from servers import Server, serve_binlogs
-from spark_session import Reads
-from waiting import wait_until
+from e2e.conftest import AVAILABLE_NOW, REPLICATION, Account, Fails
+from helpers.decoding import CAPTURED
+from helpers.servers import Server, serve_binlogs
+from helpers.spark_session import Reads
+from helpers.waiting import wait_until
 
 
 def path_reader(spark: SparkSession, path: Path, tables: str) -> Callable[[], Any]:

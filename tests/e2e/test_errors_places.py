@@ -6,9 +6,9 @@ import json
 from collections.abc import Callable
 
 import pytest
-from e2e.conftest import REPLICATION, Account, Fails, ShownError
 
-from servers import Server
+from e2e.conftest import REPLICATION, Account, Fails, ShownError
+from helpers.servers import Server
 
 
 def events(server: Server, kind: str) -> list[tuple[str, int, int]]:

@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from e2e.conftest import shown_error
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as sf
 
-from servers import Server
-from spark_session import Reads
-from stream_query import THREE_DDLS, run
+from e2e.conftest import shown_error
+from helpers.servers import Server
+from helpers.spark_session import Reads
+from helpers.stream_query import THREE_DDLS, run
 
 # What each row's columns were called when it was written, as the statements tell.
 WRITTEN = [

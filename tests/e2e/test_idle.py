@@ -14,9 +14,9 @@ import pytest
 from pyspark.sql import Row, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from servers import Server
-from spark_session import Reads
-from waiting import wait_until
+from helpers.servers import Server
+from helpers.spark_session import Reads
+from helpers.waiting import wait_until
 
 INTERVAL = 3.0
 WATCHED = 10.0

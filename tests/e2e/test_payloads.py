@@ -18,14 +18,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.types import StructType, VariantType
 
+from helpers.captured_logs import DEFAULTS, READABLE, describe
+from helpers.decoding import CAPTURED
+from helpers.payload_faces import as_json_rows
+from helpers.replay import Replay, captured_schemas
+from helpers.servers import Server
+from helpers.spark_session import Reads
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
-
-from captured_logs import DEFAULTS, READABLE, describe
-from decoding import CAPTURED
-from payload_faces import as_json_rows
-from replay import Replay, captured_schemas
-from servers import Server
-from spark_session import Reads
 
 
 def read_path(spark: SparkSession, scenario: str, **options: str) -> DataFrame:

@@ -12,11 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from pyspark_mysqlbinlog.decoder.implementation import VARIABLE, implementation
+from helpers.servers import Server
+from pyspark_mysqlbinlog.decoder.kernel.implementation import VARIABLE, implementation
 
-from servers import Server
-
-_SCRIPT = Path(__file__).with_name("session_reads.py")
+_SCRIPT = Path(__file__).parents[1] / "helpers" / "session_reads.py"
 _ROWS = 3000
 
 

@@ -16,16 +16,16 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-import compiled  # noqa: F401 - it says that the kernel is missing
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
-from captured_logs import SCENARIOS, describe
-from chain import Chain
-from damage import RawEvent, damaged, from_bytes
-from decoding import CAPTURED
-from made_logs import logs, tables
-from replay import captured_schemas
+import helpers.compiled  # noqa: F401 - it says that the kernel is missing
+from helpers.captured_logs import SCENARIOS, describe
+from helpers.chain import Chain
+from helpers.damage import RawEvent, damaged, from_bytes
+from helpers.decoding import CAPTURED
+from helpers.made_logs import logs, tables
+from helpers.replay import captured_schemas
 
 LOG = logging.getLogger(__name__)
 SEED = int(os.environ["MYSQLBINLOG_FUZZ_SEED"])

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from followed import Follower
-from servers import LocalServer, MariaDBServer, MySQL56Server, Server
-from source_runner import Spark, new_reader
-from stream_query import Query
+from helpers.followed import Follower
+from helpers.servers import LocalServer, MariaDBServer, MySQL56Server, Server
+from helpers.source_runner import Spark, new_reader
+from helpers.stream_query import Query
 
 NewStream = Callable[..., Spark]
 

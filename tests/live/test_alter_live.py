@@ -8,15 +8,14 @@ from itertools import zip_longest
 from random import Random
 
 import pymysql
+
+from helpers.alter_cases import ALTERS, BASE, CHARACTER_SETS, OTHERS, RELABELLED
+from helpers.followed import Follower
+from helpers.live_log import new_database
+from helpers.random_alters import RandomDdl
+from helpers.servers import LocalServer, Server
 from live.conftest import DATABASE
-
 from pyspark_mysqlbinlog.tables import TableSchema
-
-from alter_cases import ALTERS, BASE, CHARACTER_SETS, OTHERS, RELABELLED
-from followed import Follower
-from live_log import new_database
-from random_alters import RandomDdl
-from servers import LocalServer, Server
 
 TABLES = ("t", "u", "v", "W w", "漢")
 

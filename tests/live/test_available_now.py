@@ -17,8 +17,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from servers import Server
-from spark_session import Reads
+from helpers.servers import Server
+from helpers.spark_session import Reads
 
 LOG = logging.getLogger(__name__)
 

@@ -8,20 +8,19 @@ from collections.abc import Iterator
 
 import pytest
 
+from helpers.servers import MySQL56Server, Server
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
-from pyspark_mysqlbinlog.connector.baseline import history_of_log, history_of_server
-from pyspark_mysqlbinlog.connector.log import ServerLog
-from pyspark_mysqlbinlog.connector.schema_tracker import SchemaTracker
-from pyspark_mysqlbinlog.connector.server import current_position
-from pyspark_mysqlbinlog.decoder.event_filter import DDL_KINDS
-from pyspark_mysqlbinlog.decoder.logged_statement import LoggedStatement
+from pyspark_mysqlbinlog.connector.log.logs import ServerLog
+from pyspark_mysqlbinlog.connector.schemas.baseline import history_of_log, history_of_server
+from pyspark_mysqlbinlog.connector.schemas.tracker import SchemaTracker
+from pyspark_mysqlbinlog.connector.server.settings import current_position
+from pyspark_mysqlbinlog.decoder.sql.logged_statement import LoggedStatement
+from pyspark_mysqlbinlog.decoder.wanted.event_filter import DDL_KINDS
 from pyspark_mysqlbinlog.errors import SchemaChangedError
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 from pyspark_mysqlbinlog.protocol.events import EventType
 from pyspark_mysqlbinlog.tables import TableSchema
-
-from servers import MySQL56Server, Server
 
 
 class Followed:

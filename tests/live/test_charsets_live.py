@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from helpers.charset_sweep import SWEPT, swept_codes
+from helpers.servers import Server
 from pyspark_mysqlbinlog.decoder.values.charsets import text_decoder
 from pyspark_mysqlbinlog.errors import MalformedEventError
-
-from charset_sweep import SWEPT, swept_codes
-from servers import Server
 
 
 def _is_text(raw: bytes) -> bool:

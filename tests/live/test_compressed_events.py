@@ -6,18 +6,17 @@ import json
 
 import pytest
 
+from helpers.decoding import ARROW_SCHEMA, rows_of
+from helpers.servers import Server
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
-from pyspark_mysqlbinlog.connector.log import ServerLog
-from pyspark_mysqlbinlog.connector.options import Options
-from pyspark_mysqlbinlog.connector.range_reader import events_between, read_range
-from pyspark_mysqlbinlog.connector.ranges import RangePartition
-from pyspark_mysqlbinlog.decoder.event_filter import EventFilter
+from pyspark_mysqlbinlog.connector.log.logs import ServerLog
+from pyspark_mysqlbinlog.connector.options.model import Options
+from pyspark_mysqlbinlog.connector.ranges.cutting import RangePartition
+from pyspark_mysqlbinlog.connector.ranges.reader import events_between, read_range
+from pyspark_mysqlbinlog.decoder.wanted.event_filter import EventFilter
 from pyspark_mysqlbinlog.protocol.blocks import pack_events
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
-
-from decoding import ARROW_SCHEMA, rows_of
-from servers import Server
 
 pytestmark = pytest.mark.usefixtures("twin")
 

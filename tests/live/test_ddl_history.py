@@ -14,15 +14,14 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import StringType
 
+from helpers.captured_logs import describe
+from helpers.decoding import CAPTURED
+from helpers.replay import Number, captured_schemas, payload_token, select_tokens
+from helpers.servers import Server
+from helpers.source_runner import Spark, new_reader
 from pyspark_mysqlbinlog.connector.batch_reader import MySQLBinlogReader
 from pyspark_mysqlbinlog.connector.columns import envelope
-from pyspark_mysqlbinlog.connector.options import Options
-
-from captured_logs import describe
-from decoding import CAPTURED
-from replay import Number, captured_schemas, payload_token, select_tokens
-from servers import Server
-from source_runner import Spark, new_reader
+from pyspark_mysqlbinlog.connector.options.model import Options
 
 DATABASE = "fx_ddl_history"
 SCENARIO = describe("ddl_history")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pymysql
 import pytest
-from live.conftest import DATABASE
 
-from followed import Follower
-from live_log import new_database
-from servers import LocalServer
+from helpers.followed import Follower
+from helpers.live_log import new_database
+from helpers.servers import LocalServer
+from live.conftest import DATABASE
 
 
 def test_a_table_that_mariadb_replaced(mariadb: LocalServer) -> None:

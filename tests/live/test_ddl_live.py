@@ -9,24 +9,23 @@ import pymysql
 import pytest
 from pymysql.cursors import Cursor
 
+from helpers.ddl_cases import KEYS, MARIADB_DEFAULTS, OPTIONS, TYPES, logged_statements
+from helpers.live_log import client_of, schemas_of
+from helpers.servers import LocalServer, MariaDBServer
 from pyspark_mysqlbinlog.charsets import (
     MAX_BYTES_PER_CHARACTER,
     canonical_charset,
     charset_of_collation,
 )
-from pyspark_mysqlbinlog.connector.information_schema import (
+from pyspark_mysqlbinlog.connector.server.information_schema import (
     read_database_charsets,
     read_table_schemas,
 )
-from pyspark_mysqlbinlog.decoder.ddl import parse_create_table
-from pyspark_mysqlbinlog.decoder.ddl_effect import DdlEffect, ddl_effect
-from pyspark_mysqlbinlog.decoder.sql_tokens import SqlContext, TokenStream
-from pyspark_mysqlbinlog.decoder.statements import StatementKind, classify
+from pyspark_mysqlbinlog.decoder.sql.classifier import StatementKind, classify
+from pyspark_mysqlbinlog.decoder.sql.create import parse_create_table
+from pyspark_mysqlbinlog.decoder.sql.ddl_effect import DdlEffect, ddl_effect
+from pyspark_mysqlbinlog.decoder.sql.tokens import SqlContext, TokenStream
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
-
-from ddl_cases import KEYS, MARIADB_DEFAULTS, OPTIONS, TYPES, logged_statements
-from live_log import client_of, schemas_of
-from servers import LocalServer, MariaDBServer
 
 DATABASE = "ddl_live"
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from servers import Server
-from stream_query import Query, run
+from helpers.servers import Server
+from helpers.stream_query import Query, run
 
 
 def test_rows_of_ddl(any_server: Server, table: str, queries: list[Query]) -> None:

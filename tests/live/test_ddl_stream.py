@@ -15,20 +15,19 @@ from typing import Any
 
 import pymysql
 import pytest
-from live.conftest import NewStream
 
+from helpers.live_log import new_database, schemas_of, selected
+from helpers.random_alters import RandomDdl
+from helpers.replay import Number, payload_token, select_token
+from helpers.servers import Server
+from helpers.source_runner import Spark, new_reader
+from live.conftest import NewStream
 from pyspark_mysqlbinlog.checkpoints.position import Position
-from pyspark_mysqlbinlog.connector.baseline import history_of_server
-from pyspark_mysqlbinlog.connector.log import ServerLog
+from pyspark_mysqlbinlog.connector.log.logs import ServerLog
+from pyspark_mysqlbinlog.connector.schemas.baseline import history_of_server
 from pyspark_mysqlbinlog.errors import UnknownSchemaError
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
-
-from live_log import new_database, schemas_of, selected
-from random_alters import RandomDdl
-from replay import Number, payload_token, select_token
-from servers import Server
-from source_runner import Spark, new_reader
 
 TABLES = ("t", "u", "v", "W w", "漢")
 STATEMENTS = 80

@@ -7,13 +7,12 @@ from dataclasses import replace
 
 import pymysql
 import pytest
+
+from helpers.followed import Follower
+from helpers.live_log import new_database
+from helpers.servers import LocalServer
 from live.conftest import DATABASE
-
 from pyspark_mysqlbinlog.tables import TableSchema
-
-from followed import Follower
-from live_log import new_database
-from servers import LocalServer
 
 # What clients may write in, with names and labels in it; in gbk and sjis some end in a backslash.
 CLIENTS = [

@@ -11,12 +11,11 @@ from typing import Any
 import pytest
 from pyspark.sql.types import StringType, StructField, StructType
 
+from helpers.servers import Server
+from helpers.stream_query import THREE_DDLS, Query, images, rescued, run
 from pyspark_mysqlbinlog.errors import (
     SchemaChangedError,
 )
-
-from servers import Server
-from stream_query import THREE_DDLS, Query, images, rescued, run
 
 
 def test_stopped_before_three_ddls(any_server: Server, table: str, queries: list[Query]) -> None:

@@ -16,10 +16,10 @@ from threading import Event, Thread
 from typing import Self
 
 import pytest
-from live.stream_process import StreamProcess, options_of, wait_for_dumps_to_end
 
-from servers import Server
-from waiting import wait_until
+from helpers.servers import Server
+from helpers.stream_process import StreamProcess, options_of, wait_for_dumps_to_end
+from helpers.waiting import wait_until
 
 LOG = logging.getLogger(__name__)
 

@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 
-from servers import MySQL56Server, Server
+from helpers.servers import MySQL56Server, Server
 
 _LOG = logging.getLogger(__name__)
-_SCRIPT = Path(__file__).with_name("noop_driver.py")
+_SCRIPT = Path(__file__).parents[1] / "helpers" / "noop_driver.py"
 _MB = 1 << 20
 _DRIVER = "python_streaming_source_runner"
 

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from live.stream_process import StreamProcess, options_of, wait_for_dumps_to_end
-from live.workload import Workload
-from live.workload_writer import UNWANTED, WANTED
 
-from live_log import schemas_of, selected
-from replay import Replay
-from servers import Server
+from helpers.live_log import schemas_of, selected
+from helpers.replay import Replay
+from helpers.servers import Server
+from helpers.stream_process import StreamProcess, options_of, wait_for_dumps_to_end
+from helpers.workload import Workload
+from helpers.workload_writer import UNWANTED, WANTED
 
 LOG = logging.getLogger(__name__)
 

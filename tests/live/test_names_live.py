@@ -5,9 +5,8 @@ from __future__ import annotations
 import pymysql
 from pymysql.constants import ER
 
+from helpers.servers import Server
 from pyspark_mysqlbinlog.names import fold
-
-from servers import Server
 
 _LETTERS = [chr(code) for code in range(0x80, 0x10000) if not 0xD800 <= code < 0xE000]
 

@@ -10,16 +10,15 @@ from functools import partial
 from typing import Any
 
 import pytest
-from live.conftest import NewStream
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
+from helpers.servers import Server
+from helpers.source_runner import Spark, ids, insert
+from helpers.waiting import wait_until
+from live.conftest import NewStream
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector import stream_reader
-from pyspark_mysqlbinlog.connector.buffer import LogBuffer
-
-from servers import Server
-from source_runner import Spark, ids, insert
-from waiting import wait_until
+from pyspark_mysqlbinlog.connector.tail.buffer import LogBuffer
 
 
 @pytest.fixture

@@ -6,26 +6,25 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import count
 
-import compiled  # noqa: F401 - it says that the kernel is missing
 import pytest
 
+import helpers.compiled  # noqa: F401 - it says that the kernel is missing
+from helpers.cutting_proxy import cutting_proxy
+from helpers.servers import Server
+from helpers.waiting import wait_until
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
-from pyspark_mysqlbinlog.connector.buffer import LogBuffer
-from pyspark_mysqlbinlog.connector.range_blocks import scanned_blocks, wanted_blocks
-from pyspark_mysqlbinlog.connector.ranges import RangePartition
-from pyspark_mysqlbinlog.connector.resuming_log import ResumingLog
-from pyspark_mysqlbinlog.connector.span_index import Mark, Span
-from pyspark_mysqlbinlog.connector.tail import Tail
-from pyspark_mysqlbinlog.decoder.event_filter import EventFilter
-from pyspark_mysqlbinlog.decoder.implementation import Implementation, using
+from pyspark_mysqlbinlog.connector.log.resuming import ResumingLog
+from pyspark_mysqlbinlog.connector.ranges.blocks import scanned_blocks, wanted_blocks
+from pyspark_mysqlbinlog.connector.ranges.cutting import RangePartition
+from pyspark_mysqlbinlog.connector.tail.buffer import LogBuffer
+from pyspark_mysqlbinlog.connector.tail.span_index import Mark, Span
+from pyspark_mysqlbinlog.connector.tail.tail import Tail
+from pyspark_mysqlbinlog.decoder.kernel.implementation import Implementation, using
+from pyspark_mysqlbinlog.decoder.wanted.event_filter import EventFilter
 from pyspark_mysqlbinlog.protocol.blocks import unpack_events
 from pyspark_mysqlbinlog.protocol.client import ServerSettings
 from pyspark_mysqlbinlog.protocol.events import ROWS_EVENT_TYPES, Event
-
-from cutting_proxy import cutting_proxy
-from servers import Server
-from waiting import wait_until
 
 TRUNCATE = frozenset({"truncate"})
 Wants = Callable[[str, str], bool]

@@ -6,11 +6,11 @@ import json
 import re
 
 import pytest
-from live.conftest import NewStream
 
-from servers import LocalServer, Server
-from source_runner import Offset, Spark
-from waiting import wait_until
+from helpers.servers import LocalServer, Server
+from helpers.source_runner import Offset, Spark
+from helpers.waiting import wait_until
+from live.conftest import NewStream
 
 # A table that is opened again has a new number.
 REOPEN = "FLUSH NO_WRITE_TO_BINLOG TABLES"

@@ -6,11 +6,11 @@ from contextlib import suppress
 from random import Random
 
 import pymysql
-from live.conftest import DATABASE
 
-from ddl_cases import TYPES
-from followed import Follower
-from random_tables import RandomTable
+from helpers.ddl_cases import TYPES
+from helpers.followed import Follower
+from helpers.random_tables import RandomTable
+from live.conftest import DATABASE
 
 
 def test_table_maps_fit_every_type(follower: Follower) -> None:

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from pyspark_mysqlbinlog.connector import baseline, schema_tracker
+from helpers.servers import Server
+from helpers.stream_query import THREE_DDLS, Query, images, run
+from helpers.waiting import wait_until
+from pyspark_mysqlbinlog.connector.schemas import baseline
+from pyspark_mysqlbinlog.connector.schemas import tracker as schema_tracker
 from pyspark_mysqlbinlog.errors import (
     OptionError,
     UnknownSchemaError,
     UnknownTableError,
 )
-
-from servers import Server
-from stream_query import THREE_DDLS, Query, images, run
-from waiting import wait_until
 
 
 @pytest.fixture(params=["remembers", "forgets"])

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta, timezone
 
-from live.conftest import NewStream
 from pyspark.sql.types import StringType
 
+from helpers.live_log import client_of
+from helpers.servers import LocalServer, Server
+from helpers.source_runner import Spark, ids
+from live.conftest import NewStream
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.batch_reader import MySQLBinlogReader
 from pyspark_mysqlbinlog.connector.columns import envelope
-from pyspark_mysqlbinlog.connector.log import ServerLog
-from pyspark_mysqlbinlog.connector.options import Options
-from pyspark_mysqlbinlog.connector.server import binlog_files
-from pyspark_mysqlbinlog.connector.times import first_since
-
-from live_log import client_of
-from servers import LocalServer, Server
-from source_runner import Spark, ids
+from pyspark_mysqlbinlog.connector.log.logs import ServerLog
+from pyspark_mysqlbinlog.connector.log.times import first_since
+from pyspark_mysqlbinlog.connector.options.model import Options
+from pyspark_mysqlbinlog.connector.server.settings import binlog_files
 
 HOUR = 3600
 

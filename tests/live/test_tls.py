@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from helpers.servers import Certificates, MariaDBServer, Server, write_certificates
 from pyspark_mysqlbinlog.checkpoints.position import Position
-from pyspark_mysqlbinlog.connector.log import NO_LIMIT, ServerLog, dump_events
-from pyspark_mysqlbinlog.connector.options import Options
-from pyspark_mysqlbinlog.decoder.event_filter import EventFilter
+from pyspark_mysqlbinlog.connector.log.logs import NO_LIMIT, ServerLog, dump_events
+from pyspark_mysqlbinlog.connector.options.model import Options
+from pyspark_mysqlbinlog.decoder.wanted.event_filter import EventFilter
 from pyspark_mysqlbinlog.errors import (
     AccessDeniedError,
     ConnectionFailedError,
@@ -20,8 +21,6 @@ from pyspark_mysqlbinlog.errors import (
 from pyspark_mysqlbinlog.protocol.blocks import unpack_events
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 from pyspark_mysqlbinlog.protocol.events import Event
-
-from servers import Certificates, MariaDBServer, Server, write_certificates
 
 
 @pytest.fixture(scope="module")
@@ -71,9 +70,8 @@ def test_a_dump_over_tls(tls_server: Server, certificates: Certificates, mode: s
 
 def test_the_compiled_scan_over_tls(tls_server: Server) -> None:
     """Records of TLS are no packets: what was received may end anywhere."""
-    import compiled  # noqa: F401 - it says that the kernel is missing
-
-    from pyspark_mysqlbinlog.decoder.log_scanner import LogScanner
+    import helpers.compiled  # noqa: F401 - it says that the kernel is missing
+    from pyspark_mysqlbinlog.decoder.kernel.log_scanner import LogScanner
 
     values = ",".join(f"({n})" for n in range(100_000, 200_000))
     tls_server.execute(f"INSERT INTO shop.t VALUES {values}", "INSERT INTO shop.t VALUES (3)")

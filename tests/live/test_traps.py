@@ -8,8 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from live.conftest import NewStream
 
+from helpers.live_log import new_database
+from helpers.servers import MySQL56Server, Server
+from helpers.source_runner import Spark, ids, insert, new_reader
+from helpers.waiting import wait_until
+from live.conftest import NewStream
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.start import start_of_server
 from pyspark_mysqlbinlog.errors import (
@@ -19,11 +23,6 @@ from pyspark_mysqlbinlog.errors import (
     UnsupportedEventError,
 )
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
-
-from live_log import new_database
-from servers import MySQL56Server, Server
-from source_runner import Spark, ids, insert, new_reader
-from waiting import wait_until
 
 
 @pytest.fixture

@@ -18,18 +18,17 @@ from typing import Any
 
 import pytest
 
-from pyspark_mysqlbinlog.decoder.field_types import FieldType as F
-from pyspark_mysqlbinlog.decoder.optional_metadata import described_schema
-from pyspark_mysqlbinlog.decoder.table_map import TableMap
+from helpers.live_log import log_events, log_rows, new_database, schemas_of, selected
+from helpers.random_tables import RandomTable
+from helpers.replay import Number, Replay, payload_token, select_token
+from helpers.servers import Server
+from helpers.value_lines import LINES
+from pyspark_mysqlbinlog.decoder.events.field_types import FieldType as F
+from pyspark_mysqlbinlog.decoder.events.table_map import TableMap
+from pyspark_mysqlbinlog.decoder.schemas.optional_metadata import described_schema
 from pyspark_mysqlbinlog.errors import SchemaMismatchError
 from pyspark_mysqlbinlog.protocol.events import EventType
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
-
-from live_log import log_events, log_rows, new_database, schemas_of, selected
-from random_tables import RandomTable
-from replay import Number, Replay, payload_token, select_token
-from servers import Server
-from value_lines import LINES
 
 SERVERS = ["mysql56", "mariadb"]
 

@@ -157,9 +157,9 @@ def test_rules_name_code_that_is_there() -> None:
         if function == "py":
             assert (package / name).exists(), name
             continue
-        files = list(package.glob(f"*/{module}.py"))
+        files = list(package.rglob(f"{module}.py"))
         if not files:
             # A method of the module that was named before it.
-            files, function = list(package.glob("*/*.py")), module
+            files, function = list(package.rglob("*.py")), module
         texts = [file.read_text(encoding="utf-8") for file in files]
         assert any(f"def {function}(" in text for text in texts) or not function, name

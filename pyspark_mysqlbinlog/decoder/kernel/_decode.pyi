@@ -3,8 +3,8 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
+from pyspark_mysqlbinlog.decoder.events.transactions import TransactionContext
 from pyspark_mysqlbinlog.decoder.kernel._values import ColumnProgram
-from pyspark_mysqlbinlog.decoder.transactions import TransactionContext
 from pyspark_mysqlbinlog.protocol.events import Event
 
 # Why `run` stopped: the block is used up; a batch must be finished; the next event is the Python

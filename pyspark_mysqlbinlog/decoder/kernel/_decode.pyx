@@ -1,6 +1,6 @@
 # cython: language_level=3
 # distutils: language = c++
-"""The compiled main loop: kernel/decode_loop.hpp, as decoder/kernel_decoder.py drives it."""
+"""The compiled main loop: kernel/decode_loop.hpp, as decoder/kernel/decoder.py drives it."""
 
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t, uintptr_t
@@ -13,7 +13,7 @@ from libcpp.vector cimport vector
 import pyarrow as pa
 
 from pyspark_mysqlbinlog.decoder.kernel._values cimport Column, ColumnProgram
-from pyspark_mysqlbinlog.decoder.table_map import table_id_of
+from pyspark_mysqlbinlog.decoder.events.table_map import table_id_of
 from pyspark_mysqlbinlog.protocol.events import Event
 
 # What an event may be longer in the log, or shorter where it was compressed there.

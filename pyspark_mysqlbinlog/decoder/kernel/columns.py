@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from pyspark_mysqlbinlog.charsets import canonical_charset
-from pyspark_mysqlbinlog.decoder.field_types import FieldType, real_string
+from pyspark_mysqlbinlog.decoder.events.field_types import FieldType, real_string
 from pyspark_mysqlbinlog.decoder.values.charsets import decoder_of
 from pyspark_mysqlbinlog.decoder.values.codec import quote
 from pyspark_mysqlbinlog.decoder.values.sizes import StoredSize, stored_size

@@ -1,4 +1,4 @@
-// The columns around the row images: op, ts, names, seq, source. decoder/envelope.py is the twin.
+// The columns around the row images: op, ts, names, seq, source. decoder/payloads/envelope.py is the twin.
 //
 // The rows of one rows event share everything but their number, so there is one `Run` for them in a
 // batch, or a few where a row says something of its own, and the columns are filled run by run when

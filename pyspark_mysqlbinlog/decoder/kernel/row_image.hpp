@@ -1,5 +1,5 @@
-// The plan of a table: how the columns of its row images are read. decoder/plan.py is the twin.
-// Made once per (table map, schema) by decoder/kernel_plan.py; each bitmap of present columns
+// The plan of a table: how the columns of its row images are read. decoder/payloads/plan.py is the twin.
+// Made once per (table map, schema) by decoder/kernel/plan.py; each bitmap of present columns
 // (binlog_row_image minimal, noblob) gives an `Image`, made once as well.
 #pragma once
 

@@ -1,4 +1,4 @@
-// The head of a rows event; decoder/rows.py draws it and is the twin.
+// The head of a rows event; decoder/events/rows.py draws it and is the twin.
 #pragma once
 
 #include <string_view>

@@ -1,4 +1,4 @@
-// The table maps that rows events may refer to, and the plans made for them. decoder/table_map.py
+// The table maps that rows events may refer to, and the plans made for them. decoder/events/table_map.py
 // `TableMapRegistry` is the twin: the last `CAPACITY` used, of one file.
 #pragma once
 

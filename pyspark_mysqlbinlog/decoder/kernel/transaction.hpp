@@ -1,4 +1,4 @@
-// Which transaction and which statement the rows belong to. decoder/transactions.py is the twin; it
+// Which transaction and which statement the rows belong to. decoder/events/transactions.py is the twin; it
 // follows the events that are not known here, and the state goes to and fro between the two.
 #pragma once
 

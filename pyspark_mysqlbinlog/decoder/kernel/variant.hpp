@@ -1,4 +1,4 @@
-// Columns and row images as variants: what decoder/variant_payload.py makes of them.
+// Columns and row images as variants: what decoder/payloads/variant_payload.py makes of them.
 #pragma once
 
 #include <algorithm>

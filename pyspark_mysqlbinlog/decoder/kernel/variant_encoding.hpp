@@ -1,5 +1,5 @@
 // Values as bytes of Spark's VARIANT, the encoding of Parquet's variant format, version 1.
-// decoder/variant.py draws it and is the twin of this, byte for byte; but a value that is larger
+// decoder/payloads/variant.py draws it and is the twin of this, byte for byte; but a value that is larger
 // than Spark reads is refused as soon as something in it is, and else when it is whole.
 #pragma once
 

@@ -1,4 +1,4 @@
-// The dictionary of one variant: its keys in the order of their first use. decoder/variant.py
+// The dictionary of one variant: its keys in the order of their first use. decoder/payloads/variant.py
 // `Keys` and `encode_metadata` are the twins.
 #pragma once
 

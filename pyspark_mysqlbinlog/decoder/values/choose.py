@@ -6,7 +6,7 @@ of a type that is not built can still be skipped when it is excluded.
 
 from __future__ import annotations
 
-from pyspark_mysqlbinlog.decoder.field_types import FieldType, field_type_name, real_string
+from pyspark_mysqlbinlog.decoder.events.field_types import FieldType, field_type_name, real_string
 from pyspark_mysqlbinlog.decoder.values import decimals, numbers, strings, temporals
 from pyspark_mysqlbinlog.decoder.values.charsets import text_decoder
 from pyspark_mysqlbinlog.decoder.values.codec import Codec, Skip, fixed_skip

@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, NamedTuple, TypeAlias
 
-from pyspark_mysqlbinlog.decoder.field_types import FieldType
+from pyspark_mysqlbinlog.decoder.events.field_types import FieldType
 from pyspark_mysqlbinlog.decoder.values.codec import Codec, make_codec, quote
 from pyspark_mysqlbinlog.decoder.values.decimals import decimal, decimal_size
 from pyspark_mysqlbinlog.decoder.values.numbers import float64_text

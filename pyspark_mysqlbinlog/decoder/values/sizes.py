@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from pyspark_mysqlbinlog.decoder.field_types import FieldType, field_type_name, real_string
+from pyspark_mysqlbinlog.decoder.events.field_types import FieldType, field_type_name, real_string
 from pyspark_mysqlbinlog.decoder.values.decimals import decimal_size
 from pyspark_mysqlbinlog.errors import UnsupportedEventError
 

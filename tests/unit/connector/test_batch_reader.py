@@ -12,9 +12,9 @@ from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector import batch_reader
 from pyspark_mysqlbinlog.connector.batch_reader import MySQLBinlogReader
 from pyspark_mysqlbinlog.connector.columns import envelope
-from pyspark_mysqlbinlog.connector.options import Options
-from pyspark_mysqlbinlog.connector.ranges import RangePartition
-from pyspark_mysqlbinlog.connector.server import ServerFacts
+from pyspark_mysqlbinlog.connector.options.model import Options
+from pyspark_mysqlbinlog.connector.ranges.cutting import RangePartition
+from pyspark_mysqlbinlog.connector.server.settings import ServerFacts
 from pyspark_mysqlbinlog.connector.start import LogStart
 from pyspark_mysqlbinlog.errors import ConnectionFailedError, LostConnectionError
 from pyspark_mysqlbinlog.protocol.events import Event

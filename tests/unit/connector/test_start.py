@@ -7,16 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from helpers.events import TIMESTAMP, LogBuilder
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
-from pyspark_mysqlbinlog.connector.log import FileLog
-from pyspark_mysqlbinlog.connector.option_values import FilePosition, Latest, Place, Timestamp
-from pyspark_mysqlbinlog.connector.server import ServerFacts
+from pyspark_mysqlbinlog.connector.log.logs import FileLog
+from pyspark_mysqlbinlog.connector.options.values import FilePosition, Latest, Place, Timestamp
+from pyspark_mysqlbinlog.connector.server.settings import ServerFacts
 from pyspark_mysqlbinlog.connector.start import LogStart, resolve_end
 from pyspark_mysqlbinlog.errors import BinlogPurgedError, InvalidPositionError, MySQLBinlogError
 from pyspark_mysqlbinlog.protocol.events import Event
-
-from events import TIMESTAMP, LogBuilder
 
 DAY = 86_400
 COUNT = 30

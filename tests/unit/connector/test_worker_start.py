@@ -12,10 +12,11 @@ import json, sys
 import pyarrow, pyspark.worker, pyspark.sql.types
 import pyspark.sql.pandas.types, pyspark.sql.streaming.datasource
 before = set(sys.modules)
-from pyspark_mysqlbinlog.connector import stream_reader, range_reader
-from pyspark_mysqlbinlog.decoder.implementation import implementation
+from pyspark_mysqlbinlog.connector.ranges import reader as range_reader
+from pyspark_mysqlbinlog.connector import stream_reader
+from pyspark_mysqlbinlog.decoder.kernel.implementation import implementation
 if implementation() == "c":
-    import pyspark_mysqlbinlog.decoder.kernel_decoder
+    import pyspark_mysqlbinlog.decoder.kernel.decoder
 print(json.dumps(sorted(set(sys.modules) - before)))
 """
 

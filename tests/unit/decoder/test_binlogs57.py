@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from captured_logs import CASCADES, DEFAULTS, SCENARIOS, load
-from decoding import captured_ordinal, decoder, rows_of
-from replay import Replay, captured_schemas
+from helpers.captured_logs import CASCADES, DEFAULTS, SCENARIOS, load
+from helpers.decoding import captured_ordinal, decoder, rows_of
+from helpers.replay import Replay, captured_schemas
 
 # Both implementations, each test.
 pytestmark = pytest.mark.usefixtures("twin")

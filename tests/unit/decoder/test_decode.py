@@ -8,8 +8,20 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pyspark_mysqlbinlog.decoder.envelope import StatementRow
-from pyspark_mysqlbinlog.decoder.field_types import FieldType as F
+from helpers.decoding import (
+    ARROW_SCHEMA,
+    ByPosition,
+    StaticSchemas,
+    decoder,
+    rows_of,
+    simple_schema,
+    table_map_body,
+    table_map_body_for,
+)
+from helpers.row_logs import FILE, EventLog
+from helpers.twins import make_decoder
+from pyspark_mysqlbinlog.decoder.events.field_types import FieldType as F
+from pyspark_mysqlbinlog.decoder.payloads.envelope import StatementRow
 from pyspark_mysqlbinlog.errors import (
     InvalidPositionError,
     MalformedEventError,
@@ -22,19 +34,6 @@ from pyspark_mysqlbinlog.protocol.events import Event, EventType
 from pyspark_mysqlbinlog.protocol.messages import Query
 from pyspark_mysqlbinlog.tables import ColumnSchema as C
 from pyspark_mysqlbinlog.tables import TableSchema
-
-from decoding import (
-    ARROW_SCHEMA,
-    ByPosition,
-    StaticSchemas,
-    decoder,
-    rows_of,
-    simple_schema,
-    table_map_body,
-    table_map_body_for,
-)
-from row_logs import FILE, EventLog
-from twins import make_decoder
 
 # Both implementations, each test.
 pytestmark = pytest.mark.usefixtures("twin")

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from helpers.decoding import CAPTURED, raws_in
+from helpers.events import raw_event
 from pyspark_mysqlbinlog.errors import ChecksumError, UnsupportedEventError
 from pyspark_mysqlbinlog.protocol.checksum import ChecksumAlgorithm, checksum_algorithm, verify
 from pyspark_mysqlbinlog.protocol.events import EventType
-
-from decoding import CAPTURED, raws_in
-from events import raw_event
 
 
 def test_algorithms() -> None:

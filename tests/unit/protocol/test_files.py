@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from helpers.decoding import raws_in
+from helpers.events import LogBuilder
 from pyspark_mysqlbinlog.errors import FormatError, MalformedEventError, UnsupportedEventError
 from pyspark_mysqlbinlog.protocol.files import MAGIC, FileStream
-
-from decoding import raws_in
-from events import LogBuilder
 
 
 @pytest.fixture

@@ -10,6 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from helpers.decoding import CAPTURED, read_log
+from helpers.events import (
+    UUID,
+    format_description_body,
+    gtid_body,
+    incident_body,
+    query_body,
+    rotate_body,
+    rows_query_body,
+    xa_prepare_body,
+)
 from pyspark_mysqlbinlog.errors import FormatError, MalformedEventError, UnsupportedEventError
 from pyspark_mysqlbinlog.protocol.checksum import ChecksumAlgorithm
 from pyspark_mysqlbinlog.protocol.events import EventType
@@ -22,18 +33,6 @@ from pyspark_mysqlbinlog.protocol.messages import (
     XaPrepare,
     parse_rows_query,
     parse_server_version,
-)
-
-from decoding import CAPTURED, read_log
-from events import (
-    UUID,
-    format_description_body,
-    gtid_body,
-    incident_body,
-    query_body,
-    rotate_body,
-    rows_query_body,
-    xa_prepare_body,
 )
 
 # Q_FLAGS2, Q_SQL_MODE, Q_CATALOG_NZ, Q_CHARSET: what every 5.7 server writes in front.

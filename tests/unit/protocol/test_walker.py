@@ -8,6 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from helpers.decoding import CAPTURED, raws_in
+from helpers.events import (
+    LogBuilder,
+    format_description_body,
+    query_body,
+    raw_event,
+    rotate_body,
+)
 from pyspark_mysqlbinlog.errors import (
     ChecksumError,
     FormatError,
@@ -24,15 +32,6 @@ from pyspark_mysqlbinlog.protocol.events import (
     type_name,
 )
 from pyspark_mysqlbinlog.protocol.walker import LogWalker
-
-from decoding import CAPTURED, raws_in
-from events import (
-    LogBuilder,
-    format_description_body,
-    query_body,
-    raw_event,
-    rotate_body,
-)
 
 T = EventType
 FILE = "mysql-bin.000003"

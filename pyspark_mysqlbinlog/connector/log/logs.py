@@ -1,0 +1,334 @@
+"""Logs to read events from: a server's, or files on disk.
+
+Both give the same `Event`s from a position on, and name positions in the same way, so whatever
+comes after does not know which of them it reads. Where the compiled kernel is loaded, `scan` gives
+the same in runs (see `decoder/kernel/log_scanner.py`).
+"""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Protocol
+
+from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position, file_number
+from pyspark_mysqlbinlog.decoder.kernel.implementation import implementation
+from pyspark_mysqlbinlog.decoder.kernel.log_scanner import LogScanner, Run
+from pyspark_mysqlbinlog.errors import InvalidPositionError, MySQLBinlogError, OptionError
+from pyspark_mysqlbinlog.protocol.client import DumpStream, ReplicaClient, ServerSettings
+from pyspark_mysqlbinlog.protocol.events import Event
+from pyspark_mysqlbinlog.protocol.files import FileStream, is_binlog
+from pyspark_mysqlbinlog.protocol.messages import parse_server_version
+from pyspark_mysqlbinlog.protocol.walker import LogWalker
+
+__all__ = [
+    "LAST_DUMP_START",
+    "NO_LIMIT",
+    "FileLog",
+    "Limit",
+    "Log",
+    "ScannedDump",
+    "ScannedLog",
+    "ServerLog",
+    "dump_events",
+    "statement_events",
+]
+
+
+# COM_BINLOG_DUMP has the position as u32.
+LAST_DUMP_START = (1 << 32) - 1
+
+
+# File -> the position in it that no run goes beyond.
+Limit = Callable[[str], int]
+NO_LIMIT = (1 << 63) - 1
+
+
+class Log(Protocol):
+    """Something that has events in an order."""
+
+    def events(self, start: Position) -> Iterator[Event]:
+        """Events from `start` to what is now the end."""
+        ...
+
+    def position(self, file: str, pos: int) -> Position:
+        """The place of a byte in one of the log's files."""
+        ...
+
+
+class ScannedLog(Log, Protocol):
+    """A log that the compiled scan can read."""
+
+    def scan(self, start: Position, scanner: LogScanner, limit: Limit) -> Iterator[Run | Event]:
+        """`events`, in runs where the scanner can; each holds until the next is asked for."""
+        ...
+
+
+def statement_events(
+    log: ScannedLog, start: Position, end: Position | None = None
+) -> Iterator[Event]:
+    """The log's events from `start` on, but that row changes before `end` may be left out."""
+    if implementation() == "python":
+        return log.events(start)
+    return _without_rows(log, start, end)
+
+
+def _without_rows(log: ScannedLog, start: Position, end: Position | None) -> Iterator[Event]:
+    def limit(file: str) -> int:
+        return end.pos if end is not None and file == end.file else NO_LIMIT
+
+    for found in log.scan(start, LogScanner(), limit):
+        if isinstance(found, Event):
+            yield found
+
+
+@dataclass(frozen=True, slots=True)
+class ServerLog:
+    """A server's log; every read opens one connection and closes it."""
+
+    settings: ServerSettings
+
+    def events(self, start: Position) -> Iterator[Event]:
+        with ReplicaClient.connect(self.settings) as client:
+            yield from dump_events(client, start, blocking=False)
+
+    def scan(self, start: Position, scanner: LogScanner, limit: Limit) -> Iterator[Run | Event]:
+        with ReplicaClient.connect(self.settings) as client:
+            dump = ScannedDump(client, start, scanner, blocking=False)
+            while (found := dump.next(limit)) is not None:
+                yield found
+
+    def position(self, file: str, pos: int) -> Position:
+        return Position.of(file, pos)
+
+
+def dump_events(client: ReplicaClient, start: Position, *, blocking: bool) -> Iterator[Event]:
+    """Events from `start` on over an open connection; for ever when blocking."""
+    stream, walker = _dump(client, start, blocking=blocking)
+    try:
+        while (raw := stream.next_event()) is not None:
+            event = walker.feed(raw)
+            del raw  # may be large, and the event has its own copy
+            if event is None or (event.file == start.file and event.start < start.pos):
+                continue
+            yield event
+    except MySQLBinlogError as error:
+        # A dump that the server refuses in its middle is refused at the place it had reached.
+        raise error.at(walker.file, walker.pos) from None
+
+
+def _dump(
+    client: ReplicaClient, start: Position, *, blocking: bool
+) -> tuple[DumpStream, LogWalker]:
+    """A dump and its walker, from `start` on or from before it.
+
+    A dump can't be asked for from behind 4 GiB: what lies before is read and passed over.
+    """
+    begin = start.pos if start.pos <= LAST_DUMP_START else FIRST_EVENT
+    stream = client.dump(start.file, begin, blocking=blocking)
+    return stream, LogWalker(start.file, begin, stream.checksum)
+
+
+class ScannedDump:
+    """The same for a scanner; `next` gives a run or an event."""
+
+    def __init__(
+        self, client: ReplicaClient, start: Position, scanner: LogScanner, *, blocking: bool
+    ) -> None:
+        stream, self._walker = _dump(client, start, blocking=blocking)
+        self._start = start
+        self._scanner = scanner
+        scanner.open(stream, self._walker)
+
+    def next(self, limit: Limit) -> Run | Event | None:
+        """None at the end; see `LogScanner.next`."""
+        walker, start = self._walker, self._start
+        while True:
+            is_passing = walker.file == start.file and walker.pos < start.pos
+            found = self._scanner.next(limit, runs=not is_passing)
+            if isinstance(found, Event) and found.file == start.file and found.start < start.pos:
+                continue
+            return found
+
+
+@dataclass(frozen=True)
+class FileLog:
+    """Files on disk, in log order.
+
+    Attributes
+    ----------
+    paths : in log order.
+    numbers : of each; those in the names where all have different ones, else 1, 2, ….
+    """
+
+    paths: tuple[str, ...]
+    numbers: tuple[int, ...]
+
+    @classmethod
+    def find(cls, pattern: str) -> FileLog:
+        """The binlogs at a path: one file, a glob, or those in a folder."""
+        path = Path(pattern)
+        if path.is_dir():
+            found = [child for child in path.iterdir() if child.is_file() and is_binlog(child)]
+            what = "folder without binlog files"
+        elif path.exists():
+            found, what = [path], ""
+        else:
+            paths = glob.glob(pattern)  # noqa: PTH207 - Path.glob refuses an absolute pattern
+            found = [path for path in map(Path, paths) if path.is_file()]
+            what = "path with no file at it"
+        if not found:
+            raise OptionError(
+                f"option path: {pattern!r} is a {what}; give a binlog file, a glob or a folder that"
+                " the driver and the executors can read"
+            )
+        names = {child.name for child in found}
+        if len(names) != len(found):
+            raise OptionError(
+                f"option path: {pattern!r} matches files of one name in several folders; read each"
+                " folder by itself"
+            )
+        for name in names:
+            try:
+                # Every row and every offset tells it as text.
+                name.encode()
+            except UnicodeEncodeError:
+                raise OptionError(
+                    f"option path: the file name {name!r} is not UTF-8; rename the file"
+                ) from None
+        numbers = {child: file_number(child.name) for child in found}
+        if None not in numbers.values() and len(set(numbers.values())) == len(found):
+            found.sort(key=lambda child: numbers[child] or 0)
+            ordinals = tuple(numbers[child] or 0 for child in found)
+        else:
+            found.sort(key=lambda child: _natural(child.name))
+            ordinals = tuple(range(1, len(found) + 1))
+        return cls(tuple(str(child) for child in found), ordinals)
+
+    def events(self, start: Position) -> Iterator[Event]:
+        for path, number in zip(self.paths, self.numbers, strict=True):
+            if number >= start.number:
+                yield from _file_events(Path(path), start.pos if number == start.number else 4)
+
+    def scan(self, start: Position, scanner: LogScanner, limit: Limit) -> Iterator[Run | Event]:
+        for path, number in zip(self.paths, self.numbers, strict=True):
+            if number >= start.number:
+                pos = start.pos if number == start.number else FIRST_EVENT
+                yield from _scanned_file(Path(path), pos, scanner, limit)
+
+    def position(self, file: str, pos: int) -> Position:
+        number = self._number_of.get(file)
+        if number is None:
+            raise InvalidPositionError(f"no file {file!r} at the path", file=file, position=pos)
+        return Position(number, pos, file)
+
+    @cached_property
+    def _number_of(self) -> dict[str, int]:
+        """The number of each file, by its name: events are many."""
+        names = (Path(path).name for path in self.paths)
+        return dict(zip(names, self.numbers, strict=True))
+
+    def server_version(self, file: str) -> str:
+        """Of the server that wrote a file, as its first event tells it; empty without one."""
+        number = self.position(file, FIRST_EVENT).number
+        path = Path(self.paths[self.numbers.index(number)])
+        first = next(_file_events(path, FIRST_EVENT), None)
+        return "" if first is None else parse_server_version(first.body)
+
+    def begins(self) -> list[Position]:
+        """The beginning of each file."""
+        return [
+            Position(number, FIRST_EVENT, Path(path).name)
+            for path, number in zip(self.paths, self.numbers, strict=True)
+        ]
+
+    def end(self) -> Position:
+        last = Path(self.paths[-1])
+        return Position(self.numbers[-1], last.stat().st_size, last.name)
+
+
+def _file_events(path: Path, pos: int) -> Iterator[Event]:
+    """One file's events. Its closing ROTATE is one of them, but what follows is up to the list."""
+    with FileStream(path) as stream:
+        walker, first = _started(stream, path, pos)
+        if first is not None:
+            yield first
+            del first
+        while (raw := stream.next_event()) is not None:
+            event = walker.feed(raw)
+            del raw
+            if event is not None:
+                yield event
+
+
+def _scanned_file(path: Path, pos: int, scanner: LogScanner, limit: Limit) -> Iterator[Run | Event]:
+    """The same for a scanner."""
+    with FileStream(path) as stream:
+        walker, first = _started(stream, path, pos)
+        if first is not None:
+            yield first
+        scanner.open(stream, walker)
+        while (found := scanner.next(limit)) is not None:
+            yield found
+
+
+def _started(stream: FileStream, path: Path, pos: int) -> tuple[LogWalker, Event | None]:
+    """A walker of a file from `pos` on, and the file's first event where it is there.
+
+    Without the FORMAT_DESCRIPTION at the file's beginning nothing of it can be read.
+    """
+    _expect_inside(path, pos)
+    walker = LogWalker(path.name, FIRST_EVENT)
+    raw = stream.next_event()
+    if raw is None:
+        return walker, None
+    first = walker.feed(raw)
+    _expect_not_inside_first(walker, path, pos)
+    if FIRST_EVENT + len(raw) < pos:
+        stream.seek(pos)
+        walker.seek(pos)
+    return walker, first if pos <= FIRST_EVENT else None
+
+
+def _expect_inside(path: Path, pos: int) -> None:
+    size = path.stat().st_size
+    if pos > max(size, FIRST_EVENT):
+        raise InvalidPositionError(
+            f"the position is past the end of its file, which has {size} bytes; give one that SHOW"
+            " BINLOG EVENTS lists",
+            file=path.name,
+            position=pos,
+        )
+
+
+def _expect_not_inside_first(walker: LogWalker, path: Path, pos: int) -> None:
+    if FIRST_EVENT < pos < walker.pos:
+        raise InvalidPositionError(
+            "the position lies inside the file's first event; give one that SHOW BINLOG EVENTS"
+            " lists",
+            file=path.name,
+            position=pos,
+        )
+
+
+def _natural(name: str) -> list[tuple[int, int, str]]:
+    """Text order in which runs of digits compare as numbers."""
+    key: list[tuple[int, int, str]] = []
+    digits = text = ""
+    for character in [*name, ""]:
+        if character.isdigit() and character.isascii():
+            if text:
+                key.append((1, 0, text))
+                text = ""
+            digits += character
+        else:
+            if digits:
+                key.append((0, int(digits), ""))
+                digits = ""
+            text += character
+    if text:
+        key.append((1, 0, text))
+    return key

@@ -1,0 +1,112 @@
+"""What options want of one another, which none of them can tell by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from pydantic.alias_generators import to_camel
+
+from pyspark_mysqlbinlog.errors import OptionError
+
+if TYPE_CHECKING:
+    from pyspark_mysqlbinlog.connector.options.model import Options
+
+__all__ = ["check_together"]
+
+_OF_STRUCTS = (
+    "schema_evolution_mode",
+    "time_type",
+    "json_type",
+    "zero_dates",
+    "tiny_int1_is_boolean",
+)
+
+
+def check_together(options: Options, texts: Mapping[str, str], reads: Mapping[str, str]) -> None:
+    """OptionError for options at odds with one another.
+
+    Parameters
+    ----------
+    texts : what was given, by Spark's names of the options.
+    reads : by name, what kind of read each option is for.
+    """
+    _check_source(options, texts, reads)
+    _check_tls(options, texts)
+    options.table_filter()
+    options.column_filter()
+    if options.on_unknown_schema == "positional":
+        _check_positional(options)
+    if options.payload_kind == "struct":
+        _check_struct(options)
+    else:
+        _expect_no_struct_options(options, texts)
+
+
+def _check_source(options: Options, texts: Mapping[str, str], reads: Mapping[str, str]) -> None:
+    """A server or files, with what belongs to it."""
+    if options.host is None and options.path is None:
+        raise OptionError("option host is missing: give host for a server, or path for files")
+    if options.host is not None and options.path is not None:
+        raise OptionError("options host and path exclude each other: leave one out")
+    if options.path is not None:
+        for name, kind in reads.items():
+            if name in texts and kind in ("servers", "streams"):
+                raise OptionError(
+                    f"option {name} is for {kind} and means nothing with path: leave it out"
+                )
+    elif options.user is None:
+        raise OptionError("option user is missing: host needs an account")
+    if options.password is not None and options.password_file is not None:
+        raise OptionError("options password and passwordFile exclude each other: leave one out")
+
+
+def _check_tls(options: Options, texts: Mapping[str, str]) -> None:
+    mode = options.ssl_mode
+    if (options.ssl_cert is None) != (options.ssl_key is None):
+        raise OptionError("options sslCert and sslKey need each other: give both or neither")
+    if mode == "DISABLED" and "sslCert" in texts:
+        raise OptionError("option sslCert means nothing with sslMode=DISABLED: leave it out")
+    verifies = mode in ("VERIFY_CA", "VERIFY_IDENTITY")
+    if verifies and options.ssl_ca is None:
+        # As MySQL's clients; without authorities pymysql would check less than was asked for.
+        raise OptionError(f"option sslCa is missing: sslMode={mode} needs it")
+    if not verifies and options.ssl_ca is not None:
+        # Whoever gives it believes that the server is verified.
+        raise OptionError(
+            f"option sslCa means nothing with sslMode={mode}, which does not verify the server's"
+            " certificate: set sslMode=VERIFY_CA or VERIFY_IDENTITY, or leave sslCa out"
+        )
+
+
+def _check_positional(options: Options) -> None:
+    if options.payload_kind == "struct":
+        raise OptionError(
+            "option onUnknownSchema: positional needs payload=json or variant; a struct's columns"
+            " must be known"
+        )
+    if options.exclude_columns is not None:
+        # By names that are not known nothing can be kept out.
+        raise OptionError(
+            "options onUnknownSchema=positional and excludeColumns exclude each other: columns"
+            " without names can't be told apart; leave one out"
+        )
+
+
+def _check_struct(options: Options) -> None:
+    tables = options.table_filter()
+    if not tables.is_literal or not tables.literals:
+        raise OptionError(
+            "option payload: struct needs the names of its tables; give tables as database.table"
+            " without globs, or set payload=json or variant"
+        )
+
+
+def _expect_no_struct_options(options: Options, texts: Mapping[str, str]) -> None:
+    for field in _OF_STRUCTS:
+        if getattr(options, field) != type(options).model_fields[field].default:
+            name = to_camel(field)
+            raise OptionError(
+                f"option {name}: {texts[name].strip()!r} is for payload=struct and means nothing"
+                f" with payload={options.payload_kind}; leave it out, or set payload=struct"
+            )

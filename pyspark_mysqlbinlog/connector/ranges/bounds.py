@@ -1,0 +1,83 @@
+"""Where a range ends in a log that is read from the range's start on."""
+
+from __future__ import annotations
+
+from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.connector.log.logs import NO_LIMIT, Log
+from pyspark_mysqlbinlog.decoder.wanted.event_filter import EventFilter
+from pyspark_mysqlbinlog.errors import InvalidPositionError
+from pyspark_mysqlbinlog.protocol.events import Event, EventType
+from pyspark_mysqlbinlog.protocol.messages import Rotate
+
+__all__ = ["RangeBounds", "expect_between"]
+
+_ROTATE = int(EventType.ROTATE_EVENT)
+
+
+class RangeBounds:
+    """Follows the reading from `start` to `end`, whatever their files are called.
+
+    Attributes
+    ----------
+    reached : everything before `end` was read.
+    """
+
+    def __init__(self, log: Log, start: Position, end: Position) -> None:
+        self._log = log
+        self._end = end
+        # Everything before it was read.
+        self._last = start
+        self.reached = False
+
+    def limit(self, _file: str) -> int:
+        """The position in the file that comes next that belongs to the range at most."""
+        # A file's name may be the one that a ROTATE gave it; what was read last has its number.
+        return self._end.pos if self._last.number >= self._end.number else NO_LIMIT
+
+    def admits(self, event: Event) -> bool:
+        """Whether the next event belongs to the range; InvalidPositionError when a part does."""
+        end, end_order = self._end, self._end.order
+        here = self._log.position(event.file, event.start)
+        if here.order >= end_order:
+            self.reached = True
+            return False
+        last = Position(here.number, event.end, here.file)
+        order = last.order
+        if order > end_order:
+            raise InvalidPositionError(
+                f"the end lies inside an event that begins at {here}; give a position that SHOW"
+                " BINLOG EVENTS lists",
+                file=end.file,
+                position=end.pos,
+            )
+        if event.type == _ROTATE and (order == end_order or end.number > here.number):
+            last = here.next_file(Rotate.parse(event.body).file)
+            order = last.order
+        self._last = last
+        self.reached = order >= end_order
+        return True
+
+    def passed(self, file: str, pos: int) -> None:
+        """All events up to a place before the limit were read, and no rotation."""
+        self._last = self._log.position(file, pos)
+        self.reached = self._last.order >= self._end.order
+
+    def expect_reached(self) -> None:
+        """The log has ended: InvalidPositionError when the range has not."""
+        if not self.reached and self._last.order < self._end.order:
+            raise InvalidPositionError(
+                f"the log ends at {self._last}, expected to read up to here: the server lost its"
+                " tail or was restored; start again with a new checkpoint",
+                file=self._end.file,
+                position=self._end.pos,
+            )
+
+
+def expect_between(filtering: EventFilter, end: Position) -> None:
+    """InvalidPositionError where a range that should end between two transactions does not."""
+    if filtering.in_transaction:
+        raise InvalidPositionError(
+            "the end lies inside a transaction; give a position between two transactions",
+            file=end.file,
+            position=end.pos,
+        )

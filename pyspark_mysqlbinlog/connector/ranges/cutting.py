@@ -1,0 +1,182 @@
+"""Ranges: how a batch is cut into tasks.
+
+A range lies between two boundaries. What is still in the buffer travels in the task (carried), as
+long as a task stays small enough for Spark; the rest is fetched by whoever runs the task (pulled),
+by few enough tasks that a server never sees more than `maxConnections` of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+
+from pyspark.sql.datasource import InputPartition
+
+from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.connector.log.logs import FileLog
+from pyspark_mysqlbinlog.connector.tail.buffer import MOST_CARRIED, Span
+from pyspark_mysqlbinlog.protocol.blocks import EventBlock
+
+__all__ = ["Cut", "RangePartition", "cut", "pulled"]
+
+# More tasks than this cost Spark more than fetching their events by one (docs/performance.md).
+_MOST_CARRIED_TASKS = 4
+
+
+@dataclass
+class RangePartition(InputPartition):
+    """One task's part of the log.
+
+    Attributes
+    ----------
+    start, end : events from `start` up to `end` belong to it; boundaries, or places inside of one
+        long transaction.
+    schemas : packed schema history that covers the range.
+    pending_xa : prepared XA transactions at `start` that hold no wanted rows.
+    case_sensitive : whether the server tells table names by case.
+    blocks : the wanted events, when they are carried; None when they are to be pulled.
+    prelude : what a range that begins inside of a transaction can't be read without.
+    ends_inside : `end` is no boundary; another range goes on with the transaction.
+    server_uuid : of the server that wrote the range; empty where it has none.
+    server_version : what its statements are to be read with; in files, those of its first one.
+    epoch : of `seq`.
+    log : the files that it lies in, as they were when it was planned; None when it is a server's.
+    """
+
+    start: Position
+    end: Position
+    schemas: str
+    pending_xa: tuple[str, ...]
+    case_sensitive: bool
+    blocks: tuple[EventBlock, ...] | None
+    prelude: tuple[EventBlock, ...] = ()
+    ends_inside: bool = False
+    server_uuid: str = ""
+    server_version: str = ""
+    epoch: int = 0
+    log: FileLog | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A range before it gets its schemas."""
+
+    start: Position
+    end: Position
+    log_bytes: int
+    blocks: tuple[EventBlock, ...] | None
+    pending_xa: tuple[str, ...]
+    prelude: tuple[EventBlock, ...] = ()
+    ends_inside: bool = False
+
+
+def cut(
+    start: Position,
+    spans: Sequence[Span],
+    *,
+    pending_xa: tuple[str, ...],
+    target_bytes: int,
+    most_pulls: int,
+) -> list[Cut]:
+    """Cut what lies behind `start` into ranges, in log order.
+
+    Parameters
+    ----------
+    spans : what the batch holds.
+    pending_xa : at `start`.
+    target_bytes : log bytes of a pulled range, about, unless there would be too many of them.
+    most_pulls : how many pulled ranges there may be.
+    """
+    parts: list[Cut] = []
+    for span in spans:
+        begin = start
+        if span.start.position > start:
+            begin, pending_xa = span.start.position, span.start.pending_xa
+        if span.blocks is not None and span.kept_bytes <= MOST_CARRIED:
+            parts.append(Cut(begin, span.end.position, span.log_bytes, span.blocks, pending_xa))
+        else:
+            parts += _pieces(begin, span, pending_xa)
+        pending_xa = span.end.pending_xa
+    cuts = _cut_kinds(parts, target_bytes, most_pulls)
+    carried = sum(part.blocks is not None for part in cuts)
+    if len(cuts) - carried <= most_pulls and carried <= _MOST_CARRIED_TASKS:
+        return cuts
+    # Too many: fetch all of it.
+    return _even([replace(part, blocks=None) for part in parts], target_bytes, most_pulls)
+
+
+def _cut_kinds(parts: list[Cut], target_bytes: int, most_pulls: int) -> list[Cut]:
+    """Join neighbours, but not what is carried with what is pulled."""
+    cuts: list[Cut] = []
+    for is_pulled, neighbours in groupby(parts, lambda part: part.blocks is None):
+        if is_pulled:
+            cuts += _even(list(neighbours), target_bytes, most_pulls)
+        else:
+            cuts += _carriable(neighbours)
+    return cuts
+
+
+def _pieces(begin: Position, span: Span, pending_xa: tuple[str, ...]) -> list[Cut]:
+    """A span to pull, cut inside of its long transactions."""
+    pieces = [piece for piece in span.pieces if piece.start > begin]
+    starts = [begin, *(piece.start for piece in pieces)]
+    ends = [*(piece.start for piece in pieces), span.end.position]
+    at = [0, *(piece.log_bytes for piece in pieces), span.log_bytes]
+    preludes = [(), *(piece.prelude for piece in pieces)]
+    pending = [pending_xa, *(piece.pending_xa for piece in pieces)]
+    return [
+        Cut(starts[n], ends[n], at[n + 1] - at[n], None, pending[n], preludes[n], n < len(pieces))
+        for n in range(len(starts))
+    ]
+
+
+def _even(parts: list[Cut], target_bytes: int, most: int) -> list[Cut]:
+    """About as many ranges as the target asks for, as long as one another: all end at once then."""
+    total = sum(part.log_bytes for part in parts)
+    count = min(max(round(total / target_bytes), 1), most)
+    tasks: list[list[Cut]] = []
+    before, last = 0, -1
+    for part in parts:
+        # The one in which its middle lies.
+        place = (2 * before + part.log_bytes) * count // (2 * total + 1)
+        if place == last:
+            tasks[-1].append(part)
+        else:
+            tasks.append([part])
+        before, last = before + part.log_bytes, place
+    return [_joined(task) for task in tasks]
+
+
+def _carriable(parts: Iterable[Cut]) -> list[Cut]:
+    """Neighbours joined while Spark bears them in one task."""
+    tasks: list[list[Cut]] = []
+    size = 0
+    for part in parts:
+        more = sum(len(block.data) for block in part.blocks or ())
+        size += more
+        if tasks and size <= MOST_CARRIED:
+            tasks[-1].append(part)
+        else:
+            tasks.append([part])
+            size = more
+    return [_joined(task) for task in tasks]
+
+
+def _joined(parts: list[Cut]) -> Cut:
+    """Neighbours of one kind as one range."""
+    blocks = None
+    if parts[0].blocks is not None:
+        blocks = tuple(block for part in parts for block in part.blocks or ())
+    return replace(
+        parts[0],
+        end=parts[-1].end,
+        log_bytes=sum(part.log_bytes for part in parts),
+        blocks=blocks,
+        ends_inside=parts[-1].ends_inside,
+    )
+
+
+def pulled(start: Position, end: Position, pending_xa: tuple[str, ...]) -> list[Cut]:
+    """One range of which nothing is known but its ends: a replay after a restart."""
+    return [Cut(start, end, 0, None, pending_xa)]

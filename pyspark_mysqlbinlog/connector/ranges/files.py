@@ -1,0 +1,77 @@
+"""How a batch read of files is cut into ranges: a walk over them, without their rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
+from pyspark_mysqlbinlog.connector.log.logs import NO_LIMIT, FileLog
+from pyspark_mysqlbinlog.connector.ranges.bounds import RangeBounds, expect_between
+from pyspark_mysqlbinlog.connector.ranges.cutting import Cut, cut
+from pyspark_mysqlbinlog.connector.tail.buffer import LogBuffer, Mark
+from pyspark_mysqlbinlog.connector.tail.log_walk import LogWalk
+from pyspark_mysqlbinlog.decoder.kernel.implementation import implementation
+from pyspark_mysqlbinlog.decoder.kernel.log_scanner import LogScanner, Run
+from pyspark_mysqlbinlog.decoder.wanted.event_filter import EventFilter
+from pyspark_mysqlbinlog.protocol.events import Event
+
+__all__ = ["cut_files"]
+
+# Each takes the schemas with it, and Spark some time.
+_MOST_RANGES = 1024
+# Ranges come out this much too short or too long.
+_PARTS_OF_RANGE = 8
+
+
+def cut_files(
+    log: FileLog,
+    start: Position,
+    end: Position,
+    wants: Callable[[str, str], bool],
+    *,
+    operations: frozenset[str],
+    server_version: str,
+    target_bytes: int,
+) -> list[Cut]:
+    """Ranges of about `target_bytes` of log, between transactions and inside of long ones.
+
+    Every event is verified and filtered, so that a range knows what it goes on with: prepared XA
+    transactions, and the transaction that it begins in. Log at the end without anything wanted is
+    in no range.
+
+    Raises
+    ------
+    MySQLBinlogError : for what can't be passed in the log, and an end that is no boundary.
+    """
+    begin = Mark(start, SchemaHistory())
+    # Without room for events; and nobody else will ask for spans, so there is no waiting.
+    buffer = LogBuffer(begin, capacity=0, granularity=max(target_bytes // _PARTS_OF_RANGE, 1))
+    buffer.take_all()
+    filtering = EventFilter(wants, (), server_version, operations=operations)
+    walk = LogWalk(begin, filtering, buffer, position=log.position, last_start=NO_LIMIT)
+    bounds = RangeBounds(log, start, end)
+    scanner: LogScanner | None = None
+    found: Iterator[Run | Event] = log.events(start)
+    if implementation() == "c":
+        scanner = LogScanner(filtering, ask_at=walk.piece_due)
+        found = log.scan(start, scanner, bounds.limit)
+    for each in found:
+        if not isinstance(each, Event):
+            bounds.passed(each.file, each.end)
+            walk.take_run(each)
+        elif bounds.admits(each):
+            walk.take(each)
+            if scanner is not None:
+                scanner.learn(each)
+        if bounds.reached:
+            break
+    bounds.expect_reached()
+    expect_between(filtering, end)
+    return cut(
+        start,
+        buffer.finished(),
+        pending_xa=(),
+        target_bytes=target_bytes,
+        most_pulls=_MOST_RANGES,
+    )

@@ -1,0 +1,221 @@
+"""What an executor does: one range to record batches. Stateless: the same range, the same rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
+from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
+from pyspark_mysqlbinlog.connector.log.logs import FileLog, Log, ScannedLog
+from pyspark_mysqlbinlog.connector.log.resuming import ResumingLog
+from pyspark_mysqlbinlog.connector.options.model import Options
+from pyspark_mysqlbinlog.connector.ranges.blocks import wanted_blocks
+from pyspark_mysqlbinlog.connector.ranges.bounds import RangeBounds, expect_between
+from pyspark_mysqlbinlog.connector.ranges.cutting import RangePartition
+from pyspark_mysqlbinlog.connector.ranges.statement_rows import StatementRows
+from pyspark_mysqlbinlog.decoder.decode import Decoder
+from pyspark_mysqlbinlog.decoder.kernel.implementation import implementation
+from pyspark_mysqlbinlog.decoder.payloads.payload import PayloadFactory, json_payload
+from pyspark_mysqlbinlog.decoder.payloads.struct_payload import StructPayload, Unplaced
+from pyspark_mysqlbinlog.decoder.payloads.variant_payload import VariantPayload
+from pyspark_mysqlbinlog.decoder.wanted.event_filter import EventFilter
+from pyspark_mysqlbinlog.errors import OptionError
+from pyspark_mysqlbinlog.protocol.blocks import unpack_events
+from pyspark_mysqlbinlog.protocol.events import Event
+from pyspark_mysqlbinlog.tables import TableSchema
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["SchemasAt", "events_between", "read_range"]
+
+# By schemaEvolutionMode. What addNewColumns stops at is the driver's affair (see `evolution`).
+_UNPLACED: dict[str, Unplaced] = {
+    "addNewColumns": "rescue",
+    "rescue": "rescue",
+    "failOnNewColumns": "stop",
+    "none": "ignore",
+}
+
+
+def events_between(log: Log, start: Position, end: Position) -> Iterator[Event]:
+    """A log's events from `start` up to `end`; InvalidPositionError when it ends before."""
+    bounds = RangeBounds(log, start, end)
+    for event in log.events(start):
+        if not bounds.admits(event):
+            return
+        yield event
+        if bounds.reached:
+            return
+    bounds.expect_reached()
+
+
+def read_range(
+    options: Options, partition: RangePartition, schema: pa.Schema
+) -> Generator[pa.RecordBatch]:
+    """Record batches of one range, in log order.
+
+    Whoever does not take all of them must close it: it may hold a thread and a connection.
+
+    Parameters
+    ----------
+    schema : what each batch has.
+
+    Raises
+    ------
+    OptionError : a file of the range is not there any more, or can't be read here.
+    MySQLBinlogError : whatever can't be read, decoded or told by `schema`, behind the rows before
+        it; see errors.py.
+    """
+    try:
+        yield from _read_range(options, partition, schema)
+    except OSError as error:
+        if partition.log is None:
+            raise
+        file = error.filename or options.path
+        problem = f"{file!r} can't be read: {error.strerror or type(error).__name__}"
+    else:
+        return
+    raise OptionError(
+        f"option path: {problem}; it was there when the read was planned, and must stay until the"
+        " read has ended, under this name on driver and executors"
+    )
+
+
+def _read_range(
+    options: Options, partition: RangePartition, schema: pa.Schema
+) -> Generator[pa.RecordBatch]:
+    wants = options.table_filter(partition.case_sensitive).wants
+    log = None if partition.blocks is not None else _log_of(options, partition)
+    number = _numbers(log)
+    history = _unpacked(partition.schemas)
+    statements = StatementRows(
+        wants,
+        history,
+        number,
+        options.operations,
+        server_version=_versions(log, partition),
+        case_sensitive=partition.case_sensitive,
+    )
+    decoder = Decoder(
+        SchemasAt(history, number),
+        schema,
+        partition.epoch,
+        options.operations,
+        file_ordinal=number,
+        statement_rows=statements.of,
+        excluded=options.column_filter(partition.case_sensitive).excludes,
+        payload=_payload_of(options, partition.case_sensitive),
+        positional=options.on_unknown_schema == "positional",
+    )
+    if implementation() == "python":
+        if log is None:
+            events = unpack_events(partition.blocks or ())
+        else:
+            events = _wanted(log, partition, wants, operations=options.operations)
+        yield from decoder.decode(events)
+        return
+    from pyspark_mysqlbinlog.decoder.kernel.decoder import (  # noqa: PLC0415 - it needs the kernel
+        KernelDecoder,
+    )
+
+    kernel = KernelDecoder(decoder)
+    if log is None:
+        yield from kernel.decode(partition.blocks or ())
+        return
+    # An error holds on to its frames, and with them to a thread and a connection.
+    with closing(wanted_blocks(log, partition, wants, operations=options.operations)) as blocks:
+        yield from kernel.decode(blocks)
+
+
+def _log_of(options: Options, partition: RangePartition) -> ScannedLog:
+    """The log that a range is in: files as the planner listed them, whatever came or went since."""
+    if partition.log is not None:
+        return partition.log
+    return ResumingLog(options.server_settings(), partition.server_uuid)
+
+
+def _payload_of(options: Options, case_sensitive: bool) -> PayloadFactory:
+    """What builds `before` and `after`."""
+    kind = options.payload_kind
+    if kind == "json":
+        return json_payload
+    if kind == "variant":
+        return lambda _, arrow_type: VariantPayload(arrow_type)
+    nested = options.table_filter(case_sensitive).nests
+    unplaced = _UNPLACED[options.schema_evolution_mode]
+    return lambda side, arrow_type: StructPayload(
+        side, arrow_type, options.struct_options, nested=nested, unplaced=unplaced
+    )
+
+
+def _wanted(
+    log: Log,
+    partition: RangePartition,
+    wants: Callable[[str, str], bool],
+    *,
+    operations: frozenset[str],
+) -> Iterator[Event]:
+    filtering = EventFilter(
+        wants, partition.pending_xa, partition.server_version, operations=operations
+    )
+    for event in unpack_events(partition.prelude):
+        yield from filtering.feed(event)
+    for event in events_between(log, partition.start, partition.end):
+        yield from filtering.feed(event)
+    if not partition.ends_inside:
+        expect_between(filtering, partition.end)
+
+
+def _versions(log: Log | None, partition: RangePartition) -> Callable[[str], str]:
+    """File -> the version of the server that wrote it."""
+    if isinstance(log, FileLog):
+        # It is asked for at each transaction.
+        return lru_cache(maxsize=4)(log.server_version)
+    return lambda _: partition.server_version
+
+
+def _numbers(log: Log | None) -> Callable[[str], int]:
+    """File -> its number; carried events are a server's."""
+    position = Position.of if log is None else log.position
+    return lambda file: position(file, FIRST_EVENT).number
+
+
+@lru_cache(maxsize=4)
+def _unpacked(schemas: str) -> SchemaHistory:
+    """A worker gets the same history batch after batch."""
+    return SchemaHistory.unpack(schemas)
+
+
+class SchemasAt:
+    """The decoder's view of a schema history (see `decode.SchemaLookup`).
+
+    Parameters
+    ----------
+    number : file -> its number, by which the history orders files.
+    """
+
+    def __init__(self, history: SchemaHistory, number: Callable[[str], int]) -> None:
+        self._history = history
+        self._number = number
+
+    def at(self, file: str, pos: int, database: str, table: str) -> TableSchema | None:
+        """The schema of rows at this place; None when it is not known there."""
+        return self._history.at(self._position(file, pos), database, table)
+
+    def reason(self, file: str, pos: int, database: str, table: str) -> str:
+        """Why `at` gives None there, as part of a sentence; empty when it does not."""
+        return self._history.reason(self._position(file, pos), database, table)
+
+    def span(self, file: str, pos: int, database: str, table: str) -> tuple[int, int | None]:
+        """The part of this file, in bytes from its beginning, in which `at` gives the same.
+
+        The second is behind it; None is the end of the file.
+        """
+        return self._history.span(self._position(file, pos), database, table)
+
+    def _position(self, file: str, pos: int) -> Position:
+        return Position(self._number(file), pos, file)

@@ -1,0 +1,125 @@
+"""What a query does when a table gets columns that its struct has no place for.
+
+The struct is settled when the query is loaded, before Spark knows the checkpoint, so it shows the
+server's tables as they were then. The tail meets each new version of a table at its DDL and asks
+here whether the stream may go on. With `addNewColumns` it may not where a restart would find a
+place for a column: everything before the DDL is delivered, then the query stops, and the next one
+begins with the new struct. A column that the server no longer has gets no place by a restart; so a
+query that was stopped before several DDLs needs one restart at most. Executors put what has no
+place where the mode says (decoder/payloads/struct_payload.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pyarrow as pa
+
+from pyspark_mysqlbinlog.connector.options.model import Options
+from pyspark_mysqlbinlog.decoder.schemas.struct_fit import columns_without_place, field_of
+from pyspark_mysqlbinlog.decoder.schemas.struct_types import arrow_type
+from pyspark_mysqlbinlog.errors import SchemaChangedError
+from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
+
+__all__ = ["Evolution"]
+
+
+class Evolution:
+    """Decides for each version of a table whether the stream may go on with it.
+
+    Parameters
+    ----------
+    struct : the type of `before` and `after`.
+    case_sensitive : whether the server tells table names by case.
+    server_table : the table (database, name) as the server shows it now; None when it is not there.
+    """
+
+    def __init__(
+        self,
+        options: Options,
+        struct: pa.StructType,
+        *,
+        case_sensitive: bool,
+        server_table: Callable[[str, str], TableSchema | None],
+    ) -> None:
+        self._mode = options.schema_evolution_mode
+        self._struct_options = options.struct_options
+        self._struct = struct
+        self._nested = options.table_filter(case_sensitive).nests
+        self._excluded = options.column_filter(case_sensitive).excludes
+        self._server_table = server_table
+        # Versions that the stream may go on with, by their id; kept, so that no id is used again.
+        self._passed: dict[int, TableSchema] = {}
+
+    def check(self, schema: TableSchema) -> None:
+        """SchemaChangedError when the stream has to stop in front of this version of a table."""
+        if self._mode == "rescue" or id(schema) in self._passed:
+            return
+        struct = self._struct_of(schema)
+        if struct is not None:
+            self._check(schema, struct)
+        if len(self._passed) >= 1024:
+            self._passed.clear()
+        self._passed[id(schema)] = schema
+
+    def _check(self, schema: TableSchema, struct: pa.StructType) -> None:
+        homeless = self._without_place(schema, struct)
+        if self._mode == "none":
+            # A column that the struct does not have is passed over.
+            homeless = [each for each in homeless if field_of(struct, each.name) is not None]
+        if not homeless:
+            return
+        if self._mode == "none":
+            raise SchemaChangedError(
+                f"{_named(homeless)} in the table from here on, and the query's struct has another"
+                " type there, which does not hold its values; everything before is delivered:"
+                " restart the query, so that its schema is read again, or set"
+                " schemaEvolutionMode=rescue or payload=json",
+                table=schema.full_name,
+            )
+        if self._mode == "failOnNewColumns":
+            raise SchemaChangedError(
+                f"{_named(homeless)} in the table from here on, and the query's struct has no place"
+                " for it; restart the query, so that its schema is read again, or give one with"
+                " .schema(…), or set schemaEvolutionMode=rescue or payload=json",
+                table=schema.full_name,
+            )
+        now = self._server_table(schema.database, schema.table)
+        if now is None:
+            return
+        fields = [
+            pa.field(column.name, arrow_type(column, self._struct_options))
+            for column in now.columns
+            if not self._excluded(now.database, now.table, column.name)
+        ]
+        left = self._without_place(schema, pa.struct(fields))
+        gained = [column for column in homeless if column not in left]
+        if gained:
+            raise SchemaChangedError(
+                f"{_named(gained)} in the table from here on, and the query's struct has no place"
+                " for it yet; everything before is delivered: restart the query with the same"
+                " checkpoint, which adds it to the struct (a schema given with .schema(…) must be"
+                " changed by hand), or set schemaEvolutionMode=rescue or payload=json",
+                table=schema.full_name,
+            )
+
+    def _without_place(self, schema: TableSchema, struct: pa.StructType) -> list[ColumnSchema]:
+        return list(columns_without_place(schema, struct, self._struct_options, self._excluded))
+
+    def _struct_of(self, schema: TableSchema) -> pa.StructType | None:
+        """The part of the query's struct that is this table's."""
+        if not self._nested:
+            return self._struct
+        part = self._struct
+        for name in (schema.database, schema.table):
+            field = field_of(part, name)
+            if field is None:
+                return None
+            assert isinstance(field.type, pa.StructType)
+            part = field.type
+        return part
+
+
+def _named(columns: Sequence[ColumnSchema]) -> str:
+    names = ", ".join(f"`{column.name}` ({column.type})" for column in columns)
+    return f"column {names} is" if len(columns) == 1 else f"columns {names} are"

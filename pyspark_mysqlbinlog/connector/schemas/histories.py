@@ -1,0 +1,94 @@
+"""The schema history that a query begins with, and whether it has what the options name."""
+
+from __future__ import annotations
+
+from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
+from pyspark_mysqlbinlog.connector.log.logs import FileLog, ServerLog
+from pyspark_mysqlbinlog.connector.log.retry import first_connection
+from pyspark_mysqlbinlog.connector.options.model import Options
+from pyspark_mysqlbinlog.connector.options.table_filter import ColumnFilter, TableFilter
+from pyspark_mysqlbinlog.connector.schemas.baseline import history_of_log, history_of_server
+from pyspark_mysqlbinlog.connector.schemas.schema_ddl import seeded
+from pyspark_mysqlbinlog.connector.server.settings import ServerFacts
+from pyspark_mysqlbinlog.errors import OptionError, UnknownTableError
+from pyspark_mysqlbinlog.names import fold, table_folding
+from pyspark_mysqlbinlog.protocol.client import ReplicaClient
+from pyspark_mysqlbinlog.tables import TableSchema
+
+__all__ = ["expect_columns", "expect_literals", "history_for_other_tables", "history_of_files"]
+
+
+def history_of_files(log: FileLog, options: Options) -> SchemaHistory:
+    """What the files tell of the wanted tables, from their beginning on."""
+    begin = log.begins()[0]
+    wants = options.table_filter().wants
+    return history_of_log(seeded(log, begin, options.schema_ddl), begin, wants)
+
+
+def history_for_other_tables(
+    options: Options, history: SchemaHistory, position: Position
+) -> SchemaHistory:
+    """A checkpoint's history, for a query that wants other tables than the one that wrote it.
+
+    position : where the query goes on.
+
+    What the history does not know of the tables that are wanted now is learnt as at a start in the
+    past. It stays known that it was not known where the log does not tell.
+    """
+    settings = options.server_settings()
+    log = ServerLog(settings)
+    with first_connection()(ReplicaClient.connect, settings) as client:
+        case_sensitive = ServerFacts.ask(client).case_sensitive
+        tables = options.table_filter(case_sensitive)
+        found, _ = history_of_server(
+            client,
+            log,
+            position,
+            lambda *name: tables.wants(*name) and history.state(position, *name) is None,
+            case_sensitive=case_sensitive,
+        )
+    found = found.select(tables.wants)
+    for name in found.tables():
+        if found.state(position, *name) is None:
+            history = history.without(position, *name, "it was not wanted when the query began")
+    history = history.merged(found)
+    expect_literals(tables, history, case_sensitive)
+    expect_columns(options.column_filter(case_sensitive), history, case_sensitive)
+    return history
+
+
+def expect_literals(tables: TableFilter, history: SchemaHistory, case_sensitive: bool) -> None:
+    """Tables that are named literally must exist, now or in the log that is to be read."""
+    folded = table_folding(case_sensitive)
+    known = set(map(folded, history.tables()))
+    for database, table in tables.literals:
+        if folded((database, table)) not in known:
+            raise UnknownTableError(
+                "option tables: neither the server nor the log has this table; check the"
+                " spelling and the user's SELECT grant, or use a glob for a table that comes later",
+                table=f"{database}.{table}",
+            )
+
+
+def expect_columns(columns: ColumnFilter, history: SchemaHistory, case_sensitive: bool) -> None:
+    """A column that is named literally must exist in its table, now or in the log.
+
+    A misspelt one would be delivered: excluding is how columns are kept out of a lake.
+    """
+    folded = table_folding(case_sensitive)
+    for database, table, column in columns.literals:
+        wanted = folded((database, table))
+        names = {
+            fold(each.name)
+            for name in history.tables()
+            if folded(name) == wanted
+            for _, schema in history.versions(*name)
+            if isinstance(schema, TableSchema)
+            for each in schema.columns
+        }
+        if names and fold(column) not in names:
+            raise OptionError(
+                f"option excludeColumns: the table has no column `{column}`; check the spelling",
+                table=f"{database}.{table}",
+            )

@@ -1,0 +1,169 @@
+"""`schemaDdl`: a file of CREATE TABLE statements, as if the log began with them.
+
+A log that begins behind a table's CREATE does not tell its columns, and the server may be gone or
+show the table as it is today. So the user may give what was there where the log begins. The file's
+statements go the way of the log's own DDL: they become events in front of the log's first, and
+whoever follows DDL there knows the tables from the beginning on.
+
+Read are the statements of a dump (`mysqldump --no-data`): CREATE TABLE and all other DDL, USE for
+names without a database. INSERTs, SETs and LOCKs are passed over, and so is what lies between
+DELIMITER lines: triggers and routines.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from struct import pack
+
+from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
+from pyspark_mysqlbinlog.connector.log.logs import Limit, ScannedLog
+from pyspark_mysqlbinlog.connector.schemas.tracker import SchemaTracker
+from pyspark_mysqlbinlog.decoder.kernel.log_scanner import LogScanner, Run
+from pyspark_mysqlbinlog.decoder.sql.classifier import StatementKind, classify
+from pyspark_mysqlbinlog.decoder.sql.logged_statement import LoggedStatement
+from pyspark_mysqlbinlog.decoder.sql.tokens import TokenStream
+from pyspark_mysqlbinlog.decoder.wanted.event_filter import DDL_KINDS
+from pyspark_mysqlbinlog.errors import MySQLBinlogError, OptionError
+from pyspark_mysqlbinlog.protocol.events import Event, EventType
+
+__all__ = ["SeededLog", "seeded"]
+
+_FILE = "schemaDdl"
+_PIECE = re.compile(
+    r"""
+      '(?:[^'\\]|\\.|'')*'
+    | "(?:[^"\\]|\\.|"")*"
+    | `(?:[^`]|``)*`
+    | /\*.*?\*/
+    | (?:\#|--(?=\s|\Z))[^\n]*
+    | (?P<end>;)
+    | .
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_DELIMITER_BLOCK = re.compile(
+    r"^[ \t]*DELIMITER[ \t]+(?!;[ \t]*$)\S+[ \t]*\n.*?^[ \t]*DELIMITER[ \t]+;[ \t]*$",
+    re.IGNORECASE | re.MULTILINE | re.DOTALL,
+)
+_CREATES = (StatementKind.CREATE_TABLE, StatementKind.CREATE_TABLE_LIKE)
+
+
+@dataclass(frozen=True, slots=True)
+class SeededLog:
+    """A log with statements in front of the event at `start`."""
+
+    log: ScannedLog
+    start: Position
+    seeds: tuple[Event, ...]
+
+    def events(self, start: Position) -> Iterator[Event]:
+        if start == self.start:
+            yield from self.seeds
+        yield from self.log.events(start)
+
+    def scan(self, start: Position, scanner: LogScanner, limit: Limit) -> Iterator[Run | Event]:
+        if start == self.start:
+            yield from self.seeds
+        yield from self.log.scan(start, scanner, limit)
+
+    def position(self, file: str, pos: int) -> Position:
+        if file == _FILE:
+            # Behind all earlier files and before the log's own.
+            return Position(max(self.start.number - 1, 0), pos, _FILE)
+        return self.log.position(file, pos)
+
+
+def seeded(log: ScannedLog, start: Position, name: str | None) -> ScannedLog:
+    """The log from `start` on, begun with the statements of a file; unchanged without one.
+
+    Raises OptionError, with the statement, for a file that can't be read or followed.
+    """
+    if name is None:
+        return log
+    try:
+        text = Path(name).read_text(encoding="utf-8")
+    except OSError as error:
+        raise _wrong(name, f"can't be read: {error.strerror or type(error).__name__}") from None
+    except UnicodeDecodeError:
+        raise _wrong(name, "is not UTF-8") from None
+    made = SeededLog(log, start, tuple(_events(name, text)))
+    _expect_tables(name, made)
+    return made
+
+
+def _statements(text: str) -> Iterator[str]:
+    text = _DELIMITER_BLOCK.sub("", text)
+    begin = 0
+    for piece in _PIECE.finditer(text):
+        if piece["end"]:
+            yield text[begin : piece.start()]
+            begin = piece.end()
+    yield text[begin:]
+
+
+def _events(name: str, text: str) -> Iterator[Event]:
+    """The file's DDL as QUERY events."""
+    database = ""
+    pos = 4
+    for sql in _statements(text):
+        used = _used_database(sql)
+        if used is not None:
+            database = used
+            continue
+        statement = classify(sql, database)
+        if statement.kind is StatementKind.UNKNOWN:
+            raise _wrong(name, f"has a statement that is not known: {statement.head!r}")
+        if statement.kind not in DDL_KINDS:
+            continue
+        if any(not each for each, _ in statement.tables or ()):
+            raise _wrong(name, f"does not tell the database in {statement.head!r}: begin with USE")
+        texts = [sql.strip()]
+        if statement.kind in _CREATES and statement.if_not_exists and statement.tables:
+            # The file tells what was there: nothing was before.
+            quoted = ".".join(f"`{part.replace('`', '``')}`" for part in statement.tables[0])
+            texts.insert(0, f"DROP TABLE IF EXISTS {quoted}")
+        for each in texts:
+            body = _query_body(each, database)
+            yield Event(_FILE, pos, pos + len(body), 0, int(EventType.QUERY_EVENT), 0, 0, body)
+            pos += len(body)
+
+
+def _used_database(sql: str) -> str | None:
+    """The database of a USE statement."""
+    stream = TokenStream(sql)
+    try:
+        return stream.name("a database") if stream.accept("USE") else None
+    except MySQLBinlogError:
+        return None
+
+
+def _query_body(sql: str, database: str) -> bytes:
+    name = database.encode()
+    return pack("<IIBHH", 0, 0, len(name), 0, 0) + name + b"\x00" + sql.encode()
+
+
+def _expect_tables(name: str, log: SeededLog) -> None:
+    """A table whose definition can't be followed is told now, not at its first row."""
+    tracker = SchemaTracker(SchemaHistory(), lambda *_: True, case_sensitive=True)
+    for event in log.seeds:
+        logged = LoggedStatement.read(event.body, "")
+        statement = logged.statement
+        end = log.position(_FILE, event.end)
+        tracker.follow(event, logged, end)
+        if statement.kind in _CREATES and statement.tables:
+            table = statement.tables[0]
+            if tracker.history.at(end, *table) is None:
+                raise _wrong(name, tracker.history.reason(end, *table))
+    if not any(True for _ in tracker.history.tables()):
+        raise _wrong(name, "has no CREATE TABLE")
+
+
+def _wrong(name: str, problem: str) -> OptionError:
+    return OptionError(
+        f"option schemaDdl: {name!r} {problem}; give a file of CREATE TABLE statements, readable on"
+        " the driver"
+    )

@@ -1,0 +1,119 @@
+"""The schema of a `struct` payload: the tables as they are now, as Spark types.
+
+`schema()` is asked at load, before Spark knows the checkpoint, so it can only show what the server
+(or the log's last word) says now. Which type a column has is decided once, in
+decoder/schemas/struct_types.py; here those Arrow types become Spark's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+from pyspark.sql.pandas.types import from_arrow_type
+from pyspark.sql.types import DataType, StructField, StructType
+
+from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
+from pyspark_mysqlbinlog.connector.log.logs import FileLog
+from pyspark_mysqlbinlog.connector.log.retry import first_connection
+from pyspark_mysqlbinlog.connector.options.model import Options
+from pyspark_mysqlbinlog.connector.options.table_filter import ColumnFilter, TableFilter
+from pyspark_mysqlbinlog.connector.schemas.histories import history_of_files
+from pyspark_mysqlbinlog.connector.server.information_schema import read_table_schemas
+from pyspark_mysqlbinlog.connector.server.settings import ServerFacts
+from pyspark_mysqlbinlog.decoder.schemas.struct_types import StructOptions, arrow_type
+from pyspark_mysqlbinlog.errors import OptionError, UnknownSchemaError, UnknownTableError
+from pyspark_mysqlbinlog.names import table_folding
+from pyspark_mysqlbinlog.protocol.client import ReplicaClient
+from pyspark_mysqlbinlog.tables import TableSchema
+
+__all__ = ["payload_type", "read_payload_type", "struct_of"]
+
+
+def read_payload_type(options: Options) -> StructType:
+    """The type of `before` and `after`; asks the server, or reads the files for their DDL.
+
+    Raises UnknownTableError for a table that is not there.
+    """
+    if options.path is not None:
+        tables = options.table_filter()
+        log = FileLog.find(options.path)
+        history = history_of_files(log, options)
+        schemas = [_last_of(history, *name) for name in tables.literals]
+        columns = options.column_filter()
+        return payload_type(schemas, options.struct_options, columns, nested=tables.nests)
+    settings = options.server_settings()
+    with first_connection()(ReplicaClient.connect, settings) as client:
+        case_sensitive = ServerFacts.ask(client).case_sensitive
+        tables = options.table_filter(case_sensitive)
+        schemas = read_table_schemas(client, tables.wants)
+    _expect_all(tables, schemas, case_sensitive)
+    columns = options.column_filter(case_sensitive)
+    return payload_type(schemas, options.struct_options, columns, nested=tables.nests)
+
+
+def payload_type(
+    schemas: Sequence[TableSchema],
+    options: StructOptions,
+    columns: ColumnFilter,
+    *,
+    nested: bool,
+) -> StructType:
+    """One table's struct, or those of several tables nested by database: ``shop.orders.id``."""
+    if not nested:
+        return struct_of(schemas[0], options, columns)
+    databases: dict[str, list[StructField]] = {}
+    for schema in schemas:
+        table = StructField(schema.table, struct_of(schema, options, columns))
+        databases.setdefault(schema.database, []).append(table)
+    return StructType([StructField(name, StructType(each)) for name, each in databases.items()])
+
+
+def struct_of(schema: TableSchema, options: StructOptions, columns: ColumnFilter) -> StructType:
+    """One table's columns, excluded ones left out. All are nullable: an image may lack any."""
+    fields = [
+        StructField(column.name, _spark_type(arrow_type(column, options)))
+        for column in schema.columns
+        if not columns.excludes(schema.database, schema.table, column.name)
+    ]
+    if not fields:
+        raise OptionError(
+            f"option excludeColumns leaves no column of {schema.full_name}: exclude the table"
+        )
+    return StructType(fields)
+
+
+def _spark_type(type_: pa.DataType) -> DataType:
+    return from_arrow_type(type_, prefer_timestamp_ntz=True)
+
+
+def _last_of(history: SchemaHistory, database: str, table: str) -> TableSchema:
+    """The last thing that a log tells of a table."""
+    versions = history.versions(database, table)
+    for _, schema in reversed(versions):
+        if isinstance(schema, TableSchema):
+            return schema
+    if not versions:
+        raise UnknownTableError(
+            "option tables: the log has no CREATE TABLE of this table; check the spelling, or begin"
+            " with the log that has it, or give it with schemaDdl, or set payload=json",
+            table=f"{database}.{table}",
+        )
+    raise UnknownSchemaError(
+        "the log does not tell the columns of this table, which payload=struct needs; begin with"
+        " the log that has its CREATE TABLE, or give it with schemaDdl, or set payload=json",
+        table=f"{database}.{table}",
+    )
+
+
+def _expect_all(tables: TableFilter, schemas: list[TableSchema], case_sensitive: bool) -> None:
+    folded = table_folding(case_sensitive)
+    found = {folded((schema.database, schema.table)) for schema in schemas}
+    for database, table in tables.literals:
+        if folded((database, table)) not in found:
+            raise UnknownTableError(
+                "option tables: the server does not have this table, and payload=struct needs its"
+                " columns; check the spelling and the user's SELECT grant, give the columns with"
+                " .schema(…), or set payload=json",
+                table=f"{database}.{table}",
+            )

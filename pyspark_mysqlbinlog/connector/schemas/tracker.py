@@ -1,0 +1,366 @@
+"""Follows DDL: what each table looks like from which position on.
+
+Every DDL of every table is followed, wanted or not, except for the server's own: a RENAME, a CREATE
+TABLE … LIKE or the cut-over of an online schema change makes an unwanted table a wanted one. What
+can't be followed makes the table unknown from there on, with the reason; whoever meets a row of it
+asks the server, or stops. What a later look at the server has already settled (see `baseline`) is
+not looked at again.
+
+Nothing is concluded from what a statement may not have done: CREATE … IF NOT EXISTS tells a table's
+columns only where the table is known not to have been there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from pyspark_mysqlbinlog.charsets import charset_of_collation
+from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
+from pyspark_mysqlbinlog.checkpoints.versions import UnknownFrom
+from pyspark_mysqlbinlog.decoder.sql.alter import apply_alter
+from pyspark_mysqlbinlog.decoder.sql.alter_clauses import parse_alter
+from pyspark_mysqlbinlog.decoder.sql.classifier import StatementKind
+from pyspark_mysqlbinlog.decoder.sql.create import parse_create_table, parse_database_charset
+from pyspark_mysqlbinlog.decoder.sql.logged_statement import LoggedStatement
+from pyspark_mysqlbinlog.decoder.sql.statement_text import Author, create_author
+from pyspark_mysqlbinlog.decoder.sql.written_labels import check_written_labels
+from pyspark_mysqlbinlog.errors import MySQLBinlogError, SchemaChangedError, SchemaError
+from pyspark_mysqlbinlog.names import SYSTEM_DATABASES, Table, folding
+from pyspark_mysqlbinlog.protocol.events import THREAD_SPECIFIC_FLAG, Event
+from pyspark_mysqlbinlog.tables import TableSchema
+
+__all__ = ["MOST_UNWANTED_COLUMNS", "SchemaTracker", "last_change"]
+
+_KIND = StatementKind
+# A schema, or why there is none; None where nothing was ever heard of the table.
+State = TableSchema | UnknownFrom | None
+# Stands for the server's charset, which need not be known where a statement tells another.
+_SERVERS = "the server's"
+# In these sql_modes the server writes CREATE TABLE without the table's options, or without any
+# character set: POSTGRESQL, ORACLE, MSSQL, DB2, MAXDB, NO_TABLE_OPTIONS, MYSQL323, MYSQL40, ANSI
+# (sql/sql_show.cc, store_create_info).
+_WITHOUT_CHARSETS = 0x100 | 0x200 | 0x400 | 0x800 | 0x1000 | 0x4000 | 0x10000 | 0x20000 | 0x40000
+# ER_BAD_TABLE_ERROR: DROP TABLE has dropped those of its tables that were there.
+_UNKNOWN_TABLE = 1051
+# The unwanted tables that are remembered, and travel in offsets, have no more columns in all.
+MOST_UNWANTED_COLUMNS = 1500
+
+
+@dataclass(slots=True)
+class _Ddl:
+    """One statement, and what it makes of the tables that it names."""
+
+    logged: LoggedStatement
+    begin: Position
+    end: Position
+    uses_temporary: bool
+    states: dict[Table, State] = field(default_factory=dict)
+
+    @property
+    def place(self) -> str:
+        return f"{self.logged.statement.head!r}, which ends at {self.end}"
+
+    @property
+    def server_charset(self) -> str | None:
+        """The charset of the session's collation_server, where the event has it.
+
+        UnknownSchemaError where it is none that is known here.
+        """
+        collation = self.logged.query.collation_server
+        return None if collation is None else charset_of_collation(collation)
+
+
+class SchemaTracker:
+    """A schema history that grows with the log.
+
+    Parameters
+    ----------
+    history : what is known at the start.
+    wants : whether (database, table) is wanted.
+    case_sensitive : otherwise the server keeps names in lower case, whatever a statement says.
+    complete : database -> whether the history began with a look at the server that could not miss
+        anything of it: a wanted table that the history has nothing of was not there, nor was a
+        database.
+    server_default : a database whose CREATE is not in the log is taken to have the charset of the
+        session's collation_server; the check against the table map is the net below that.
+    explicit_timestamps : the server's explicit_defaults_for_timestamp.
+
+    Attributes
+    ----------
+    history : after the last statement that was followed.
+    """
+
+    def __init__(
+        self,
+        history: SchemaHistory,
+        wants: Callable[[str, str], bool],
+        *,
+        case_sensitive: bool,
+        complete: Callable[[str], bool] | None = None,
+        server_default: bool = False,
+        explicit_timestamps: bool = False,
+    ) -> None:
+        self.history = history
+        self._fold = folding(case_sensitive)
+        self._wants = wants
+        self._complete: Callable[[str], bool] = complete or (lambda _: False)
+        self._server_default = server_default
+        self._explicit_timestamps = explicit_timestamps
+        # Databases of which this log tells every table: it has their CREATE, or their DROP.
+        self._whole: set[str] = set()
+        # Databases that are there with a charset that the log told, and that is not known here.
+        self._without_charset: set[str] = set()
+        self._pruned = history
+
+    def follow(self, event: Event, logged: LoggedStatement, end: Position) -> None:
+        """Take a DDL statement into account; what it says holds from `end` on."""
+        statement = logged.statement
+        kind = statement.kind
+        uses_temporary = bool(event.flags & THREAD_SPECIFIC_FLAG)
+        if kind is _KIND.TRUNCATE:
+            return
+        if self._explicit_timestamps:
+            context = replace(logged.context, explicit_defaults_for_timestamp=True)
+            logged = replace(logged, context=context)
+        ddl = _Ddl(logged, end._replace(pos=event.start), end, uses_temporary)
+        if logged.query.error_code not in (0, _UNKNOWN_TABLE):
+            self._failed(ddl)
+        elif statement.database is not None:
+            self._database(ddl, self._fold(statement.database))
+        elif statement.tables is None:
+            raise SchemaChangedError(f"{statement.head!r} does not tell which table it changes").at(
+                event.file, event.start
+            )
+        elif kind is _KIND.CREATE_TABLE or kind is _KIND.CREATE_TABLE_LIKE:
+            self._create(ddl)
+        elif kind is _KIND.DROP_TABLE:
+            for table in statement.tables:
+                ddl.states[self._name(table)] = UnknownFrom(f"it was dropped at {end}", gone=True)
+        elif uses_temporary and (kind is _KIND.ALTER_TABLE or logged.context.mariadb):
+            self._of_either(ddl)
+        elif kind is _KIND.RENAME_TABLE:
+            self._rename(ddl)
+        else:
+            self._alter(ddl)
+        for name, state in ddl.states.items():
+            self._keep(ddl, name, state)
+
+    def forget_before(self, position: Position) -> None:
+        """Let go of what no row from `position` on can need, and of unwanted tables beyond a bound.
+
+        Those are let go first that had no DDL since the last time; the server can still be asked
+        for one that gets a wanted name.
+        """
+        if self.history is self._pruned:
+            return
+        history = self.history.needed_from(position)
+        unwanted = [name for name in history.tables() if not self._wants(*name)]
+        unwanted.sort(key=lambda name: (last_change(self.history, name), name), reverse=True)
+        columns = 0
+        kept: dict[Table, bool] = {}
+        for name in unwanted:
+            _, state = history.versions(*name)[-1]
+            columns += len(state.columns) if isinstance(state, TableSchema) else 0
+            kept[name] = isinstance(state, TableSchema) and columns <= MOST_UNWANTED_COLUMNS
+        # No row needs the versions before the last.
+        self.history = self._pruned = history.with_last_only(kept)
+
+    # --- names and states
+
+    def _name(self, table: Table) -> Table:
+        return self._fold(table[0]), self._fold(table[1])
+
+    def _state(self, ddl: _Ddl, name: Table) -> State:
+        if name in ddl.states:
+            return ddl.states[name]
+        return self.history.state(ddl.begin, *name)
+
+    def _schema(self, ddl: _Ddl, table: Table) -> TableSchema | None:
+        return self.history.at(ddl.begin, *self._name(table))
+
+    def _keep(self, ddl: _Ddl, name: Table, state: State) -> None:
+        if name[0] in SYSTEM_DATABASES:
+            return
+        last = last_change(self.history, name)
+        if last is not None and last >= ddl.end:
+            return  # settled
+        if isinstance(state, TableSchema):
+            database, table = name
+            self.history = self.history.with_table(
+                ddl.end, replace(state, database=database, table=table)
+            )
+        elif state is not None:
+            self.history = self.history.without(ddl.end, *name, state.reason, gone=state.gone)
+
+    # --- tables
+
+    def _create(self, ddl: _Ddl) -> None:
+        statement = ddl.logged.statement
+        assert statement.tables is not None
+        name = self._name(statement.tables[0])
+        if statement.if_not_exists and not self._is_absent(name, self._state(ddl, name)):
+            return  # logged although nothing may have been created
+        try:
+            schema = parse_create_table(
+                ddl.logged.text,
+                ddl.logged.query.database,
+                None if self._lacks_charset(ddl) else self._charset_of(ddl, name[0]),
+                lambda *other: None if ddl.uses_temporary else self._schema(ddl, other),
+                ddl.logged.context,
+            )
+            if statement.kind is _KIND.CREATE_TABLE:
+                check_written_labels(ddl.logged.query, None, schema)
+            ddl.states[name] = schema
+        except SchemaError as error:
+            ddl.states[name] = UnknownFrom(f"{ddl.place}, can't be followed: {error.message}")
+
+    def _lacks_charset(self, ddl: _Ddl) -> bool:
+        """Whether the table may have another charset than its database, and the text not tell.
+
+        What the server writes for a table that was made LIKE a temporary one lacks that one's. The
+        flag alone is no sign: MariaDB sets it wherever CREATE OR REPLACE dropped a table.
+        """
+        author = create_author(ddl.logged.query)
+        if author is Author.CLIENT:
+            return False
+        if ddl.logged.query.sql_mode & _WITHOUT_CHARSETS:
+            return True
+        # MariaDB forces ENGINE into what it writes for LIKE (mysql_create_like_table in
+        # sql_table.cc), so without options it is CREATE … SELECT.
+        return ddl.uses_temporary and not (ddl.logged.context.mariadb and author is Author.SERVER)
+
+    def _is_absent(self, name: Table, state: State) -> bool:
+        """Whether the table is known not to be there."""
+        if isinstance(state, UnknownFrom):
+            return state.gone
+        if state is not None:
+            return False
+        return name[0] in self._whole or (self._wants(*name) and self._complete(name[0]))
+
+    def _alter(self, ddl: _Ddl) -> None:
+        statement = ddl.logged.statement
+        assert statement.tables is not None
+        name = self._name(statement.tables[0])
+        before = self._state(ddl, name)
+        ddl.states[name] = self._altered(ddl, before)
+        renamed = [new for _, new in statement.renames]
+        for table in statement.tables[1:]:
+            # An exchanged partition has the columns of its table.
+            if table not in renamed and table not in statement.exchanged:
+                ddl.states[self._name(table)] = UnknownFrom(f"{ddl.place}, can't be followed")
+        self._rename(ddl)
+
+    def _altered(self, ddl: _Ddl, before: State) -> State:
+        try:
+            if isinstance(before, TableSchema):
+                after = apply_alter(
+                    ddl.logged.text,
+                    before,
+                    self._charset_of(ddl, before.database),
+                    self._charset_of(ddl, self._fold(ddl.logged.query.database)),
+                    ddl.logged.context,
+                )
+                check_written_labels(ddl.logged.query, before, after)
+                return after
+            alter = parse_alter(ddl.logged.text, ddl.logged.context)
+        except MySQLBinlogError as error:
+            return UnknownFrom(f"{ddl.place}, can't be followed: {error.message}")
+        if not alter.touches_schema:
+            return before
+        # The text differs with each statement: since when the table looks as it does now is known.
+        return UnknownFrom(f"{ddl.place}, changed it when its columns were not known")
+
+    def _failed(self, ddl: _Ddl) -> None:
+        """A statement that is logged with its error: it did something all the same.
+
+        It dropped some of its tables, or the one that it could not replace then.
+        """
+        for name in map(self._name, ddl.logged.statement.tables or ()):
+            ddl.states[name] = UnknownFrom(
+                f"{ddl.place}, failed with error {ddl.logged.query.error_code} on the server"
+            )
+
+    def _of_either(self, ddl: _Ddl) -> None:
+        """An ALTER or RENAME of tables or of temporary ones that hide them, which none can tell.
+
+        (See EventFilter's `_refuse_truncate`. Only MariaDB renames temporary tables.)
+        """
+        for name in map(self._name, ddl.logged.statement.tables or ()):
+            ddl.states[name] = UnknownFrom(f"{ddl.place}, may be of a temporary table")
+
+    def _rename(self, ddl: _Ddl) -> None:
+        for pair in ddl.logged.statement.renames:
+            old, new = map(self._name, pair)
+            state = self._state(ddl, old)
+            if not isinstance(state, TableSchema):
+                state = UnknownFrom(
+                    f"{ddl.place}, renamed {'.'.join(old)} to it, whose columns were not known"
+                )
+            ddl.states[old] = UnknownFrom(f"it was renamed at {ddl.end}", gone=True)
+            ddl.states[new] = state
+
+    # --- databases
+
+    def _database(self, ddl: _Ddl, database: str) -> None:
+        statement = ddl.logged.statement
+        known = self.history.charset_at(ddl.begin, database)
+        charset = known
+        if statement.kind is _KIND.DROP_DATABASE or statement.or_replace:
+            for name in self.history.tables():
+                if name[0] == database:
+                    reason = f"its database was dropped at {ddl.end}"
+                    ddl.states[name] = UnknownFrom(reason, gone=True)
+            self._whole.add(database)
+            self._without_charset.discard(database)
+            charset = None
+        if statement.kind is _KIND.CREATE_DATABASE:
+            if statement.if_not_exists and (known is not None or not self._has_no(database)):
+                return  # logged although nothing may have been created
+            self._whole.add(database)
+            charset = self._given_charset(ddl, database, None)
+        elif statement.kind is _KIND.ALTER_DATABASE:
+            charset = self._given_charset(ddl, database, known)
+        if charset is not None:
+            self._without_charset.discard(database)
+        last = self.history.charset_change(database)
+        if charset != known and (last is None or last < ddl.end):
+            self.history = self.history.with_charset(ddl.end, database, charset)
+
+    def _has_no(self, database: str) -> bool:
+        """Whether a database whose charset is not known is known not to be there."""
+        if database in self._without_charset:
+            return False
+        return database in self._whole or self._complete(database)
+
+    def _given_charset(self, ddl: _Ddl, database: str, known: str | None) -> str | None:
+        """A database's charset behind its CREATE or ALTER; None where it is not known.
+
+        known : the charset before.
+
+        One that is not known here is no error: most databases are nobody's concern, and who meets
+        rows of a table that inherits it is told then.
+        """
+        logged = ddl.logged
+        try:
+            told = parse_database_charset(logged.text, _SERVERS, logged.context)
+            if told is None and logged.statement.kind is _KIND.ALTER_DATABASE:
+                return known
+            return (ddl.server_charset or known) if told in (None, _SERVERS) else told
+        except SchemaError:
+            self._without_charset.add(database)
+            return None
+
+    def _charset_of(self, ddl: _Ddl, database: str) -> str | None:
+        """The charset that a CREATE TABLE inherits: its database's."""
+        known = self.history.charset_at(ddl.begin, database)
+        if known is None and self._server_default and database not in self._without_charset:
+            return ddl.server_charset
+        return known
+
+
+def last_change(history: SchemaHistory, table: Table) -> Position | None:
+    """Where the last version of a table begins; None when there is none."""
+    versions = history.versions(*table)
+    return versions[-1][0] if versions else None

@@ -1,0 +1,127 @@
+"""What the tail makes sure of before a table's rows are handed out: that their columns are known.
+
+At the first table map under each version of a table the columns must be known, and a struct must
+have its place for them. A table that the history does not know (it was added to `tables` since the
+checkpoint was written, or a DDL of it could not be followed) is asked for then, from the boundary
+in front of its transaction on, as at a start in the past: what the server shows counts only if the
+log shows no DDL of the table in between.
+
+So what can't go on stops in front of the transaction, and everything before it is delivered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
+from pyspark_mysqlbinlog.checkpoints.versions import UnknownFrom
+from pyspark_mysqlbinlog.connector.log.logs import ServerLog
+from pyspark_mysqlbinlog.connector.schemas.baseline import history_of_server
+from pyspark_mysqlbinlog.connector.schemas.evolution import Evolution
+from pyspark_mysqlbinlog.decoder.events.table_map import TableMap, parse_table_name
+from pyspark_mysqlbinlog.decoder.schemas.optional_metadata import described_schema
+from pyspark_mysqlbinlog.decoder.schemas.unknown_schema import unknown_schema
+from pyspark_mysqlbinlog.names import Table, table_folding
+from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
+from pyspark_mysqlbinlog.protocol.events import Event
+
+__all__ = ["SchemaWatch", "only"]
+
+# Table maps remembered as passed; servers repeat them byte for byte.
+_REMEMBERED = 10_000
+
+
+class SchemaWatch:
+    """Looks at the table maps of wanted tables.
+
+    Parameters
+    ----------
+    evolution : for payload=struct.
+    positional : rows of tables whose columns nobody knows are read without names.
+    """
+
+    def __init__(
+        self,
+        settings: ServerSettings,
+        *,
+        case_sensitive: bool,
+        evolution: Evolution | None = None,
+        positional: bool = False,
+    ) -> None:
+        self._settings = settings
+        self._case_sensitive = case_sensitive
+        self._evolution = evolution
+        self._positional = positional
+        # Holds for this very history.
+        self._history: SchemaHistory | None = None
+        self._passed: set[bytes] = set()
+        # Why tables are not known that the server was asked for in vain.
+        self._asked: dict[Table, UnknownFrom] = {}
+
+    def pass_map(
+        self, history: SchemaHistory, event: Event, since: Position, *, is_mariadb: bool
+    ) -> SchemaHistory:
+        """The history, with the columns of the table map's table in it.
+
+        Parameters
+        ----------
+        event : a table map of a wanted table.
+        since : the boundary in front of its transaction.
+
+        Raises
+        ------
+        SchemaChangedError : the query's struct has no place for its columns.
+        UnknownSchemaError : nobody knows them.
+        """
+        if history is self._history and event.body in self._passed:
+            return history
+        _, database, table = parse_table_name(event.body)
+        here = Position.of(event.file, event.start)
+        schema = history.at(here, database, table)
+        table_map = TableMap.parse(event.body)
+        described = described_schema(table_map, schema, is_mariadb=is_mariadb)
+        if schema is None and described is None:
+            state = history.state(here, database, table)
+            if state is None or state is not self._asked.get((database, table)):
+                history = self._learn(history, (database, table), since, here)
+            schema = history.at(here, database, table)
+            if schema is None and not self._positional:
+                raise unknown_schema(table_map, history.reason(here, database, table))
+        schema = described or schema
+        if schema is not None and self._evolution is not None:
+            self._evolution.check(schema)
+        if history is not self._history or len(self._passed) >= _REMEMBERED:
+            self._passed.clear()
+            self._history = history
+        self._passed.add(event.body)
+        return history
+
+    def _learn(
+        self, history: SchemaHistory, table: Table, since: Position, here: Position
+    ) -> SchemaHistory:
+        """Ask the server, whose answer holds from the table's last DDL behind `since` on."""
+        with ReplicaClient.connect(self._settings) as client:
+            found, _ = history_of_server(
+                client,
+                ServerLog(self._settings),
+                since,
+                only(table, case_sensitive=self._case_sensitive),
+                case_sensitive=self._case_sensitive,
+            )
+        reason = history.reason(here, *table)
+        history = history.merged(found)
+        if history.at(here, *table) is None:
+            # Not asked for again at each of its rows, whatever other tables' DDL comes.
+            history = history.without(since, *table, reason)
+            state = history.state(here, *table)
+            assert isinstance(state, UnknownFrom)
+            self._asked[table] = state
+        return history
+
+
+def only(table: Table, *, case_sensitive: bool) -> Callable[[str, str], bool]:
+    """Wants one table."""
+    folded = table_folding(case_sensitive)
+    wanted = folded(table)
+    return lambda database, name: folded((database, name)) == wanted

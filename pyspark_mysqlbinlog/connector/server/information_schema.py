@@ -1,0 +1,125 @@
+"""The server's own description of its tables, from information_schema.
+
+Three SELECTs whatever the number of tables: their default collations, their columns, their primary
+keys. information_schema opens every table it describes, so one query for each table would cost as
+much again for each. Types come from COLUMN_TYPE, read by the reader that reads DDL: the columns
+beside it differ between versions (5.5 has no DATETIME_PRECISION, 8.0 no display widths).
+
+One thing it can't show: the texts of information_schema are utf8 with three bytes, so a character
+beyond them in an ENUM or SET label reads as ``?``. Such labels are known only from DDL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any
+
+from pyspark_mysqlbinlog.charsets import canonical_charset, charset_of_collation
+from pyspark_mysqlbinlog.decoder.sql.create import parse_column_type
+from pyspark_mysqlbinlog.decoder.sql.tokens import SqlContext
+from pyspark_mysqlbinlog.errors import MySQLBinlogError, UnknownSchemaError
+from pyspark_mysqlbinlog.names import SYSTEM_DATABASES, Table
+from pyspark_mysqlbinlog.protocol.client import ReplicaClient
+from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
+
+__all__ = ["read_database_charsets", "read_table_schemas"]
+
+# The server leaves out the system databases as well: describing them takes it longest.
+_TABLES = (
+    "SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_COLLATION FROM information_schema.TABLES"
+    " WHERE TABLE_TYPE = 'BASE TABLE' AND BINARY TABLE_SCHEMA NOT IN %s"
+)
+_COLUMNS = (
+    "SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, COLUMN_TYPE, CHARACTER_SET_NAME, IS_NULLABLE,"
+    " ORDINAL_POSITION FROM information_schema.COLUMNS WHERE BINARY TABLE_SCHEMA NOT IN %s"
+)
+_PRIMARY_KEYS = (
+    "SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, SEQ_IN_INDEX FROM information_schema.STATISTICS"
+    " WHERE INDEX_NAME = 'PRIMARY' AND BINARY TABLE_SCHEMA NOT IN %s"
+)
+_SYSTEM = (tuple(sorted(SYSTEM_DATABASES)),)
+_DATABASES = "SELECT SCHEMA_NAME, DEFAULT_CHARACTER_SET_NAME FROM information_schema.SCHEMATA"
+
+
+def read_table_schemas(
+    client: ReplicaClient, wanted: Callable[[str, str], bool], *, others: bool = False
+) -> list[TableSchema]:
+    """The schemas of the wanted base tables, sorted by database and name.
+
+    Parameters
+    ----------
+    client : of an account that may see the tables; a table that it may not see is not there.
+    wanted : of (database, table); the server's system databases are left out before.
+    others : all other tables that can be understood, too.
+
+    Raises
+    ------
+    UnknownSchemaError : with the table; a wanted one has a column that can't be understood.
+    ServerError : what `ReplicaClient.query` raises.
+    """
+    collations = {
+        (database, table): collation
+        for database, table, collation in _rows(client, _TABLES, _SYSTEM)
+        if database not in SYSTEM_DATABASES and (others or wanted(database, table))
+    }
+    if not collations:
+        return []
+    ((version,),) = _rows(client, "SELECT VERSION()")
+    # Labels in COLUMN_TYPE are escaped with backslashes whatever the session's sql_mode.
+    context = SqlContext.of(0, version)
+    columns: dict[Table, list[tuple[int, ColumnSchema]]] = {table: [] for table in collations}
+    for database, table, name, column_type, charset, nullable, ordinal in _rows(
+        client, _COLUMNS, _SYSTEM
+    ):
+        described = columns.get((database, table))
+        if described is None:
+            continue
+        try:
+            column = _column(name, column_type, charset, nullable == "YES", context)
+        except MySQLBinlogError as error:
+            if not wanted(database, table):
+                del columns[database, table]
+                continue
+            raise UnknownSchemaError(
+                f"column {name!r} of type {column_type[:60]!r} can't be read: {error.message}",
+                table=f"{database}.{table}",
+            ) from None
+        described.append((int(ordinal), column))
+    keys: dict[Table, list[tuple[int, str]]] = {}
+    for database, table, name, sequence in _rows(client, _PRIMARY_KEYS, _SYSTEM):
+        keys.setdefault((database, table), []).append((int(sequence), name))
+    return [
+        TableSchema(
+            *table,
+            columns=tuple(column for _, column in sorted(columns[table], key=lambda pair: pair[0])),
+            primary_key=tuple(name for _, name in sorted(keys.get(table, ()))),
+            charset=charset_of_collation(collation) if collation else None,
+        )
+        for table, collation in sorted(collations.items())
+        if columns.get(table)  # else dropped between the queries, or not understood
+    ]
+
+
+def read_database_charsets(client: ReplicaClient) -> dict[str, str]:
+    """The default character set of every database, which a CREATE TABLE inherits."""
+    return {name: canonical_charset(charset) for name, charset in _rows(client, _DATABASES)}
+
+
+@lru_cache(maxsize=4096)
+def _column(
+    name: str, column_type: str, charset: str | None, nullable: bool, context: SqlContext
+) -> ColumnSchema:
+    # Tables share most of their columns: `id int(11)`, `created_at datetime`.
+    known = canonical_charset(charset) if charset else None
+    return parse_column_type(name, column_type, known, nullable, context)
+
+
+def _rows(
+    client: ReplicaClient, query: str, arguments: Sequence[object] = ()
+) -> list[tuple[Any, ...]]:
+    """A query's rows, all texts as str: some of information_schema's come as bytes."""
+    return [
+        tuple(value.decode() if isinstance(value, bytes) else value for value in row)
+        for row in client.query(query, arguments)
+    ]

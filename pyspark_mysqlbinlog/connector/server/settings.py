@@ -1,0 +1,112 @@
+"""What is asked of the server besides its log: settings, positions, identity."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.connector.server.information_schema import read_database_charsets
+from pyspark_mysqlbinlog.errors import BinlogSettingsError, ServerError
+from pyspark_mysqlbinlog.protocol.client import ReplicaClient
+
+__all__ = [
+    "ServerFacts",
+    "binlog_files",
+    "check_identity",
+    "check_settings",
+    "current_position",
+    "database_charsets",
+    "explicit_timestamps",
+    "server_uuid",
+]
+
+_PARSE_ERROR = 1064
+
+
+def check_settings(client: ReplicaClient) -> None:
+    """BinlogSettingsError unless the server logs rows."""
+    if client.variable("log_bin") != "ON":
+        raise BinlogSettingsError(
+            "the server writes no binlog (log_bin is OFF); start it with --log-bin,"
+            " --binlog-format=ROW and a --server-id"
+        )
+    binlog_format = client.variable("binlog_format")
+    if binlog_format != "ROW":
+        raise BinlogSettingsError(
+            f"the server logs statements (binlog_format is {binlog_format}), expected ROW; SET"
+            " GLOBAL binlog_format = 'ROW' and reconnect its clients"
+        )
+
+
+def server_uuid(client: ReplicaClient) -> str:
+    """The server's uuid; empty where it has none (before 5.6, MariaDB)."""
+    return client.variable("server_uuid") or ""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerFacts:
+    """What reading a server's log depends on, and no log tells.
+
+    Attributes
+    ----------
+    case_sensitive : whether database and table names differ by case; if not, they are kept in lower
+        case.
+    version : as its handshake tells it.
+    """
+
+    case_sensitive: bool
+    version: str
+
+    @classmethod
+    def ask(cls, client: ReplicaClient) -> ServerFacts:
+        """One query; raises what `ReplicaClient.query` raises."""
+        case = client.variable("lower_case_table_names")
+        return cls(case in (None, "0"), client.server_version)
+
+
+def check_identity(client: ReplicaClient, expected: str) -> None:
+    """ServerError when this is not the server that the offset belongs to."""
+    found = server_uuid(client)
+    if expected and found and found != expected:
+        raise ServerError(
+            f"the checkpoint belongs to the server {expected}, found {found}: file names and"
+            " positions of one server mean nothing on another, and failover is not followed yet;"
+            " connect to the first, or start again with a new checkpoint"
+        )
+
+
+def current_position(client: ReplicaClient) -> Position:
+    """Where the log ends now. Needs REPLICATION CLIENT.
+
+    Raises
+    ------
+    BinlogSettingsError : the server writes no log.
+    ServerError : what `ReplicaClient.query` raises.
+    """
+    try:
+        rows = client.query("SHOW MASTER STATUS")
+    except ServerError as error:
+        if error.code != _PARSE_ERROR:
+            raise
+        rows = client.query("SHOW BINARY LOG STATUS")  # 8.2 and later
+    if not rows:
+        raise BinlogSettingsError(
+            "the server writes no binlog; start it with --log-bin, --binlog-format=ROW and a"
+            " --server-id"
+        )
+    return Position.of(str(rows[0][0]), int(rows[0][1]))
+
+
+def binlog_files(client: ReplicaClient) -> dict[str, int]:
+    """The files that the server still has, oldest first, and how many bytes each has."""
+    return {str(row[0]): int(row[1]) for row in client.query("SHOW BINARY LOGS")}
+
+
+def explicit_timestamps(client: ReplicaClient) -> bool:
+    """Whether a TIMESTAMP may be NULL unless it says otherwise."""
+    return client.variable("explicit_defaults_for_timestamp") in ("ON", "1")
+
+
+def database_charsets(client: ReplicaClient) -> dict[str, str]:
+    """The default charset of every database."""
+    return read_database_charsets(client)

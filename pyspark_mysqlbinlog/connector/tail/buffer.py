@@ -1,0 +1,418 @@
+"""The bounded buffer between the tail and Spark: an index of boundaries, and bytes while they fit.
+
+The log that the tail has walked is kept as a row of spans, each from one boundary to a later one
+with something wanted in between. A span carries its packed events while the buffer has room for
+them; when it has none, only the span's place is kept, and whoever needs the rows fetches them
+again. Small transactions are gathered into one span up to a granularity, so the index stays small
+too. When there are too many spans the tail waits. So memory is bounded by bytes and by number of
+spans, whatever the backlog and however large one transaction.
+
+Every method takes the lock; the tail calls one per transaction, or one for many that lie together.
+What is no method is one reference, read without it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from threading import Condition
+from time import monotonic
+
+from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.connector.tail.open_span import Events, OpenSpan
+from pyspark_mysqlbinlog.connector.tail.span_index import Mark, Piece, Span, SpanIndex
+from pyspark_mysqlbinlog.decoder.kernel.log_scanner import Run
+from pyspark_mysqlbinlog.protocol.blocks import PackedEvents
+from pyspark_mysqlbinlog.protocol.events import HEADER_LENGTH, Event
+
+__all__ = ["MOST_CARRIED", "LogBuffer", "Mark", "Piece", "Span"]
+
+# DDL statements in one batch; each may make another version of a table in its offset.
+_MOST_CHANGES = 20
+
+
+# Spark warns of a "very large task" from 1,000 KiB on, and dies of 60 MB ones: what is larger than
+# this is never carried, and so never kept.
+MOST_CARRIED = 900_000
+
+
+class LogBuffer:
+    """Spans in log order, written by the tail and read by Spark's offset calls.
+
+    Parameters
+    ----------
+    start : the boundary from which the tail walks.
+    capacity : bytes of events to keep.
+    granularity : log bytes up to which transactions share a span.
+    most_spans : how far the index may run ahead.
+    """
+
+    def __init__(
+        self, start: Mark, *, capacity: int, granularity: int, most_spans: int = 50_000
+    ) -> None:
+        self._capacity = capacity
+        self._granularity = granularity
+        self._most_spans = most_spans
+        # A thread may enter it again.
+        self._changed = Condition()
+        self._spans = SpanIndex()
+        self._base = start.position
+        self._tip = start
+        # The furthest boundary that Spark knows: its spelling must not change any more.
+        self._handed_out = start.position
+        self._cut: Position | None = None
+        # The last boundary before the cut, once the tail is behind it.
+        self._before_cut: Mark | None = None
+        # The span that is still growing, and the transaction that may become part of it.
+        self._open = OpenSpan(start)
+        self._transaction: list[Event | PackedEvents] | None = []
+        self._transaction_kept = 0
+        self._error: Exception | None = None
+        self._closed = False
+        self._unlimited = False
+        # The boundaries behind DDL.
+        self._changes: deque[Mark] = deque()
+
+    # --- the tail's side
+
+    def append(self, events: list[Event]) -> None:
+        """Wanted events of the transaction in progress."""
+        self._append(sum(HEADER_LENGTH + len(event.body) for event in events), lambda: events)
+
+    def append_run(self, run: Run) -> None:
+        """The same for those of a run inside of the transaction."""
+        self._append(run.kept_bytes, lambda: _all(run.pack()))
+
+    def boundary(
+        self,
+        mark: Mark,
+        log_bytes: int,
+        *,
+        wanted: bool,
+        rows: int = 0,
+        pieces: Sequence[Piece] = (),
+    ) -> None:
+        """The transaction in progress ends at `mark`, `log_bytes` after the last boundary."""
+        with self._changed:
+            is_change = self._is_change(mark)
+            if self._crosses_cut(mark):
+                self._before_cut = self._tip
+            if is_change or self._crosses_cut(mark):
+                self._close_span()
+            self._tip = mark
+            if is_change:
+                self._changes.append(mark)
+            if wanted:
+                self._take_transaction(mark, rows, pieces)
+                self._changed.notify_all()
+            self._open.log_bytes += log_bytes
+            if wanted and self._open.log_bytes >= self._granularity:
+                self._close_span()
+            elif is_change and not wanted:
+                self._open.skip_to(mark)
+            self._transaction, self._transaction_kept = [], 0
+
+    def transactions(self, run: Run, log_bytes: int, mark_at: Callable[[int], Mark]) -> None:
+        """A run of whole transactions: the same as `append` and `boundary` for each of them.
+
+        Parameters
+        ----------
+        log_bytes : from the last boundary to the beginning of the run.
+        mark_at : the boundary at a position of the run's file.
+        """
+        ends, kept = run.ends, run.kept_until
+        # Received in one piece (see protocol/chunks.py): each may be carried.
+        assert run.kept_bytes <= MOST_CARRIED
+        with self._changed:
+            at, last_end = 0, run.start - log_bytes
+            while at < len(ends):
+                behind = self._uncut(run, at, last_end, mark_at(ends[at]))
+                if behind > at:
+                    self._extend(run, at, behind, ends[behind - 1] - last_end, mark_at)
+                else:
+                    behind = at + 1
+                    size = kept[behind] - kept[at]
+                    if size:
+                        self._append(size, partial(_packed, run, at, behind))
+                    self.boundary(mark_at(ends[at]), ends[at] - last_end, wanted=size > 0)
+                last_end = ends[behind - 1]
+                at = behind
+            if kept[-1]:
+                self._changed.notify_all()
+
+    def moved(self, mark: Mark) -> None:
+        """The last boundary has a new spelling: the next file's beginning."""
+        with self._changed:
+            # Whoever knows the old spelling must find it again.
+            if self._crosses_cut(mark):
+                self._before_cut = self._tip
+                self._close_span()
+            elif self._tip.position > self._handed_out:
+                self._open.respell(self._tip, mark)
+                if self._spans and self._spans[-1].end.position == self._tip.position:
+                    self._spans.replace_last(replace(self._spans[-1], end=mark))
+            if self._changes and self._changes[-1].position == self._tip.position:
+                self._changes[-1] = mark
+            self._tip = mark
+            self._changed.notify_all()
+
+    def forget_transaction(self) -> None:
+        """The connection broke: what came after the last boundary will come again."""
+        with self._changed:
+            self._transaction, self._transaction_kept = [], 0
+
+    def wait_for_room(self) -> None:
+        """Block while the index is too far ahead of Spark."""
+        with self._changed:
+            if self._unlimited:
+                self._coarsen()
+            # What Spark holds can't be joined: without limits the index then grows instead.
+            self._changed.wait_for(lambda: not self.is_full or self._closed or self._unlimited)
+
+    def fail(self, error: Exception) -> None:
+        """The tail has ended; nothing more will come after the last boundary."""
+        with self._changed:
+            self._error = error
+            self._changed.notify_all()
+
+    def close(self) -> None:
+        """Let a waiting tail go."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
+    # --- Spark's side
+
+    def cut_at(self, position: Position) -> None:
+        """Let no span reach across `position`: a run is to end there."""
+        with self._changed:
+            self._cut = position
+
+    def take_all(self) -> None:
+        """Never wait again, for a batch without limits: the index gets coarser instead."""
+        with self._changed:
+            self._unlimited = True
+            self._coarsen()
+            self._changed.notify_all()
+
+    @property
+    def is_full(self) -> bool:
+        """The tail waits for Spark to take something."""
+        return len(self._spans) >= self._most_spans
+
+    @property
+    def tip(self) -> Mark:
+        """The last boundary that the tail has walked, wanted or not."""
+        return self._tip
+
+    @property
+    def error(self) -> Exception | None:
+        return self._error
+
+    def furthest(
+        self,
+        start: Position,
+        most_bytes: int | None,
+        until: Position | None = None,
+        most_rows: int | None = None,
+    ) -> Mark | None:
+        """The last boundary after `start` that is worth a batch; None when there is none.
+
+        At most `most_bytes` of log and `most_rows` rows behind `start`, but at least one span; not
+        behind `until`. Nor behind more DDL than the offset should hold versions of tables: then it
+        is the boundary there, with rows in front of it or not.
+        """
+        with self._changed:
+            self._close_span()
+            best: Mark | None = None
+            changes = [mark for mark in self._changes if mark.position > start]
+            last = changes[_MOST_CHANGES - 1] if len(changes) > _MOST_CHANGES else None
+            if last is not None and until is not None and last.position > until:
+                last = None
+            spans = self._spans
+            begin = spans.behind(start)
+            end = len(spans) if until is None else spans.behind(until)
+            if last is not None and spans.behind(last.position) < end:
+                # Some lie behind that DDL: the batch ends there, if its limits let it go so far.
+                end = spans.behind(last.position)
+                if max(spans.within(begin, most_bytes, most_rows), begin + 1) >= end:
+                    best = last
+            if best is None and begin < end:
+                # One at least.
+                end = min(end, max(spans.within(begin, most_bytes, most_rows), begin + 1))
+                best = spans[end - 1].end
+            if best is None:
+                best = last
+            if best is not None:
+                self._handed_out = best.position
+            return best
+
+    def take_tip(self, until: Position | None = None) -> Mark | None:
+        """The last boundary that was walked; None when something wanted lies before it.
+
+        None, too, when it lies behind `until`: the tail walks on while Spark's calls look at it.
+        """
+        with self._changed:
+            if self._open.end is not None or (
+                self._spans and self._spans[-1].end.position > self._handed_out
+            ):
+                return None
+            tip: Mark | None = self._tip
+            if until is not None and self._tip.position > until:
+                tip = self._before_cut
+            if tip is None or tip.position < self._handed_out:
+                return None
+            self._handed_out = tip.position
+            self._open.skip_to(tip)
+            return tip
+
+    def exceeds(self, start: Position, most_bytes: int | None, most_rows: int | None) -> bool:
+        """Whether there is more behind `start` than one batch may have, or than the index holds."""
+        with self._changed:
+            if self.is_full:
+                return not self._unlimited
+            begin = self._spans.behind(start)
+            return self._spans.within(begin, most_bytes, most_rows) < len(self._spans)
+
+    def spans(self, start: Position, end: Position) -> list[Span] | None:
+        """What lies between two boundaries; None when the buffer can't tell."""
+        with self._changed:
+            if start < self._base or end > self._tip.position:
+                return None
+            if self._open.end is not None and end > self._open.start.position:
+                return None
+            spans = self._spans
+            begin, behind = spans.behind(start), spans.behind(end)
+            for at, place in ((begin, start), (behind, end)):
+                if at < len(spans) and spans[at].start.position < place:
+                    return None  # inside of a span
+            return spans.slice(begin, behind)
+
+    def finished(self) -> list[Span]:
+        """Everything there is, where nothing more will come."""
+        with self._changed:
+            self._close_span()
+            return list(self._spans)
+
+    @property
+    def released(self) -> Position:
+        """Spark will not ask for anything before this again."""
+        return self._base
+
+    def release(self, upto: Position) -> None:
+        """Spark will not ask for anything at or before `upto` again."""
+        with self._changed:
+            self._spans.release(self._spans.behind(upto))
+            while self._changes and self._changes[0].position <= upto:
+                self._changes.popleft()
+            self._base = max(self._base, upto)
+            self._changed.notify_all()
+
+    def wait(self, ready: Callable[[], bool], timeout: float | None = None) -> bool:
+        """Block until `ready`, an error, or the time is over; false when it is."""
+        deadline = None if timeout is None else monotonic() + timeout
+        with self._changed:
+            while not ready() and self._error is None:
+                left = None if deadline is None else deadline - monotonic()
+                if left is not None and left <= 0:
+                    return False
+                # Boundaries of unwanted traffic do not notify: look again now and then.
+                self._changed.wait(0.02 if left is None else min(left, 0.02))
+            return True
+
+    # --- inside, under the lock
+
+    def _append(self, size: int, events: Callable[[], Events]) -> None:
+        """So many wanted bytes more of the transaction in progress, kept if there is room."""
+        with self._changed:
+            self._transaction_kept += size
+            if self._transaction is None:
+                return
+            if self._transaction_kept > min(self._room, MOST_CARRIED):
+                # No room, or too much for a task to carry: whoever needs it fetches it.
+                self._transaction = None
+            else:
+                self._transaction.extend(events())
+
+    @property
+    def _room(self) -> int:
+        """For events of transactions that are not in the open span yet."""
+        return self._capacity - self._spans.kept_bytes - self._open.kept_bytes
+
+    def _uncut(self, run: Run, at: int, last_end: int, mark: Mark) -> int:
+        """The place up to which transactions of a run, from `at` on, just join the open span.
+
+        That is without crossing the cut, and with room for all; the last may end the span. `mark`
+        is the boundary behind the first of them.
+        """
+        if self._is_change(mark) or self._crosses_cut(mark):
+            return at
+        ends, kept = run.ends, run.kept_until
+        behind = len(ends)
+        cut, here = self._cut, mark.position
+        if cut is not None and cut.number == here.number and here <= cut:
+            behind = bisect_right(ends, cut.pos, at)
+        if self._open.is_kept:
+            room = min(self._room, MOST_CARRIED - self._open.kept_bytes)
+            behind = min(behind, bisect_right(kept, kept[at] + room, at + 1) - 1)
+        # The first wanted transaction with which the span is long enough.
+        long_enough = bisect_left(ends, self._granularity - self._open.log_bytes + last_end, at)
+        if long_enough < behind:
+            last = bisect_right(kept, kept[long_enough], long_enough + 1)
+            behind = min(behind, last)
+        return behind
+
+    def _extend(
+        self, run: Run, at: int, behind: int, log_bytes: int, mark_at: Callable[[int], Mark]
+    ) -> None:
+        """`boundary` for transactions of a run that just join the open span."""
+        ends, kept = run.ends, run.kept_until
+        self._tip = mark_at(ends[behind - 1])
+        if kept[behind] == kept[at]:
+            self._open.log_bytes += log_bytes
+            return
+        last_wanted = bisect_left(kept, kept[behind], at + 1) - 1
+        events = _packed(run, at, behind) if self._open.is_kept else None
+        size = sum(len(each.block.data) for each in events or ())
+        self._open.add(mark_at(ends[last_wanted]), events, size)
+        self._open.log_bytes += log_bytes
+        if self._open.log_bytes >= self._granularity and last_wanted == behind - 1:
+            self._close_span()
+
+    def _is_change(self, mark: Mark) -> bool:
+        known = self._tip.history
+        return mark.history is not known and mark.history != known
+
+    def _crosses_cut(self, mark: Mark) -> bool:
+        return self._cut is not None and self._tip.position <= self._cut < mark.position
+
+    def _take_transaction(self, mark: Mark, rows: int, pieces: Sequence[Piece]) -> None:
+        if self._open.kept_bytes + self._transaction_kept > MOST_CARRIED:
+            # What is small enough to be carried must not share a span with what is not.
+            self._close_span()
+        self._open.add(mark, self._transaction, self._transaction_kept, rows, pieces)
+
+    def _close_span(self) -> None:
+        if self._open.end is not None:
+            self._spans.append(self._open.close())
+
+    def _coarsen(self) -> None:
+        """While there are too many: join each two neighbours behind what Spark has, unkept."""
+        while self.is_full and self._spans.coarsen(self._spans.behind(self._handed_out)):
+            pass
+
+
+def _all(packed: PackedEvents | None) -> list[PackedEvents]:
+    return [] if packed is None else [packed]
+
+
+def _packed(run: Run, first: int, behind: int) -> list[PackedEvents]:
+    """What is wanted of some transactions of a run."""
+    return _all(run.pack_transactions(first, behind))

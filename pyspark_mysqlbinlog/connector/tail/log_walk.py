@@ -1,0 +1,190 @@
+"""A walk through a log: where its transactions end, into a buffer of boundaries.
+
+The tail walks a server's log so, and a batch read its files, to cut them between transactions. What
+the events are fetched from, and how far, is up to whoever walks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Protocol
+
+from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
+from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
+from pyspark_mysqlbinlog.connector.tail.buffer import LogBuffer, Mark, Piece
+from pyspark_mysqlbinlog.decoder.kernel.log_scanner import Run
+from pyspark_mysqlbinlog.decoder.payloads.row_counter import RowCounter
+from pyspark_mysqlbinlog.decoder.sql.logged_statement import LoggedStatement
+from pyspark_mysqlbinlog.decoder.wanted.event_filter import EventFilter
+from pyspark_mysqlbinlog.protocol.blocks import pack_events
+from pyspark_mysqlbinlog.protocol.events import HEADER_LENGTH, ROWS_EVENT_TYPES, Event, EventType
+from pyspark_mysqlbinlog.protocol.messages import Rotate
+
+__all__ = ["FollowedSchemas", "LogWalk"]
+
+_ROTATE = int(EventType.ROTATE_EVENT)
+_TABLE_MAP = int(EventType.TABLE_MAP_EVENT)
+_FORMAT_DESCRIPTION = int(EventType.FORMAT_DESCRIPTION_EVENT)
+# Log bytes between two places where a long transaction may be cut, and how many of them to keep.
+_PIECE_BYTES = 4 << 20
+_MOST_PIECES = 512
+_LARGEST_PRELUDE = 64 << 10
+
+
+class FollowedSchemas(Protocol):
+    """What is known of the tables, and what must see the events that may change it."""
+
+    @property
+    def history(self) -> SchemaHistory: ...
+
+    def follow(self, event: Event, logged: LoggedStatement, end: Position) -> None:
+        """DDL or TRUNCATE, which ends at a position."""
+        ...
+
+    def look_at(self, event: Event, boundary: Position) -> None:
+        """A wanted table's TABLE_MAP, in the transaction behind a boundary."""
+        ...
+
+
+class LogWalk:
+    """Takes a log's events in order, or runs of them.
+
+    Parameters
+    ----------
+    filtering : decides what is wanted; nobody else feeds it.
+    position : gives the place of a byte in one of the log's files.
+    schemas : None where nobody follows them; then the start's history holds all along.
+    counter : tells the buffer how many wanted rows a transaction has.
+    last_start : the furthest position in a file from which it can be read again.
+
+    Attributes
+    ----------
+    mark : the last boundary.
+    scanned : the end of the last event that was walked: at or behind the boundary.
+    """
+
+    def __init__(
+        self,
+        start: Mark,
+        filtering: EventFilter,
+        buffer: LogBuffer,
+        *,
+        position: Callable[[str, int], Position] = Position.of,
+        schemas: FollowedSchemas | None = None,
+        counter: RowCounter | None = None,
+        last_start: int,
+    ) -> None:
+        self.mark = start
+        self.scanned = start.position
+        self._filtering = filtering
+        self._buffer = buffer
+        self._position = position
+        self._schemas = schemas
+        self._counter = counter
+        self._last_start = last_start
+        # A boundary that nobody can start from, until the next file gives it another spelling.
+        self._late: Mark | None = None
+        self._begin_transaction()
+
+    @property
+    def history(self) -> SchemaHistory:
+        """What is known of the tables behind the last event."""
+        return self.mark.history if self._schemas is None else self._schemas.history
+
+    def piece_due(self) -> int:
+        """The position behind which a long transaction gets its next place to be cut."""
+        last = self._pieces[-1].log_bytes if self._pieces else 0
+        return self.scanned.pos + self._piece_bytes - (self._log_bytes - last)
+
+    def take_run(self, run: Run) -> None:
+        """Events that the compiled scan has passed."""
+        end = self._position(run.file, run.end)
+        if run.ends:
+            number, history = end.number, self.history
+            pending_xa = self._filtering.pending_xa
+
+            def mark_at(pos: int) -> Mark:
+                return Mark(Position(number, pos, run.file), history, pending_xa)
+
+            self.mark = mark_at(run.end)
+            self._buffer.transactions(run, self._log_bytes, mark_at)
+            if run.kept_bytes:
+                self._buffer.wait_for_room()
+            self._begin_transaction()
+        else:
+            self._log_bytes += run.end - run.start
+            if run.kept_bytes:
+                self._kept_any = True
+                self._buffer.append_run(run)
+            if run.rows_end:
+                self._maybe_piece(end)
+        self.scanned = end
+
+    def take(self, event: Event) -> None:
+        """The next event, which the filter was not fed yet."""
+        filtering = self._filtering
+        kept = filtering.feed(event)
+        end = self._position(event.file, event.end)
+        self._log_bytes += event.end - event.start
+        if self._schemas is not None and filtering.statement is not None:
+            self._schemas.follow(event, filtering.statement, end)
+        if kept:
+            if self._schemas is not None and event.type == _TABLE_MAP:
+                self._schemas.look_at(event, self.mark.position)
+            self._kept_any = True
+            self._buffer.append(kept)
+            if self._counter is not None:
+                self._rows += sum(self._counter.rows(each) for each in kept)
+        if event.type in ROWS_EVENT_TYPES:
+            self._maybe_piece(end)
+        if filtering.ended:
+            self._boundary(Mark(end, self.history, filtering.pending_xa))
+        elif event.type == _ROTATE:
+            self._next_file(end.next_file(Rotate.parse(event.body).file))
+        elif event.type == _FORMAT_DESCRIPTION:
+            # After a crash there is no ROTATE: the next file just begins.
+            self._next_file(end._replace(pos=FIRST_EVENT))
+        self.scanned = end
+
+    def _boundary(self, mark: Mark) -> None:
+        # A file outgrows what a dump may start at in its last transaction only: a boundary behind
+        # that is told as the next file's beginning, as soon as there is one.
+        if mark.position.pos > self._last_start:
+            self._late = mark
+            return
+        self.mark, self._late = mark, None
+        self._buffer.boundary(
+            mark, self._log_bytes, wanted=self._kept_any, rows=self._rows, pieces=self._pieces
+        )
+        if self._kept_any:
+            self._buffer.wait_for_room()
+        self._begin_transaction()
+
+    def _begin_transaction(self) -> None:
+        self._late = None
+        self._log_bytes, self._rows, self._kept_any = 0, 0, False
+        self._pieces: list[Piece] = []
+        self._piece_bytes = _PIECE_BYTES
+
+    def _maybe_piece(self, end: Position) -> None:
+        """A long transaction is cut behind some of its rows events, so that many can read it."""
+        last = self._pieces[-1].log_bytes if self._pieces else 0
+        if self._log_bytes - last < self._piece_bytes or end.pos > self._last_start:
+            return
+        events = self._filtering.prelude()
+        if sum(HEADER_LENGTH + len(event.body) for event in events) > _LARGEST_PRELUDE:
+            return  # a statement whose own text is huge: not even packed, at each rows event
+        prelude = tuple(pack_events(events))
+        self._pieces.append(Piece(end, self._log_bytes, prelude, self._filtering.pending_xa))
+        if len(self._pieces) > _MOST_PIECES:
+            del self._pieces[::2]
+            self._piece_bytes *= 2
+
+    def _next_file(self, begin: Position) -> None:
+        """The boundary at the end of a file is spelled as the beginning of the next."""
+        if self._late is not None:
+            self._boundary(replace(self._late, position=begin))
+        elif begin != self.mark.position:
+            self.mark = replace(self.mark, position=begin)
+            self._buffer.moved(self.mark)

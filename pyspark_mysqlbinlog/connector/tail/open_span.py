@@ -1,0 +1,89 @@
+"""The span that is still growing, behind the last one of the index."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from pyspark_mysqlbinlog.connector.tail.span_index import Mark, Piece, Span
+from pyspark_mysqlbinlog.protocol.blocks import PackedEvents, pack_events
+from pyspark_mysqlbinlog.protocol.events import Event
+
+__all__ = ["Events", "OpenSpan"]
+
+# Wanted events as they came.
+Events = Sequence[Event | PackedEvents]
+
+
+class OpenSpan:
+    """What the log holds from a boundary on.
+
+    Attributes
+    ----------
+    start : the boundary at which it begins.
+    end : the last boundary with something wanted in front of it; None where nothing is.
+    log_bytes : of everything from `start` on, wanted or not.
+    kept_bytes : of the events that it keeps.
+    """
+
+    def __init__(self, start: Mark) -> None:
+        self._begin(start)
+
+    def _begin(self, start: Mark) -> None:
+        self.start = start
+        self.end: Mark | None = None
+        self.log_bytes = 0
+        self.kept_bytes = 0
+        self._events: list[Event | PackedEvents] | None = []
+        self._rows = 0
+        self._pieces: list[Piece] = []
+
+    @property
+    def is_kept(self) -> bool:
+        return self._events is not None
+
+    def skip_to(self, mark: Mark) -> None:
+        """Begin at a later boundary, where nothing is wanted in front of it."""
+        assert self.end is None
+        self._begin(mark)
+
+    def respell(self, old: Mark, new: Mark) -> None:
+        """One boundary is told otherwise now: as the next file's beginning."""
+        if self.start.position == old.position:
+            self.start = new
+        if self.end is not None and self.end.position == old.position:
+            self.end = new
+
+    def add(
+        self,
+        mark: Mark,
+        events: Events | None,
+        kept_bytes: int,
+        rows: int = 0,
+        pieces: Sequence[Piece] = (),
+    ) -> None:
+        """Something wanted that ends at `mark`; `log_bytes` does not count it yet.
+
+        events : None where they are not all kept.
+        """
+        if self._events is None or events is None:
+            # A span has all of its events or none: whoever fetches, fetches the whole span.
+            self._events, self.kept_bytes = None, 0
+        else:
+            self._events.extend(events)
+            self.kept_bytes += kept_bytes
+        self.end = mark
+        self._rows += rows
+        before = self.log_bytes
+        self._pieces += (replace(piece, log_bytes=before + piece.log_bytes) for piece in pieces)
+
+    def close(self) -> Span:
+        """The span as it is; another one begins at its end."""
+        assert self.end is not None
+        blocks = None if self._events is None else tuple(pack_events(self._events))
+        kept = sum(len(block.data) for block in blocks or ())
+        span = Span(
+            self.start, self.end, self.log_bytes, blocks, kept, self._rows, tuple(self._pieces)
+        )
+        self._begin(self.end)
+        return span

@@ -1,0 +1,234 @@
+"""The tail: one thread that walks the server's log ahead of Spark.
+
+It reads from the last offset on, over one connection, decides what is wanted, follows DDL, and
+fills the buffer. A broken connection is made again from the last boundary. When it meets something
+that it must not pass, it leaves the error in the buffer: everything before is delivered first.
+
+It is a daemon: Spark ends its process without a word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Thread
+from time import monotonic
+
+from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
+from pyspark_mysqlbinlog.connector.log.logs import LAST_DUMP_START, ScannedDump, dump_events
+from pyspark_mysqlbinlog.connector.log.retry import first_connection, lost_connection
+from pyspark_mysqlbinlog.connector.schemas.tracker import SchemaTracker
+from pyspark_mysqlbinlog.connector.schemas.watch import SchemaWatch
+from pyspark_mysqlbinlog.connector.server.grants import sees_all_of
+from pyspark_mysqlbinlog.connector.server.settings import (
+    ServerFacts,
+    check_identity,
+    explicit_timestamps,
+)
+from pyspark_mysqlbinlog.connector.tail.buffer import LogBuffer, Mark
+from pyspark_mysqlbinlog.connector.tail.log_walk import LogWalk
+from pyspark_mysqlbinlog.decoder.kernel.implementation import implementation
+from pyspark_mysqlbinlog.decoder.kernel.log_scanner import LogScanner, Run
+from pyspark_mysqlbinlog.decoder.payloads.row_counter import RowCounter
+from pyspark_mysqlbinlog.decoder.sql.logged_statement import LoggedStatement
+from pyspark_mysqlbinlog.decoder.wanted.event_filter import EventFilter
+from pyspark_mysqlbinlog.errors import LostConnectionError, MySQLBinlogError
+from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
+from pyspark_mysqlbinlog.protocol.events import Event
+
+__all__ = ["Tail"]
+
+_HELD_FOR_A_WHILE = 5.0  # seconds
+
+
+class Tail:
+    """Walks the log of one server into a `LogBuffer`.
+
+    Parameters
+    ----------
+    server_uuid : of the server that the start's file belongs to; empty when not known.
+    start : the boundary to begin at.
+    retry_timeout : seconds to try for when the connection breaks.
+    watch : makes sure of the columns of wanted tables.
+    operations : which of ``truncate`` and ``ddl`` shall give rows.
+    count_rows : tell the buffer how many wanted rows a transaction has.
+    """
+
+    def __init__(
+        self,
+        settings: ServerSettings,
+        *,
+        server_uuid: str,
+        start: Mark,
+        wants: Callable[[str, str], bool],
+        buffer: LogBuffer,
+        retry_timeout: float,
+        watch: SchemaWatch | None = None,
+        operations: frozenset[str] = frozenset({"truncate"}),
+        count_rows: bool = False,
+    ) -> None:
+        self.buffer = buffer
+        self._settings = settings
+        self._server_uuid = server_uuid
+        self._wants = wants
+        self._start = start
+        self._walk: LogWalk | None = None
+        self._retry_timeout = retry_timeout
+        self._watch = watch
+        self._operations = operations
+        self._ever_connected = False
+        # By the clock of `monotonic`; None while there is no connection.
+        self._connected_at: float | None = None
+        self._client: ReplicaClient | None = None
+        self._thread = Thread(target=self._run, name="mysqlbinlog-tail", daemon=True)
+        self._counter = RowCounter() if count_rows else None
+
+    @property
+    def scanned(self) -> Position:
+        """The end of the last event that was walked: at or behind the buffer's tip."""
+        # The tail's thread may take it away in between.
+        walk = self._walk
+        return self._start.position if walk is None else walk.scanned
+
+    @property
+    def _mark(self) -> Mark:
+        """The last boundary: a new connection goes on from there."""
+        return self._start if self._walk is None else self._walk.mark
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Let go of the connection; the thread ends by itself."""
+        self.buffer.close()
+        client = self._client
+        if client is not None:
+            client.abort()
+
+    def _run(self) -> None:
+        try:
+            while not self.buffer.closed:
+                self._run_until_lost()
+        except MySQLBinlogError as error:
+            self.buffer.fail(error)
+        except BaseException as error:
+            # Whatever it is, the query must end with it and not wait for a thread that is gone.
+            self.buffer.fail(MySQLBinlogError(f"the tail failed: {type(error).__name__}: {error}"))
+            raise
+
+    def _run_until_lost(self) -> None:
+        """Connect, with as many tries as are due, and walk until the connection breaks."""
+        is_first = not self._ever_connected
+        retrying = first_connection() if is_first else lost_connection(self._retry_timeout)
+        for attempt in retrying:
+            with attempt:
+                mark = self._mark
+                self._connected_at = None
+                try:
+                    self._follow_log()
+                except LostConnectionError:
+                    # A connection that was good for something was no failed try: the next one
+                    # starts a new count, with all of its time.
+                    held = self._held_for_a_while() or self._mark is not mark
+                    if self.buffer.closed or held or (is_first and self._ever_connected):
+                        return
+                    raise
+
+    def _held_for_a_while(self) -> bool:
+        """Whether the connection was one, and not a long try to get one."""
+        since = self._connected_at
+        return since is not None and monotonic() - since > _HELD_FOR_A_WHILE
+
+    def _follow_log(self) -> None:
+        self.buffer.forget_transaction()
+        mark = self._start = self._mark
+        self._walk = None
+        with ReplicaClient.connect(self._settings) as client:
+            self._client = client
+            check_identity(client, self._server_uuid)
+            filtering = EventFilter(
+                self._wants, mark.pending_xa, client.server_version, operations=self._operations
+            )
+            schemas = _Schemas(client, mark.history, self._wants, self._watch, self.buffer)
+            self._walk = walk = LogWalk(
+                mark,
+                filtering,
+                self.buffer,
+                schemas=schemas,
+                counter=self._counter,
+                last_start=LAST_DUMP_START,
+            )
+            self._ever_connected = True
+            self._connected_at = monotonic()
+            # Rows are counted event by event.
+            if implementation() == "c" and self._counter is None:
+                self._scan(client, walk, filtering)
+            else:
+                for event in dump_events(client, mark.position, blocking=True):
+                    if self.buffer.closed:
+                        return
+                    walk.take(event)
+        if not self.buffer.closed:
+            raise LostConnectionError("the server ended a dump that should have gone on for ever")
+
+    def _scan(self, client: ReplicaClient, walk: LogWalk, filtering: EventFilter) -> None:
+        """The same by the compiled scan: what it understands comes in runs."""
+        scanner = LogScanner(filtering, whole_maps=self._watch is not None, ask_at=walk.piece_due)
+        dump = ScannedDump(client, walk.mark.position, scanner, blocking=True)
+        while not self.buffer.closed:
+            found = dump.next(lambda _: LAST_DUMP_START)
+            if found is None:
+                return
+            if isinstance(found, Run):
+                walk.take_run(found)
+                continue
+            history = walk.history
+            walk.take(found)
+            if walk.history is not history:
+                # The watch looks at each table map under a new history.
+                scanner.forget_maps()
+            # What is like it may pass from now on.
+            scanner.learn(found)
+
+
+class _Schemas:
+    """Follows the schemas of one server's tables, and makes sure of those that have changes."""
+
+    def __init__(
+        self,
+        client: ReplicaClient,
+        history: SchemaHistory,
+        wants: Callable[[str, str], bool],
+        watch: SchemaWatch | None,
+        buffer: LogBuffer,
+    ) -> None:
+        case_sensitive = ServerFacts.ask(client).case_sensitive
+        self._is_mariadb = client.is_mariadb
+        self._watch = watch
+        self._buffer = buffer
+        self._tracker = SchemaTracker(
+            history,
+            wants,
+            case_sensitive=case_sensitive,
+            complete=sees_all_of(client, case_sensitive=case_sensitive),
+            explicit_timestamps=explicit_timestamps(client),
+        )
+
+    @property
+    def history(self) -> SchemaHistory:
+        return self._tracker.history
+
+    def follow(self, event: Event, logged: LoggedStatement, end: Position) -> None:
+        self._tracker.follow(event, logged, end)
+        self._tracker.forget_before(self._buffer.released)
+
+    def look_at(self, event: Event, boundary: Position) -> None:
+        if self._watch is None:
+            return
+        tracker = self._tracker
+        try:
+            tracker.history = self._watch.pass_map(
+                tracker.history, event, boundary, is_mariadb=self._is_mariadb
+            )
+        except MySQLBinlogError as error:
+            raise error.at(event.file, event.start) from None

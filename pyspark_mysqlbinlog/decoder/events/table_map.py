@@ -1,0 +1,188 @@
+"""TABLE_MAP events: what the rows that follow are made of, and who remembers it.
+
+A rows event names its table by a number only; the TABLE_MAP before it gives database, table, types,
+metadata and nullability for that number. Ids are handed out anew after a server restart (a new
+file), and a server that reopens tables uses ever new ones, so the registry is bounded and is
+cleared when the file changes. A map is parsed once: servers repeat it for every statement, byte for
+byte, and an equal body gives the same `TableMap` object again, which is what plans are kept by.
+
+Layout (libbinlogevents, Table_map_event)::
+
+    table_id u48 | flags u16 | database length u8 | database | 0x00 | table length u8 | table | 0x00
+    | column count lenenc | types u8[count] | metadata length lenenc | metadata
+    | null bitmap u8[(count + 7) / 8] | optional metadata (8.0, MariaDB 10.5)
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+
+from pyspark_mysqlbinlog.decoder.events.field_types import (
+    METADATA_LENGTHS,
+    FieldType,
+    field_type_name,
+)
+from pyspark_mysqlbinlog.errors import MalformedEventError, UnsupportedEventError
+from pyspark_mysqlbinlog.protocol.wire import Reader
+
+__all__ = [
+    "DUMMY_TABLE_IDS",
+    "TABLE_ID_LENGTH",
+    "TableMap",
+    "TableMapRegistry",
+    "parse_table_name",
+    "table_id_of",
+]
+
+# The id of "no table": 0x00ffffff in MySQL's documentation, all ones in older servers. Rows events
+# with it only end a statement.
+DUMMY_TABLE_IDS = frozenset({0xFFFFFF, 0xFFFFFFFFFFFF})
+
+TABLE_ID_LENGTH = 6
+
+_TWO_SINGLE_BYTES = frozenset(
+    {FieldType.NEWDECIMAL, FieldType.STRING, FieldType.ENUM, FieldType.SET, FieldType.VAR_STRING}
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TableMap:
+    """One table map, parsed.
+
+    Attributes
+    ----------
+    types : the type byte of each column, as sent (ENUM and SET are STRING).
+    metadata : per column; 0 where the type has none. NEWDECIMAL: precision << 8 | scale; STRING:
+        real type << 8 | length; BIT: bytes << 8 | bits; VARCHAR: bytes at most.
+    null_bitmap : low bit first, 1 = the column may be NULL.
+    optional : what follows the null bitmap, unparsed; empty from 5.7.
+    """
+
+    table_id: int
+    flags: int
+    database: str
+    table: str
+    types: bytes
+    metadata: tuple[int, ...]
+    null_bitmap: bytes
+    optional: bytes = b""
+
+    @classmethod
+    def parse(cls, body: bytes) -> TableMap:
+        """Parse a whole body. MalformedEventError, or UnsupportedEventError for an unknown type."""
+        reader = Reader(body, "TABLE_MAP")
+        table_id, database, table = _head(reader)
+        flags = int.from_bytes(body[6:8], "little")
+        count = reader.lenenc_int()
+        types = reader.take(count)
+        block = Reader(reader.lenenc_bytes(), "TABLE_MAP metadata")
+        metadata = tuple(_metadata(block, code, index) for index, code in enumerate(types))
+        block.expect_end()
+        null_bitmap = reader.take((count + 7) // 8)
+        return cls(table_id, flags, database, table, types, metadata, null_bitmap, reader.rest())
+
+    @property
+    def column_count(self) -> int:
+        return len(self.types)
+
+    @property
+    def full_name(self) -> str:
+        """``database.table``, for messages."""
+        return f"{self.database}.{self.table}"
+
+    def nullable(self, column: int) -> bool:
+        """Whether the column of this index may be NULL."""
+        return bool(self.null_bitmap[column >> 3] >> (column & 7) & 1)
+
+
+def table_id_of(body: bytes) -> int:
+    """What a TABLE_MAP and a rows event begin with; of a body that is cut short, anything."""
+    return int.from_bytes(body[:TABLE_ID_LENGTH], "little")
+
+
+def parse_table_name(body: bytes) -> tuple[int, str, str]:
+    """(table id, database, table) from the head of a TABLE_MAP body, for filters."""
+    return _head(Reader(body, "TABLE_MAP"))
+
+
+def _head(reader: Reader) -> tuple[int, str, str]:
+    table_id = reader.u48()
+    reader.u16()
+    names = []
+    for what in ("database", "table"):
+        name = reader.nul_terminated(reader.u8())
+        try:
+            names.append(name.decode("utf-8"))
+        except UnicodeDecodeError:
+            raise MalformedEventError(
+                f"TABLE_MAP has a {what} name that is not UTF-8: 0x{name.hex()}"
+            ) from None
+    return table_id, names[0], names[1]
+
+
+def _metadata(block: Reader, code: int, index: int) -> int:
+    length = METADATA_LENGTHS.get(code)
+    if length is None:
+        # Without its width the metadata of all later columns would be guesses.
+        raise UnsupportedEventError(
+            f"TABLE_MAP has column {index + 1} of {field_type_name(code)}, which MySQL 5.5 to 5.7"
+            " do not have; exclude the table"
+        )
+    if length == 0:
+        return 0
+    if code in _TWO_SINGLE_BYTES:
+        return block.u8() << 8 | block.u8()
+    return block.uint(length)
+
+
+class TableMapRegistry:
+    """The table maps that rows events may refer to: the last `capacity` used, of one file."""
+
+    __slots__ = ("_bodies", "_capacity", "_file", "_maps")
+
+    def __init__(self, capacity: int = 1024) -> None:
+        self._capacity = capacity
+        self._file: str | None = None
+        self._maps: OrderedDict[int, TableMap] = OrderedDict()
+        self._bodies: dict[int, bytes] = {}
+
+    def __len__(self) -> int:
+        return len(self._maps)
+
+    def add(self, file: str, body: bytes) -> TableMap:
+        """Remember a TABLE_MAP; an equal body seen before gives the object it gave before."""
+        if file != self._file:
+            self.clear()
+            self._file = file
+        table_id = table_id_of(body)
+        if self._bodies.get(table_id) == body:
+            self._maps.move_to_end(table_id)
+            return self._maps[table_id]
+        table_map = TableMap.parse(body)
+        self._maps[table_id] = table_map
+        self._bodies[table_id] = body
+        self._maps.move_to_end(table_id)
+        if len(self._maps) > self._capacity:
+            oldest, _ = self._maps.popitem(last=False)
+            del self._bodies[oldest]
+        return table_map
+
+    def get(self, file: str, table_id: int) -> TableMap | None:
+        """The map of a rows event; None when this file had none for that id."""
+        return self._maps.get(table_id) if file == self._file else None
+
+    def body(self, file: str, table_id: int) -> bytes:
+        """What the map of a rows event was parsed from; empty when this file had none."""
+        return self._bodies.get(table_id, b"") if file == self._file else b""
+
+    def forget(self, table_id: int) -> None:
+        """Forget one map, where there is one."""
+        if self._maps.pop(table_id, None) is not None:
+            del self._bodies[table_id]
+
+    def clear(self) -> None:
+        """Forget all: table ids mean nothing across a server restart."""
+        self._maps.clear()
+        self._bodies.clear()
+        self._file = None

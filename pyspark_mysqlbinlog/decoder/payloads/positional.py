@@ -1,0 +1,95 @@
+"""Rows of tables whose columns nobody knows, under made-up names: @1, @2, ….
+
+A 5.7 table map has each column's type, and that is all that is used: what it does not tell is not
+guessed. So values are what the log holds, not what SELECT shows:
+
+==========================  =======================================================================
+integers                    read as signed: the log does not tell UNSIGNED, whose upper half comes
+                            out negative
+CHAR, VARCHAR, TEXT, BLOB   their bytes, as binary: the log tells neither the character set nor
+and BINARY, VARBINARY       whether there is one. Trailing spaces and zeros are as stored
+ENUM                        the label's number, 0 for the invalid value
+SET                         the number whose bits are the labels
+BIT, FLOAT, DOUBLE, DECIMAL, JSON, GEOMETRY, dates and times    as ever: their types tell all
+==========================  =======================================================================
+
+The primary key is not known either.
+"""
+
+from __future__ import annotations
+
+from pyspark_mysqlbinlog.decoder.events.field_types import FieldType, field_type_name, real_string
+from pyspark_mysqlbinlog.decoder.events.table_map import TableMap
+from pyspark_mysqlbinlog.decoder.payloads.plan import ColumnPlan, RowPlan
+from pyspark_mysqlbinlog.decoder.values import numbers
+from pyspark_mysqlbinlog.decoder.values.choose import codec_for
+from pyspark_mysqlbinlog.decoder.values.codec import Codec
+from pyspark_mysqlbinlog.errors import UnsupportedEventError
+from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
+
+__all__ = ["positional_plan"]
+
+_TYPES: dict[int, str] = {
+    FieldType.TINY: "tinyint",
+    FieldType.SHORT: "smallint",
+    FieldType.INT24: "mediumint",
+    FieldType.LONG: "int",
+    FieldType.LONGLONG: "bigint",
+    FieldType.FLOAT: "float",
+    FieldType.DOUBLE: "double",
+    FieldType.YEAR: "year",
+    FieldType.DATE: "date",
+    FieldType.NEWDATE: "date",
+    FieldType.TIME: "time",
+    FieldType.TIME2: "time",
+    FieldType.DATETIME: "datetime",
+    FieldType.DATETIME2: "datetime",
+    FieldType.TIMESTAMP: "timestamp",
+    FieldType.TIMESTAMP2: "timestamp",
+    FieldType.VARCHAR: "varbinary",
+    FieldType.BLOB: "longblob",
+    FieldType.JSON: "json",
+    FieldType.GEOMETRY: "geometry",
+}
+_FRACTIONAL = (FieldType.TIME2, FieldType.DATETIME2, FieldType.TIMESTAMP2)
+
+
+def positional_plan(table_map: TableMap) -> RowPlan:
+    """How the rows of a table map are read without a schema.
+
+    UnsupportedEventError for a column type whose values are not known.
+    """
+    columns = []
+    for at, (code, metadata) in enumerate(zip(table_map.types, table_map.metadata, strict=True)):
+        name = f"@{at + 1}"
+        schema, codec = _column(name, code, metadata, table_map.nullable(at))
+        columns.append(ColumnPlan(name, f'"{name}":', codec.skip, codec, schema))
+    schemas = tuple(column.schema for column in columns if column.schema is not None)
+    plan = RowPlan(
+        table_map, TableSchema(table_map.database, table_map.table, schemas), tuple(columns)
+    )
+    plan.key = None
+    return plan
+
+
+def _column(name: str, code: int, metadata: int, nullable: bool) -> tuple[ColumnSchema, Codec]:
+    if code == FieldType.STRING:
+        real, size = real_string(metadata)
+        if real != FieldType.STRING:
+            # ENUM and SET are little-endian numbers of that many bytes.
+            schema = ColumnSchema(name, "bigint", unsigned=True, nullable=nullable)
+            return schema, numbers.integer(f"column `{name}`", size, unsigned=True)
+        schema = ColumnSchema(name, "varbinary", nullable=nullable)
+    elif code == FieldType.NEWDECIMAL:
+        schema = ColumnSchema(name, "decimal", metadata >> 8, metadata & 0xFF, nullable=nullable)
+    elif code == FieldType.BIT:
+        bits = (metadata >> 8) * 8 + (metadata & 0xFF)
+        schema = ColumnSchema(name, "bit", bits, nullable=nullable)
+    elif code in _TYPES:
+        length = metadata if code in _FRACTIONAL else None
+        schema = ColumnSchema(name, _TYPES[code], length, nullable=nullable)
+    else:
+        raise UnsupportedEventError(
+            f"column `{name}` has {field_type_name(code)}, which can't be read without a schema"
+        )
+    return schema, codec_for(code, metadata, schema)

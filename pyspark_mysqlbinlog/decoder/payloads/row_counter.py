@@ -1,0 +1,69 @@
+"""How many rows an event holds: row images passed over by their lengths, nothing decoded.
+
+Needs no schema: a table map tells every value's length.
+"""
+
+from __future__ import annotations
+
+from pyspark_mysqlbinlog.decoder.events.rows import OPERATIONS, RowsHead
+from pyspark_mysqlbinlog.decoder.events.table_map import DUMMY_TABLE_IDS, TableMap, TableMapRegistry
+from pyspark_mysqlbinlog.decoder.payloads.payload import skip_image
+from pyspark_mysqlbinlog.decoder.payloads.plan import ColumnPlan, ImagePlan
+from pyspark_mysqlbinlog.decoder.values.choose import skip_for
+from pyspark_mysqlbinlog.errors import MalformedEventError
+from pyspark_mysqlbinlog.protocol.events import Event, EventType, type_name
+
+__all__ = ["RowCounter"]
+
+_TABLE_MAP = int(EventType.TABLE_MAP_EVENT)
+
+
+class RowCounter:
+    """Feed it the events of whole transactions, table maps included."""
+
+    def __init__(self) -> None:
+        self._table_maps = TableMapRegistry()
+        self._columns: dict[int, tuple[TableMap, tuple[ColumnPlan, ...]]] = {}
+
+    def rows(self, event: Event) -> int:
+        """Rows in this event; 0 for one that is no rows event."""
+        if event.type == _TABLE_MAP:
+            self._table_maps.add(event.file, event.body)
+        if event.type not in OPERATIONS:
+            return 0
+        head = RowsHead.parse(event.type, event.body)
+        table_map = self._table_maps.get(event.file, head.table_id)
+        if table_map is None:
+            if head.table_id in DUMMY_TABLE_IDS:
+                return 0
+            raise MalformedEventError(
+                f"{type_name(event.type)} for table id {head.table_id}, which no table map"
+                " announced"
+            )
+        images = [self._image(table_map, bits) for bits in (head.before, head.after) if bits]
+        data, pos, count = event.body, head.rows_start, 0
+        while pos < len(data):
+            start = pos
+            for image in images:
+                pos = skip_image(image, data, pos)
+            if pos == start:
+                raise MalformedEventError(f"{type_name(event.type)} has row images of no bytes")
+            count += 1
+        return count
+
+    def _image(self, table_map: TableMap, present: bytes) -> ImagePlan:
+        known = self._columns.get(table_map.table_id)
+        if known is None or known[0] is not table_map:
+            columns = tuple(
+                ColumnPlan(f"@{at + 1}", "", skip_for(code, metadata, f"column {at + 1}"), None)
+                for at, (code, metadata) in enumerate(
+                    zip(table_map.types, table_map.metadata, strict=True)
+                )
+            )
+            known = self._columns[table_map.table_id] = (table_map, columns)
+            if len(self._columns) > 1024:
+                self._columns = {table_map.table_id: known}
+        held = tuple(
+            column for at, column in enumerate(known[1]) if present[at >> 3] >> (at & 7) & 1
+        )
+        return ImagePlan(held, (len(held) + 7) // 8, ())

@@ -1,0 +1,299 @@
+"""ALTER TABLE, applied to a TableSchema.
+
+The statement is read whole (`alter_clauses`) and then applied in the order in which the server does
+it, whatever the order of the clauses (sql/sql_table.cc,
+mysql_prepare_alter_table): the columns that are there are dropped, redefined or renamed where they
+stand; then new ones, and those with FIRST or AFTER, go to their places, which the *new* names of
+the others tell; then the keys. A new default character set holds for all columns of the statement.
+
+A log has only statements that succeeded, so what does not fit here (a column that is not there)
+means that the schema was not that of the table: it raises, as does a clause that is not known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import NamedTuple
+
+from pyspark_mysqlbinlog.charsets import MAX_BYTES_PER_CHARACTER
+from pyspark_mysqlbinlog.decoder.sql.alter_clauses import (
+    DEFAULT,
+    FIRST,
+    AlterTable,
+    ColumnChange,
+    parse_alter,
+)
+from pyspark_mysqlbinlog.decoder.sql.column_types import ParsedType, resolve
+from pyspark_mysqlbinlog.decoder.sql.create import ColumnDefinition, with_key
+from pyspark_mysqlbinlog.decoder.sql.tokens import DEFAULT_CONTEXT, SqlContext
+from pyspark_mysqlbinlog.errors import MySQLBinlogError, SchemaError, UnknownSchemaError
+from pyspark_mysqlbinlog.names import fold
+from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
+
+__all__ = ["apply_alter"]
+
+_Defined = Callable[[ColumnDefinition], ColumnSchema]
+
+
+def apply_alter(
+    sql: str,
+    before: TableSchema,
+    database_charset: str | None,
+    session_charset: str | None,
+    context: SqlContext = DEFAULT_CONTEXT,
+) -> TableSchema:
+    """The table after the statement, under its old name (RENAME is the caller's).
+
+    Parameters
+    ----------
+    database_charset : of the database that the table is in, for CHARACTER SET DEFAULT.
+    session_charset : of the statement's default database, for CONVERT TO CHARACTER SET DEFAULT on a
+        MySQL; MariaDB takes that of the table's database there, too.
+
+    Raises
+    ------
+    UnknownSchemaError
+        for a statement that can't be read, or that does not fit the table.
+    """
+    try:
+        alter = parse_alter(sql, context)
+        if context.mariadb:
+            session_charset = database_charset
+        after = _applied(alter, before, database_charset, session_charset, context)
+        if _converts_only(alter, context) and after.columns == before.columns:
+            return _converted_in_vain(before, after)
+        return after
+    except MySQLBinlogError as error:
+        raise UnknownSchemaError(error.message, table=before.full_name) from None
+
+
+def _named(charset: str | None, default: str | None) -> str | None:
+    if charset != DEFAULT:
+        return charset
+    if default is None:
+        raise SchemaError("its CHARACTER SET DEFAULT is that of a database that is not known")
+    return default
+
+
+def _applied(
+    alter: AlterTable,
+    before: TableSchema,
+    database_charset: str | None,
+    session_charset: str | None,
+    context: SqlContext,
+) -> TableSchema:
+    convert_to = _named(alter.convert_to, session_charset)
+    told = _named(alter.charset, database_charset)
+    # With both, MariaDB takes the option for the table. MySQL wants them to agree, or takes the
+    # last one where the option is DEFAULT.
+    if convert_to and alter.charset == DEFAULT and not context.mariadb and convert_to != told:
+        raise SchemaError("it has both CONVERT TO and CHARACTER SET DEFAULT")
+    charset = (told or convert_to if context.mariadb else convert_to or told) or before.charset
+    columns = _Columns(before, alter)
+
+    def defined(definition: ColumnDefinition) -> ColumnSchema:
+        """CONVERT TO converts what the table's default made of a definition, where it converts."""
+        parsed = definition.parsed
+        unconverted = parsed.charset or charset
+        merely_collated = parsed.charset is None and parsed.collates_default
+        if convert_to and unconverted != "binary" and not merely_collated:
+            parsed.charset = convert_to
+        return definition.schema(charset)
+
+    columns.redefine(defined, convert_to)
+    columns.place(defined)
+    found = columns.columns
+    spelling = {fold(column.name): column.name for column in found}
+    if len(spelling) != len(found):
+        raise SchemaError("two columns have one name behind it")
+    if not found:
+        raise SchemaError("no column is left behind it")
+    key = columns.key(before.primary_key)
+    found = with_key(found, key)
+    return replace(
+        before,
+        columns=found,
+        primary_key=tuple(spelling[fold(name)] for name in key),
+        charset=charset,
+    )
+
+
+def _converts_only(alter: AlterTable, context: SqlContext) -> bool:
+    """CONVERT TO alone, on a server where that does nothing if no column is another then.
+
+    (5.6 and 5.7: mysql_alter_table, "No-op ALTER".)
+    """
+    is_57 = not context.mariadb and 50600 <= context.server_version < 80000
+    return is_57 and alter.convert_to is not None and alter.clauses == 0
+
+
+def _converted_in_vain(before: TableSchema, after: TableSchema) -> TableSchema:
+    """No column has another character set than before, so the table's default may have stayed.
+
+    It has, where no column has a character set. Elsewhere it hangs on collations, which are not
+    known here: then nor is the default.
+    """
+    if before.charset == after.charset:
+        return after
+    if all(column.charset in (None, "binary") for column in before.columns):
+        return before
+    return replace(after, charset=None)
+
+
+class _Columns:
+    """The columns while a statement is applied."""
+
+    def __init__(self, before: TableSchema, alter: AlterTable) -> None:
+        self.before = before
+        self.alter = alter
+        there = {fold(column.name) for column in before.columns}
+        self.dropped = self._existing(there)
+        self.renamed = {fold(old): new for old, new in alter.renames}
+        self.changes = self._unconditional(there)
+        self.changed: dict[str, ColumnChange] = {}
+        # In MariaDB a MODIFY may follow the ADD of its column, also where that replaces one that is
+        # dropped: the column is the MODIFY's.
+        self.added: set[str] = set()
+        for each in self.changes:
+            name = fold(each.definition.name)
+            old = None if each.old is None else fold(each.old)
+            if old is None:
+                self.added.add(name)
+            elif old in there and old not in self.dropped and old not in self.changed:
+                self.changed[old] = each
+            elif name not in self.added:
+                raise SchemaError(f"it changes column {old!r}, which the table does not have")
+        for old in self.renamed:
+            if old not in there:
+                raise SchemaError(f"it renames column {old!r}, which the table does not have")
+        self._placed: list[_Placed] = []
+
+    @property
+    def columns(self) -> tuple[ColumnSchema, ...]:
+        return tuple(placed.column for placed in self._placed)
+
+    def _existing(self, there: set[str]) -> set[str]:
+        dropped = set()
+        for name, if_exists in self.alter.drops:
+            if fold(name) in there:
+                dropped.add(fold(name))
+            elif not if_exists:
+                raise SchemaError(f"it drops column {name!r}, which the table does not have")
+        return dropped
+
+    def _unconditional(self, there: set[str]) -> list[ColumnChange]:
+        """Without what IF [NOT] EXISTS makes void."""
+        kept: list[ColumnChange] = []
+        added: set[str] = set()
+        for each in self.alter.changes:
+            if each.old is not None:
+                if not each.conditional or fold(each.old) in there:
+                    kept.append(each)
+                continue
+            name = fold(each.definition.name)
+            if each.conditional and (name in self.dropped or name in self.renamed):
+                raise SchemaError(f"it drops column {name!r} and adds it IF NOT EXISTS")
+            if not each.conditional or name not in (there | added):
+                kept.append(each)
+                added.add(name)
+        return kept
+
+    def redefine(self, defined: _Defined, convert_to: str | None) -> None:
+        for column in self.before.columns:
+            name = fold(column.name)
+            change = self.changed.get(name)
+            if name in self.dropped:
+                continue
+            if change is not None:
+                self._placed.append(_Placed(name, defined(change.definition)))
+            else:
+                kept = _converted(column, convert_to)
+                kept = replace(kept, name=self.renamed.get(name, column.name))
+                self._placed.append(_Placed(name, kept))
+
+    def place(self, defined: _Defined) -> None:
+        for each in self.changes:
+            stands = each.old is not None and self.changed.get(fold(each.old)) is each
+            if stands and each.after is None:
+                continue
+            column = defined(each.definition)
+            was = fold(column.name)
+            if each.old is not None:
+                was = self._placed.pop(self._index(column.name)).was
+            placed = _Placed(was, column)
+            if each.after is None:
+                self._placed.append(placed)
+            elif each.after == FIRST:
+                self._placed.insert(0, placed)
+            else:
+                self._placed.insert(self._index(each.after) + 1, placed)
+
+    def _index(self, name: str) -> int:
+        for index, placed in enumerate(self._placed):
+            if fold(placed.column.name) == fold(name):
+                return index
+        raise SchemaError(f"it names column {name!r}, which the table does not have")
+
+    def key(self, old: tuple[str, ...]) -> tuple[str, ...]:
+        """The primary key: its columns keep their places in it, whatever their names."""
+        alter = self.alter
+        if alter.key is not None and not (alter.key_is_conditional and old):
+            return alter.key
+        if alter.drops_key:
+            return ()
+        return tuple(name for name in map(self._key_column, old) if name is not None)
+
+    def _key_column(self, old: str) -> str | None:
+        """The key's column of this old name under its new one; None when it is dropped.
+
+        The server takes the first that had the name, or, as a new one, has it (sql_table.cc,
+        mysql_prepare_alter_table): that may be another than the key's.
+        """
+        found = (placed.column.name for placed in self._placed if placed.was == fold(old))
+        return next(found, None)
+
+
+class _Placed(NamedTuple):
+    """A column at its place; `was` is the name by which the old keys know it, in lower case."""
+
+    was: str
+    column: ColumnSchema
+
+
+# How long a text can be, in bytes.
+_TEXT_BYTES = {"tinytext": 255, "text": 65535, "mediumtext": 16777215}
+
+
+def _converted(column: ColumnSchema, charset: str | None) -> ColumnSchema:
+    """CONVERT TO CHARACTER SET: as many characters as before, in a type that holds their bytes."""
+    if charset is None or column.charset in (None, "binary"):
+        return column
+    if column.type in ("enum", "set"):
+        return replace(column, charset=charset, labels=_relabelled(column, charset))
+    length = column.length
+    kind = column.type
+    if kind in _TEXT_BYTES:
+        assert column.charset is not None
+        kind, length = "text", _TEXT_BYTES[kind] // MAX_BYTES_PER_CHARACTER[column.charset]
+    if charset == "binary" and kind == "text":
+        return resolve(ParsedType("blob", length), column.name, column.nullable, None)
+    return resolve(ParsedType(kind, length, charset=charset), column.name, column.nullable, None)
+
+
+# Character sets whose ASCII is not ASCII's bytes.
+_WIDE = frozenset({"ucs2", "utf16", "utf16le", "utf32", "swe7"})
+
+
+def _relabelled(column: ColumnSchema, charset: str) -> tuple[str, ...]:
+    """The labels of an ENUM or SET that CONVERT TO leaves alone.
+
+    The server keeps their bytes and reads them in the new character set (it converts new labels
+    only: mysql_prepare_create_table), so that `é` of utf8 becomes `Ã©` in latin1.
+    """
+    old = column.charset or ""
+    if old == charset or (old, charset) == ("utf8", "utf8mb4"):
+        return column.labels
+    if all(label.isascii() for label in column.labels) and not {old, charset} & _WIDE:
+        return column.labels
+    raise SchemaError(f"labels of column {column.name!r} become others in {charset}")

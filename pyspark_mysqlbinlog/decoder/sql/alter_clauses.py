@@ -1,0 +1,422 @@
+"""What an ALTER TABLE says, clause by clause.
+
+Only what touches columns, the primary key, character sets or rows is kept. Clauses that touch none
+of them are stepped over by name; one that is not known raises: it might. (sql/sql_yacc.yy,
+`alter_list_item`, of MySQL 5.5 to 8.0 and MariaDB.)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from pyspark_mysqlbinlog.decoder.sql.column_types import (
+    accept_charset,
+    collation_charset,
+    parse_charset_name,
+)
+from pyspark_mysqlbinlog.decoder.sql.create import (
+    ColumnDefinition,
+    elements,
+    index_or_constraint,
+    parse_column_definition,
+    refuse_undecoded,
+    skip_element,
+    skip_set_statement,
+)
+from pyspark_mysqlbinlog.decoder.sql.tokens import (
+    DEFAULT_CONTEXT,
+    SqlContext,
+    TokenKind,
+    TokenStream,
+)
+from pyspark_mysqlbinlog.errors import SchemaError
+
+__all__ = ["DEFAULT", "FIRST", "AlterTable", "ColumnChange", "parse_alter"]
+
+# ColumnChange.after: in front of all others.
+FIRST = ""
+# CHARACTER SET DEFAULT: a database's, and which one hangs on the clause and the server.
+DEFAULT = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnChange:
+    """ADD, CHANGE or MODIFY of one column.
+
+    Attributes
+    ----------
+    old : the column that CHANGE and MODIFY redefine; None for ADD.
+    after : the column that it goes behind, ``""`` for FIRST; None for its own place or the end.
+    conditional : IF EXISTS, IF NOT EXISTS.
+    """
+
+    definition: ColumnDefinition
+    old: str | None = None
+    after: str | None = None
+    conditional: bool = False
+
+
+@dataclass(slots=True)
+class AlterTable:
+    """What an ALTER TABLE says of columns and rows.
+
+    Attributes
+    ----------
+    drops : columns, and whether IF EXISTS.
+    renames : RENAME COLUMN, (old, new).
+    key : the new primary key; None when it gives none. `key_is_conditional`: IF NOT EXISTS.
+    convert_to : CONVERT TO CHARACTER SET; ``""`` for DEFAULT.
+    charset : [DEFAULT] CHARACTER SET or COLLATE; ``""`` for DEFAULT.
+    ignore : ALTER IGNORE: rows that a new unique key does not allow are deleted.
+    loses_rows, changes_rows : a clause does so by itself: partitions, tablespaces.
+    clauses : how many there are besides CONVERT TO; LOCK is none, and ALGORITHM only if COPY.
+    """
+
+    changes: list[ColumnChange] = field(default_factory=list)
+    drops: list[tuple[str, bool]] = field(default_factory=list)
+    renames: list[tuple[str, str]] = field(default_factory=list)
+    key: tuple[str, ...] | None = None
+    key_is_conditional: bool = False
+    drops_key: bool = False
+    convert_to: str | None = None
+    charset: str | None = None
+    ignore: bool = False
+    loses_rows: bool = False
+    changes_rows: bool = False
+    clauses: int = 0
+
+    @property
+    def touches_schema(self) -> bool:
+        """Whether columns, the primary key or a character set may be others behind it."""
+        return bool(
+            self.changes
+            or self.drops
+            or self.renames
+            or self.drops_key
+            or self.key is not None
+            or self.convert_to is not None
+            or self.charset is not None
+        )
+
+
+def parse_alter(sql: str, context: SqlContext = DEFAULT_CONTEXT) -> AlterTable:
+    """Read ALTER TABLE, or DROP INDEX … ON.
+
+    Raises SchemaError for a clause that is not known.
+    """
+    if not sql.isascii():
+        refuse_undecoded(sql)
+    stream = TokenStream(sql, context)
+    skip_set_statement(stream)
+    if stream.accept("DROP"):
+        alter = AlterTable()
+        stream.accept_any("ONLINE", "OFFLINE")
+        stream.expect("INDEX")
+        stream.accept("IF", "EXISTS")
+        alter.drops_key = stream.name("an index").upper() == "PRIMARY"
+        return alter
+    stream.expect("ALTER")
+    ignore = False
+    while word := stream.accept_any("ONLINE", "OFFLINE", "IGNORE"):
+        ignore = ignore or word == "IGNORE"
+    stream.expect("TABLE")
+    stream.accept("IF", "EXISTS")
+    stream.qualified_name("")
+    stream.skip_wait()
+    alter = _Clauses(stream, context).read()
+    alter.ignore = ignore
+    return alter
+
+
+# Options of a table that may stand without `=`, and what comes before their value.
+_OPTIONS = frozenset({
+    "AUTO_INCREMENT", "AVG_ROW_LENGTH", "CHECKSUM", "COMMENT", "COMPRESSION", "CONNECTION",
+    "DELAY_KEY_WRITE", "ENCRYPTION", "ENGINE", "INSERT_METHOD", "KEY_BLOCK_SIZE", "MAX_ROWS",
+    "MIN_ROWS", "PACK_KEYS", "PAGE_CHECKSUM", "PASSWORD", "ROW_FORMAT", "STATS_AUTO_RECALC",
+    "STATS_PERSISTENT", "STATS_SAMPLE_PAGES", "STORAGE", "TABLESPACE", "TABLE_CHECKSUM",
+    "TRANSACTIONAL", "TYPE",
+})  # fmt: skip
+_INDEXES = ("INDEX", "KEY", "UNIQUE", "FULLTEXT", "SPATIAL", "FOREIGN", "CHECK")
+# ADD COLUMN may leave COLUMN out, but not in front of these.
+_ADDED = frozenset({*_INDEXES, "PRIMARY", "CONSTRAINT"})
+# Verbs of PARTITION, standing alone in their statement, and whether rows go away.
+_PARTITION_VERBS = {
+    "ANALYZE": False, "CHECK": False, "COALESCE": False, "OPTIMIZE": False, "REBUILD": False,
+    "REORGANIZE": False, "REPAIR": False, "DISCARD": True, "EXCHANGE": True, "TRUNCATE": True,
+    "IMPORT": True,
+}  # fmt: skip
+
+
+class _Clauses:
+    """The clauses of one statement, as they are read."""
+
+    def __init__(self, stream: TokenStream, context: SqlContext) -> None:
+        self.stream = stream
+        self.context = context
+        self.alter = AlterTable()
+
+    def read(self) -> AlterTable:
+        stream = self.stream
+        while not stream.at_end() and not stream.accept(";"):
+            if stream.accept("PARTITION", "BY"):
+                self.alter.clauses += 1
+                self.rest()
+            elif stream.accept("REMOVE", "PARTITIONING"):
+                pass
+            else:
+                self.clause()
+                if not stream.accept(","):
+                    self.expect_clause_end()
+        return self.alter
+
+    def expect_clause_end(self) -> None:
+        stream = self.stream
+        if not (
+            stream.at_end()
+            or stream.at(";")
+            or stream.at("PARTITION", "BY")
+            or stream.at("REMOVE", "PARTITIONING")
+        ):
+            raise stream.unexpected("a comma or the end")
+
+    def rest(self) -> None:
+        """To the end of the statement."""
+        while not self.stream.at_end():
+            self.stream.next()
+
+    def clause(self) -> None:
+        stream = self.stream
+        verb = stream.peek().word
+        self.alter.clauses += verb not in ("ALGORITHM", "LOCK", "CONVERT")
+        if verb in _PARTITION_VERBS and stream.peek(1).word == "PARTITION":
+            self.alter.loses_rows |= _PARTITION_VERBS[verb]
+            self.rest()
+            return
+        match verb:
+            case "ADD":
+                stream.next()
+                self.add()
+            case "DROP":
+                stream.next()
+                self.drop()
+            case "CHANGE" | "MODIFY":
+                stream.next()
+                self.change(names_old=verb == "CHANGE")
+            case "ALTER":
+                stream.next()
+                skip_element(stream)  # SET DEFAULT, DROP DEFAULT, [IN]VISIBLE, [NOT] ENFORCED
+            case "RENAME":
+                stream.next()
+                self.rename()
+            case "CONVERT":
+                stream.next()
+                self.convert()
+            case "ORDER":
+                stream.next()
+                self.order()
+            case "DISCARD" | "IMPORT":
+                stream.next()
+                stream.expect("TABLESPACE")
+                self.alter.loses_rows = True
+            case "ENABLE" | "DISABLE":
+                stream.next()
+                stream.expect("KEYS")
+            case "FORCE":
+                stream.next()
+            case "UPGRADE":
+                stream.next()
+                stream.expect("PARTITIONING")
+            case "WITH" | "WITHOUT":
+                stream.next()
+                stream.expect("VALIDATION")
+            case "ALGORITHM" | "LOCK":
+                stream.next()
+                stream.accept("=")
+                self.alter.clauses += stream.name().upper() == "COPY"
+            case _:
+                self.options()
+
+    # --- columns
+
+    def add(self) -> None:
+        stream = self.stream
+        if stream.accept("COLUMN"):
+            self.add_columns()
+        elif stream.accept("PARTITION"):
+            if (
+                not stream.at("(")
+                and stream.accept_any("PARTITIONS", "LOCAL", "NO_WRITE_TO_BINLOG", "IF") is None
+            ):
+                raise stream.unexpected("partitions")
+            self.rest()
+        elif stream.at("SYSTEM", "VERSIONING") or stream.at("PERIOD", "FOR", "SYSTEM_TIME"):
+            raise SchemaError("system versioning adds columns that its definition does not show")
+        elif stream.peek().word in _ADDED or stream.at("PERIOD", "FOR"):
+            self.add_key()
+        else:
+            self.add_columns()
+
+    def add_key(self) -> None:
+        found = index_or_constraint(self.stream)
+        if found is not None and found.key:
+            self.alter.key = found.key
+            self.alter.key_is_conditional = found.conditional
+
+    def add_columns(self) -> None:
+        stream = self.stream
+        conditional = stream.accept("IF", "NOT", "EXISTS")
+        if stream.at("("):
+            definitions, key = elements(stream, self.context)
+            self.alter.changes += [
+                ColumnChange(each, conditional=conditional) for each in definitions
+            ]
+            self.alter.key = key or self.alter.key
+            return
+        definition = parse_column_definition(stream, self.context)
+        self.defined(ColumnChange(definition, None, self.place(), conditional))
+
+    def change(self, *, names_old: bool) -> None:
+        stream = self.stream
+        stream.accept("COLUMN")
+        conditional = stream.accept("IF", "EXISTS")
+        old = stream.name("a column") if names_old else None
+        definition = parse_column_definition(stream, self.context)
+        self.defined(ColumnChange(definition, old or definition.name, self.place(), conditional))
+
+    def place(self) -> str | None:
+        if self.stream.accept("FIRST"):
+            return FIRST
+        if self.stream.accept("AFTER"):
+            return self.stream.name("a column")
+        return None
+
+    def defined(self, change: ColumnChange) -> None:
+        self.alter.changes.append(change)
+        if change.definition.primary_key:
+            if change.conditional:
+                raise SchemaError("it defines a primary key on a condition")
+            self.alter.key = (change.definition.name,)
+
+    def drop(self) -> None:
+        stream = self.stream
+        word = stream.peek().word
+        if word == "PRIMARY":
+            stream.expect("PRIMARY", "KEY")
+            self.alter.drops_key = True
+        elif word in ("INDEX", "KEY", "CONSTRAINT"):
+            stream.next()
+            stream.accept("IF", "EXISTS")
+            # The primary key is an index of this name.
+            self.alter.drops_key |= stream.name("an index").upper() == "PRIMARY"
+        elif word == "FOREIGN":
+            stream.expect("FOREIGN", "KEY")
+            stream.accept("IF", "EXISTS")
+            stream.name("a foreign key")
+        elif word == "CHECK" and stream.peek(1).kind in (TokenKind.WORD, TokenKind.NAME):
+            stream.next()
+            stream.name("a constraint")
+        elif word == "PARTITION":
+            self.alter.loses_rows = True
+            self.rest()
+        elif stream.at("SYSTEM", "VERSIONING"):
+            raise SchemaError("system versioning drops columns that no definition shows")
+        elif stream.accept("PERIOD", "FOR"):
+            stream.name()
+        else:
+            stream.accept("COLUMN")
+            if_exists = stream.accept("IF", "EXISTS")
+            self.alter.drops.append((stream.name("a column"), if_exists))
+            stream.accept_any("RESTRICT", "CASCADE")
+
+    def rename(self) -> None:
+        """The table's new name is the classifier's affair."""
+        stream = self.stream
+        if stream.accept("COLUMN"):
+            if_exists = stream.accept("IF", "EXISTS")
+            old = stream.name("a column")
+            stream.expect("TO")
+            new = stream.name("a column")
+            if if_exists:
+                raise SchemaError("RENAME COLUMN IF EXISTS does not tell whether it did")
+            self.alter.renames.append((old, new))
+        elif stream.accept_any("INDEX", "KEY"):
+            stream.accept("IF", "EXISTS")
+            stream.name("an index")
+            stream.expect("TO")
+            stream.name("an index")
+        else:
+            stream.accept_any("TO", "AS", "=")
+            stream.qualified_name("")
+
+    # --- character sets and options
+
+    def convert(self) -> None:
+        stream = self.stream
+        if stream.at("PARTITION") or stream.at("TABLE"):
+            raise SchemaError("a partition that becomes a table, or a table a partition")
+        stream.expect("TO")
+        if not accept_charset(stream):
+            raise stream.unexpected("CHARACTER SET")
+        charset = parse_charset_name(stream) or DEFAULT
+        if stream.accept("COLLATE"):
+            charset = collation_charset(stream) or charset
+        self.alter.convert_to = charset
+
+    def options(self) -> None:
+        """``[DEFAULT] CHARACTER SET [=] x``, ``name [=] value``: with spaces between them."""
+        stream = self.stream
+        while True:
+            default = stream.accept("DEFAULT")
+            if accept_charset(stream):
+                stream.accept("=")
+                self.alter.charset = parse_charset_name(stream) or DEFAULT
+            elif stream.accept("COLLATE"):
+                stream.accept("=")
+                self.alter.charset = collation_charset(stream) or self.alter.charset
+            elif default:
+                raise stream.unexpected("CHARACTER SET or COLLATE")
+            else:
+                self.option()
+            if (
+                stream.at_end()
+                or stream.peek().word in (",", ";")
+                or stream.at("PARTITION", "BY")
+                or stream.at("REMOVE", "PARTITIONING")
+            ):
+                return
+
+    def option(self) -> None:
+        stream = self.stream
+        if stream.accept("UNION"):
+            # What a MERGE table shows is another set of rows.
+            stream.accept("=")
+            stream.skip_parentheses()
+            self.alter.changes_rows = True
+            return
+        if stream.at("DATA", "DIRECTORY") or stream.at("INDEX", "DIRECTORY"):
+            stream.next()
+        elif stream.peek().word not in _OPTIONS and stream.peek(1).word != "=":
+            raise stream.unexpected("a clause of ALTER TABLE")
+        word = stream.name("an option").upper()
+        stream.accept("=")
+        value = stream.next()
+        if value.kind in (TokenKind.END, TokenKind.SYMBOL):
+            raise SchemaError(f"expected a value of option {word}, found {value.text!r}")
+        self.alter.loses_rows |= word == "ENGINE" and value.text.upper() == "BLACKHOLE"
+
+    def order(self) -> None:
+        """ORDER BY column [ASC | DESC], …: behind a comma may be a column or the next clause."""
+        stream = self.stream
+        stream.expect("BY")
+        while True:
+            stream.qualified_name("")
+            stream.accept(".")
+            stream.accept_any("ASC", "DESC")
+            after = stream.peek(2)
+            if not stream.at(",") or not (
+                after.kind is TokenKind.END or after.word in (",", ";", ".", "ASC", "DESC")
+            ):
+                return
+            if stream.peek(1).word == "FORCE":
+                return
+            stream.next()

@@ -1,0 +1,397 @@
+"""MySQL's column types, from their tokens: `int(10) unsigned`, `enum('a','b')`, `long varchar`.
+
+One reader for both places where types are written: CREATE TABLE statements in the log and
+information_schema's COLUMN_TYPE. Synonyms are resolved to the base type that the server stores, and
+what depends on the character set is left to `resolve`, since that may come after the type, or from
+the table, or from the database. (MySQL: sql/sql_yacc.yy `type:`, sql/field.cc Create_field::init.)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from pyspark_mysqlbinlog.charsets import (
+    MAX_BYTES_PER_CHARACTER,
+    canonical_charset,
+    charset_of_collation,
+    is_known_charset,
+)
+from pyspark_mysqlbinlog.decoder.sql.tokens import SqlContext, TokenKind, TokenStream
+from pyspark_mysqlbinlog.decoder.values.charsets import can_hold, decoder_of
+from pyspark_mysqlbinlog.errors import MySQLBinlogError, SchemaError, UnknownSchemaError
+from pyspark_mysqlbinlog.tables import INTEGER_TYPES, SPATIAL_TYPES, ColumnSchema
+
+__all__ = [
+    "CHARACTER_TYPES",
+    "MARIADB_TYPES",
+    "ParsedType",
+    "accept_charset",
+    "check_labels",
+    "collation_charset",
+    "parse_charset_name",
+    "parse_type",
+    "resolve",
+]
+
+# Types that have a character set.
+CHARACTER_TYPES = frozenset(
+    {"char", "varchar", "tinytext", "text", "mediumtext", "longtext", "enum", "set"}
+)
+
+_SYNONYMS = {
+    "INT1": "tinyint",
+    "INT2": "smallint",
+    "INT3": "mediumint",
+    "MIDDLEINT": "mediumint",
+    "INTEGER": "int",
+    "INT4": "int",
+    "INT8": "bigint",
+    "DEC": "decimal",
+    "NUMERIC": "decimal",
+    "FIXED": "decimal",
+    "FLOAT4": "float",
+    "FLOAT8": "double",
+    "CHARACTER": "char",
+    "SQL_TSI_YEAR": "year",
+    "GEOMCOLLECTION": "geometrycollection",
+}
+# In sql_mode ORACLE (MariaDB's sql_yacc.yy); NUMBER, too, but what it is hangs on its digits.
+_ORACLE_SYNONYMS = {
+    "VARCHAR2": "varchar",
+    "RAW": "varbinary",
+    "CLOB": "longtext",
+    "NUMBER": "number",
+}
+_ORACLE_SCHEMA, _MAXDB_SCHEMA = "ORACLE_SCHEMA", "MAXDB_SCHEMA"
+_TYPE_SCHEMAS = frozenset({"MARIADB_SCHEMA", _ORACLE_SCHEMA, _MAXDB_SCHEMA})
+# With character set `binary` a character type is the binary one.
+_BINARY_TWINS = {
+    "char": "binary",
+    "varchar": "varbinary",
+    "tinytext": "tinyblob",
+    "text": "blob",
+    "mediumtext": "mediumblob",
+    "longtext": "longblob",
+}
+_TEXT_SIZES = ((255, "tiny"), (65535, ""), (16777215, "medium"), (4294967295, "long"))
+# Longer ones become texts outside strict mode, with no more than a warning.
+_MAX_VARCHAR_BYTES = 65535
+_MAX_VARCHAR_BYTES_MARIADB = 65532
+_MAX_FLOAT_PRECISION = 24
+_NATIONAL = "utf8"
+# MariaDB's own, stored as fixed binaries: named, so that they can be refused by name.
+MARIADB_TYPES = frozenset({"uuid", "inet4", "inet6"})
+
+
+@dataclass(slots=True)
+class ParsedType:
+    """A type as it is written, before its character set is known.
+
+    `raw_labels` are text, or bytes where they were written as a hex or bit literal.
+    `collates_default`: BINARY or COLLATE DEFAULT, a collation of whatever character set it is in.
+    """
+
+    type: str
+    length: int | None = None
+    scale: int | None = None
+    unsigned: bool = False
+    charset: str | None = None
+    collates_default: bool = False
+    raw_labels: tuple[str | bytes, ...] = ()
+    not_null: bool = False  # SERIAL
+    rounds: bool = False  # FLOAT(m,d), DOUBLE(m,d)
+    max_varchar_bytes: int = _MAX_VARCHAR_BYTES
+
+
+def parse_type(stream: TokenStream, context: SqlContext) -> ParsedType:
+    """Step over a type and the attributes that belong to it: UNSIGNED, CHARACTER SET, BYTE, ….
+
+    Raises SchemaError for what is no type.
+    """
+    parsed = _base_type(stream, context)
+    if context.mariadb:
+        parsed.max_varchar_bytes = _MAX_VARCHAR_BYTES_MARIADB
+    _type_attributes(stream, parsed)
+    return parsed
+
+
+def _base_type(stream: TokenStream, context: SqlContext) -> ParsedType:
+    qualifier = _qualifier(stream, context)
+    token = stream.next()
+    if token.kind is not TokenKind.WORD:
+        raise SchemaError(f"expected a column type, found {token.text[:40]!r}")
+    word = token.word
+    name = _SYNONYMS.get(word, word.lower())
+    if context.oracle:
+        name = _ORACLE_SYNONYMS.get(word, name)
+    if name in INTEGER_TYPES:
+        width = _parenthesised(stream)
+        return ParsedType(name, 1 if name == "tinyint" and width == 1 else None)
+    match name:
+        case "bool" | "boolean":
+            return ParsedType("tinyint", 1)
+        case "serial":
+            return ParsedType("bigint", unsigned=True, not_null=True)
+        case "float":
+            precision, scale = _precision_and_scale(stream)
+            wide = scale is None and precision is not None and precision > _MAX_FLOAT_PRECISION
+            return ParsedType("double" if wide else "float", rounds=scale is not None)
+        case "double" | "real":
+            if name == "double":
+                stream.accept("PRECISION")
+            _, scale = _precision_and_scale(stream)
+            narrow = name == "real" and context.real_as_float
+            return ParsedType("float" if narrow else "double", rounds=scale is not None)
+        case "decimal" | "number":
+            precision, scale = _precision_and_scale(stream)
+            if name == "number" and precision is None:
+                return ParsedType("double")
+            return ParsedType("decimal", precision or 10, scale or 0)
+        case "bit":
+            return ParsedType("bit", _parenthesised(stream) or 1)
+        case "date":
+            # In these two sql_modes DATE and TIMESTAMP are other types (sql_yacc.yy).
+            of_oracle = qualifier == _ORACLE_SCHEMA if qualifier else context.oracle
+            return ParsedType("datetime", 0) if of_oracle else ParsedType("date")
+        case "year":
+            _parenthesised(stream)
+            return ParsedType("year")
+        case "time" | "datetime" | "timestamp":
+            digits = _parenthesised(stream) or 0
+            of_maxdb = qualifier == _MAXDB_SCHEMA if qualifier else context.maxdb
+            if name == "timestamp" and of_maxdb:
+                name = "datetime"
+            # Before 5.6.4 the number was a display width, and there were no fractions.
+            return ParsedType(name, 0 if context.server_version < 50604 else digits)
+        case "char":
+            varying = stream.accept("VARYING")
+            return _character(stream, "varchar" if varying else "char")
+        case "varchar" | "varcharacter":
+            return _character(stream, "varchar")
+        case "nvarchar":
+            return _character(stream, "varchar", _NATIONAL)
+        case "nchar" | "national":
+            if name == "national":
+                if stream.accept_any("VARCHAR", "VARCHARACTER"):
+                    return _character(stream, "varchar", _NATIONAL)
+                if not stream.accept_any("CHAR", "CHARACTER"):
+                    raise stream.unexpected("CHAR or VARCHAR after NATIONAL")
+            varying = stream.accept_any("VARYING", "VARCHAR", "VARCHARACTER") is not None
+            return _character(stream, "varchar" if varying else "char", _NATIONAL)
+        case "binary":
+            length = _parenthesised(stream)
+            return ParsedType("binary", 1 if length is None else length)
+        case "varbinary":
+            return ParsedType("varbinary", _parenthesised(stream))
+        case "long":
+            if stream.accept("VARBINARY"):
+                return ParsedType("mediumblob")
+            if not stream.accept_any("VARCHAR", "VARCHARACTER"):
+                stream.accept("CHAR", "VARYING")
+                stream.accept("CHARACTER", "VARYING")
+            return ParsedType("mediumtext")
+        case "text" | "blob":
+            length = _parenthesised(stream)
+            if name == "blob" and length is None and context.oracle:
+                name = "longblob"
+            return ParsedType(name, length)
+        case "tinytext" | "mediumtext" | "longtext" | "tinyblob" | "mediumblob" | "longblob":
+            return ParsedType(name)
+        case "enum" | "set":
+            return ParsedType(name, raw_labels=_labels(stream))
+        case "json":
+            if context.mariadb:
+                return ParsedType("longtext", charset="utf8mb4")
+            return ParsedType("json")
+    if name in SPATIAL_TYPES or (context.mariadb and name in MARIADB_TYPES):
+        return ParsedType(name)
+    raise SchemaError(f"column type {token.text[:40]!r} is not known")
+
+
+def _qualifier(stream: TokenStream, context: SqlContext) -> str | None:
+    """Step over ``schema.`` before a type, by which MariaDB says whose DATE it means."""
+    word = stream.peek().word
+    if not (context.mariadb and word in _TYPE_SCHEMAS and stream.peek(1).word == "."):
+        return None
+    stream.next()
+    stream.expect(".")
+    return word
+
+
+def _character(stream: TokenStream, name: str, charset: str | None = None) -> ParsedType:
+    length = _parenthesised(stream)
+    if length is None:
+        if name == "varchar":
+            raise stream.unexpected("(length) after VARCHAR")
+        length = 1
+    return ParsedType(name, length, charset=charset)
+
+
+def _parenthesised(stream: TokenStream) -> int | None:
+    """``(n)``, if it is there."""
+    if not stream.accept("("):
+        return None
+    number = stream.integer()
+    stream.expect(")")
+    return number
+
+
+def _precision_and_scale(stream: TokenStream) -> tuple[int | None, int | None]:
+    """``(p)`` or ``(p, s)``, if it is there."""
+    if not stream.accept("("):
+        return None, None
+    precision = stream.integer()
+    scale = stream.integer() if stream.accept(",") else None
+    stream.expect(")")
+    return precision, scale
+
+
+def _labels(stream: TokenStream) -> tuple[str | bytes, ...]:
+    stream.expect("(")
+    labels: list[str | bytes] = []
+    while True:
+        token = stream.peek()
+        if token.kind is TokenKind.HEX:
+            labels.append(bytes.fromhex(token.text.zfill(len(token.text) + len(token.text) % 2)))
+        elif token.kind is TokenKind.BITS:
+            labels.append(int(token.text or "0", 2).to_bytes((len(token.text) + 7) // 8, "big"))
+        elif token.kind is TokenKind.STRING:
+            labels.append(token.text)
+        else:
+            raise stream.unexpected("a label")
+        stream.next()
+        if not stream.accept(","):
+            stream.expect(")")
+            return tuple(labels)
+
+
+def accept_charset(stream: TokenStream) -> bool:
+    """Step over ``CHARACTER SET`` in any of its spellings, if it comes next."""
+    return (
+        stream.accept("CHARSET")
+        or stream.accept("CHARACTER", "SET")
+        or (stream.accept("CHAR", "SET"))
+    )
+
+
+def parse_charset_name(stream: TokenStream) -> str | None:
+    """After CHARACTER SET or CHARSET: its name, or None for DEFAULT."""
+    if stream.accept("DEFAULT"):
+        return None
+    token = stream.next()
+    if token.kind not in (TokenKind.WORD, TokenKind.NAME, TokenKind.STRING):
+        raise SchemaError(f"expected a character set, found {token.text[:40]!r}")
+    name = canonical_charset(token.text)
+    if not is_known_charset(name):
+        raise UnknownSchemaError(f"character set {token.text[:40]!r} is not known")
+    return name
+
+
+def collation_charset(stream: TokenStream) -> str | None:
+    """After COLLATE: the collation's character set, or None where it says nothing of one."""
+    token = stream.next()
+    if token.kind not in (TokenKind.WORD, TokenKind.NAME, TokenKind.STRING):
+        raise SchemaError(f"expected a collation, found {token.text[:40]!r}")
+    name = token.text.lower()
+    if name == "default" or name.startswith("uca1400"):
+        return None  # MariaDB: the character set that holds anyway
+    return charset_of_collation(name)
+
+
+def _type_attributes(stream: TokenStream, parsed: ParsedType) -> None:
+    """What may follow a type and changes it; in any order, as the grammar's parts allow."""
+    while True:
+        if stream.accept_any("UNSIGNED", "ZEROFILL"):
+            parsed.unsigned = True
+        elif stream.accept("SIGNED"):
+            pass
+        elif accept_charset(stream):
+            parsed.charset = parse_charset_name(stream) or parsed.charset
+        elif stream.accept("ASCII"):
+            parsed.charset = "latin1"
+        elif stream.accept("UNICODE"):
+            parsed.charset = "ucs2"
+        elif stream.accept("BYTE"):
+            parsed.charset = "binary"
+        elif stream.accept("BINARY"):
+            parsed.collates_default = True  # the _bin one
+        elif stream.accept("COMPRESSED"):
+            # MariaDB stores these columns, and logs them, in a format of their own.
+            raise UnknownSchemaError("MariaDB's COMPRESSED columns can't be read")
+        else:
+            return
+
+
+def resolve(
+    parsed: ParsedType, name: str, nullable: bool, default_charset: str | None
+) -> ColumnSchema:
+    """The column, now that the character set that it would inherit is known.
+
+    Raises UnknownSchemaError when it needs one and there is none.
+    """
+    kind = parsed.type
+    if kind not in CHARACTER_TYPES:
+        length = parsed.length
+        if kind == "blob":
+            kind, length = _sized("blob", length or 0), None
+        elif kind == "varbinary" and length is not None and length > parsed.max_varchar_bytes:
+            kind, length = _sized("blob", length), None
+        return ColumnSchema(
+            name, kind, length, parsed.scale, unsigned=parsed.unsigned, nullable=nullable
+        )
+    charset = parsed.charset or default_charset
+    if charset is None:
+        raise UnknownSchemaError(
+            f"column {name!r} has a character set that neither its definition nor the table nor"
+            " the database tells"
+        )
+    if kind in ("enum", "set"):
+        try:
+            labels = tuple(_label(raw, charset) for raw in parsed.raw_labels)
+        except MySQLBinlogError as error:
+            raise UnknownSchemaError(f"column {name!r}: {error.message}") from None
+        return ColumnSchema(name, kind, charset=charset, labels=labels, nullable=nullable)
+    length = parsed.length
+    if charset == "binary":
+        twin = replace(parsed, type=_BINARY_TWINS[kind], charset=None)
+        return resolve(twin, name, nullable, None)
+    in_bytes = (length or 0) * MAX_BYTES_PER_CHARACTER[charset]
+    if kind == "text" or (kind == "varchar" and in_bytes > parsed.max_varchar_bytes):
+        kind, length = _sized("text", in_bytes), None
+    return ColumnSchema(name, kind, length, charset=charset, nullable=nullable)
+
+
+def check_labels(name: str, labels: tuple[str, ...], charset: str) -> None:
+    """SchemaError for labels that the character set does not have: the server writes others."""
+    for label in labels:
+        if not can_hold(charset, label) and charset != "binary":
+            raise SchemaError(f"{charset} does not have label {label!r} of column {name!r}")
+
+
+def _sized(kind: str, in_bytes: int) -> str:
+    """TEXT(n) and BLOB(n) are the smallest type that holds n; 0 stands for no length given."""
+    if not in_bytes:
+        return kind
+    for limit, prefix in _TEXT_SIZES:
+        if in_bytes <= limit:
+            return prefix + kind
+    raise SchemaError(f"expected a length of at most 4294967295 bytes, found {in_bytes}")
+
+
+def _label(raw: str | bytes, charset: str) -> str:
+    text = raw if isinstance(raw, str) else _decoded_label(raw, charset)
+    # The server strips trailing spaces, but not of bytes.
+    return text if charset == "binary" else text.rstrip(" ")
+
+
+def _decoded_label(raw: bytes, charset: str) -> str:
+    """A label that was written as hex: bytes in the column's character set."""
+    if charset == "binary" and raw.isascii():
+        return raw.decode("ascii")
+    decode = decoder_of(charset)
+    if decode is None:
+        raise SchemaError(f"label x'{raw.hex()}' in {charset} can't be read here")
+    try:
+        return decode(raw)
+    except UnicodeDecodeError:
+        raise SchemaError(f"label x'{raw.hex()}' is not {charset}") from None

@@ -1,0 +1,138 @@
+"""What a DDL statement does to the rows that a table already has.
+
+Rows that DDL changes or removes by itself leave no row events, so a consumer must be told. A
+statement whose text can't be read counts as the worst.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from pyspark_mysqlbinlog.decoder.sql.alter_clauses import AlterTable, ColumnChange, parse_alter
+from pyspark_mysqlbinlog.decoder.sql.classifier import Statement, StatementKind
+from pyspark_mysqlbinlog.decoder.sql.tokens import DEFAULT_CONTEXT, SqlContext
+from pyspark_mysqlbinlog.errors import MySQLBinlogError
+from pyspark_mysqlbinlog.names import fold
+from pyspark_mysqlbinlog.tables import INTEGER_TYPES, ColumnSchema, TableSchema
+
+__all__ = ["DdlEffect", "ddl_effect"]
+
+
+class DdlEffect(StrEnum):
+    """From harmless to worst."""
+
+    SHAPE_ONLY = "shape only"
+    DATA_CHANGING = "data-changing"
+    DATA_LOSING = "data-losing"
+
+
+_LOSING = frozenset({StatementKind.DROP_TABLE, StatementKind.DROP_DATABASE, StatementKind.TRUNCATE})
+
+
+def ddl_effect(
+    statement: Statement,
+    sql: str,
+    before: TableSchema | None,
+    after: TableSchema | None,
+    context: SqlContext = DEFAULT_CONTEXT,
+) -> DdlEffect:
+    """Class a DDL statement by what it does to existing rows.
+
+    Parameters
+    ----------
+    sql : the statement's text.
+    before, after : the table that it is about, on both sides of it; None where that is not known,
+        or where the table does not exist.
+    context : what the text is to be read with.
+    """
+    kind = statement.kind
+    if kind in _LOSING or statement.or_replace:
+        return DdlEffect.DATA_LOSING
+    if kind is StatementKind.RENAME_TABLE:
+        # A swap: under a name that was there are another table's rows.
+        freed: set[tuple[str, str]] = set()
+        for old, new in statement.renames:
+            if new in freed:
+                return DdlEffect.DATA_CHANGING
+            freed.add(old)
+        return DdlEffect.SHAPE_ONLY
+    if kind is not StatementKind.ALTER_TABLE:
+        return DdlEffect.SHAPE_ONLY
+    try:
+        alter = parse_alter(sql, context)
+    except MySQLBinlogError:
+        return DdlEffect.DATA_LOSING
+    return _of_alter(alter, before, after)
+
+
+def _of_alter(
+    alter: AlterTable, before: TableSchema | None, after: TableSchema | None
+) -> DdlEffect:
+    if alter.loses_rows or alter.drops or alter.ignore:
+        return DdlEffect.DATA_LOSING
+    touches = alter.changes or alter.convert_to is not None or alter.key is not None
+    if alter.changes_rows:
+        return DdlEffect.DATA_CHANGING
+    if not touches:
+        return DdlEffect.SHAPE_ONLY
+    if before is None or after is None:
+        return DdlEffect.DATA_CHANGING
+    old = {fold(column.name): column for column in before.columns}
+    came_from = {
+        fold(each.definition.name): fold(each.old) for each in alter.changes if each.old is not None
+    } | {fold(new): fold(previous) for previous, new in alter.renames}
+    added = {fold(each.definition.name) for each in alter.changes if each.old is None}
+    filled = {
+        fold(each.definition.name)
+        for each in alter.changes
+        if _makes_values(each, is_new=fold(each.definition.name) in added)
+    }
+    for column in after.columns:
+        name = fold(column.name)
+        previous = None if name in added else old.get(came_from.get(name, name))
+        keeps = column.nullable if previous is None else _keeps_values(previous, column)
+        if name in filled or not keeps:
+            return DdlEffect.DATA_CHANGING
+    return DdlEffect.SHAPE_ONLY
+
+
+def _makes_values(change: ColumnChange, *, is_new: bool) -> bool:
+    """Whether the server makes up values of the column, or may make others of those it has.
+
+    Whether the old column counted and rounded as well, no schema tells.
+    """
+    definition = change.definition
+    if definition.computed or is_new:
+        return definition.computed or definition.fills
+    return definition.counts or definition.parsed.rounds
+
+
+_TEXTS = {
+    name: rank
+    for family in (
+        ("tinytext", "text", "mediumtext", "longtext"),
+        ("tinyblob", "blob", "mediumblob", "longblob"),
+    )
+    for rank, name in enumerate(family)
+}
+_INTEGERS = {
+    name: rank for rank, name in enumerate(("tinyint", "smallint", "mediumint", "int", "bigint"))
+}
+_GROWING = frozenset({"char", "varchar", "varbinary"})
+
+
+def _keeps_values(old: ColumnSchema, new: ColumnSchema) -> bool:
+    """Whether every value that `old` can have is the same in `new`."""
+    if old.nullable and not new.nullable:
+        return False
+    if (old.unsigned, old.charset, old.scale) != (new.unsigned, new.charset, new.scale):
+        return False
+    if old.type in INTEGER_TYPES and new.type in INTEGER_TYPES:
+        return _INTEGERS[new.type] >= _INTEGERS[old.type]
+    if old.type in _TEXTS and new.type in _TEXTS and old.type[-4:] == new.type[-4:]:
+        return _TEXTS[new.type] >= _TEXTS[old.type]
+    if old.type != new.type:
+        return False
+    if old.type in _GROWING or old.type == "decimal":
+        return (new.length or 0) >= (old.length or 0)
+    return old.length == new.length and old.labels == new.labels[: len(old.labels)]

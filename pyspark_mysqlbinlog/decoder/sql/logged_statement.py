@@ -1,0 +1,44 @@
+"""A QUERY event read whole: its text in the right charset, and what the statement does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from pyspark_mysqlbinlog.decoder.sql.classifier import Statement, classify
+from pyspark_mysqlbinlog.decoder.sql.statement_text import Author, create_author, statement_text
+from pyspark_mysqlbinlog.decoder.sql.tokens import SqlContext
+from pyspark_mysqlbinlog.protocol.messages import Query
+
+__all__ = ["LoggedStatement"]
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedStatement:
+    """One statement of the log.
+
+    Attributes
+    ----------
+    query : the event.
+    context : what the text is to be read with, as its author wrote it.
+    text : of the statement, in the client's character set.
+    statement : what it does.
+    """
+
+    query: Query
+    context: SqlContext
+    text: str
+    statement: Statement
+
+    @classmethod
+    def read(cls, body: bytes, server_version: str, *, loads_data: bool = False) -> LoggedStatement:
+        """Read the body of a QUERY event, or of an EXECUTE_LOAD_QUERY, which loads data.
+
+        server_version : of the server that wrote it, as ``5.7.41-log``.
+        """
+        query = Query.parse(body, loads_data=loads_data)
+        context = SqlContext.of(query.sql_mode, server_version)
+        if context.no_backslash_escapes and create_author(query) is Author.SERVER:
+            # Its own strings have escapes whatever the session's mode is.
+            context = replace(context, no_backslash_escapes=False)
+        text = statement_text(query)
+        return cls(query, context, text, classify(text, query.database, context))

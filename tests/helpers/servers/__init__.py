@@ -1,0 +1,24 @@
+"""Real servers for tests: each starts on a free loopback port and leaves nothing behind."""
+
+from __future__ import annotations
+
+from helpers.servers.base import LocalServer, Server, ServerStartError
+from helpers.servers.captured import captured_files, serve_binlogs
+from helpers.servers.certificates import Certificates, write_certificates
+from helpers.servers.mariadb import MariaDBServer
+from helpers.servers.mysql56 import MySQL56Server
+from helpers.servers.remote import DockerMySQL57, ExternalServer
+
+__all__ = [
+    "Certificates",
+    "DockerMySQL57",
+    "ExternalServer",
+    "LocalServer",
+    "MariaDBServer",
+    "MySQL56Server",
+    "Server",
+    "ServerStartError",
+    "captured_files",
+    "serve_binlogs",
+    "write_certificates",
+]

@@ -1,0 +1,91 @@
+"""MariaDB, as Debian's package mariadb-server-core ships it: only the server, no client tools.
+
+The package's own installer needs the client packages, so the data folder is made as the
+installer would make it: the server in bootstrap mode reads the shipped SQL of the system tables.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+from helpers.servers.base import LocalServer, ServerStartError
+
+__all__ = ["MariaDBServer"]
+
+# /usr/share/mysql up to Debian 12, /usr/share/mariadb in later packages.
+SHARE_FOLDERS = ("/usr/share/mysql", "/usr/share/mariadb")
+PERFORMANCE_TABLES = ("mysql_performance_tables.sql", "mariadb_performance_tables.sql")
+SYSTEM_TABLES = ("mysql_system_tables.sql", "mariadb_system_tables.sql")
+SYSTEM_DATA = ("mysql_system_tables_data.sql", "mariadb_system_tables_data.sql")
+
+# The installer's own preamble: root without a password, no anonymous account.
+PREAMBLE = (
+    "CREATE DATABASE mysql;\nUSE mysql;\nSET @auth_root_socket=NULL;\nSET @skip_auth_anonymous=1;\n"
+)
+
+
+def _program() -> str | None:
+    return shutil.which("mariadbd", path=os.environ.get("PATH", "") + ":/usr/sbin:/usr/libexec")
+
+
+def _share() -> Path | None:
+    for folder in map(Path, SHARE_FOLDERS):
+        if any((folder / name).is_file() for name in SYSTEM_TABLES):
+            return folder
+    return None
+
+
+class MariaDBServer(LocalServer):
+    """Debian's MariaDB: rows v1, events of its own, TLS where options give it certificates."""
+
+    name = "mariadb"
+
+    @classmethod
+    def missing(cls) -> str | None:
+        if _program() is None or _share() is None:
+            return "MariaDB is not installed: run `apt-get install mariadb-server-core`"
+        return None
+
+    def _tools(self) -> tuple[str, Path]:
+        program, share = _program(), _share()
+        if program is None or share is None:
+            raise FileNotFoundError(self.missing())
+        return program, share
+
+    def create_datadir(self, datadir: Path) -> None:
+        _, share = self._tools()
+        datadir.mkdir()
+        sql = [PREAMBLE]
+        for names in (SYSTEM_TABLES, PERFORMANCE_TABLES, SYSTEM_DATA):
+            found = [share / name for name in names if (share / name).is_file()]
+            if not found:
+                raise ServerStartError(f"MariaDB's {names[0]} was expected in {share}")
+            sql.append(found[0].read_text())
+        user = ["--user=root"] if os.geteuid() == 0 else []
+        done = subprocess.run(
+            [*self.command(datadir.parent, datadir), "--bootstrap", f"--datadir={datadir}", *user],
+            input="\n".join(sql).encode(),
+            capture_output=True,
+            check=False,
+        )
+        if done.returncode != 0:
+            raise ServerStartError(f"MariaDB's bootstrap failed: {done.stderr.decode()[-2000:]}")
+
+    def command(self, folder: Path, datadir: Path) -> list[str]:
+        program, share = self._tools()
+        return [
+            program,
+            "--no-defaults",
+            f"--lc-messages-dir={share}",
+            f"--tmpdir={folder / 'tmp'}",
+            "--innodb-log-file-size=8M",
+            "--character-set-server=utf8mb4",
+            # Without certificates there is none to offer; 11.4 and later make their own.
+            "--loose-skip-ssl" if not self._has_tls() else "--ssl",
+        ]
+
+    def _has_tls(self) -> bool:
+        return any(argument.startswith("--ssl-cert=") for argument in self.arguments)

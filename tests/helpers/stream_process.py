@@ -1,0 +1,189 @@
+"""The other end of `stream_driver`: starts it, watches its checkpoint, stops it, kills it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Self
+
+from helpers.servers import Server
+from helpers.waiting import wait_until
+
+__all__ = ["StreamProcess", "options_of", "wait_for_dumps_to_end"]
+
+_DRIVER = Path(__file__).with_name("stream_driver.py")
+
+
+def options_of(server: Server, **options: Any) -> dict[str, str]:
+    """The data source's options for a server."""
+    # What a killed driver leaves on the server goes away as soon as the server writes to it.
+    return server.options(**({"payload": "json", "heartbeatInterval": "1s"} | options))
+
+
+def wait_for_dumps_to_end(server: Server, but: list[int]) -> None:
+    """The server has let go of every dump `but` these: it notices when it next writes to them."""
+    wait_until(lambda: set(server.dump_threads()) <= set(but), "the server ends its dumps", 30)
+
+
+class StreamProcess:
+    """One query with one checkpoint and one output folder, over any number of driver processes."""
+
+    def __init__(self, folder: Path, options: dict[str, str]) -> None:
+        self.checkpoint = folder / "checkpoint"
+        self.output = folder / "output"
+        self.output.mkdir(parents=True)
+        self._settings = folder / "settings.json"
+        self._settings.write_text(
+            json.dumps(
+                {
+                    "options": options,
+                    "checkpoint": str(self.checkpoint),
+                    "folder": str(self.output),
+                }
+            )
+        )
+        self._log = folder / "driver.log"
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._process is not None:
+            self.kill()
+
+    # --- life and death
+
+    def start(self) -> None:
+        """Start a driver; it goes on from the checkpoint if there is one."""
+        assert self._process is None
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, str(_DRIVER), str(self._settings)],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, "PYSPARK_PYTHON": sys.executable},
+                # A session of its own: Python, the JVM and Python's workers can be killed at once.
+                start_new_session=True,
+            )
+
+    def stop(self) -> None:
+        """Ask the driver to stop its query, and wait until it has ended well."""
+        assert self._process is not None
+        flag = self.output / "stop"
+        flag.touch()
+        code = self._process.wait(180)
+        self._process = None
+        flag.unlink()
+        assert code == 0, self.log()
+
+    def kill(self) -> None:
+        """SIGKILL to the driver and to every process that it started."""
+        assert self._process is not None
+        session = self._process.pid
+        for pid in _session_members(session):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(session, signal.SIGKILL)
+        self._process.wait()
+        self._process = None
+
+    def wait_until(
+        self,
+        ready: Callable[[], bool],
+        what: str,
+        timeout: float = 180.0,
+        *,
+        every: float = 0.02,
+    ) -> None:
+        """As `waiting.wait_until`; fails at once when the driver has ended."""
+
+        def ready_or_dead() -> bool:
+            if ready():
+                return True
+            assert self._process is not None
+            assert self._process.poll() is None, f"the driver ended: {self.log()}"
+            return False
+
+        try:
+            wait_until(ready_or_dead, what, timeout, every=every)
+        except AssertionError as error:
+            raise AssertionError(f"{error}; {self.progress()}\n{self.log()}") from None
+
+    # --- what happens in it
+
+    def hold(self, where: str) -> Path:
+        """Let the driver stand still there, when it next comes by.
+
+        ``before-initial``, ``before-latest`` and ``before-partitions`` are the calls of the source;
+        ``before-sink`` and ``after-sink`` are in the next batch. Gives a file that appears when it
+        does, with the batch's number in it behind the source.
+        """
+        (self.output / f"hold-{where}").touch()
+        reached = self.output / f"hold-{where}-reached"
+        reached.unlink(missing_ok=True)
+        return reached
+
+    def let_go(self) -> None:
+        for gate in self.output.glob("hold-*"):
+            gate.unlink()
+
+    def offsets(self) -> list[int]:
+        """Batches whose end is durable."""
+        return _numbers(self.checkpoint / "offsets")
+
+    def commits(self) -> list[int]:
+        """Batches that are committed."""
+        return _numbers(self.checkpoint / "commits")
+
+    def offset(self, batch: int) -> tuple[str, int]:
+        """Where a batch ends: (file, pos)."""
+        lines = (self.checkpoint / "offsets" / str(batch)).read_text().splitlines()
+        offset = json.loads(lines[2])
+        return str(offset["file"]), int(offset["pos"])
+
+    def reached(self, position: tuple[str, int]) -> bool:
+        """Whether everything before a position of the server is committed."""
+        commits = self.commits()
+        return bool(commits) and self.offset(commits[-1]) >= position
+
+    def batches(self) -> Iterator[tuple[int, list[dict[str, Any]]]]:
+        """The rows of every committed batch, in order."""
+        for number in self.commits():
+            path = self.output / f"batch-{number:06}.jsonl"
+            yield number, [json.loads(line) for line in path.read_text().splitlines()]
+
+    def progress(self) -> str:
+        return f"offsets up to {self.offsets()[-1:]}, commits up to {self.commits()[-1:]}"
+
+    def log(self) -> str:
+        """The end of what the drivers have printed, up to Spark's long picture of the query."""
+        text = self._log.read_text(errors="replace") if self._log.exists() else ""
+        return text.partition("=== Streaming Query ===")[0][-3000:]
+
+
+def _numbers(folder: Path) -> list[int]:
+    if not folder.is_dir():
+        return []
+    return sorted(int(path.name) for path in folder.iterdir() if path.name.isdigit())
+
+
+def _session_members(session: int) -> list[int]:
+    """The processes of a session. Where there is no /proc, the group's leader has to do."""
+    members = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text(errors="replace").rpartition(")")[2].split()
+        except OSError:
+            continue  # it has just ended
+        if int(fields[3]) == session:
+            members.append(int(stat.parent.name))
+    return members

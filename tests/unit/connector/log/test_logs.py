@@ -1,0 +1,261 @@
+"""Files on disk as a log: which, in what order, and from where."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from helpers.decoding import CAPTURED, read_log
+from helpers.events import LogBuilder, format_description_body, raw_event
+from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.connector.log.logs import FileLog, dump_events, statement_events
+from pyspark_mysqlbinlog.decoder.kernel.implementation import Implementation
+from pyspark_mysqlbinlog.errors import (
+    FormatError,
+    InvalidPositionError,
+    MalformedEventError,
+    OptionError,
+)
+from pyspark_mysqlbinlog.protocol.checksum import ChecksumAlgorithm
+from pyspark_mysqlbinlog.protocol.client import ReplicaClient
+from pyspark_mysqlbinlog.protocol.events import HEADER, Event, EventType
+from pyspark_mysqlbinlog.protocol.messages import Query
+
+BINLOG = b"\xfebin"
+
+
+def touch(folder: Path, *names: str, data: bytes = BINLOG) -> None:
+    for name in names:
+        (folder / name).write_bytes(data)
+
+
+def names(log: FileLog) -> list[str]:
+    return [Path(path).name for path in log.paths]
+
+
+# (files, their order, their numbers)
+ORDERS: list[tuple[list[str], list[str], list[int]]] = [
+    (
+        ["b.1000000", "b.000010", "b.999999", "b.000009"],
+        ["b.000009", "b.000010", "b.999999", "b.1000000"],
+        [9, 10, 999_999, 1_000_000],
+    ),
+    (["x.000002", "a.000003"], ["x.000002", "a.000003"], [2, 3]),
+    # one number twice, or none: an ordinal in natural order
+    (["a.1", "b.1", "a.2"], ["a.1", "a.2", "b.1"], [1, 2, 3]),
+    (
+        ["r.10.binlog", "r.9.binlog", "r.1.binlog"],
+        ["r.1.binlog", "r.9.binlog", "r.10.binlog"],
+        [1, 2, 3],
+    ),
+    (["b.000001", "copy"], ["b.000001", "copy"], [1, 2]),
+    (["log10", "log2", "log"], ["log", "log2", "log10"], [1, 2, 3]),
+    (["2b", "10a", "b"], ["2b", "10a", "b"], [1, 2, 3]),
+]
+
+
+@pytest.mark.parametrize(("files", "order", "numbers"), ORDERS)
+def test_order_in_a_folder(
+    files: list[str], order: list[str], numbers: list[int], tmp_path: Path
+) -> None:
+    touch(tmp_path, *files)
+    log = FileLog.find(str(tmp_path))
+    assert names(log) == order
+    assert list(log.numbers) == numbers
+    assert log.begins() == [Position(n, 4, name) for n, name in zip(numbers, order, strict=True)]
+
+
+def test_a_folder_gives_its_binlogs_only(tmp_path: Path) -> None:
+    touch(tmp_path, "b.000001", "b.000002")
+    touch(tmp_path, "b.index", "README", data=b"./b.000001\n")
+    touch(tmp_path, "empty", data=b"")
+    (tmp_path / "b.000003").mkdir()
+    assert names(FileLog.find(str(tmp_path))) == ["b.000001", "b.000002"]
+
+
+def test_one_file_and_a_glob(tmp_path: Path) -> None:
+    touch(tmp_path, "b.000001", "b.000002", "c.000003", "odd[1].000004")
+    assert FileLog.find(str(tmp_path / "b.000002")) == FileLog((str(tmp_path / "b.000002"),), (2,))
+    assert names(FileLog.find(str(tmp_path / "b.*"))) == ["b.000001", "b.000002"]
+    assert names(FileLog.find(str(tmp_path / "?.00000[23]"))) == ["b.000002", "c.000003"]
+    assert names(FileLog.find(str(tmp_path / "odd[1].000004"))) == ["odd[1].000004"]
+
+
+def test_a_glob_leaves_folders_out(tmp_path: Path) -> None:
+    touch(tmp_path, "b.000001")
+    (tmp_path / "b.000002").mkdir()
+    assert names(FileLog.find(str(tmp_path / "b.*"))) == ["b.000001"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="others refuse such names")
+@pytest.mark.parametrize("pattern", ["", "*", "b\udce9.000002"])
+def test_a_file_name_that_is_no_text(pattern: str, tmp_path: Path) -> None:
+    touch(tmp_path, "b.000001", "b\udce9.000002")
+    with pytest.raises(OptionError, match=r"file name 'b\\udce9\.000002' is not UTF-8; rename"):
+        FileLog.find(str(tmp_path / pattern))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "words"),
+    [
+        ("none.000001", "path with no file at it"),
+        ("none*", "path with no file at it"),
+        ("folder", "folder without binlog files"),
+        ("*/b.000001", "files of one name in several folders"),
+    ],
+)
+def test_nothing_to_read(pattern: str, words: str, tmp_path: Path) -> None:
+    for folder in ("folder", "one", "two"):
+        (tmp_path / folder).mkdir()
+    touch(tmp_path / "one", "b.000001")
+    touch(tmp_path / "two", "b.000001")
+    with pytest.raises(OptionError, match=words):
+        FileLog.find(str(tmp_path / pattern))
+
+
+def test_events_of_all_files() -> None:
+    log = FileLog.find(str(CAPTURED / "rotations.*.binlog"))
+    expected = [
+        event for n in range(1, 6) for event in read_log(CAPTURED / f"rotations.00{n}.binlog")
+    ]
+    assert list(log.events(log.begins()[0])) == expected
+    assert log.end() == Position(5, expected[-1].end, "rotations.005.binlog")
+
+
+def test_events_from_every_position() -> None:
+    """From an event's start on it is the log's rest; a file's first event comes from 4 only."""
+    log = FileLog.find(str(CAPTURED / "rotations.*.binlog"))
+    everything = list(log.events(log.begins()[0]))
+    for at, event in enumerate(everything):
+        start = log.position(event.file, event.start)
+        assert list(log.events(start)) == everything[at:]
+        after = log.position(event.file, event.end)
+        assert list(log.events(after)) == everything[at + 1 :]
+
+
+def test_a_position_inside_an_event(tmp_path: Path) -> None:
+    log = FileLog.find(str(CAPTURED / "transactions.001.binlog"))
+    start = log.position("transactions.001.binlog", 1070)
+    with pytest.raises((InvalidPositionError, MalformedEventError)) as caught:
+        list(log.events(start))
+    assert caught.value.file == "transactions.001.binlog"
+
+
+def test_a_file_that_is_not_there() -> None:
+    log = FileLog.find(str(CAPTURED / "rotations.*.binlog"))
+    with pytest.raises(InvalidPositionError, match=r"no file 'rotations\.006\.binlog'"):
+        log.position("rotations.006.binlog", 4)
+
+
+def test_what_is_no_binlog_is_told_when_it_is_read(tmp_path: Path) -> None:
+    touch(tmp_path, "b.index", data=b"./b.000001\n")
+    log = FileLog.find(str(tmp_path / "b.index"))
+    with pytest.raises(FormatError, match="this is no binlog") as caught:
+        list(log.events(log.begins()[0]))
+    assert caught.value.file == "b.index"
+
+
+def test_a_truncated_file_gives_what_is_whole_first(tmp_path: Path) -> None:
+    whole = LogBuilder().format_description().begin().rows(1, "t", 1).xid()
+    path = whole.write(tmp_path)
+    path.write_bytes(path.read_bytes()[:-5])
+    log = FileLog.find(str(path))
+    events = log.events(log.begins()[0])
+    found = list(islice(events, 4))
+    with pytest.raises(MalformedEventError, match="cut short") as caught:
+        next(events)
+    assert len(found) == 4
+    assert (caught.value.file, caught.value.position) == (whole.file, found[-1].end)
+
+
+def test_a_damaged_byte(tmp_path: Path) -> None:
+    path = tmp_path / "b.000001"
+    shutil.copyfile(CAPTURED / "transactions.001.binlog", path)
+    data = bytearray(path.read_bytes())
+    data[1300] ^= 1
+    path.write_bytes(data)
+    log = FileLog.find(str(path))
+    with pytest.raises(FormatError, match="CRC32") as caught:
+        list(log.events(log.begins()[0]))
+    assert (caught.value.file, caught.value.position) == ("b.000001", 1254)
+
+
+class BigFile:
+    """Stands for a server with one file of events of 1 GiB, of which it sends the headers only.
+
+    A real one can't be had: the test would write and read more than 4 GiB.
+    """
+
+    def __init__(self, file: str, count: int) -> None:
+        self.asked: list[int] = []
+        self._file = file
+        self._count = count
+
+    def dump(self, file: str, pos: int, *, blocking: bool) -> SimpleNamespace:
+        assert file == self._file
+        assert 0 <= pos < 1 << 32
+        self.asked.append(pos)
+        events = self._events(pos)
+        return SimpleNamespace(
+            checksum=ChecksumAlgorithm.OFF,
+            next_event=lambda: next(events, None),
+        )
+
+    def _events(self, pos: int) -> Iterator[bytes]:
+        body = format_description_body(algorithm=0)
+        yield raw_event(EventType.FORMAT_DESCRIPTION_EVENT, body, log_pos=0)
+        end = 4
+        for _ in range(self._count):
+            start, end = end, end + (1 << 30)
+            if start >= pos:
+                yield Huge(HEADER.pack(0, EventType.XID_EVENT, 1, 1 << 30, end & 0xFFFFFFFF, 0))
+
+
+class Huge(bytes):
+    """A header that counts as its whole event."""
+
+    def __len__(self) -> int:
+        return 1 << 30
+
+
+@pytest.mark.parametrize("n", range(8))
+def test_a_start_behind_4_gib(n: int) -> None:
+    """Which a dump can't be asked for: the events before it are passed over."""
+    start = Position.of("b.000001", 4 + (n << 30))
+    server = BigFile("b.000001", 8)
+    events = dump_events(cast(ReplicaClient, server), start, blocking=False)
+    assert [event.start for event in events] == [4 + (k << 30) for k in range(n, 8)]
+    assert server.asked == [start.pos if n < 4 else 4]
+
+
+def says_something(event: Event) -> bool:
+    """An event that those who look for statements must get."""
+    if event.type == EventType.QUERY_EVENT:
+        return Query.parse(event.body).sql not in {"BEGIN", "COMMIT"}
+    return event.type in {EventType.FORMAT_DESCRIPTION_EVENT, EventType.ROTATE_EVENT}
+
+
+@pytest.mark.parametrize("name", ["ddl_history", "transactions", "rotations", "gtid_no_checksum"])
+def test_statements_with_or_without_rows(name: str, twin: Implementation) -> None:
+    log = FileLog.find(str(CAPTURED / f"{name}.*.binlog"))
+    begin = log.begins()[0]
+    everything = list(log.events(begin))
+    expected = [event for event in everything if says_something(event)]
+    found = list(statement_events(log, begin))
+    assert [event for event in found if says_something(event)] == expected
+    assert (len(found) < len(everything)) == (twin == "c")
+    # From the end asked for on nothing may be missing.
+    for event in everything[:: len(everything) // 9]:
+        end = log.position(event.file, event.start)
+        behind = [each for each in everything if log.position(each.file, each.start) >= end]
+        for each in statement_events(log, begin, end):
+            if log.position(each.file, each.start) >= end:
+                assert each == behind[0]
+                break

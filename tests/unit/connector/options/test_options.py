@@ -1,0 +1,500 @@
+"""The options model: texts to values, one-line errors, no secrets, and docs/options.md."""
+
+from __future__ import annotations
+
+import pickle
+import re
+import subprocess
+import sys
+import traceback
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+from pyspark.sql.types import StringType
+
+from pyspark_mysqlbinlog.connector.columns import envelope
+from pyspark_mysqlbinlog.connector.datasource import MySQLBinlogDataSource
+from pyspark_mysqlbinlog.connector.options.model import _FIELDS, Options, _told
+from pyspark_mysqlbinlog.connector.options.not_built import NOT_BUILT
+from pyspark_mysqlbinlog.connector.options.values import Earliest, FilePosition, Latest, Timestamp
+from pyspark_mysqlbinlog.decoder.schemas.struct_types import StructOptions
+from pyspark_mysqlbinlog.errors import OptionError
+from pyspark_mysqlbinlog.protocol.client import ServerSettings
+
+SERVER = {"host": "db", "user": "repl"}
+SECRET = "s3cret-value"
+DOCS = Path(__file__).parents[4] / "docs" / "options.md"
+
+
+def refused(options: dict[str, str]) -> str:
+    with pytest.raises(OptionError) as caught:
+        Options.parse(options)
+    text = str(caught.value)
+    assert "\n" not in text
+    # pydantic's error holds what was given: nothing may lead to it.
+    assert caught.value.__cause__ is None
+    assert caught.value.__context__ is None
+    assert "pydantic" not in "".join(traceback.format_exception(caught.value))
+    return text
+
+
+def test_defaults() -> None:
+    options = Options.parse(SERVER)
+    assert (options.host, options.port, options.user) == ("db", 3306, "repl")
+    assert options.password is None
+    assert options.operations == {"insert", "update", "delete", "truncate"}
+    assert (options.payload, options.payload_kind) == (None, "json")
+    assert (options.starting_offset, options.ending_offset) == (None, Latest())
+    assert options.server_id == (2**30, 2**31 - 1)
+
+
+@pytest.mark.parametrize("name", _FIELDS)
+def test_the_shown_default_is_the_default(name: str) -> None:
+    extra = _FIELDS[name].json_schema_extra
+    assert isinstance(extra, dict)
+    assert extra["expects"]
+    shown = extra["shown"]
+    if shown == "":
+        assert _FIELDS[name].default is None
+    else:
+        field = re.sub("[A-Z]|1", lambda m: "_" + m[0].lower(), name).replace("_1", "1")
+        assert getattr(Options.parse(SERVER | {name: str(shown)}), field) == _FIELDS[name].default
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "field", "value"),
+    [
+        ("PORT", "3307", "port", 3307),
+        ("port", " 3307 ", "port", 3307),
+        ("host", " 10.0.0.1 ", "host", "10.0.0.1"),
+        ("password", " spaces kept ", "password", SecretStr(" spaces kept ")),
+        ("password", "", "password", SecretStr("")),
+        ("operations", "insert", "operations", frozenset({"insert"})),
+        ("operations", "insert, DDL", "operations", frozenset({"insert", "ddl"})),
+        ("onUnknownSchema", "Positional", "on_unknown_schema", "positional"),
+        ("schemaDdl", "schema.sql", "schema_ddl", "schema.sql"),
+        ("operations", " Insert, DELETE ", "operations", frozenset({"insert", "delete"})),
+        ("startingOffset", "latest", "starting_offset", Latest()),
+        ("startingOffset", "EARLIEST", "starting_offset", Earliest()),
+        ("startingOffset", "m.000007:4", "starting_offset", FilePosition("m.000007", 4)),
+        ("startingOffset", "b.1:5000000000", "starting_offset", FilePosition("b.1", 5000000000)),
+        ("startingOffset", "2026-11-20", "starting_offset", Timestamp(1795132800.0)),
+        ("startingOffset", "2026-11-20T10:00", "starting_offset", Timestamp(1795168800.0)),
+        ("startingOffset", "2026-11-20 10:00:00", "starting_offset", Timestamp(1795168800.0)),
+        ("startingOffset", "2026-11-20T10:00:00.5Z", "starting_offset", Timestamp(1795168800.5)),
+        ("startingOffset", "2026-11-20T12:00:00+02:00", "starting_offset", Timestamp(1795168800.0)),
+        ("endingOffset", "m.000007:120", "ending_offset", FilePosition("m.000007", 120)),
+        ("endingOffset", "2026-11-20T10:00:00", "ending_offset", Timestamp(1795168800.0)),
+        ("payload", "JSON", "payload", "json"),
+        ("maxBytesPerTrigger", "100k", "max_bytes_per_trigger", 102400),
+        ("maxBytesPerTrigger", "64M", "max_bytes_per_trigger", 64 << 20),
+        ("maxBytesPerTrigger", "1gb", "max_bytes_per_trigger", 1 << 30),
+        ("maxBytesPerTrigger", "12345", "max_bytes_per_trigger", 12345),
+        ("maxRowsPerTrigger", "10", "max_rows_per_trigger", 10),
+        ("sslMode", "required", "ssl_mode", "REQUIRED"),
+        ("serverId", "6000", "server_id", (6000, 6000)),
+        ("serverId", "6000-6100", "server_id", (6000, 6100)),
+        ("serverId", "1-4294967295", "server_id", (1, 4294967295)),
+        ("heartbeatInterval", "500ms", "heartbeat_interval", 0.5),
+        ("connectTimeout", "3s", "connect_timeout", 3.0),
+        ("retryTimeout", "0s", "retry_timeout", 0.0),
+        ("retryTimeout", "1h", "retry_timeout", 3600.0),
+        ("retryTimeout", "2 D", "retry_timeout", 172800.0),
+        ("idleOffsetInterval", "1.5m", "idle_offset_interval", 90.0),
+        ("bufferBytes", "1m", "buffer_bytes", 1 << 20),
+        ("targetPartitionBytes", "16m", "target_partition_bytes", 16 << 20),
+        ("failOnDataLoss", "TRUE", "fail_on_data_loss", True),
+        ("tinyInt1IsBoolean", "False", "tiny_int1_is_boolean", False),
+        ("schemaEvolutionMode", "addnewcolumns", "schema_evolution_mode", "addNewColumns"),
+    ],
+)  # fmt: skip
+def test_values(name: str, text: str, field: str, value: Any) -> None:
+    assert getattr(Options.parse(SERVER | {name: text}), field) == value
+
+
+# option, value: each is refused with the option's name, what it expects and what was found
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("host", ""),
+        ("host", " "),
+        ("port", "mysql"),
+        ("port", "0"),
+        ("port", "65536"),
+        ("port", "-1"),
+        ("port", "3_306"),
+        ("port", "٣"),
+        ("port", "9" * 5000),
+        ("user", ""),
+        ("tables", " "),
+        ("operations", ""),
+        ("operations", "insert,upsert"),
+        ("operations", "insert,"),
+        ("startingOffset", "now"),
+        ("startingOffset", "mysql-bin.000001"),
+        ("startingOffset", "mysql-bin.000001:3"),
+        ("startingOffset", "mysql-bin.000001:-4"),
+        ("startingOffset", "/var/log/mysql-bin.000001:4"),
+        ("startingOffset", ":4"),
+        ("startingOffset", "2026-13-01"),
+        ("startingOffset", "2026-11-20T25:00"),
+        ("startingOffset", "2026-11-20T"),
+        ("endingOffset", "earliest"),
+        ("endingOffset", "snapshot"),
+        ("endingOffset", "10"),
+        ("payload", "xml"),
+        ("maxBytesPerTrigger", "0"),
+        ("maxBytesPerTrigger", "1.5g"),
+        ("maxBytesPerTrigger", "-1"),
+        ("maxBytesPerTrigger", "1x"),
+        ("maxRowsPerTrigger", "0"),
+        ("maxRowsPerTrigger", "1k"),
+        ("sslMode", "on"),
+        ("serverId", "0"),
+        ("serverId", "4294967296"),
+        ("serverId", "10-5"),
+        ("serverId", "a-b"),
+        ("heartbeatInterval", "0s"),
+        ("heartbeatInterval", "2d"),
+        ("heartbeatInterval", "10"),
+        ("heartbeatInterval", "-1s"),
+        ("heartbeatInterval", "1w"),
+        ("connectTimeout", "0ms"),
+        ("retryTimeout", "for ever"),
+        ("retryTimeout", "9" * 400 + "s"),
+        ("bufferBytes", "1023k"),
+        ("targetPartitionBytes", "0"),
+        ("maxConnections", "0"),
+        ("failOnDataLoss", "yes"),
+        ("schemaEvolutionMode", "merge"),
+        ("onUnknownSchema", "ignore"),
+        ("timeType", "long"),
+        ("jsonType", "map"),
+        ("zeroDates", "keep"),
+        ("tinyInt1IsBoolean", "1"),
+    ],
+)
+def test_wrong_values(name: str, text: str) -> None:
+    extra = _FIELDS[name].json_schema_extra
+    assert isinstance(extra, dict)
+    message = refused(SERVER | {name: text})
+    shown = text if len(text) <= 80 else text[:77] + "..."
+    assert message == f"option {name}: expected {extra['expects']}, found {shown!r}"
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("pasword", "did you mean password?"),
+        ("table", "did you mean tables?"),
+        ("startOffset", "did you mean startingOffset?"),
+        ("STARTINGOFFSETS", "did you mean startingOffset?"),
+        ("hostname", "did you mean host?"),
+        ("username", "did you mean user?"),
+        ("server_id", "did you mean serverId?"),
+        ("starting_offset", "did you mean startingOffset?"),
+        ("maxOffsetsPerTrigger", "did you mean maxRowsPerTrigger?"),
+        ("zzz", "docs/options.md lists them all"),
+    ],
+)
+def test_unknown_options(name: str, hint: str) -> None:
+    message = refused(SERVER | {name: SECRET})
+    assert message == f"unknown option {name!r}: {hint}"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "option host is missing: give host for a server, or path for files"),
+        ({"user": "u"}, "option host is missing"),
+        ({"host": "h"}, "option user is missing"),
+        (SERVER | {"path": "/logs"}, "options host and path exclude each other"),
+        ({"path": "/logs", "user": "u"}, "option user is for servers"),
+        ({"path": "/logs", "port": "3306"}, "option port is for servers"),
+        ({"path": "/logs", "SSLMODE": "REQUIRED"}, "option sslMode is for servers"),
+        ({"path": "/logs", "password": SECRET}, "option password is for servers"),
+        (
+            SERVER | {"password": SECRET, "passwordFile": "f"},
+            "options password and passwordFile exclude each other",
+        ),
+        (SERVER | {"Port": "1", "pORT": "1"}, "option port: given twice"),
+        (SERVER | {"sslCert": "c"}, "options sslCert and sslKey need each other"),
+        (SERVER | {"sslKey": "k"}, "options sslCert and sslKey need each other"),
+        (SERVER | {"sslMode": "disabled", "sslCa": "c"}, "option sslCa means nothing with sslMode"),
+        (
+            SERVER | {"sslCa": "c"},
+            "which does not verify the server's certificate: set sslMode=VERIFY_CA or VERIFY_IDENT",
+        ),
+        (SERVER | {"sslCa": "c"}, "option sslCa means nothing with sslMode=PREFERRED, which does"),
+        (SERVER | {"sslMode": "REQUIRED", "sslCa": "c"}, "option sslCa means nothing with sslMode"),
+        (
+            SERVER | {"sslMode": "DISABLED", "sslCert": "c", "sslKey": "k"},
+            "option sslCert means nothing with sslMode=DISABLED: leave it out",
+        ),
+        (SERVER | {"sslMode": "VERIFY_CA"}, "option sslCa is missing: sslMode=VERIFY_CA needs it"),
+        (SERVER | {"sslMode": "verify_identity"}, "option sslCa is missing"),
+        (SERVER | {"tables": "orders"}, "option tables: 'orders' is only a part of database.table"),
+        (SERVER | {"excludeTables": "/(/"}, "option excludeTables: /(/ is no regex"),
+        (SERVER | {"excludeColumns": "a.b"}, "option excludeColumns: 'a.b' is only a part of"),
+        (SERVER | {"payload": "struct"}, "option payload: struct needs the names of its tables"),
+        (
+            SERVER | {"payload": "struct", "tables": "a.b,a.c*"},
+            "option payload: struct needs the names of its tables",
+        ),
+        (
+            SERVER | {"payload": "struct", "tables": "a.b", "excludeTables": "a.*"},
+            "option payload: struct needs the names of its tables",
+        ),
+        (
+            SERVER | {"onUnknownSchema": "positional", "tables": "a.b"},
+            "option onUnknownSchema: positional needs payload=json or variant",
+        ),
+        (
+            SERVER | {"onUnknownSchema": "positional", "excludeColumns": "*.*.secret"},
+            "options onUnknownSchema=positional and excludeColumns exclude each other",
+        ),
+        (
+            SERVER | {"schemaEvolutionMode": "rescue"},
+            "option schemaEvolutionMode: 'rescue' is for payload=struct",
+        ),
+        (SERVER | {"timeType": "Micros"}, "option timeType: 'Micros' is for payload=struct"),
+        (SERVER | {"jsonType": "variant"}, "option jsonType: 'variant' is for payload=struct"),
+        (
+            SERVER | {"zeroDates": "fail", "payload": "variant"},
+            "option zeroDates: 'fail' is for payload=struct and means nothing with payload=variant",
+        ),
+        (SERVER | {"tinyInt1IsBoolean": "true"}, "option tinyInt1IsBoolean: 'true' is for payload"),
+    ],
+)
+def test_options_at_odds(options: dict[str, str], message: str) -> None:
+    assert message in refused(options)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("startingOffset", "gtid:690a9884-e53a-11f1-9af7-02fc00000001:1-11"),
+        ("startingOffset", "snapshot"),
+        ("endingOffset", "gtid:690a9884-e53a-11f1-9af7-02fc00000001:1-11"),
+        ("failOnDataLoss", "false"),
+    ],
+)
+def test_what_is_not_built_is_refused_by_name(name: str, text: str) -> None:
+    message = refused(SERVER | {name: text})
+    assert message.startswith(f"option {name}: {text!r} is not built yet; ")
+
+
+# (options, what a stream refuses of them)
+@pytest.mark.parametrize(
+    ("options", "refused_name"),
+    [
+        (SERVER, None),
+        (SERVER | {"startingOffset": "earliest", "maxRowsPerTrigger": "5"}, None),
+        (SERVER | {"endingOffset": "b.000001:4"}, "endingOffset"),
+        # What is the default, too: a stream does not end there.
+        (SERVER | {"endingOffset": "latest"}, "endingOffset"),
+        ({"path": "/logs"}, "path"),
+    ],
+)
+def test_a_stream_refuses_what_is_for_batch_reads(
+    options: dict[str, str], refused_name: str | None
+) -> None:
+    source = MySQLBinlogDataSource(options)
+    schema = envelope(StringType())
+    if refused_name is None:
+        source.streamReader(schema)
+        return
+    with pytest.raises(OptionError) as caught:
+        source.streamReader(schema)
+    instead = "give host" if refused_name == "path" else "leave it out"
+    assert str(caught.value) == (
+        f"option {refused_name} is for batch reads: use spark.read, or {instead} for a stream"
+    )
+
+
+def test_a_batch_read_of_a_server_takes_a_streams_options() -> None:
+    """They tune and decide nothing, so one set of options does for both."""
+    streams = [name for name in _FIELDS if _told(name, "reads") == "streams"]
+    assert set(streams) == {
+        "maxBytesPerTrigger", "maxRowsPerTrigger", "bufferBytes", "idleOffsetInterval",
+        "retryTimeout", "maxConnections",
+    }  # fmt: skip
+    shown = {name: _told(name, "shown") or "5" for name in streams}
+    MySQLBinlogDataSource(SERVER | shown).reader(envelope(StringType()))
+    for name in streams:
+        assert f"option {name} is for streams" in refused({"path": "/logs", name: shown[name]})
+
+
+def test_every_rule_of_what_is_not_built_names_an_option() -> None:
+    assert {rule.option for rule in NOT_BUILT} <= set(_FIELDS)
+
+
+@pytest.mark.parametrize(
+    ("streaming", "options", "place"),
+    [
+        (True, SERVER, Latest()),
+        (False, SERVER, Earliest()),
+        (False, {"path": "/logs"}, Earliest()),
+        (True, {"path": "/logs"}, Earliest()),
+        (True, SERVER | {"startingOffset": "earliest"}, Earliest()),
+        (False, SERVER | {"startingOffset": "b.1:4"}, FilePosition("b.1", 4)),
+    ],
+)
+def test_place_to_start(streaming: bool, options: dict[str, str], place: object) -> None:
+    assert Options.parse(options).place_to_start(streaming=streaming) == place
+
+
+@pytest.mark.parametrize(
+    ("given", "kind"),
+    [
+        ({}, "json"),
+        ({"tables": "a.b"}, "struct"),
+        ({"tables": "`a.b`.`c*`"}, "struct"),
+        ({"tables": "a.b, a.b"}, "struct"),
+        ({"tables": "a.b, a.c"}, "json"),
+        ({"tables": "a.b, a.c", "excludeTables": "a.c"}, "struct"),
+        ({"tables": "a.b, a.c*"}, "json"),
+        ({"tables": "/a[.]b/"}, "json"),
+        ({"tables": "a.b", "payload": "json"}, "json"),
+        ({"tables": "a.b", "payload": "Variant"}, "variant"),
+        ({"tables": "a.b, a.c", "payload": "STRUCT"}, "struct"),
+    ],
+)
+def test_payload_kind(given: dict[str, str], kind: str) -> None:
+    assert Options.parse(SERVER | given).payload_kind == kind
+
+
+def test_struct_options() -> None:
+    shaped = {"timeType": "interval", "jsonType": "variant", "zeroDates": "fail"}
+    given = SERVER | {"tables": "a.b", "tinyInt1IsBoolean": "true"} | shaped
+    assert Options.parse(given).struct_options == StructOptions("interval", "variant", "fail", True)
+    assert Options.parse(SERVER).struct_options == StructOptions()
+
+
+def test_table_filter() -> None:
+    options = Options.parse(SERVER | {"tables": "Shop.*", "excludeTables": "shop.audit"})
+    assert options.table_filter().wants("Shop", "audit")
+    assert not options.table_filter(case_sensitive=False).wants("Shop", "audit")
+
+
+def test_server_settings() -> None:
+    options = Options.parse(
+        SERVER
+        | {"port": "3307", "password": SECRET, "sslMode": "VERIFY_CA", "sslCa": "ca.pem"}
+        | {"sslCert": "c.pem", "sslKey": "k.pem", "connectTimeout": "3s"}
+        | {"heartbeatInterval": "2s", "serverId": "6000-6100"}
+    )
+    assert options.server_settings() == ServerSettings(
+        host="db",
+        port=3307,
+        user="repl",
+        password=SECRET,
+        ssl_mode="VERIFY_CA",
+        ssl_ca="ca.pem",
+        ssl_cert="c.pem",
+        ssl_key="k.pem",
+        connect_timeout=3.0,
+        heartbeat_interval=2.0,
+        server_ids=(6000, 6100),
+    )
+    assert SECRET not in repr(options.server_settings())
+    assert Options.parse(SERVER).server_settings() == ServerSettings("db", 3306, "repl", "")
+    with pytest.raises(OptionError, match="there is no server"):
+        Options.parse({"path": "/logs"}).server_settings()
+
+
+# --- secrets
+
+
+@pytest.mark.parametrize(
+    ("content", "password"),
+    [
+        ("pw", "pw"),
+        ("pw\n", "pw"),
+        ("pw\r\n", "pw"),
+        ("pw\n\n", "pw\n"),
+        (" pw ", " pw "),
+        ("", ""),
+        ("pässwörd\n", "pässwörd"),
+    ],
+)
+def test_password_file(tmp_path: Path, content: str, password: str) -> None:
+    file = tmp_path / "password"
+    file.write_bytes(content.encode())
+    options = Options.parse(SERVER | {"passwordFile": str(file)})
+    assert options.password is not None
+    assert options.password.get_secret_value() == password
+
+
+def test_an_unreadable_password_file(tmp_path: Path) -> None:
+    missing = str(tmp_path / "missing")
+    message = refused(SERVER | {"passwordFile": missing})
+    assert message == (
+        f"option passwordFile: {missing!r} can't be read: No such file or directory; it must be"
+        " readable on the driver"
+    )
+    assert "Is a directory" in refused(SERVER | {"passwordFile": str(tmp_path)})
+    binary = tmp_path / "binary"
+    binary.write_bytes(b"\xff\xfe" + SECRET.encode())
+    assert SECRET not in refused(SERVER | {"passwordFile": str(binary)})
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {},
+        {"port": "x"},
+        {"pasword2": SECRET},
+        {"payload": "struct"},
+        {"path": "p"},
+        {"PASSWORD": SECRET},
+    ],
+)
+def test_no_secret_is_shown(wrong: dict[str, str]) -> None:
+    given = SERVER | {"password": SECRET} | wrong
+    if wrong:
+        with pytest.raises(OptionError) as caught:
+            Options.parse(given)
+        assert SECRET not in "".join(traceback.format_exception(caught.value))
+        assert SECRET not in repr(caught.value)
+    else:
+        options = Options.parse(given)
+        assert SECRET not in repr(options) + str(options) + options.model_dump_json()
+
+
+def test_it_pickles_with_its_secret() -> None:
+    options = Options.parse(SERVER | {"password": SECRET, "startingOffset": "b.000001:4"})
+    copy = pickle.loads(pickle.dumps(options))
+    assert copy == options
+    assert copy.password.get_secret_value() == SECRET
+
+
+def test_it_is_frozen() -> None:
+    with pytest.raises(ValueError, match="frozen"):
+        Options.parse(SERVER).port = 1  # type: ignore[misc] # what is tested
+
+
+def test_the_package_loads_without_pydantic() -> None:
+    code = "import sys, pyspark_mysqlbinlog; sys.exit('pydantic' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+# --- docs/options.md
+
+
+def test_the_documentation_is_this_model() -> None:
+    """One row an option, in the model's order: `| name | default | meaning |`."""
+    rows = [
+        tuple(cell.strip() for cell in line.strip().strip("|").split("|"))
+        for line in DOCS.read_text(encoding="utf-8").splitlines()
+        if re.match(r"\| `\w+` \|", line)
+    ]
+    expected = []
+    for name, field in _FIELDS.items():
+        extra = field.json_schema_extra
+        assert isinstance(extra, dict)
+        shown = f"`{extra['shown']}`" if extra["shown"] else ""
+        expected.append((f"`{name}`", shown, field.description))
+    assert rows == expected

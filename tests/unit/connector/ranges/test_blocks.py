@@ -1,0 +1,224 @@
+"""A pulled range by the compiled scan: the events, and the errors, that its Python twin gives."""
+
+from __future__ import annotations
+
+import random
+import socket
+import threading
+from collections.abc import Callable, Generator, Iterable
+from pathlib import Path
+
+import pytest
+
+import helpers.compiled  # noqa: F401 - it says that the kernel is missing
+from helpers.decoding import CAPTURED
+from helpers.events import LogBuilder
+from helpers.waiting import wait_until
+from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.connector.log.logs import FileLog
+from pyspark_mysqlbinlog.connector.log.prefetch import Interrupt, prefetched
+from pyspark_mysqlbinlog.connector.log.resuming import ResumingLog
+from pyspark_mysqlbinlog.connector.ranges.blocks import scanned_blocks, wanted_blocks
+from pyspark_mysqlbinlog.connector.ranges.cutting import RangePartition
+from pyspark_mysqlbinlog.connector.ranges.reader import _wanted
+from pyspark_mysqlbinlog.decoder.wanted.event_filter import EventFilter
+from pyspark_mysqlbinlog.errors import MySQLBinlogError
+from pyspark_mysqlbinlog.protocol.blocks import EventBlock, pack_events, unpack_events
+from pyspark_mysqlbinlog.protocol.client import ServerSettings
+from pyspark_mysqlbinlog.protocol.events import ROWS_EVENT_TYPES, Event
+
+Wants = Callable[[str, str], bool]
+Found = tuple[list[Event], str]
+
+
+def until_error(events: Iterable[Event]) -> Found:
+    found: list[Event] = []
+    try:
+        found.extend(iter(events))
+    except MySQLBinlogError as error:
+        return found, f"{type(error).__name__}: {error}"
+    return found, ""
+
+
+STATEMENTS = frozenset({"truncate", "ddl"})
+
+
+def compare(log: FileLog, partition: RangePartition, wants: Wants) -> Found:
+    expected = until_error(_wanted(log, partition, wants, operations=STATEMENTS))
+    assert (
+        until_error(unpack_events(scanned_blocks(log, partition, wants, operations=STATEMENTS)))
+        == expected
+    )
+    assert (
+        until_error(unpack_events(wanted_blocks(log, partition, wants, operations=STATEMENTS)))
+        == expected
+    )
+    return expected
+
+
+def part(start: Position, end: Position, **more: bool | tuple[EventBlock, ...]) -> RangePartition:
+    partition = RangePartition(start, end, "", (), True, None)
+    for name, value in more.items():
+        setattr(partition, name, value)
+    return partition
+
+
+NAMES = ["rotations", "gtid_no_checksum", "transactions", "numbers", "wide", "statements"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_any_part_of_a_log(name: str) -> None:
+    """From boundaries, events and bytes inside of events to others; and behind the log's end."""
+    log = FileLog.find(str(CAPTURED / f"{name}.*.binlog"))
+    chance = random.Random(name)
+    events = list(log.events(log.begins()[0]))
+    places = [log.position(event.file, event.start) for event in events] + [log.end()]
+    errors = set()
+    for n in range(150):
+        start, end = chance.choice(places), chance.choice(places)
+        if n % 5 == 0:
+            end = end._replace(pos=end.pos + chance.choice([-3, 1, 500]))
+        if n % 3 == 0:
+            start = log.begins()[0]
+        all_wanted = chance.random() < 0.5
+        _, error = compare(log, part(start, end), lambda *_, yes=all_wanted: yes)
+        errors.add(error.partition(":")[0])
+    assert "" in errors
+    assert "InvalidPositionError" in errors
+
+
+def test_parts_of_one_transaction() -> None:
+    """Cut behind any rows event, with what the filter says is needed."""
+    log = FileLog.find(str(CAPTURED / "transactions.001.binlog"))
+    filtering = EventFilter(lambda database, table: table != "a")
+    starts: list[tuple[Position, tuple[EventBlock, ...]]] = []
+    for event in log.events(log.begins()[0]):
+        filtering.feed(event)
+        if event.type in ROWS_EVENT_TYPES and filtering.in_transaction:
+            prelude = tuple(pack_events(filtering.prelude()))
+            starts.append((log.position(event.file, event.end), prelude))
+    assert len(starts) > 5
+    for start, prelude in starts:
+        for end in [*[place for place, _ in starts if place > start][:3], log.end()]:
+            inside = end != log.end()
+            partition = part(start, end, prelude=prelude, ends_inside=inside)
+            partition.pending_xa = filtering.pending_xa
+            compare(log, partition, lambda database, table: table != "a")
+
+
+def test_a_log_that_is_damaged_in_the_middle(tmp_path: Path) -> None:
+    """What is whole comes first."""
+    log = LogBuilder().format_description()
+    for n in range(1000):
+        log.begin().rows(1, "t", n).xid()
+    data = bytearray(log.write(tmp_path).read_bytes())
+    data[len(data) // 2] ^= 1
+    (tmp_path / log.file).write_bytes(data)
+    found = FileLog.find(str(tmp_path / log.file))
+    events, error = compare(found, part(found.begins()[0], found.end()), lambda *_: True)
+    assert error.startswith("ChecksumError")
+    assert len(events) > 1900
+
+
+# --- prefetching
+
+
+def test_items_come_in_order_and_then_the_error() -> None:
+    def make(_: Interrupt) -> Generator[int]:
+        yield from range(1000)
+        raise MySQLBinlogError("the end")
+
+    found: list[int] = []
+    with pytest.raises(MySQLBinlogError, match="the end"):
+        found.extend(prefetched(make, lambda _: 1, 10))
+    assert found == list(range(1000))
+
+
+def test_no_more_is_made_than_there_is_room_for() -> None:
+    made: list[int] = []
+
+    def make(_: Interrupt) -> Generator[int]:
+        for n in range(100):
+            made.append(n)
+            yield n
+
+    items = prefetched(make, lambda n: 50 if n == 3 else 4, 10)
+    assert next(items) == 0
+    # Behind the third there is no room; the fourth is large, and nothing is made beside it.
+    wait_until(lambda: len(made) == 3, "the thread makes as many as there is room for")
+    assert next(items) == 1
+    wait_until(lambda: len(made) == 4, "the thread makes one more")
+    assert [next(items), next(items)] == [2, 3]
+    assert len(made) == 4
+    assert list(items) == list(range(4, 100))
+
+
+class Line:
+    """A connection that somebody reads until it is broken."""
+
+    def __init__(self) -> None:
+        self.broken = threading.Event()
+
+    def abort(self) -> None:
+        self.broken.set()
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_closing_ends_the_thread(late: bool) -> None:
+    """Also one that waits for bytes, and one that was about to connect."""
+    line, closed, taken = Line(), threading.Event(), threading.Event()
+
+    def make(interrupt: Interrupt) -> Generator[int]:
+        try:
+            yield 1
+            if late:
+                wait_until(lambda: interrupt.stopped, "somebody stops it")
+            interrupt.watch(line)
+            taken.set()
+            assert line.broken.wait(10)
+        finally:
+            closed.set()
+
+    items = prefetched(make, lambda _: 1, 10)
+    assert next(items) == 1
+    if not late:
+        assert taken.wait(5)
+    items.close()
+    assert closed.is_set()
+    assert not any(thread.name == "mysqlbinlog-fetch" for thread in threading.enumerate())
+
+
+def test_files_are_not_read_on_when_nobody_wants_more() -> None:
+    log = FileLog.find(str(CAPTURED / "numbers.001.binlog"))
+    partition, interrupt = part(log.begins()[0], log.end()), Interrupt()
+
+    def blocks() -> list[EventBlock]:
+        return list(
+            scanned_blocks(
+                log,
+                partition,
+                lambda *_: True,
+                operations=STATEMENTS,
+                interrupt=interrupt,
+            )
+        )
+
+    assert blocks()
+    interrupt.stop()
+    assert not blocks()
+
+
+def test_closing_ends_a_thread_that_tries_to_connect() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        # Nobody listens.
+        settings = ServerSettings("127.0.0.1", taken.getsockname()[1], "u", "p")
+
+        def make(interrupt: Interrupt) -> Generator[object]:
+            yield "something"
+            yield from ResumingLog(settings, interrupt=interrupt).events(Position.of("b.000001", 4))
+
+        items = prefetched(make, lambda _: 1, 10)
+        next(items)
+        items.close()
+    assert not any(thread.name == "mysqlbinlog-fetch" for thread in threading.enumerate())

@@ -1,0 +1,216 @@
+"""Files cut into ranges: any way of cutting gives the rows of the whole, in their order."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.types import StringType
+
+from helpers.decoding import CAPTURED
+from helpers.events import LogBuilder, xa_prepare_body
+from pyspark_mysqlbinlog.connector.batch_reader import MySQLBinlogReader
+from pyspark_mysqlbinlog.connector.columns import envelope
+from pyspark_mysqlbinlog.connector.options.model import Options
+from pyspark_mysqlbinlog.connector.ranges.cutting import RangePartition
+from pyspark_mysqlbinlog.connector.tail import log_walk
+from pyspark_mysqlbinlog.errors import (
+    ChecksumError,
+    InvalidPositionError,
+    MalformedEventError,
+    OptionError,
+)
+from pyspark_mysqlbinlog.protocol.events import EventType
+
+# Both implementations, each test.
+pytestmark = pytest.mark.usefixtures("twin")
+
+CREATE = "CREATE TABLE t (a INT)"
+
+
+def cut(
+    path: Path | str, target: int | str, **options: str
+) -> tuple[list[RangePartition], list[dict[str, Any]]]:
+    """The ranges, and their rows one behind the other."""
+    given = {"path": str(path), "targetPartitionBytes": str(target), "payload": "json"} | options
+    reader = MySQLBinlogReader(Options.parse(given), envelope(StringType()))
+    ranges = [part for part in reader.partitions() if isinstance(part, RangePartition)]
+    batches = [batch for part in ranges for batch in reader.read(part)]
+    return ranges, pa.Table.from_batches(batches).to_pylist() if batches else []
+
+
+def values(rows: Iterable[dict[str, Any]]) -> list[str]:
+    return [row["after"] for row in rows]
+
+
+@pytest.fixture
+def short_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Long transactions begin at 300 bytes."""
+    monkeypatch.setattr(log_walk, "_PIECE_BYTES", 300)
+
+
+@pytest.mark.parametrize(
+    "name", ["rotations", "gtid_no_checksum", "numbers", "temporals", "wide", "ddl_history"]
+)
+def test_parts_are_the_whole(name: str, short_pieces: None) -> None:
+    path = CAPTURED / f"{name}.*.binlog"
+    _, whole = cut(path, "4g", tables="*.*", operations="insert,update,delete,truncate,ddl")
+    assert whole
+    counts = []
+    for target in (1, 700, 10_000):
+        ranges, rows = cut(
+            path, target, tables="*.*", operations="insert,update,delete,truncate,ddl"
+        )
+        assert rows == whole
+        assert all(one.end <= other.start for one, other in pairwise(ranges))
+        counts.append(len(ranges))
+    assert counts == sorted(counts, reverse=True)
+    assert counts[0] > 3
+
+
+def test_a_long_transaction_is_cut(tmp_path: Path, short_pieces: None) -> None:
+    """Its later parts know the tables, the statement and the transaction that they belong to."""
+    log = LogBuilder().format_description().query(CREATE).begin(gtid=5)
+    log.add(EventType.ROWS_QUERY_LOG_EVENT, b"\x06INSERT")
+    for n in range(100):
+        log.rows(1, "t", n)
+    ranges, rows = cut(log.xid().write(tmp_path), 1000, tables="d.t")
+    assert values(rows) == [f'{{"a":{n}}}' for n in range(100)]
+    assert len(ranges) > 5
+    assert [part.ends_inside for part in ranges] == [True] * (len(ranges) - 1) + [False]
+    assert rows == cut(tmp_path / log.file, "1g", tables="d.t")[1]
+
+
+def test_a_prepared_transaction_of_others_over_several_files(tmp_path: Path) -> None:
+    """The ranges in between know that it has no wanted rows."""
+    log = LogBuilder().format_description().query(CREATE)
+    log.query("XA START X'61',X'',1").rows(2, "other", 1).query("XA END X'61',X'',1")
+    log.add(EventType.XA_PREPARE_LOG_EVENT, xa_prepare_body(b"a"))
+    log.begin().rows(1, "t", 1).xid().rotate("mysql-bin.000002").write(tmp_path)
+    log = LogBuilder("mysql-bin.000002").format_description()
+    log.begin().rows(1, "t", 2).xid().query("XA COMMIT X'61',X'',1")
+    log.begin().rows(1, "t", 3).xid().write(tmp_path)
+    for target in (1, "1g"):
+        ranges, rows = cut(tmp_path, target, tables="d.t")
+        assert values(rows) == ['{"a":1}', '{"a":2}', '{"a":3}']
+        xid = ("X'61',X'',1",)
+        assert [part.pending_xa for part in ranges] == ([(), xid, xid] if target == 1 else [()])
+
+
+def test_nobody_reads_an_end_without_wanted_changes(tmp_path: Path) -> None:
+    log = LogBuilder().format_description().query(CREATE).begin().rows(1, "t", 1).xid()
+    last = log.pos
+    for n in range(100):
+        log.begin().rows(2, "other", n).xid()
+    ranges, rows = cut(log.write(tmp_path), 100, tables="d.t")
+    assert values(rows) == ['{"a":1}']
+    assert [part.end.pos for part in ranges] == [last]
+    assert cut(tmp_path, 100, tables="d.nothing*") == ([], [])
+
+
+def test_files_under_any_names(tmp_path: Path) -> None:
+    """Copies: the name in a ROTATE is of nothing that is here, and numbers come from the list."""
+    for n, name in enumerate(("one", "two", "two.10")):
+        log = LogBuilder(name).format_description()
+        if n == 0:
+            log.query(CREATE)
+        log.begin().rows(1, "t", n).xid().rotate(f"mysql-bin.{n + 2:06}").write(tmp_path)
+    for target in (1, "1g"):
+        _, rows = cut(tmp_path, target, tables="d.t")
+        assert values(rows) == ['{"a":0}', '{"a":1}', '{"a":2}']
+        assert [row["seq"]["file"] for row in rows] == [1, 2, 3]
+
+
+def test_each_file_has_the_version_of_its_server(tmp_path: Path) -> None:
+    """It tells what an executable comment means: the first file's would not execute it."""
+    log = LogBuilder(checksum=False).format_description("5.5.40-log").query(CREATE)
+    log.query("/*!50701 TRUNCATE TABLE t */").begin().rows(1, "t", 1).xid().write(tmp_path)
+    log = LogBuilder("mysql-bin.000002").format_description("5.7.41-log").begin()
+    log.rows(1, "t", 2).xid().query("/*!50701 TRUNCATE TABLE t */").write(tmp_path)
+    for target in (1, "1g"):
+        _, rows = cut(tmp_path, target, tables="d.t", operations="insert,truncate")
+        assert [row["op"] for row in rows] == ["c", "c", "t"]
+        start = f"{log.file}:4"
+        _, rows = cut(
+            tmp_path, target, tables="d.t", operations="insert,truncate", startingOffset=start
+        )
+        assert [row["op"] for row in rows] == ["c", "t"]
+
+
+def test_an_end_inside_a_transaction(tmp_path: Path) -> None:
+    log = LogBuilder().format_description().query(CREATE).begin().rows(1, "t", 1)
+    inside = log.pos
+    path = log.rows(1, "t", 2).xid().write(tmp_path)
+    with pytest.raises(InvalidPositionError, match="the end lies inside a transaction"):
+        cut(path, "1g", tables="d.t", endingOffset=f"{log.file}:{inside}")
+
+
+def test_damage_is_met_when_the_read_is_planned(tmp_path: Path) -> None:
+    """In rows that nobody wants, too: their transactions have to end somewhere."""
+    log = LogBuilder().format_description().query(CREATE).begin().rows(2, "other", 1)
+    path = log.xid().write(tmp_path)
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-40] + bytes([whole[-40] ^ 1]) + whole[-39:])
+    with pytest.raises(ChecksumError, match="CRC32"):
+        cut(path, "1g", tables="d.*")
+    path.write_bytes(whole[:-7])
+    with pytest.raises((MalformedEventError, InvalidPositionError)):
+        cut(path, "1g", tables="d.*")
+
+
+# --- what an executor reads is what was planned
+
+
+def planned(folder: Path, names: Iterable[str]) -> MySQLBinlogReader:
+    """A reader of a folder of one-row files, the first of which has the table's CREATE."""
+    for n, name in enumerate(names):
+        log = LogBuilder(name).format_description()
+        if n == 0:
+            log.query(CREATE)
+        log.begin().rows(1, "t", n).xid().write(folder)
+    given = {"path": str(folder), "tables": "d.t", "payload": "json", "targetPartitionBytes": "1"}
+    return MySQLBinlogReader(Options.parse(given), envelope(StringType()))
+
+
+def ranges_of(reader: MySQLBinlogReader) -> list[RangePartition]:
+    """As they reach the executors."""
+    ranges: list[RangePartition] = pickle.loads(pickle.dumps(reader.partitions()))
+    return ranges
+
+
+def test_a_file_that_comes_while_a_batch_runs(tmp_path: Path) -> None:
+    """Files without numbers are counted: one in front would make all of them another one."""
+    reader = planned(tmp_path, ["b.binlog", "c.binlog", "d.binlog"])
+    ranges = ranges_of(reader)
+    log = LogBuilder("a.binlog").format_description().begin().rows(1, "t", 99).xid()
+    log.write(tmp_path)
+    rows = [row for part in ranges for batch in reader.read(part) for row in batch.to_pylist()]
+    assert values(rows) == ['{"a":0}', '{"a":1}', '{"a":2}']
+    assert [row["source"]["file"] for row in rows] == ["b.binlog", "c.binlog", "d.binlog"]
+
+
+def test_a_range_takes_its_own_files_along(tmp_path: Path) -> None:
+    """And one more at most, whatever the folder holds."""
+    ranges = ranges_of(planned(tmp_path, [f"{n}.binlog" for n in range(30)]))
+    assert len(ranges) > 20
+    assert max(len(part.log.paths) for part in ranges if part.log is not None) <= 3
+    assert {path for part in ranges if part.log is not None for path in part.log.paths} == {
+        str(tmp_path / f"{n}.binlog") for n in range(30)
+    }
+
+
+def test_a_file_that_goes_while_a_batch_runs(tmp_path: Path) -> None:
+    reader = planned(tmp_path, ["b.binlog", "c.binlog"])
+    last = ranges_of(reader)[-1]
+    gone = tmp_path / "c.binlog"
+    gone.unlink()
+    with pytest.raises(OptionError) as caught:
+        list(reader.read(last))
+    assert str(caught.value).startswith(f"option path: {str(gone)!r} can't be read: No such file")
+    assert "\n" not in str(caught.value)
+    assert caught.value.__context__ is None

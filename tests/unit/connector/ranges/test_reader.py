@@ -1,0 +1,192 @@
+"""What an executor does with a range: carried or pulled, whole or in pieces, the same rows."""
+
+from __future__ import annotations
+
+import threading
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from helpers.captured_logs import describe
+from helpers.decoding import ARROW_SCHEMA, CAPTURED, rows_of, simple_schema
+from helpers.events import LogBuilder
+from helpers.replay import captured_schemas
+from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
+from pyspark_mysqlbinlog.connector.log.logs import FileLog
+from pyspark_mysqlbinlog.connector.options.model import Options
+from pyspark_mysqlbinlog.connector.ranges.cutting import RangePartition
+from pyspark_mysqlbinlog.connector.ranges.reader import SchemasAt, events_between, read_range
+from pyspark_mysqlbinlog.decoder.wanted.event_filter import EventFilter
+from pyspark_mysqlbinlog.errors import InvalidPositionError, UnknownSchemaError
+from pyspark_mysqlbinlog.protocol.blocks import EventBlock, pack_events
+from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
+
+# Both implementations, each test.
+pytestmark = pytest.mark.usefixtures("twin")
+
+INT = ColumnSchema("id", "int")
+ROTATIONS = str(CAPTURED / "rotations.*.binlog")
+
+
+def test_events_between_every_two_boundaries() -> None:
+    log = FileLog.find(ROTATIONS)
+    everything = list(log.events(log.begins()[0]))
+    places = [log.position(event.file, event.start) for event in everything]
+    for at, start in enumerate(places[:40]):
+        for to, end in enumerate(places[at : at + 60], at):
+            assert list(events_between(log, start, end)) == everything[at:to]
+
+
+def test_a_range_that_ends_at_the_end_of_the_log() -> None:
+    log = FileLog.find(ROTATIONS)
+    everything = list(log.events(log.begins()[0]))
+    assert list(events_between(log, log.begins()[0], log.end())) == everything
+
+
+def test_a_log_that_lost_its_tail() -> None:
+    """By bytes or by files: what a range should have had is not there."""
+    log = FileLog.find(ROTATIONS)
+    end = log.end()
+    for lost in (end._replace(pos=end.pos + 100), Position(6, 500, "rotations.006.binlog")):
+        with pytest.raises(InvalidPositionError, match="the log ends at") as caught:
+            list(events_between(log, log.begins()[0], lost))
+        assert (caught.value.file, caught.value.position) == (lost.file, lost.pos)
+
+
+def test_an_end_inside_an_event() -> None:
+    log = FileLog.find(str(CAPTURED / "transactions.001.binlog"))
+    end = log.position("transactions.001.binlog", 1210)
+    with pytest.raises(InvalidPositionError, match=r"inside an event that begins at .*:1205"):
+        list(events_between(log, log.begins()[0], end))
+
+
+# --- ranges
+
+
+class Scenario:
+    """A captured scenario, its boundaries and its schemas from the beginning on."""
+
+    def __init__(self, name: str) -> None:
+        path = str(CAPTURED / f"{name}.*.binlog")
+        self.options = Options.parse({"path": path, "tables": "*.*", "payload": "json"})
+        self.log = FileLog.find(path)
+        history = SchemaHistory()
+        for schema in captured_schemas(describe(name)):
+            history = history.with_table(self.log.begins()[0], schema)
+        self.schemas = history.pack()
+        filtering = EventFilter(lambda database, table: True)
+        self.boundaries = self.log.begins()[:1]
+        for event in self.log.events(self.boundaries[0]):
+            filtering.feed(event)
+            if filtering.ended:
+                self.boundaries.append(self.log.position(event.file, event.end))
+        self.boundaries.append(self.log.end())
+
+    def rows(
+        self, start: Position, end: Position, blocks: tuple[EventBlock, ...] | None = None
+    ) -> list[dict[str, Any]]:
+        partition = RangePartition(start, end, self.schemas, (), True, blocks, log=self.log)
+        return [dict(row) for row in rows_of(read_range(self.options, partition, ARROW_SCHEMA))]
+
+    def kept(self, start: Position, end: Position) -> tuple[EventBlock, ...]:
+        filtering = EventFilter(lambda database, table: True)
+        events = events_between(self.log, start, end)
+        return tuple(pack_events(kept for event in events for kept in filtering.feed(event)))
+
+
+@pytest.mark.parametrize("name", ["rotations", "gtid_no_checksum", "numbers", "temporals"])
+def test_parts_are_the_whole(name: str) -> None:
+    """Any way of cutting at boundaries gives the same rows, source and seq included."""
+    scenario = Scenario(name)
+    first, last = scenario.boundaries[0], scenario.boundaries[-1]
+    whole = scenario.rows(first, last)
+    assert whole
+    parts = [scenario.rows(start, end) for start, end in pairwise(scenario.boundaries)]
+    assert [row for part in parts for row in part] == whole
+    for middle in scenario.boundaries:
+        assert scenario.rows(first, middle) + scenario.rows(middle, last) == whole
+
+
+@pytest.mark.parametrize("name", ["numbers", "temporals", "strings"])
+def test_carried_is_pulled(name: str, tmp_path: Path) -> None:
+    """Only a server's ranges are carried, so the file gets a server's name."""
+    (tmp_path / "b.000007").write_bytes((CAPTURED / f"{name}.001.binlog").read_bytes())
+    scenario = Scenario(name)
+    scenario.options = Options.parse(
+        {"path": str(tmp_path / "b.000007"), "tables": "*.*", "payload": "json"}
+    )
+    scenario.log = FileLog.find(str(tmp_path / "b.000007"))
+    history = SchemaHistory.unpack(scenario.schemas)
+    moved = SchemaHistory()
+    for table in history.tables():
+        schema = history.versions(*table)[0][1]
+        assert isinstance(schema, TableSchema)
+        moved = moved.with_table(scenario.log.begins()[0], schema)
+    scenario.schemas = moved.pack()
+    first, last = scenario.log.begins()[0], scenario.log.end()
+    pulled = scenario.rows(first, last)
+    assert pulled
+    assert {row["seq"]["file"] for row in pulled} == {7}
+    assert scenario.rows(first, last, scenario.kept(first, last)) == pulled
+
+
+def test_the_same_range_gives_the_same_batches() -> None:
+    scenario = Scenario("rotations")
+    first, last = scenario.boundaries[0], scenario.boundaries[-1]
+    partition = RangePartition(first, last, scenario.schemas, (), True, None, log=scenario.log)
+    one, two = (list(read_range(scenario.options, partition, ARROW_SCHEMA)) for _ in range(2))
+    assert one == two
+
+
+def one_range(log: LogBuilder, folder: Path, start: Position) -> tuple[RangePartition, Options]:
+    """The log from `start` on, of the table d.t."""
+    path = str(log.write(folder))
+    options = Options.parse({"path": path, "tables": "d.t", "payload": "json"})
+    files = FileLog.find(path)
+    return RangePartition(start, log.position(), "", (), True, None, log=files), options
+
+
+def test_an_end_inside_a_transaction(tmp_path: Path) -> None:
+    log = LogBuilder().format_description()
+    start = log.position()
+    log.begin().rows(1, "x", 1)
+    partition, options = one_range(log, tmp_path, start)
+    with pytest.raises(InvalidPositionError, match="the end lies inside a transaction"):
+        list(read_range(options, partition, ARROW_SCHEMA))
+
+
+def test_truncate_of_a_wanted_table(tmp_path: Path) -> None:
+    log = LogBuilder().format_description()
+    log.query("TRUNCATE TABLE t").query("TRUNCATE TABLE other")
+    partition, options = one_range(log, tmp_path, log.position(4))
+    history = SchemaHistory().with_table(partition.start, simple_schema(INT, key=("id",)))
+    partition.schemas = history.pack()
+    rows = list(rows_of(read_range(options, partition, ARROW_SCHEMA)))
+    assert [(row["op"], row["database"], row["table"]) for row in rows] == [("t", "d", "t")]
+    assert rows[0]["source"]["key"] == ["id"]
+
+
+def test_an_error_leaves_no_thread_behind(tmp_path: Path) -> None:
+    """Not even while somebody holds it: a thread has a connection to a server."""
+    log = LogBuilder().format_description()
+    start = log.position()
+    # More than is fetched ahead.
+    for _ in range(40):
+        log.begin().rows(1, "t", *range(40_000)).xid()
+    partition, options = one_range(log, tmp_path, start)
+    with pytest.raises(UnknownSchemaError) as error:
+        list(read_range(options, partition, ARROW_SCHEMA))
+    assert error.value.__traceback__ is not None
+    assert not any(thread.name == "mysqlbinlog-fetch" for thread in threading.enumerate())
+
+
+def test_a_schema_that_is_not_known_says_why() -> None:
+    history = SchemaHistory().without(Position.of("b.000001", 100), "d", "t", "it was altered")
+    schemas = SchemasAt(history, lambda file: 1)
+    assert schemas.at("b.000001", 100, "d", "t") is None
+    assert schemas.reason("b.000001", 100, "d", "t") == "it was altered"
+    assert schemas.at("b.000001", 50, "d", "t") is None
+    assert schemas.reason("b.000001", 50, "d", "t").startswith("the log had no CREATE TABLE")

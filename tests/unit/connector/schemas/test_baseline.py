@@ -1,0 +1,46 @@
+"""What a log tells of its tables by itself, against what the server showed at its end."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from helpers.captured_logs import describe
+from helpers.decoding import CAPTURED
+from helpers.events import LogBuilder
+from helpers.replay import captured_schemas
+from pyspark_mysqlbinlog.connector.log.logs import FileLog
+from pyspark_mysqlbinlog.connector.schemas.baseline import history_of_log
+
+SCENARIOS = [
+    "charsets", "geometry", "json_docs", "numbers", "temporals", "strings", "rotations", "wide",
+    "gtid_no_checksum", "row_images", "transactions", "statements", "ddl_history",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_tables_of_a_captured_log(scenario: str) -> None:
+    log = FileLog.find(str(CAPTURED / f"{scenario}.*.binlog"))
+    history = history_of_log(log, log.begins()[0], lambda database, table: True)
+    expected = captured_schemas(describe(scenario))
+    assert expected
+    for schema in expected:
+        found = history.at(log.end(), schema.database, schema.table)
+        assert found is not None
+        # SHOW COLUMNS does not tell the table's own charset, and FLOAT(m,d) is only how to show it.
+        columns = tuple(
+            replace(column, length=None, scale=None) if column.type == "float" else column
+            for column in schema.columns
+        )
+        assert (found.columns, found.primary_key) == (columns, schema.primary_key)
+        assert history.at(log.begins()[0], schema.database, schema.table) is None
+
+
+def test_only_wanted_tables_are_followed(tmp_path: Path) -> None:
+    log = LogBuilder().format_description()
+    log.query("CREATE TABLE t (id INT)").query("CREATE TABLE x (id INT)")
+    files = FileLog.find(str(log.write(tmp_path)))
+    history = history_of_log(files, files.begins()[0], lambda database, table: table == "t")
+    assert list(history.tables()) == [("d", "t")]

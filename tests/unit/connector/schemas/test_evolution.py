@@ -1,0 +1,47 @@
+"""Which part of a query's struct is a table's, and whether its columns have their place in it."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from pyspark_mysqlbinlog.connector.options.model import Options
+from pyspark_mysqlbinlog.connector.schemas.evolution import Evolution
+from pyspark_mysqlbinlog.errors import SchemaChangedError
+from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
+
+ID, NEW = ColumnSchema("id", "int"), ColumnSchema("new", "int")
+TABLE = pa.struct([("id", pa.int32())])
+NESTED = pa.struct([("shop", pa.struct([("orders", TABLE), ("Items", TABLE)]))])
+
+
+def evolution_of(tables: str, struct: pa.StructType) -> Evolution:
+    given = {"tables": tables, "payload": "struct", "schemaEvolutionMode": "failOnNewColumns"}
+    options = Options.parse({"host": "db", "user": "repl"} | given)
+    return Evolution(options, struct, case_sensitive=True, server_table=lambda *_: None)
+
+
+# tables, struct, table: each has a place for `id` only
+@pytest.mark.parametrize(
+    ("tables", "struct", "database", "table"),
+    [
+        ("shop.orders", TABLE, "shop", "orders"),
+        ("shop.orders, shop.items", NESTED, "shop", "orders"),
+        # A struct's fields are found in any case, as Spark has them.
+        ("shop.orders, shop.items", NESTED, "Shop", "items"),
+    ],
+)
+def test_a_column_without_place(
+    tables: str, struct: pa.StructType, database: str, table: str
+) -> None:
+    evolution = evolution_of(tables, struct)
+    evolution.check(TableSchema(database, table, (ID,)))
+    with pytest.raises(SchemaChangedError, match="column `new`"):
+        evolution.check(TableSchema(database, table, (ID, NEW)))
+
+
+@pytest.mark.parametrize(("database", "table"), [("shop", "other"), ("other", "orders")])
+def test_a_table_without_place(database: str, table: str) -> None:
+    """Its rows are nobody's: a query's own schema may leave a table out."""
+    evolution = evolution_of("shop.orders, shop.items", NESTED)
+    evolution.check(TableSchema(database, table, (ID, NEW)))

@@ -1,0 +1,40 @@
+"""What is asked of a server, against one that answers in its own way."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pymysql
+import pytest
+
+from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.connector.server.settings import current_position
+from pyspark_mysqlbinlog.errors import ServerError
+from pyspark_mysqlbinlog.protocol.client import ReplicaClient
+from pyspark_mysqlbinlog.protocol.server_errors import refused
+
+
+class Refusing:
+    """Knows SHOW BINARY LOG STATUS; refuses what 8.2 and later no longer know."""
+
+    def __init__(self, code: int, address: str) -> None:
+        self._error = refused(pymysql.err.ProgrammingError(code, "no"), address, "running it")
+
+    def query(self, sql: str) -> list[tuple[Any, ...]]:
+        if sql == "SHOW MASTER STATUS":
+            raise self._error
+        return [("b.000007", 120)]
+
+
+def asked(code: int, address: str = "h:3306") -> Position:
+    return current_position(cast(ReplicaClient, Refusing(code, address)))
+
+
+def test_where_the_log_of_a_newer_server_ends() -> None:
+    assert asked(1064) == Position(7, 120, "b.000007")
+
+
+@pytest.mark.parametrize("address", ["h:3306", "h:10640", "host1064:3306"])
+def test_another_refusal_is_told(address: str) -> None:
+    with pytest.raises(ServerError, match=f"{address} failed while running it: error 1105"):
+        asked(1105, address)

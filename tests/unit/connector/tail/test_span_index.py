@@ -1,0 +1,49 @@
+"""The index of spans against counting."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from helpers.buffer_log import at, mark
+from pyspark_mysqlbinlog.connector.tail.span_index import Span, SpanIndex
+
+# --- the index of spans
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 50), st.integers(0, 5)), min_size=1, max_size=200),
+    st.lists(st.integers(0, 40), max_size=10),
+    st.integers(0, 3000),
+    st.integers(0, 300),
+)
+@settings(deadline=None)
+def test_what_the_index_finds_is_what_counting_finds(
+    sizes: list[tuple[int, int]], releases: list[int], most_bytes: int, most_rows: int
+) -> None:
+    index, spans, here = SpanIndex(), [], 4
+    for log_bytes, rows in sizes:
+        here += log_bytes
+        span = Span(mark(at(here - log_bytes)), mark(at(here)), log_bytes, None, log_bytes, rows)
+        index.append(span)
+        spans.append(span)
+    for count in releases:
+        index.release(min(count, len(index)))
+        del spans[:count]
+        assert list(index) == spans
+        assert len(index) == len(spans)
+        assert index.kept_bytes == sum(span.kept_bytes for span in spans)
+        for n, span in enumerate(spans):
+            assert index[n] is span
+            assert index.behind(span.end.position) == n + 1
+            assert index.behind(span.end.position._replace(pos=span.end.position.pos - 1)) == n
+        for begin in range(0, len(spans) + 1, 7):
+            behind = begin
+            for end in range(begin, len(spans) + 1):
+                part = spans[begin:end]
+                if sum(s.log_bytes for s in part) <= most_bytes and (
+                    sum(s.rows for s in part) <= most_rows
+                ):
+                    behind = end
+            assert index.within(begin, most_bytes, most_rows) == behind
+            assert index.within(begin, None, None) == len(spans)

@@ -1,0 +1,270 @@
+"""Rows events byte by byte: the golden ones, partial images, versions, and broken ones."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from helpers.decoding import (
+    decoder,
+    make_event,
+    rows_of,
+    simple_schema,
+    table_map_body,
+    table_map_body_for,
+)
+from pyspark_mysqlbinlog.decoder.events.field_types import FieldType as F
+from pyspark_mysqlbinlog.decoder.events.rows import RowsHead
+from pyspark_mysqlbinlog.errors import (
+    MalformedEventError,
+    MySQLBinlogError,
+    SchemaMismatchError,
+    UnsupportedEventError,
+)
+from pyspark_mysqlbinlog.protocol.events import HEADER_LENGTH, Event, EventHeader, EventType
+from pyspark_mysqlbinlog.tables import ColumnSchema as C
+from pyspark_mysqlbinlog.tables import TableSchema
+
+# Both implementations, each test.
+pytestmark = pytest.mark.usefixtures("twin")
+
+# MySQL 5.7.13, test.testnull2 (int, varchar of 60 bytes, varchar of 60 bytes); whole events without
+# their checksums.
+GOLDEN_SCHEMA = TableSchema(
+    "test",
+    "testnull2",
+    (C("a", "int"), C("b", "varchar", 60, charset="latin1"), C("c", "varchar", 20, charset="utf8")),
+)
+GOLDEN_MAP = bytes.fromhex(
+    "d20000000000 0100 04 7465737400 09 746573746e756c6c3200"
+    "03 030f0f 04 3c003c00 07"
+)  # fmt: skip
+GOLDEN_UPDATE = bytes.fromhex(
+    "240ea1581fe56b010034000000b9010000 0000"
+    "d2000000000001000200 03 ff ff fd 0474657374 fa 02000000 0474657374"
+)  # fmt: skip
+GOLDEN_DELETE = bytes.fromhex(
+    "2a0ea15820e56b01002d000000c8020000 0000"
+    "d2000000000001000200 03 ff fa 02000000 0474657374"
+)  # fmt: skip
+
+
+def golden_event(raw: bytes) -> Event:
+    header = EventHeader.parse(raw)
+    assert header.length == len(raw) + 4
+    start = header.log_pos - header.length
+    return Event(
+        "mysql-bin.000001",
+        start,
+        header.log_pos,
+        header.timestamp,
+        header.type,
+        header.server_id,
+        header.flags,
+        raw[HEADER_LENGTH:],
+    )
+
+
+def decode(
+    schema: TableSchema, table_map: bytes, *events: Event, **options: Any
+) -> list[Mapping[str, Any]]:
+    """Rows of events that follow a table map in one file."""
+    first = make_event(EventType.TABLE_MAP_EVENT, table_map, 300, events[0].file)
+    return list(rows_of(decoder([schema], **options).decode([first, *events])))
+
+
+def test_golden_rows() -> None:
+    update, delete = decode(
+        GOLDEN_SCHEMA, GOLDEN_MAP, golden_event(GOLDEN_UPDATE), golden_event(GOLDEN_DELETE)
+    )
+    assert (update["op"], update["seq"]["pos"]) == ("u", 389)
+    assert update["before"] == '{"a":null,"b":"test","c":null}'
+    assert update["after"] == '{"a":2,"b":null,"c":"test"}'
+    assert (delete["op"], delete["seq"]["pos"]) == ("d", 667)
+    assert delete["before"] == '{"a":2,"b":null,"c":"test"}'
+    assert delete["after"] is None
+    assert update["source"]["server_id"] == 0x016BE5
+    assert update["ts"].isoformat() == "2017-02-13T01:38:44+00:00"
+    assert update["seq"] == {"epoch": 0, "file": 1, "pos": 389, "row": 0}
+
+
+def test_golden_null_bitmap() -> None:
+    # (1, NULL, NULL, 15, 'ssss'): 230 = 1110 0110.
+    integers = [C(name, "int") for name in "abcd"]
+    schema = simple_schema(*integers, C("e", "varchar", 9, charset="latin1"))
+    body = bytes.fromhex("0700000000000100020005ffe6") + bytes.fromhex("010000000f0000000473737373")
+    rows = decode(schema, table_map_body_for(schema), make_event(EventType.WRITE_ROWS_EVENT, body))
+    assert rows[0]["after"] == '{"a":1,"b":null,"c":null,"d":15,"e":"ssss"}'
+
+
+NINE = simple_schema(*(C(f"c{at}", "tinyint") for at in range(9)))
+HEAD = bytes.fromhex("0700000000000100")
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "before", "after", "absent"),
+    [
+        # Nine columns, of which c0 and c8 are present: the null bitmap is one byte.
+        ("WRITE_ROWS_EVENT", "0200 09 01ff fc 05 06", None, {"c0": 5, "c8": 6}, "after 1-7"),
+        ("WRITE_ROWS_EVENT", "0200 09 01ff fd 06", None, {"c0": None, "c8": 6}, "after 1-7"),
+        ("DELETE_ROWS_EVENT", "0200 09 01fe fe 05", {"c0": 5}, None, "before 1-8"),
+        (
+            "UPDATE_ROWS_EVENT",
+            "0200 09 01fe 00ff fe 05 fe 07",
+            {"c0": 5},
+            {"c8": 7},
+            "before 1-8 after 0-7",
+        ),
+        # An image without columns beside one with columns takes no bytes.
+        ("UPDATE_ROWS_EVENT", "0200 09 01fe 00fe fe 05", {"c0": 5}, {}, "before 1-8 after 0-8"),
+        # Version 1 has no extra data; version 2 may have some.
+        ("WRITE_ROWS_EVENT_V1", "09 01fe fe 05", None, {"c0": 5}, "after 1-8"),
+        ("DELETE_ROWS_EVENT_V1", "09 01fe fe 05", {"c0": 5}, None, "before 1-8"),
+        (
+            "UPDATE_ROWS_EVENT_V1",
+            "09 01fe 01fe fe 05 fe 06",
+            {"c0": 5},
+            {"c0": 6},
+            "before 1-8 after 1-8",
+        ),
+        ("WRITE_ROWS_EVENT", "0500 aabbcc 09 01fe fe 05", None, {"c0": 5}, "after 1-8"),
+    ],
+)  # fmt: skip
+def test_partial_images_and_versions(
+    kind: str,
+    body: str,
+    before: dict[str, int] | None,
+    after: dict[str, int] | None,
+    absent: str,
+) -> None:
+    event = make_event(EventType[kind], HEAD + bytes.fromhex(body))
+    (row,) = decode(NINE, table_map_body_for(NINE), event)
+    assert (row["before"] and json.loads(row["before"])) == before
+    assert (row["after"] and json.loads(row["after"])) == after
+    words = absent.split()
+    expected = []
+    for side, span in zip(words[::2], words[1::2], strict=True):
+        first, last = map(int, span.split("-"))
+        expected += [f"{side}.c{at}" for at in range(first, last + 1)]
+    assert row["source"]["absent"] == expected
+
+
+def test_rows_are_counted_within_their_event() -> None:
+    body = HEAD + bytes.fromhex("0200 09 01fe" + "fe05" * 5)
+    events = [make_event(EventType.WRITE_ROWS_EVENT, body, pos) for pos in (1000, 2000)]
+    rows = decode(NINE, table_map_body_for(NINE), *events)
+    assert [(row["seq"]["pos"], row["seq"]["row"]) for row in rows] == [
+        (pos, row) for pos in (1000, 2000) for row in range(5)
+    ]
+    assert all(row["source"]["row"] == row["seq"]["row"] for row in rows)
+
+
+BROKEN: list[tuple[str, type[MySQLBinlogError], str]] = [
+    ("0200 08 ff fe 05", MalformedEventError, "8 columns, expected the 9"),
+    ("0200 09 01fe", MalformedEventError, "cut short in its null bitmap"),
+    ("0200 09 01fe fe 05 00", MalformedEventError, "cut short in column `c0`"),
+    ("0200 09 00fe", UnsupportedEventError, "without any column"),
+    ("0200 09 00fe 00", UnsupportedEventError, "without any column"),
+    ("0100 09 01fe fe 05", MalformedEventError, "1 bytes of extra data"),
+    ("ff00 09 01fe fe 05", MalformedEventError, "cut short"),
+    ("0200 fb 01fe fe 05", MalformedEventError, "length-encoded"),
+]
+
+
+@pytest.mark.parametrize(("body", "error", "words"), BROKEN)
+def test_broken_rows_event(body: str, error: type[MySQLBinlogError], words: str) -> None:
+    event = make_event(EventType.WRITE_ROWS_EVENT, HEAD + bytes.fromhex(body))
+    with pytest.raises(error, match=words) as caught:
+        decode(NINE, table_map_body_for(NINE), event)
+    assert (caught.value.file, caught.value.position) == ("mysql-bin.000003", 1000)
+
+
+# One column of each kind of reader.
+MANY = simple_schema(
+    C("i", "int", nullable=False),
+    C("m", "mediumint"),
+    C("f", "float"),
+    C("n", "decimal", 12, 3),
+    C("b", "bit", 12),
+    C("v", "varchar", 10, charset="utf8mb4"),
+    C("t", "text", charset="latin1"),
+    C("x", "binary", 3),
+    C("e", "enum", labels=("a", "b"), charset="utf8mb4"),
+    C("s", "set", labels=("a", "b"), charset="utf8mb4"),
+    C("y", "year"),
+    C("d", "date"),
+    C("tm", "time", 3),
+    C("dt", "datetime", 6),
+    C("ts", "timestamp", 1),
+    key=("i",),
+)
+MANY_IMAGE = bytes.fromhex(
+    "0080 01000000 ffffff 0000803f 80000001 01f4 0fff 03e6bca2 0100e9 0141"
+    "02 03 70 21b70f 7ffffeec78 99bb68a000 0f423f 5a1c1eb6 32"
+)  # fmt: skip
+MANY_BODY = HEAD + bytes.fromhex("0200 0f ffff ffff") + MANY_IMAGE + MANY_IMAGE
+
+
+def test_every_kind_of_value_in_one_row() -> None:
+    event = make_event(EventType.UPDATE_ROWS_EVENT, MANY_BODY)
+    (row,) = decode(MANY, table_map_body_for(MANY), event)
+    assert row["before"] == row["after"]
+    assert row["after"] == (
+        '{"i":1,"m":-1,"f":1,"n":1.500,"b":4095,"v":"漢","t":"é","x":"QQAA","e":"b","s":"a,b",'
+        '"y":2012,"d":"2011-09-01","tm":"-00:00:01.500","dt":"2026-11-20T10:00:00.999999",'
+        '"ts":"2017-11-27T14:18:30.5Z"}'
+    )
+    assert row["source"]["key"] == ["i"]
+
+
+@pytest.mark.parametrize("length", range(len(MANY_BODY)))
+def test_every_truncation_is_an_error(length: int) -> None:
+    event = make_event(EventType.UPDATE_ROWS_EVENT, MANY_BODY[:length])
+    with pytest.raises(MalformedEventError):
+        decode(MANY, table_map_body_for(MANY), event)
+
+
+@pytest.mark.parametrize("tail", range(1, 5))
+def test_bytes_left_over_are_an_error(tail: int) -> None:
+    event = make_event(EventType.UPDATE_ROWS_EVENT, MANY_BODY + bytes(tail))
+    with pytest.raises(MalformedEventError, match="cut short"):
+        decode(MANY, table_map_body_for(MANY), event)
+
+
+@given(st.integers(0, len(MANY_BODY) - 1), st.binary(min_size=1, max_size=6))
+def test_any_damage_gives_rows_or_our_error(at: int, damage: bytes) -> None:
+    body = MANY_BODY[:at] + damage + MANY_BODY[at + len(damage) :]
+    try:
+        rows = decode(MANY, table_map_body_for(MANY), make_event(EventType.UPDATE_ROWS_EVENT, body))
+    except (MalformedEventError, SchemaMismatchError, UnsupportedEventError):
+        return
+    for row in rows:
+        json.loads(row["before"])
+        json.loads(row["after"])
+
+
+def test_head_alone() -> None:
+    head = RowsHead.parse(EventType.UPDATE_ROWS_EVENT, MANY_BODY)
+    assert (head.table_id, head.flags, head.op, head.column_count) == (7, 1, "u", 15)
+    assert (head.before, head.after, head.rows_start) == (b"\xff\xff", b"\xff\xff", 15)
+
+
+def test_excluded_columns_are_passed_over_even_of_types_that_are_not_built() -> None:
+    schema = simple_schema(C("a", "int"), C("j", "json"), C("g", "point"), C("z", "int"))
+    fields: list[tuple[int, int]] = [(F.LONG, 0), (F.JSON, 4), (F.GEOMETRY, 4), (F.LONG, 0)]
+    table_map = table_map_body(fields, [True] * 4)
+    image = bytes.fromhex("f001000000020000000000010000000002000000")
+    body = HEAD + bytes.fromhex("0200 04 ff") + image
+    event = make_event(EventType.WRITE_ROWS_EVENT, body)
+
+    def excluded(database: str, table: str, column: str) -> bool:
+        return (database, table) == ("d", "t") and column in {"j", "g"}
+
+    (row,) = decode(schema, table_map, event, excluded=excluded)
+    assert row["after"] == '{"a":1,"z":2}'
+    assert row["source"]["absent"] is None

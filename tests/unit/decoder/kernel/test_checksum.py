@@ -1,0 +1,29 @@
+"""The compiled checksum beside zlib's, by the processor's instructions and by tables."""
+
+from __future__ import annotations
+
+import random
+import zlib
+
+import pytest
+
+from helpers.compiled import scan as kernel
+
+
+@pytest.mark.parametrize("function", ["crc32", "crc32_by_tables"])
+def test_checksums_are_those_of_zlib(function: str) -> None:
+    crc32 = getattr(kernel, function)
+    data = random.Random(1).randbytes(1200)
+    for at in range(64):
+        for length in range(1101):
+            part = memoryview(data)[at : at + length]
+            assert crc32(part) == zlib.crc32(part), (at, length)
+
+
+@pytest.mark.parametrize("size", [1 << 16, 1_000_003, (8 << 20) + 5])
+def test_checksums_of_much(size: int) -> None:
+    data = random.Random(size).randbytes(size)
+    assert kernel.crc32(data) == kernel.crc32_by_tables(data) == zlib.crc32(data)
+    cut = size // 3
+    before = kernel.crc32(data[:cut])
+    assert kernel.crc32(data[cut:], before) == zlib.crc32(data)

@@ -1,0 +1,280 @@
+"""The compiled decode loop against its Python twin: the same rows, the same errors."""
+
+from __future__ import annotations
+
+import gc
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, seed, settings
+from hypothesis import strategies as st
+
+import helpers.compiled  # noqa: F401 - it says that the kernel is missing
+from helpers.captured_logs import SCENARIOS, load
+from helpers.damage import RawEvent
+from helpers.decode_twins import (
+    KINDS,
+    PAYLOADS,
+    Nothing,
+    Payloads,
+    Twins,
+    assert_same,
+    blocks_of_one,
+)
+from helpers.made_logs import MadeTable, logs, tables
+from helpers.replay import captured_schemas
+from helpers.row_logs import INT, VALUES_OF, WRITE, EventLog, RowLog
+from pyspark_mysqlbinlog.connector.options.table_filter import ColumnFilter
+from pyspark_mysqlbinlog.decoder.payloads.struct_payload import Unplaced
+from pyspark_mysqlbinlog.decoder.schemas.struct_types import StructOptions
+from pyspark_mysqlbinlog.protocol.blocks import pack_events
+from pyspark_mysqlbinlog.protocol.events import Event, EventType
+from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
+
+# --- logs that a server wrote
+
+
+@pytest.mark.parametrize("batch_rows", [16_384, 3])
+@pytest.mark.parametrize("payload", PAYLOADS)
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_captured_logs(scenario: str, payload: str, batch_rows: int, by_hand: list[Event]) -> None:
+    described, events = load(scenario)
+    twins = Twins(captured_schemas(described), PAYLOADS[payload], batch_rows=batch_rows)
+    expected = twins.python(events)
+    found = twins.assert_same(events)
+    # Not a row of them needs the Python decoder, but for the one that nobody can read.
+    assert len(by_hand) == (found.error is not None)
+    assert found.sizes == expected.sizes
+    assert sum(found.sizes) > 0 or found.error is not None
+    assert_same(twins.schema, expected, twins.kernel(blocks_of_one(events)))
+
+
+def test_names_of_absent_columns_count() -> None:
+    """A wide table with minimal images: each row has more names than values."""
+    columns = [replace(INT, name=f"column_\u00e9_{at}") for at in range(200)]
+    log = RowLog()
+    log.table_map([(column, 0) for column in columns])
+    images = (b"\xfe" + number.to_bytes(4, "little") for number in range(500))
+    log.rows(WRITE, len(columns), *images, present=b"\x01")
+    twins = Twins([TableSchema("d", "t", tuple(columns))], Payloads("json"), batch_bytes=100_000)
+    found = twins.assert_same(log.events)
+    assert found.sizes == twins.python(log.events).sizes
+    assert max(batch.nbytes for batch in found.batches) < 400_000
+
+
+@pytest.mark.parametrize("batch_bytes", [1, 2_000, 20_000])
+@pytest.mark.parametrize("kind", KINDS)
+def test_batches_are_cut_at_the_same_bytes(kind: str, batch_bytes: int) -> None:
+    for scenario in ("gtid_no_checksum", "temporals", "row_images", "charsets"):
+        described, events = load(scenario)
+        twins = Twins(captured_schemas(described), Payloads(kind), batch_bytes=batch_bytes)
+        assert twins.assert_same(events).sizes == twins.python(events).sizes
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("scenario", ["numbers", "strings", "row_images", "transactions"])
+def test_columns_are_left_out(scenario: str, kind: str) -> None:
+    described, events = load(scenario)
+    schemas = captured_schemas(described)
+    for stride, first in ((2, 0), (2, 1), (3, 1)):
+        names = [
+            f"`{schema.database}`.`{schema.table}`.`{column.name}`"
+            for schema in schemas
+            for column in schema.columns[first::stride]
+            if len(schema.columns) > 2
+        ]
+        columns = ColumnFilter.parse(",".join(names) or None)
+        Twins(schemas, Payloads(kind, columns=columns)).assert_same(events)
+
+
+@pytest.mark.parametrize("operations", ["insert", "update", "delete", "truncate"])
+def test_operations(operations: str) -> None:
+    described, events = load("row_images")
+    for kind in KINDS:
+        twins = Twins(
+            captured_schemas(described), Payloads(kind), operations=frozenset({operations})
+        )
+        twins.assert_same(events)
+
+
+@pytest.mark.parametrize("kind", ["json", "variant"])
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_positional_columns(scenario: str, kind: str, by_hand: list[Event]) -> None:
+    described, events = load(scenario)
+    schemas = captured_schemas(described)
+    Twins(schemas, Payloads(kind), lookup=Nothing(), positional=True).assert_same(events)
+    assert not by_hand
+    Twins(schemas, Payloads(kind), lookup=Nothing()).assert_same(events)
+    assert len(by_hand) == 1
+
+
+@pytest.mark.parametrize("unplaced", ["rescue", "stop", "ignore"])
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_struct_of_other_columns(scenario: str, unplaced: Unplaced) -> None:
+    """Some columns are not in the struct, some have another type there, some are not in the log."""
+    described, events = load(scenario)
+    schemas = captured_schemas(described)
+    random = Random(scenario)
+    new = ColumnSchema("new", "int")
+    for _ in range(5):
+        promised = []
+        for schema in schemas:
+            columns = [column for column in schema.columns if random.random() < 0.8]
+            random.shuffle(columns)
+            changed = [
+                replace(column, type="varchar", length=9, charset="utf8mb4", unsigned=False)
+                if random.random() < 0.2
+                else replace(column, name=column.name.upper())
+                for column in columns
+            ]
+            promised.append(replace(schema, columns=(new, *changed)))
+        Twins(schemas, Payloads("struct", unplaced=unplaced, promised=promised)).assert_same(events)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_damaged_logs(scenario: str, kind: str) -> None:
+    """Bits are flipped and bytes are missing in events whose frames are right."""
+    described, events = load(scenario)
+    schemas = captured_schemas(described)
+    random = Random(f"{scenario}{kind}")
+    refused = 0
+    for _ in range(25):
+        damaged = list(events)
+        for _ in range(random.randint(1, 3)):
+            at = random.randrange(len(damaged))
+            event = damaged[at]
+            body = bytearray(event.body)
+            if random.random() < 0.3:
+                del body[random.randint(0, len(body)) :]
+            elif random.random() < 0.2:
+                body += random.randbytes(random.randint(1, 3))
+            elif body:
+                body[random.randrange(len(body))] ^= 1 << random.randrange(8)
+            kept = event.end - event.start - len(event.body)
+            damaged[at] = event._replace(body=bytes(body), end=event.start + kept + len(body))
+        twins = Twins(schemas, Payloads(kind), batch_rows=random.choice((1, 7, 16_384)))
+        expected, found = twins.python(damaged), twins.kernel(blocks_of_one(damaged))
+        assert_same(twins.schema, expected, found)
+        refused += found.error is not None
+    assert refused > 4
+
+
+# --- random tables
+
+
+def events_of(made: list[RawEvent]) -> list[Event]:
+    """As the filter hands them on: a decoder never sees a FORMAT_DESCRIPTION."""
+    log = EventLog()
+    for event in made:
+        if event.kind != EventType.FORMAT_DESCRIPTION_EVENT:
+            log.add(event.kind, event.body)
+    return log.events
+
+
+@pytest.mark.parametrize("payload", PAYLOADS)
+def test_random_tables(payload: str) -> None:
+    """The same logs every time; tests/fuzz makes others."""
+
+    @seed(payload)
+    @settings(
+        max_examples=120, deadline=None, database=None, suppress_health_check=list(HealthCheck)
+    )
+    @given(
+        st.data(),
+        tables(),
+        st.fixed_dictionaries(
+            {
+                "batch_rows": st.sampled_from((1, 2, 5, 50, 16_384)),
+                "batch_bytes": st.sampled_from((1, 500, 8 << 20)),
+                "epoch": st.integers(0, 25),
+            }
+        ),
+    )
+    def run(data: st.DataObject, made: list[MadeTable], choices: dict[str, Any]) -> None:
+        events = events_of(data.draw(logs(made, checksum=True)))
+        twins = Twins([table.schema for table in made], PAYLOADS[payload], **choices)
+        expected, found = twins.python(events), twins.kernel(pack_events(events))
+        assert_same(twins.schema, expected, found)
+        if found.error is None and payload != "struct-interval":
+            assert found.sizes == expected.sizes
+
+    run()
+
+
+# --- values that change their type on the way into a struct
+
+TARGETS = [
+    ColumnSchema("c", "smallint"),
+    ColumnSchema("c", "int"),
+    ColumnSchema("c", "bigint"),
+    ColumnSchema("c", "bigint", unsigned=True),
+    ColumnSchema("c", "decimal", 38, 0),
+    ColumnSchema("c", "decimal", 38, 9),
+    ColumnSchema("c", "decimal", 30, 5),
+    ColumnSchema("c", "decimal", 12, 2),
+    ColumnSchema("c", "float"),
+    ColumnSchema("c", "double"),
+    ColumnSchema("c", "varchar", 9, charset="utf8mb4"),
+    ColumnSchema("c", "blob"),
+    ColumnSchema("c", "bit", 1),
+    ColumnSchema("c", "time"),
+    ColumnSchema("c", "json"),
+    ColumnSchema("c", "point"),
+]
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=lambda column: f"{column.type}-{column.length}")
+@pytest.mark.parametrize("time_type", ["string", "micros", "interval"])
+def test_other_types_in_the_struct(
+    target: ColumnSchema, time_type: str, by_hand: list[Event]
+) -> None:
+    options = StructOptions(time_type=time_type)
+    placed = 0
+    for (column, old), raws in VALUES_OF.items():
+        log = RowLog()
+        log.table_map([(column, old)])
+        log.rows(WRITE, 1, *(b"\x00" + raw for raw in (*raws, *reversed(raws))), b"\x01")
+        schema = TableSchema("d", "t", (column,))
+        promised = [replace(schema, columns=(target,))]
+        modes: tuple[Unplaced, ...] = ("stop", "rescue", "ignore")
+        for unplaced in modes:
+            payload = Payloads("struct", options, unplaced=unplaced, promised=promised)
+            found = Twins([schema], payload).assert_same(log.events)
+        placed += found.error is None
+    # What fits, fits without the Python decoder.
+    assert placed > 0
+    assert len(by_hand) <= 2 * (len(VALUES_OF) - placed)
+
+
+# --- memory
+
+
+def resident_bytes() -> int:
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    return pages * 4096
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="no /proc")
+@pytest.mark.parametrize("payload", ["json", "struct-micros", "variant"])
+def test_memory_is_given_back(payload: str) -> None:
+    """Batches, plans and loops: after thousands of them there is as much as before."""
+    scenarios = [load(name) for name in ("numbers", "temporals", "strings", "row_images")]
+    schemas = [schema for described, _ in scenarios for schema in captured_schemas(described)]
+    blocks = pack_events(event for _, events in scenarios for event in events[:60])
+    twins = Twins(schemas, PAYLOADS[payload], batch_rows=2)
+    assert twins.kernel(blocks).error is None
+
+    def many() -> None:
+        for _ in range(40):
+            twins.kernel(blocks)
+        gc.collect()
+
+    many()
+    before = resident_bytes()
+    for _ in range(3):
+        many()
+    assert resident_bytes() - before < 4 << 20

@@ -1,0 +1,197 @@
+"""The compiled scan beside its twins: the same events kept, boundaries and errors."""
+
+from __future__ import annotations
+
+import random
+import socket
+import threading
+import zlib
+from pathlib import Path
+
+import pytest
+
+from helpers.compiled import scan as kernel
+from helpers.decoding import CAPTURED, raws_in
+from helpers.events import (
+    LogBuilder,
+    dummy_rows_body,
+    gtid_body,
+    rows_body,
+    rows_query_body,
+    table_map,
+)
+from helpers.scan_twins import (
+    FILE,
+    Wants,
+    always,
+    by_scan,
+    by_twins,
+    compare,
+    framed,
+    in_format,
+    wants,
+)
+from pyspark_mysqlbinlog.decoder.wanted.event_filter import EventFilter
+from pyspark_mysqlbinlog.protocol.checksum import ChecksumAlgorithm
+from pyspark_mysqlbinlog.protocol.client import DumpStream
+from pyspark_mysqlbinlog.protocol.events import IGNORABLE_FLAG, EventType
+from pyspark_mysqlbinlog.protocol.walker import LogWalker
+
+T = EventType
+LOGS = sorted(CAPTURED.glob("*.binlog"))
+
+
+@pytest.mark.parametrize("path", LOGS, ids=[path.name for path in LOGS])
+@pytest.mark.parametrize("packets", [True, False], ids=["dump", "file"])
+def test_captured_logs(path: Path, packets: bool) -> None:
+    """Whole, in pieces down to one byte, through buffers large and small; all wanted, or some."""
+    raws = raws_in(path)
+    data = framed(raws) if packets else b"".join(raws)
+    filters: list[Wants] = [lambda *_: True, lambda *_: False]
+    filters += [
+        lambda *name, salt=salt: bool(zlib.crc32(f"{salt}{name}".encode()) & 1) for salt in "ab"
+    ]
+    for wanted in filters:
+        for size, capacity in ((1 << 20, 1 << 20), (1 << 20, 700), (333, 1 << 16), (64, 64)):
+            compare(data, packets=packets, wanted=wanted, sizes=always(size), capacity=capacity)
+    if len(data) < 20_000:
+        compare(data, packets=packets, wanted=filters[2], sizes=always(1), capacity=4096)
+
+
+@pytest.mark.parametrize("name", ["wide", "numbers", "strings", "temporals"])
+def test_most_of_a_log_makes_no_event(name: str) -> None:
+    """Behind the first meeting of its tables; else the scan would be no use."""
+    raws = raws_in(CAPTURED / f"{name}.001.binlog")
+    found = compare(b"".join(raws), packets=False, wanted=lambda *_: True, capacity=1 << 20)
+    assert found.runs
+    assert found.left < len(raws)
+
+
+def test_many_transactions_make_no_events() -> None:
+    log = LogBuilder().format_description()
+    for n in range(1000):
+        log.begin(gtid=n).rows(n % 3, "tux"[n % 3], n).xid()
+    found = compare(framed(log.raws), packets=True)
+    # The format, and the first transaction that names a table.
+    assert found.left <= 1 + 3 * 5
+    assert len(found.places) == 1000
+    assert 300 < len(found.kept) / 5 < 1000
+
+
+def test_a_long_transaction_makes_no_events() -> None:
+    log = LogBuilder().format_description().begin(gtid=1)
+    for n in range(2000):
+        if n % 7 == 0:
+            log.add(T.ROWS_QUERY_LOG_EVENT, rows_query_body(f"{n}"), IGNORABLE_FLAG)
+        log.rows(n % 3, "tux"[n % 3], n)
+        if n % 11 == 0:
+            log.add(T.WRITE_ROWS_EVENT, dummy_rows_body())
+    found = compare(b"".join(log.xid().raws), packets=False, capacity=3000)
+    assert found.left < 40
+    assert len(found.places) == 1
+
+
+@pytest.mark.parametrize("whole_maps", [True, False])
+def test_table_maps_that_somebody_looks_at(whole_maps: bool) -> None:
+    """Those of wanted tables come as events until an equal one was learnt."""
+    log = LogBuilder().format_description()
+    for table_id in (1, 1, 2, 1, 2, 3):
+        log.begin().rows(table_id, "t", 1).rows(9, "x", 1).xid()
+    found = compare(b"".join(log.raws), packets=False, whole_maps=whole_maps)
+    assert (found.left > 8) == whole_maps
+
+
+def test_from_a_socket() -> None:
+    """The stream of a real connection, written in pieces of odd sizes."""
+    log = LogBuilder().format_description()
+    for n in range(3000):
+        log.begin().rows(1, "t", n).rows(2, "x", n).xid()
+    log.begin().rows(1, "t", *range(100_000)).xid()
+    raws = log.raws
+    data = framed(raws) + b"\x01\x00\x00\x00\xfe"
+    expected = by_twins(data, LogWalker(FILE, 4), EventFilter(wants), packets=True)
+    ours, theirs = socket.socketpair()
+
+    def send() -> None:
+        sizes = random.Random(3)
+        with theirs:
+            at = 0
+            while at < len(data):
+                size = sizes.choice([1, 7, 100, 5000, 70_000])
+                theirs.sendall(data[at : at + size])
+                at += size
+
+    peer = threading.Thread(target=send)
+    peer.start()
+    with ours:
+        ours.settimeout(20)
+        stream = DumpStream(ours, "h:1", FILE, 4, ChecksumAlgorithm.OFF)
+        found = by_scan(stream, LogWalker(FILE, 4), EventFilter(wants))
+    peer.join()
+    assert found.told == expected.told
+    assert found.left < 20
+
+
+def test_gtids_of_any_length_and_systems_own_tables() -> None:
+    log = LogBuilder()
+    for n in range(3):
+        log.add(T.GTID_LOG_EVENT, gtid_body(n)[: 25 + n]).query("BEGIN")
+        log.add(T.TABLE_MAP_EVENT, table_map(1, "t", "mysql"))
+        log.add(T.WRITE_ROWS_EVENT, rows_body(1, 1)).rows(2, "t", 1).query("COMMIT")
+    found = compare(b"".join(in_format(log)), packets=False)
+    assert len(found.places) == 3
+    assert found.left < 10
+
+
+def test_nothing_is_read_where_nothing_is_open() -> None:
+    scanner = kernel.Scanner(whole_maps=False)
+    reads = [scanner.scan_transactions, scanner.skip_rows, scanner.statement]
+    for read in reads:
+        with pytest.raises(ValueError, match="nothing is open"):
+            read()
+    with pytest.raises(IndexError):
+        scanner.pack(0, 1)
+    scanner.open(b"", 4, 100, packets=False, checksum=True, verified=0)
+    scanner.scan_transactions()
+    assert (scanner.stop, scanner.statement()) == ("more", [])
+
+
+def test_a_position_that_wraps_at_4_gib() -> None:
+    """log_pos has 32 bits; the event that ends at 0 of them is the twin's."""
+    log = LogBuilder(pos=(1 << 32) - 700)
+    for n in range(20):
+        log.begin().rows(1, "t", n).xid()
+    assert log.pos > 1 << 32
+    found = compare(
+        b"".join(in_format(log)),
+        packets=False,
+        walker=lambda: LogWalker(FILE, (1 << 32) - 700),
+    )
+    assert len(found.places) == 20
+    assert found.left < 15
+
+
+def test_no_run_goes_beyond_a_limit() -> None:
+    log = LogBuilder().format_description()
+    for n in range(50):
+        log.begin().rows(1, "t", n).xid()
+    data = b"".join(log.raws)
+    places = [end for _, end in compare(data, packets=False).places]
+    for limit in (places[9], places[9] + 1, places[10] - 1):
+        runs = compare(data, packets=False, limit=limit).runs
+        assert [end for run in runs for end in run.ends][-1] == places[9]
+        assert places[9] <= runs[-1].end <= limit
+
+
+def test_a_run_ends_behind_the_rows_event_where_it_is_asked_to() -> None:
+    log = LogBuilder().format_description().begin().rows(1, "t", 1)
+    for n in range(100):
+        log.rows(1, "t", n)
+    found = compare(b"".join(log.raws), packets=False, capacity=1 << 9, ask_every=1000)
+    asked = [run.end for run in found.runs if run.rows_end]
+    rows_ends = [
+        event.end for event in log.events() if event.type == T.WRITE_ROWS_EVENT and event.end > 900
+    ]
+    due = range(1000, 1000 * (1 + len(asked)), 1000)
+    assert asked == [next(end for end in rows_ends if end >= n) for n in due]
+    assert len(asked) > 5

@@ -1,0 +1,177 @@
+"""Optional metadata by hand, as MySQL 8.0 lays it out (tests/live has MariaDB's)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from helpers.decoding import table_map_body
+from pyspark_mysqlbinlog.decoder.events.field_types import FieldType as F
+from pyspark_mysqlbinlog.decoder.events.table_map import TableMap
+from pyspark_mysqlbinlog.decoder.schemas.fit import check_fit
+from pyspark_mysqlbinlog.decoder.schemas.optional_metadata import described_schema
+from pyspark_mysqlbinlog.errors import (
+    MalformedEventError,
+    SchemaMismatchError,
+    UnknownSchemaError,
+)
+from pyspark_mysqlbinlog.protocol.wire import lenenc_int
+from pyspark_mysqlbinlog.tables import ColumnSchema as C
+from pyspark_mysqlbinlog.tables import TableSchema
+
+# CREATE TABLE t (id BIGINT UNSIGNED, y YEAR, n INT, g POINT, v VARCHAR(10), b VARBINARY(9),
+#   e ENUM('é','b') CHARACTER SET latin1, x TEXT CHARACTER SET gbk, f TINYINT(1),
+#   PRIMARY KEY (v(3), id)) CHARACTER SET utf8mb4
+COLUMNS = [
+    (F.LONGLONG, 0, "id"),
+    (F.YEAR, 0, "y"),
+    (F.LONG, 0, "n"),
+    (F.GEOMETRY, 4, "g"),
+    (F.VARCHAR, 40, "v"),
+    (F.VARCHAR, 9, "b"),
+    (F.STRING, 0xF701, "e"),
+    (F.BLOB, 2, "x"),
+    (F.TINY, 0, "f"),
+]
+UTF8MB4, BINARY, LATIN1, GBK = 45, 63, 8, 28
+
+
+def field(code: int, value: bytes) -> bytes:
+    return bytes([code]) + lenenc_int(len(value)) + value
+
+
+def strings(*texts: bytes) -> bytes:
+    return b"".join(lenenc_int(len(text)) + text for text in texts)
+
+
+# MySQL counts neither YEAR as numeric nor POINT as character.
+FIELDS = {
+    1: bytes([0b1000_0000]),
+    2: bytes([UTF8MB4, 1, BINARY, 2, GBK]),
+    4: strings(*(name.encode() for _, _, name in COLUMNS)),
+    6: b"\x02" + strings(b"\xe9", b"b"),
+    7: b"\x01",
+    9: bytes([4, 3, 0, 0]),
+    10: bytes([LATIN1]),
+    12: b"\xff\x80",
+}
+EXPECTED = TableSchema(
+    "d",
+    "t",
+    (
+        C("id", "bigint", unsigned=True),
+        C("y", "year"),
+        C("n", "int"),
+        C("g", "point"),
+        C("v", "varchar", 10, charset="utf8mb4"),
+        C("b", "varbinary", 9),
+        C("e", "enum", charset="latin1", labels=("é", "b")),
+        C("x", "text", charset="gbk"),
+        C("f", "tinyint"),
+    ),
+    primary_key=("v", "id"),
+)
+
+
+def table_map(fields: dict[int, bytes]) -> TableMap:
+    body = table_map_body([(code, metadata) for code, metadata, _ in COLUMNS], [True] * 9)
+    return TableMap.parse(body + b"".join(field(*pair) for pair in fields.items()))
+
+
+def test_whole_schema() -> None:
+    assert described_schema(table_map(FIELDS)) == EXPECTED
+
+
+def test_charset_of_each_column() -> None:
+    fields = {code: value for code, value in FIELDS.items() if code not in (2, 10)}
+    fields |= {3: bytes([UTF8MB4, BINARY, GBK]), 11: bytes([LATIN1])}
+    assert described_schema(table_map(fields)) == EXPECTED
+
+
+def test_simple_primary_key_and_none() -> None:
+    fields = {code: value for code, value in FIELDS.items() if code != 9}
+    assert described_schema(table_map(fields)) == replace(EXPECTED, primary_key=())
+    fields[8] = bytes([2, 0])
+    assert described_schema(table_map(fields)) == replace(EXPECTED, primary_key=("n", "id"))
+
+
+def test_mariadb_counts_year_and_geometries() -> None:
+    fields = {**FIELDS, 1: bytes([0b1100_0000]), 2: bytes([UTF8MB4, 0, BINARY, 2, BINARY, 3, GBK])}
+    assert described_schema(table_map(fields), is_mariadb=True) == EXPECTED
+
+
+@pytest.mark.parametrize("missing", [1, 2, 4, 6, 10])
+def test_incomplete_metadata_is_no_schema(missing: int) -> None:
+    """MINIMAL sends no names; what else is missing can't be made up."""
+    fields = {code: value for code, value in FIELDS.items() if code != missing}
+    assert described_schema(table_map(fields)) is None
+    assert described_schema(table_map({})) is None
+
+
+def test_only_a_tinyint_of_that_name_has_a_width_from_elsewhere() -> None:
+    columns = list(EXPECTED.columns)
+    columns[8] = C("f", "tinyint", 1)
+    known = replace(EXPECTED, columns=tuple(columns), charset="utf8mb4")
+    assert described_schema(table_map(FIELDS), known) == known
+    columns[8] = C("f", "char", 1, charset="utf8mb4")
+    other = replace(EXPECTED, columns=tuple(columns))
+    assert described_schema(table_map(FIELDS), other) == EXPECTED
+
+
+@pytest.mark.parametrize("kind", ["uuid", "inet4", "inet6"])
+def test_types_that_the_log_has_as_binary(kind: str) -> None:
+    """Only what else is known can tell them, and it is kept, so that they are refused by name."""
+    columns: list[tuple[int, int]] = [(F.STRING, 0xFE10)]
+    fields = {2: bytes([BINARY]), 4: strings(b"u")}
+    body = table_map_body(columns, [True])
+    table_map = TableMap.parse(body + b"".join(field(*pair) for pair in fields.items()))
+    assert described_schema(table_map, is_mariadb=True) == TableSchema(
+        "d", "t", (C("u", "binary", 16),)
+    )
+    known = TableSchema("d", "t", (C("u", kind),))
+    described = described_schema(table_map, known, is_mariadb=True)
+    assert described == known
+    with pytest.raises(SchemaMismatchError, match=f"column `u` has the type {kind}"):
+        check_fit(table_map, described)
+    other = TableSchema("d", "t", (C("v", kind),))
+    assert described_schema(table_map, other, is_mariadb=True) == described_schema(table_map)
+
+
+@pytest.mark.parametrize(
+    ("code", "value"),
+    [
+        (1, b""),
+        (1, b"\x80\x00"),
+        (2, bytes([UTF8MB4, 3, GBK])),
+        (2, bytes([UTF8MB4, 1])),
+        (3, bytes([UTF8MB4])),
+        (3, bytes([UTF8MB4] * 4)),
+        (4, strings(b"id")),
+        (4, strings(*[b"\xff"] * 9)),
+        (6, b"\x03" + strings(b"a", b"b")),
+        (7, b"\x08"),
+        (7, b"\x01\x01"),
+        (9, bytes([9, 0])),
+        (9, bytes([4])),
+    ],
+)
+def test_metadata_that_does_not_fit_its_columns(code: int, value: bytes) -> None:
+    with pytest.raises(MalformedEventError):
+        described_schema(table_map({**FIELDS, code: value}))
+
+
+def test_unknown_collation() -> None:
+    with pytest.raises(UnknownSchemaError, match="collation 999"):
+        described_schema(table_map({**FIELDS, 10: lenenc_int(999)}))
+
+
+def test_metadata_that_is_cut() -> None:
+    whole = table_map(FIELDS)
+    for length in range(1, len(whole.optional)):
+        try:
+            found = described_schema(replace(whole, optional=whole.optional[:length]))
+        except MalformedEventError:
+            continue
+        # Cut between two fields: what is left is complete or nothing.
+        assert found is None or found.columns == EXPECTED.columns

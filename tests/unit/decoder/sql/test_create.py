@@ -1,0 +1,165 @@
+"""CREATE TABLE to TableSchema; tests/live/test_ddl_live.py asks servers about the same cases."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from helpers.ddl_cases import KEYS, MARIADB_DEFAULTS, OPTIONS, TYPES, bare, logged_statements, text
+from helpers.decoding import CAPTURED
+from pyspark_mysqlbinlog.decoder.sql.classifier import StatementKind, classify
+from pyspark_mysqlbinlog.decoder.sql.create import parse_column_type, parse_create_table
+from pyspark_mysqlbinlog.decoder.sql.tokens import DEFAULT_CONTEXT, SqlContext
+from pyspark_mysqlbinlog.errors import UnknownSchemaError
+from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
+
+
+def columns(definition: str, charset: str | None = "utf8mb4", **context: Any) -> list[ColumnSchema]:
+    sql = f"create table t ({definition})"
+    return list(parse_create_table(sql, "d", charset, context=SqlContext(**context)).columns)
+
+
+@pytest.mark.parametrize(("definition", "expected"), TYPES)
+def test_column(definition: str, expected: ColumnSchema) -> None:
+    assert columns(definition)[0] == expected
+
+
+@pytest.mark.parametrize("definition", MARIADB_DEFAULTS)
+def test_the_end_of_a_default(definition: str) -> None:
+    column, *others = columns(f"{definition}, b int".replace("{table}", "t"))
+    assert column.nullable == ("not null" not in definition)
+    assert others == [ColumnSchema("b", "int")]
+
+
+@pytest.mark.parametrize(("sql", "key", "not_null"), KEYS)
+def test_primary_key(sql: str, key: tuple[str, ...], not_null: set[str]) -> None:
+    schema = parse_create_table(sql, "d", "utf8mb4")
+    assert schema.primary_key == key
+    assert {column.name for column in schema.columns if not column.nullable} == not_null
+
+
+@pytest.mark.parametrize(("options", "table_charset", "column_charset"), OPTIONS)
+def test_table_options(options: str, table_charset: str | None, column_charset: str | None) -> None:
+    schema = parse_create_table(f"create table t (a int, b varchar(9)) {options}", "d", "utf8mb4")
+    assert (schema.charset, schema.columns[1].charset) == (table_charset, column_charset)
+
+
+def test_names() -> None:
+    sql = "CREATE TABLE IF NOT EXISTS `x y`.`t``1` (`a``b` int, 2b int, c$ int, é int, date date)"
+    schema = parse_create_table(sql, "d", None)
+    assert (schema.database, schema.table, schema.charset) == ("x y", "t`1", None)
+    assert [column.name for column in schema.columns] == ["a`b", "2b", "c$", "é", "date"]
+
+
+def test_like() -> None:
+    known = TableSchema("x", "u", (bare("int"),), ("a",), "latin1")
+    found = {("x", "u"): known}
+    for sql in ("create table t like x.u", "create table if not exists t (like x.u)"):
+        schema = parse_create_table(sql, "d", None, lambda *name: found.get(name))
+        assert schema == TableSchema("d", "t", known.columns, ("a",), "latin1")
+    with pytest.raises(UnknownSchemaError, match=r"LIKE d\.u, which is not known"):
+        parse_create_table("create table t like u", "d", None, lambda *name: found.get(name))
+
+
+def test_what_the_session_and_the_server_decide() -> None:
+    assert columns("a real", real_as_float=True)[0].type == "float"
+    assert columns("a timestamp", explicit_defaults_for_timestamp=True)[0].nullable
+    assert columns("a timestamp(6)", server_version=50568)[0].length == 0
+    assert columns("a json", mariadb=True) == [text("longtext")]
+    assert columns(r"a enum('\')", no_backslash_escapes=True)[0].labels == ("\\",)
+    assert columns('"a b" int', ansi_quotes=True)[0].name == "a b"
+    assert columns("a uuid", mariadb=True)[0].type == "uuid"
+
+
+# (statement, part of the message); the database's character set is not known.
+REFUSED: list[tuple[str, str]] = [
+    ("create table t (a varchar(9))", "character set that neither"),
+    ("create table t select 1", "from a SELECT"),
+    ("create table t (select 1 as a)", "from a SELECT"),
+    ("create table t (a int) select 1 as b", "from a SELECT"),
+    ("create table t (a int) as (select 1 as b)", "from a SELECT"),
+    ("create table t (a int) (select 1 as b)", "from a SELECT"),
+    ("create table t (a int) charset utf8 ((select 1 as b))", "from a SELECT"),
+    ("create table t (a int) values (1)", "from a SELECT"),
+    ("create table t (a int) with q as (select 1 as b) select * from q", "from a SELECT"),
+    ("create table t (a int) partition by hash(a) partitions 2 (select 1)", "from a SELECT"),
+    ("create table t (a int) engine=innodb (b)", r"an option of the table.*found '\('"),
+    ("create table t (a int) charset utf8 as select 1 as b", "from a SELECT"),
+    ("create table t (a int) partition by hash(a) (partition p) select 1 as b", "from a SELECT"),
+    ("create table t (a frob)", "column type 'frob' is not known"),
+    ("create table t (a int frob)", "found 'frob'"),
+    ("create table t (a varchar)", r"\(length\) after VARCHAR"),
+    ("create table t (a int, a int)", "one name"),
+    ("create table t (a int, primary key (b))", "no column"),
+    ("create table t (a int", "the end"),
+    ("create table t (a int, primary key", "the end"),
+    ("create table t (a enum('x)", "does not end"),
+    ("create table t (a enum(_latin1'x'))", "a label"),
+    ("create table t (a enum(x'ff') charset utf8)", "is not utf8"),
+    ("create table t (a enum(x'ff') charset gbk)", "is not gbk"),
+    ("create table t (a enum(x'ff') charset binary)", "can't be read here"),
+    ("create table t (a char(9) charset klingon)", "'klingon' is not known"),
+    ("create table t (a char(9) collate klingon_ci)", "klingon_ci"),
+    ("create table t (a int) with system versioning", "system versioning"),
+    ("create view t as select 1", "expected TABLE"),
+    ("create table t (a enum('\udce9') charset latin1)", "not in the character set"),
+    ("create table t (a int default)", "a default value"),
+    ("create table t (a int default case when 1 then 2)", "expected END"),
+    ("create table t (a int default t.)", "a name"),
+]
+
+
+@pytest.mark.parametrize(("sql", "message"), REFUSED)
+def test_what_is_not_understood_is_refused(sql: str, message: str) -> None:
+    with pytest.raises(UnknownSchemaError, match=message) as caught:
+        parse_create_table(sql, "d", None)
+    assert "\n" not in str(caught.value)
+
+
+def shown(column: dict[str, Any]) -> ColumnSchema:
+    """A column of a captured scenario, as SHOW told it."""
+    return parse_column_type(
+        column["name"],
+        column["type"],
+        column["charset"],
+        column["nullable"] == "YES",
+        DEFAULT_CONTEXT,
+    )
+
+
+def without_labels(column: ColumnSchema) -> ColumnSchema:
+    return replace(column, labels=())
+
+
+def test_captured_creates_are_what_the_server_showed() -> None:
+    """Every CREATE TABLE in the 5.7 logs whose table was not altered later."""
+    left_out = set()
+    for description in sorted(CAPTURED.glob("*.json")):
+        scenario = json.loads(description.read_text())
+        checksums = scenario["variables"]["binlog_checksum"] != "NONE"
+        created: dict[str, TableSchema] = {}
+        altered: set[str] = set()
+        for file in scenario["files"]:
+            for sql in logged_statements((CAPTURED / file).read_bytes(), checksums=checksums):
+                statement = classify(sql, scenario["database"])
+                if statement.kind is StatementKind.CREATE_TABLE:
+                    schema = parse_create_table(sql, scenario["database"], "utf8mb4")
+                    created[schema.table] = schema
+                elif statement.kind in (StatementKind.ALTER_TABLE, StatementKind.RENAME_TABLE):
+                    altered |= {name for _, name in statement.tables or ()}
+        for name, table in scenario["tables"].items():
+            if name in altered or name not in created:
+                left_out.add(name)
+                continue
+            ours = created[name].columns
+            theirs = [shown(column) for column in table["columns"]]
+            assert list(map(without_labels, ours)) == list(map(without_labels, theirs))
+            # information_schema is utf8 of three bytes: the server itself showed ? for an emoji.
+            labels = [tuple(label.replace("😀", "?") for label in each.labels) for each in ours]
+            assert labels == [each.labels for each in theirs]
+            keys = {column["name"] for column in table["columns"] if column["key"] == "PRI"}
+            assert set(created[name].primary_key) == keys
+    assert left_out == {"b", "c", "pt", "swap_old", "tr"}

@@ -1,0 +1,110 @@
+"""What DDL does to rows that are there: one statement a line."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyspark_mysqlbinlog.decoder.sql.alter import apply_alter
+from pyspark_mysqlbinlog.decoder.sql.classifier import StatementKind, classify
+from pyspark_mysqlbinlog.decoder.sql.create import parse_create_table
+from pyspark_mysqlbinlog.decoder.sql.ddl_effect import DdlEffect, ddl_effect
+from pyspark_mysqlbinlog.decoder.sql.tokens import SqlContext
+
+BEFORE = parse_create_table(
+    "CREATE TABLE t (id INT PRIMARY KEY, n INT, s VARCHAR(9), e ENUM('a','b'), d DECIMAL(9,2),"
+    " tx TEXT, b BINARY(4), dt DATETIME, l CHAR(5) CHARACTER SET latin1, f FLOAT(10,4), g DOUBLE)"
+    " CHARSET utf8",
+    "d",
+    None,
+)
+SHAPE, CHANGING, LOSING = DdlEffect
+
+CASES = [
+    ("ALTER TABLE t ADD z INT", SHAPE),
+    ("ALTER TABLE t ADD z INT DEFAULT NULL AFTER id, ADD INDEX (n), COMMENT 'x'", SHAPE),
+    ("ALTER TABLE t ADD z INT DEFAULT 5", CHANGING),
+    ("ALTER TABLE t ADD z INT NOT NULL", CHANGING),
+    ("ALTER TABLE t ADD (y INT, z TIMESTAMP DEFAULT CURRENT_TIMESTAMP)", CHANGING),
+    ("ALTER TABLE t ADD z INT AS (n + 1)", CHANGING),
+    ("ALTER TABLE t CHANGE n m INT, ADD n VARCHAR(9)", SHAPE),
+    ("ALTER TABLE t CHANGE n m INT, ADD n INT NOT NULL", CHANGING),
+    ("ALTER TABLE t CHANGE n s INT, CHANGE s n VARCHAR(9)", SHAPE),
+    ("ALTER TABLE t ADD z INT, MODIFY z BIGINT AFTER id", SHAPE),
+    ("ALTER TABLE t ADD z INT, MODIFY z BIGINT DEFAULT 5", CHANGING),
+    ("ALTER TABLE t DROP n", LOSING),
+    ("ALTER TABLE t DROP n, ADD z INT DEFAULT 5", LOSING),
+    ("ALTER TABLE t CHANGE n m INT", SHAPE),
+    ("ALTER TABLE t RENAME COLUMN n TO m", SHAPE),
+    ("ALTER TABLE t CHANGE n m BIGINT FIRST", SHAPE),
+    ("ALTER TABLE t MODIFY n SMALLINT", CHANGING),
+    ("ALTER TABLE t MODIFY n INT UNSIGNED", CHANGING),
+    ("ALTER TABLE t MODIFY n INT NOT NULL", CHANGING),
+    ("ALTER TABLE t MODIFY id INT AUTO_INCREMENT COMMENT 'x'", CHANGING),
+    ("ALTER TABLE t MODIFY s VARCHAR(20)", SHAPE),
+    ("ALTER TABLE t MODIFY s VARCHAR(5)", CHANGING),
+    ("ALTER TABLE t MODIFY s VARCHAR(9) CHARACTER SET latin1", CHANGING),
+    ("ALTER TABLE t MODIFY s TEXT", CHANGING),
+    ("ALTER TABLE t MODIFY tx MEDIUMTEXT", SHAPE),
+    ("ALTER TABLE t MODIFY b BINARY(5)", CHANGING),
+    ("ALTER TABLE t MODIFY e ENUM('a','b','c')", SHAPE),
+    ("ALTER TABLE t MODIFY e ENUM('b','a')", CHANGING),
+    ("ALTER TABLE t MODIFY d DECIMAL(11,2)", SHAPE),
+    ("ALTER TABLE t MODIFY d DECIMAL(9,3)", CHANGING),
+    ("ALTER TABLE t MODIFY dt DATETIME(3)", CHANGING),
+    ("ALTER TABLE t MODIFY id BIGINT AUTO_INCREMENT", CHANGING),
+    ("ALTER TABLE t MODIFY id INT SERIAL DEFAULT VALUE", CHANGING),
+    ("ALTER TABLE t MODIFY f FLOAT(5,1)", CHANGING),
+    ("ALTER TABLE t MODIFY f FLOAT(5)", SHAPE),
+    ("ALTER TABLE t CHANGE g h REAL(8,2)", CHANGING),
+    ("ALTER TABLE t MODIFY g DOUBLE", SHAPE),
+    ("ALTER TABLE t ADD z FLOAT(5,1)", SHAPE),
+    ("ALTER TABLE t CONVERT TO CHARACTER SET utf8mb4", CHANGING),
+    ("ALTER TABLE t DEFAULT CHARACTER SET utf8mb4, ALTER n SET DEFAULT 3", SHAPE),
+    ("ALTER TABLE t DROP PRIMARY KEY, ADD PRIMARY KEY (id)", SHAPE),
+    ("ALTER TABLE t DROP PRIMARY KEY, ADD PRIMARY KEY (n)", CHANGING),
+    ("ALTER TABLE t RENAME u, ENGINE=InnoDB, ORDER BY n", SHAPE),
+    ("ALTER TABLE t ENGINE=BLACKHOLE", LOSING),
+    ("ALTER IGNORE TABLE t ADD UNIQUE (n)", LOSING),
+    ("ALTER TABLE t TRUNCATE PARTITION p", LOSING),
+    ("ALTER TABLE t DROP PARTITION p, q", LOSING),
+    ("ALTER TABLE t EXCHANGE PARTITION p WITH TABLE u", LOSING),
+    ("ALTER TABLE t REORGANIZE PARTITION p INTO (PARTITION q VALUES LESS THAN (9))", SHAPE),
+    ("ALTER TABLE t ADD PARTITION (PARTITION q VALUES LESS THAN (9))", SHAPE),
+    ("ALTER TABLE t DISCARD TABLESPACE", LOSING),
+    ("ALTER TABLE t FROBNICATE", LOSING),
+    ("DROP INDEX `PRIMARY` ON t", SHAPE),
+    ("RENAME TABLE t TO u", SHAPE),
+    ("RENAME TABLE t TO old, new TO t", CHANGING),
+    ("CREATE TABLE t (id INT)", SHAPE),
+    ("CREATE OR REPLACE TABLE t (id INT)", LOSING),
+    ("CREATE TABLE t LIKE u", SHAPE),
+    ("DROP TABLE t, u", LOSING),
+    ("TRUNCATE TABLE t", LOSING),
+    ("DROP DATABASE d", LOSING),
+    ("ALTER DATABASE d CHARSET utf8", SHAPE),
+]
+
+
+@pytest.mark.parametrize(("sql", "effect"), CASES)
+def test_effect(sql: str, effect: DdlEffect) -> None:
+    statement = classify(sql, "d")
+    after = None
+    if statement.kind is StatementKind.ALTER_TABLE and "FROBNICATE" not in sql:
+        after = apply_alter(sql, BEFORE, None, None)
+    assert ddl_effect(statement, sql, BEFORE, after) is effect
+
+
+def test_a_timestamp_that_may_be_null_hangs_on_the_server() -> None:
+    """What the table became tells; the text does not."""
+    sql = "ALTER TABLE t ADD z TIMESTAMP"
+    for explicit, effect in ((True, SHAPE), (False, CHANGING)):
+        context = SqlContext(explicit_defaults_for_timestamp=explicit)
+        after = apply_alter(sql, BEFORE, None, None, context)
+        assert ddl_effect(classify(sql, "d"), sql, BEFORE, after) is effect
+
+
+def test_without_the_table_a_change_counts_as_one() -> None:
+    sql = "ALTER TABLE t CHANGE n m INT"
+    assert ddl_effect(classify(sql, "d"), sql, None, None) is CHANGING
+    sql = "ALTER TABLE t COMMENT 'x'"
+    assert ddl_effect(classify(sql, "d"), sql, None, None) is SHAPE

@@ -1,0 +1,77 @@
+"""Our reading of DDL against sqlglot's, where sqlglot has one: columns, their order, primary keys.
+
+sqlglot does not read DDL for the package: it passes over executable comments, with what stands in
+them (UNSIGNED, whole types), takes REAL for FLOAT, and refuses BYTE, ASCII, NCHAR and more. What it
+does read it reads by itself, which makes it a good witness.
+"""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+import sqlglot
+from sqlglot import expressions as exp
+
+from helpers.ddl_cases import TYPES, logged_statements
+from helpers.decoding import CAPTURED
+from pyspark_mysqlbinlog.decoder.sql.create import parse_create_table
+from pyspark_mysqlbinlog.errors import UnknownSchemaError
+
+_CAPTURED = sorted(
+    {
+        sql
+        for file in CAPTURED.glob("*.binlog")
+        for sql in logged_statements(
+            file.read_bytes(), checksums=not file.name.startswith("gtid_no_checksum")
+        )
+        if sql.lower().startswith("create table")
+    }
+)
+
+
+def _witness(sql: str) -> list[str] | None:
+    """The columns' names; None where sqlglot gives the statement back unread."""
+    logging.getLogger("sqlglot").setLevel(logging.ERROR)
+    try:
+        tree = sqlglot.parse_one(sql, read="mysql")
+    except sqlglot.ParseError:
+        return None
+    if not isinstance(tree, exp.Create) or not isinstance(tree.this, exp.Schema):
+        return None
+    return [each.name for each in tree.this.expressions if isinstance(each, exp.ColumnDef)]
+
+
+def _compared(statements: list[str]) -> int:
+    """How many of the statements both have read, and to the same columns."""
+    compared = 0
+    for sql in statements:
+        expected = _witness(sql)
+        if expected is None:
+            continue
+        try:
+            found = parse_create_table(sql, "d", "utf8mb4")
+        except UnknownSchemaError as error:
+            assert "SELECT" in error.message  # noqa: PT017 (columns that no definition names)
+            continue
+        assert [column.name for column in found.columns] == expected, sql
+        compared += 1
+    return compared
+
+
+def test_captured_statements() -> None:
+    assert _compared(_CAPTURED) > 0.8 * len(_CAPTURED) > 30
+
+
+def test_cases() -> None:
+    statements = [f"create table t ({definition})" for definition, _ in TYPES]
+    assert _compared(statements) > 0.7 * len(statements)
+
+
+@pytest.mark.parametrize("key", [("a",), ("b", "a")])
+def test_primary_key(key: tuple[str, ...]) -> None:
+    sql = f"create table t (a int, b varchar(9), c int, primary key ({', '.join(key)}))"
+    tree = sqlglot.parse_one(sql, read="mysql").find(exp.PrimaryKey)
+    assert tree is not None
+    assert tuple(each.name for each in tree.expressions) == key
+    assert parse_create_table(sql, "d", "utf8mb4").primary_key == key

@@ -1,0 +1,247 @@
+"""What the filter keeps, and where it says the log may be cut."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from helpers.events import LogBuilder, dummy_rows_body, rows_body, rows_query_body, table_map
+from helpers.filtered import GROUP, Filtered, filtered, xa, xid
+from pyspark_mysqlbinlog.decoder.sql.classifier import StatementKind
+from pyspark_mysqlbinlog.errors import MalformedEventError
+from pyspark_mysqlbinlog.protocol.events import IGNORABLE_FLAG, EventType
+
+T = EventType
+A, B = xid(b"a"), xid(b"b")
+
+
+def test_a_wanted_transaction_with_its_frame() -> None:
+    log = LogBuilder().begin(gtid=5).rows(1, "t", 1).xid()
+    found = filtered(log)
+    assert found.types == ["GTID", *GROUP]
+    assert found.kept == log.events()
+    assert found.ends == [log.pos]
+
+
+def test_an_unwanted_transaction_is_a_boundary_and_nothing_else() -> None:
+    log = LogBuilder().begin(gtid=5).rows(1, "x", 1).xid()
+    found = filtered(log)
+    assert found.types == []
+    assert found.ends == [log.pos]
+
+
+def test_tables_of_one_transaction_are_told_apart() -> None:
+    log = LogBuilder().begin().rows(1, "x", 1).rows(2, "t", 2).rows(3, "x", 3).rows(4, "u", 4).xid()
+    found = filtered(log)
+    assert found.types == ["QUERY", *GROUP[1:3], *GROUP[1:3], "XID"]
+    assert [event.body[0] for event in found.kept if event.type == T.WRITE_ROWS_EVENT] == [2, 4]
+
+
+def test_one_statement_on_wanted_and_unwanted_tables() -> None:
+    """Triggers: all table maps first, then the rows."""
+    log = LogBuilder().begin()
+    log.add(T.TABLE_MAP_EVENT, table_map(1, "x")).add(T.TABLE_MAP_EVENT, table_map(2, "t"))
+    log.add(T.WRITE_ROWS_EVENT, rows_body(2, 7, last=False))
+    log.add(T.WRITE_ROWS_EVENT, rows_body(1, 8)).xid()
+    assert filtered(log).types == GROUP
+
+
+def test_system_tables_are_never_wanted() -> None:
+    log = LogBuilder().begin()
+    log.add(T.TABLE_MAP_EVENT, table_map(1, "user", "mysql"))
+    log.add(T.WRITE_ROWS_EVENT, rows_body(1, 1)).xid()
+    assert Filtered(log.events(), lambda database, table: True).kept == []
+
+
+def test_rows_query_only_with_wanted_rows() -> None:
+    log = LogBuilder().begin()
+    for sql, table in (("one", "x"), ("two", "t"), ("three", "x")):
+        log.add(T.ROWS_QUERY_LOG_EVENT, rows_query_body(sql), IGNORABLE_FLAG).rows(1, table, 1)
+    found = filtered(log.xid())
+    assert found.types == ["QUERY", "ROWS_QUERY", *GROUP[1:]]
+    assert found.kept[1].body == rows_query_body("two")
+
+
+def test_commit_as_a_query() -> None:
+    """MyISAM."""
+    log = LogBuilder().begin().rows(1, "t", 1).query("COMMIT")
+    found = filtered(log)
+    assert found.types == [*GROUP[:3], "QUERY"]
+    assert found.ends == [log.pos]
+
+
+@pytest.mark.parametrize("kind", [T.WRITE_ROWS_EVENT, T.UPDATE_ROWS_EVENT, T.DELETE_ROWS_EVENT_V1])
+def test_dummy_rows_event_ends_a_statement(kind: EventType) -> None:
+    log = LogBuilder().begin().add(T.TABLE_MAP_EVENT, table_map(1, "t"))
+    log.add(T.WRITE_ROWS_EVENT, rows_body(1, 1, last=False)).add(kind, dummy_rows_body()).xid()
+    assert filtered(log).types == GROUP
+
+
+def test_table_ids_are_reused() -> None:
+    """Within a transaction and after it: the last table map counts."""
+    log = LogBuilder().begin().rows(1, "x", 1).rows(1, "t", 2).rows(1, "x", 3).xid()
+    log.begin().rows(1, "u", 4).xid().begin().rows(1, "x", 5).xid()
+    found = filtered(log)
+    rows = [event.body[-4] for event in found.kept if event.type == T.WRITE_ROWS_EVENT]
+    assert rows == [2, 4]
+
+
+def test_an_id_of_another_transaction_is_not_known() -> None:
+    log = LogBuilder().begin().rows(1, "t", 1).xid().begin()
+    log.add(T.WRITE_ROWS_EVENT, rows_body(1, 2))
+    with pytest.raises(MalformedEventError, match="table id 1, which no table map"):
+        filtered(log)
+
+
+# (statement, kind it is told to be or None, whether an event is kept)
+DDL: list[tuple[str, StatementKind | None, bool]] = [
+    ("CREATE TABLE t (id INT)", StatementKind.CREATE_TABLE, False),
+    ("ALTER TABLE t ADD a INT", StatementKind.ALTER_TABLE, False),
+    ("DROP TABLE x", StatementKind.DROP_TABLE, False),
+    ("RENAME TABLE x TO t", StatementKind.RENAME_TABLE, False),
+    ("DROP DATABASE d", StatementKind.DROP_DATABASE, False),
+    ("TRUNCATE TABLE t", StatementKind.TRUNCATE, True),
+    ("TRUNCATE TABLE x", StatementKind.TRUNCATE, False),
+    ("GRANT SELECT ON *.* TO a", None, False),
+    ("CREATE INDEX i ON t (a)", None, False),
+]
+
+
+@pytest.mark.parametrize("gtid", [False, True])
+@pytest.mark.parametrize(("sql", "kind", "kept"), DDL)
+def test_ddl_is_a_transaction_of_its_own(
+    sql: str, kind: StatementKind | None, kept: bool, gtid: bool
+) -> None:
+    log = LogBuilder()
+    if gtid:
+        log.add(T.GTID_LOG_EVENT, bytes(25))
+    log.query(sql)
+    ddl_end = log.pos
+    log.begin().rows(1, "t", 1).xid()
+    found = filtered(log)
+    expected = (["GTID"] if gtid else []) + ["QUERY"] if kept else []
+    assert found.types == [*expected, *GROUP]
+    assert found.ends == [ddl_end, log.pos]
+    assert found.statements == ([] if kind is None else [kind])
+
+
+# (statement, whether it is kept with `ddl`)
+KEPT_DDL: list[tuple[str, bool]] = [
+    ("ALTER TABLE t ADD a INT", True),
+    ("ALTER TABLE x ADD a INT", False),
+    ("ALTER TABLE x RENAME t", True),
+    ("DROP TABLE x, t", True),
+    ("DROP TABLE x", False),
+    ("RENAME TABLE x TO y, t TO z", True),
+    ("DROP DATABASE other", True),
+    ("CREATE DATABASE d", False),
+    ("TRUNCATE TABLE t", True),
+    ("ALTER TABLE t TRUNCATE PARTITION p0", True),
+    ("ALTER TABLE x TRUNCATE PARTITION p0", False),
+    ("GRANT SELECT ON *.* TO a", False),
+]
+
+
+@pytest.mark.parametrize(("sql", "kept"), KEPT_DDL)
+def test_ddl_that_may_give_rows_is_kept(sql: str, kept: bool) -> None:
+    log = LogBuilder().query(sql).begin().rows(1, "t", 1).xid()
+    assert filtered(log, operations=frozenset({"truncate", "ddl"})).types == [
+        *(["QUERY"] if kept else []),
+        *GROUP,
+    ]
+    # A truncate is no DDL: it is kept anyway.
+    kept = kept and "TRUNCATE" in sql
+    assert filtered(log).types == [*(["QUERY"] if kept else []), *GROUP]
+
+
+def test_ddl_inside_of_a_transaction_ends_nothing() -> None:
+    """CREATE TEMPORARY TABLE, and 5.6's CREATE TABLE … SELECT."""
+    log = LogBuilder().begin().query("CREATE TABLE t (id INT)").rows(1, "t", 1).xid()
+    found = filtered(log)
+    assert found.types == GROUP
+    assert found.ends == [log.pos]
+    assert found.statements == [StatementKind.CREATE_TABLE]
+
+
+def test_savepoints() -> None:
+    log = LogBuilder().begin().rows(1, "t", 1).query("SAVEPOINT `s`").rows(2, "x", 1)
+    log.query("ROLLBACK TO `s`").rows(3, "t", 2).query("RELEASE SAVEPOINT `s`").xid()
+    found = filtered(log)
+    assert found.types == ["QUERY", *GROUP[1:3], *GROUP[1:3], "XID"]
+    assert found.ends == [log.pos]
+
+
+def test_xa_in_one_phase_commits() -> None:
+    log = xa(LogBuilder(), b"a", "t", one_phase=True)
+    found = filtered(log)
+    assert found.types == ["QUERY", "TABLE_MAP", "WRITE_ROWS", "XA_PREPARE"]
+    assert found.ends == [log.pos]
+    assert found.filtering.pending_xa == ()
+    assert filtered(xa(LogBuilder(), b"a", "x", one_phase=True)).types == []
+
+
+@pytest.mark.parametrize("verb", ["XA COMMIT", "XA ROLLBACK"])
+def test_xa_in_two_phases_without_wanted_rows(verb: str) -> None:
+    log = xa(xa(LogBuilder(), b"b", "x"), b"a", "x")
+    prepared = filtered(log)
+    assert prepared.filtering.pending_xa == tuple(sorted([A, B]))
+    assert len(prepared.ends) == 2
+    log.query(f"{verb} {B}").begin().rows(1, "t", 1).xid()
+    found = filtered(log)
+    assert found.filtering.pending_xa == (A,)
+    assert found.types == GROUP
+    assert len(found.ends) == 4
+
+
+def test_files_are_no_transactions() -> None:
+    log = LogBuilder().format_description().begin().rows(1, "t", 1).xid().add(T.STOP_EVENT, b"")
+    found = filtered(log)
+    assert found.types == GROUP
+    assert len(found.ends) == 1
+
+
+STATEMENTS = st.lists(
+    st.tuples(
+        st.sampled_from(["t", "u", "x", "y"]), st.integers(1, 3), st.booleans(), st.booleans()
+    ),
+    max_size=6,
+)
+
+
+@given(st.lists(st.tuples(STATEMENTS, st.booleans(), st.booleans()), max_size=6))
+def test_any_log(
+    transactions: list[tuple[list[tuple[str, int, bool, bool]], bool, bool]],
+) -> None:
+    log = LogBuilder()
+    ends = []
+    rows: list[int] = []
+    texts: list[str] = []
+    count = 0
+    for statements, gtid, as_query in transactions:
+        log.begin(gtid=1 if gtid else None)
+        for table, table_id, text, dummy in statements:
+            count += 1
+            if text:
+                log.add(T.ROWS_QUERY_LOG_EVENT, rows_query_body(f"{count}"), IGNORABLE_FLAG)
+            log.rows(table_id, table, count)
+            if dummy:
+                log.add(T.WRITE_ROWS_EVENT, dummy_rows_body())
+            if table in {"t", "u"}:
+                rows.append(count)
+                texts += [f"{count}"] if text else []
+        if as_query:
+            log.query("COMMIT")
+        else:
+            log.xid()
+        ends.append(log.pos)
+    found = filtered(log)
+    assert found.ends == ends
+    values = [event.body[-4] for event in found.kept if event.type == T.WRITE_ROWS_EVENT]
+    assert values == rows
+    kept_texts = [
+        event.body[1:].decode() for event in found.kept if event.type == T.ROWS_QUERY_LOG_EVENT
+    ]
+    assert kept_texts == texts
+    # What is kept is itself a log of whole transactions that keeps all of itself.
+    assert Filtered(found.kept).kept == found.kept
