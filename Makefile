@@ -52,10 +52,11 @@ test: $(VENV)/installed java servers ## Install the package and run every test (
 endurance: $(VENV)/installed java servers ## Run the long tests: 100,000 changes, kills, 50 MB of backlog, memory
 	$(VENV)/bin/pytest -m endurance --log-cli-level=INFO $(PYTEST_ARGS)
 
-lint: $(VENV)/installed ## Check style and types
+lint: $(VENV)/installed ## Check style, types and who imports whom
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
+	$(VENV)/bin/lint-imports --no-logo --no-cache
 
 format: $(VENV)/installed ## Put the sources into the project's format
 	$(VENV)/bin/ruff check --fix .

@@ -37,16 +37,16 @@ def place_of(
 ) -> Position:
     match place:
         case Latest():
-            return spelled(log, current_position(client))
+            return _spelled(log, current_position(client))
         case Earliest():
             return Position.of(next(iter(files)), FIRST_EVENT)
         case FilePosition(file, pos):
             expect_there(files, file, pos)
-            return spelled(log, Position.of(file, pos))
+            return _spelled(log, Position.of(file, pos))
         case Timestamp(seconds):
             begins = [Position.of(file, FIRST_EVENT) for file in files]
             found = first_since(log, begins, seconds)
-            return found or spelled(log, current_position(client))
+            return found or _spelled(log, current_position(client))
 
 
 def expect_there(files: Mapping[str, int], file: str, pos: int) -> None:
@@ -69,7 +69,7 @@ def expect_there(files: Mapping[str, int], file: str, pos: int) -> None:
         )
 
 
-def spelled(log: Log, position: Position) -> Position:
+def _spelled(log: Log, position: Position) -> Position:
     """A boundary's one spelling: behind a file's head it is the file's beginning."""
     if position.pos == FIRST_EVENT:
         return position

@@ -1,6 +1,6 @@
 """The wanted events of a pulled range as blocks, by the compiled scan, fetched ahead of the decode.
 
-The compiled twin of what `range_reader` does event by event: the same events, the same errors.
+The compiled twin of what `reader` does event by event: the same events, the same errors.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How a batch read is planned; what it reads is tested in test_file_ranges.py."""
+"""How a batch read is planned; what it reads is tested in ranges/test_files.py."""
 
 from __future__ import annotations
 
