@@ -16,6 +16,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import pyspark_mysqlbinlog
+from helpers.forked_python import quick_workers
 from helpers.live_log import new_database
 from helpers.servers import (
     DockerMySQL57,
@@ -77,6 +78,13 @@ def pytest_report_header() -> list[str]:
         f"fuzzing with MYSQLBINLOG_FUZZ_SEED={FUZZ_SEED}, random DDL with DDL_SEED={DDL_SEED}",
         f"package under test: {Path(pyspark_mysqlbinlog.__file__).parent}",
     ]
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    # A run that is cut off before its end still tells what has failed.
+    if CI and report.failed:
+        sys.stdout.write(f"\n{report.nodeid} failed at {report.when}:\n{report.longreprtext}\n")
+        sys.stdout.flush()
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
@@ -202,7 +210,14 @@ def without_kernel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
+def quick_python() -> Iterator[None]:
+    """From here on, Python processes that Spark starts are forks (see helpers/forked_python.py)."""
+    with quick_workers():
+        yield
+
+
+@pytest.fixture(scope="session")
+def spark(quick_python: None) -> Iterator[SparkSession]:
     """One local Spark for the whole run."""
     session = make_spark()
     yield session

@@ -67,6 +67,11 @@ def _behind_frames(lines: list[str], at: int) -> tuple[str, str]:
     return lines[at], lines[at + 1] if at + 1 < len(lines) else ""
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _quick_python(quick_python: None) -> None:
+    """For scripts that start a Spark of their own, too."""
+
+
 Fails = Callable[..., ShownError]
 
 
@@ -108,8 +113,8 @@ def fails(tmp_path: Path) -> Fails:
                 try:
                     if started is not None:
                         started()
-                    ended = query.awaitTermination(60)
-                    assert ended, "the query did not fail within 60 s"
+                    ended = query.awaitTermination(300)
+                    assert ended, "the query did not fail within 300 s"
                 finally:
                     query.stop()
 

@@ -104,7 +104,6 @@ def _mirror(server: Server, database: str, folder: Path) -> Iterator[None]:
     for name, value in arguments.items():
         command += [f"--{name}", str(value)]
     environment = os.environ | {
-        "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_SUBMIT_ARGS": "--master local[2] --conf spark.ui.enabled=false pyspark-shell",
     }
     with (folder / "log").open("ab") as log:

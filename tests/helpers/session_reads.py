@@ -22,7 +22,7 @@ _MASTERS = {"local": "local[2]", "cluster": "local-cluster[2,1,1024]"}
 
 
 def _session(kind: str) -> SparkSession:
-    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if kind == "connect":
         # The server that this starts is told by the environment, and not by the builder.
         os.environ["PYSPARK_SUBMIT_ARGS"] = "--conf spark.ui.enabled=false pyspark-shell"

@@ -16,7 +16,7 @@ __all__ = ["Reads", "make_spark"]
 
 def make_spark(master: str = "local[2]", **conf: str) -> SparkSession:
     """A session without UI whose Python workers are this Python."""
-    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = (
         SparkSession.builder.master(master)
         .appName("mysqlbinlog-tests")

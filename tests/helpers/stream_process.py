@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Self
 
+from helpers.forked_python import REAL_PYTHON
 from helpers.servers import Server
 from helpers.waiting import wait_until
 
@@ -69,7 +70,7 @@ class StreamProcess:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                env={**os.environ, "PYSPARK_PYTHON": sys.executable},
+                env=os.environ | REAL_PYTHON,
                 # A session of its own: Python, the JVM and Python's workers can be killed at once.
                 start_new_session=True,
             )

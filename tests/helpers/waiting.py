@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 def wait_until(
-    ready: Callable[[], T | None], what: str, timeout: float = 20.0, *, every: float = 0.01
+    ready: Callable[[], T | None], what: str, timeout: float = 300.0, *, every: float = 0.01
 ) -> T:
     """The first value of `ready` that is not None or False; AssertionError after `timeout` s.
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import subprocess
 import sys
 import time
@@ -16,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from helpers.forked_python import REAL_PYTHON
 from helpers.servers import MySQL56Server, Server
 
 _LOG = logging.getLogger(__name__)
@@ -78,7 +80,9 @@ def _run(server: Server, folder: Path, **options: Any) -> dict[str, Any]:
     started = time.monotonic()
     with (folder / "out").open("wb") as out, (folder / "err").open("wb") as err:
         command = [sys.executable, str(_SCRIPT), str(settings)]
-        with subprocess.Popen(command, stdout=out, stderr=err) as process:
+        with subprocess.Popen(
+            command, stdout=out, stderr=err, env=os.environ | REAL_PYTHON
+        ) as process:
             while process.poll() is None:
                 for kind, sizes in _below(process.pid).items():
                     peak[kind] = max([peak[kind], *sizes])
