@@ -25,6 +25,7 @@ from pyspark_mysqlbinlog.errors import AccessDeniedError, MalformedEventError, M
 from pyspark_mysqlbinlog.protocol.checksum import ChecksumAlgorithm
 from pyspark_mysqlbinlog.protocol.chunks import ChunkBuffer
 from pyspark_mysqlbinlog.protocol.server_errors import dump_refused, refused
+from pyspark_mysqlbinlog.protocol.session import SESSION_SETTINGS
 
 __all__ = ["DumpStream", "ReplicaClient", "ServerSettings"]
 
@@ -120,6 +121,11 @@ class ReplicaClient:
         # A handshake is quick; a query on information_schema may take its time.
         client = cls(settings, connection)
         client._internals._read_timeout = max(settings.connect_timeout, _QUERY_TIMEOUT)
+        try:
+            client.query(SESSION_SETTINGS)
+        except BaseException:
+            client.close()
+            raise
         return client
 
     def __enter__(self) -> Self:
