@@ -1,9 +1,9 @@
 """The offset that Spark stores: a boundary in the log and all that a restart needs.
 
-A public format. Version 1, as JSON:
+A public format. Version 2, as JSON:
 
 ==============  ====================================================================================
-v               1; an older version is read, a newer one is refused
+v               2; an older version is read, a newer one is refused
 epoch           grows when file numbers stop being comparable (RESET MASTER, restore, failover)
 file, pos       the boundary: everything before it is delivered
 server_uuid     the server that wrote the file; empty where it has none (before 5.6, MariaDB)
@@ -14,6 +14,8 @@ schemas         the query's payload, a comma, a mark of the tables that it wants
                 here, with primary keys
 phase           reserved: "stream"
 ==============  ====================================================================================
+
+Version 1 differs in the layout of the packed schemas.
 
 Names are always all there, in this order, so the same boundary is the same bytes. Offsets compare
 by epoch, file number and pos.
@@ -30,7 +32,7 @@ from pyspark_mysqlbinlog.errors import InvalidPositionError, OffsetError
 
 __all__ = ["OFFSET_VERSION", "PAYLOADS", "Offset"]
 
-OFFSET_VERSION = 1
+OFFSET_VERSION = 2
 PAYLOADS = ("json", "struct", "variant")
 _TYPES: dict[str, type] = {
     "v": int,

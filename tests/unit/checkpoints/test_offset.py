@@ -20,16 +20,20 @@ OFFSET = Offset(
     xa=("X'61',X'',1",),
 )
 STORED = (
-    '{"v": 1, "epoch": 0, "file": "mysql-bin.000003", "pos": 1234,'
+    '{"v": 2, "epoch": 0, "file": "mysql-bin.000003", "pos": 1234,'
     ' "server_uuid": "3e11fa47-71ca-11e1-9e33-c80aa9429562", "gtid": "",'
     ' "xa": ["X\'61\',X\'\',1"], "schemas": "abc", "phase": "stream"}'
 )
 
 
-def test_version_1_byte_for_byte() -> None:
+def test_version_2_byte_for_byte() -> None:
     """Checkpoints hold this text: a release that reads it otherwise breaks them."""
     assert json.dumps(OFFSET.to_dict()) == STORED
     assert Offset.from_dict(json.loads(STORED)) == OFFSET
+
+
+def test_version_1_is_read() -> None:
+    assert Offset.from_dict(changed(v=1)) == OFFSET
 
 
 @given(
@@ -82,9 +86,9 @@ def changed(**changes: Any) -> dict[str, Any]:
 BROKEN: list[tuple[dict[str, Any], str]] = [
     ({}, "no version 'v'; the checkpoint belongs to another source"),
     ({"topic": {"0": 17}}, "belongs to another source"),
-    (changed(v=2), "has version 2, this release reads up to 1; .* upgrade"),
-    (changed(v=0), "version 'v' is 0, expected 1"),
-    (changed(v="1"), "version 'v' is '1', expected 1"),
+    (changed(v=3), "has version 3, this release reads up to 2; .* upgrade"),
+    (changed(v=0), "version 'v' is 0, expected 2"),
+    (changed(v="1"), "version 'v' is '1', expected 2"),
     (changed(v=True), "version 'v' is True"),
     (changed(v=None), "version 'v' is None"),
     (changed(pos=3), "'pos' is 3, expected 4 or more"),
