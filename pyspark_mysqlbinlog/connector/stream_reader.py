@@ -34,7 +34,7 @@ from pyspark_mysqlbinlog.checkpoints.offset import Offset
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.columns import arrow_schema
-from pyspark_mysqlbinlog.connector.log.retry import first_connection
+from pyspark_mysqlbinlog.connector.log.retry import first_connection, known_server
 from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.connector.ranges.cutting import Cut, RangePartition, cut, pulled
 from pyspark_mysqlbinlog.connector.ranges.reader import read_range
@@ -50,7 +50,7 @@ from pyspark_mysqlbinlog.connector.server.settings import (
 from pyspark_mysqlbinlog.connector.start import start_of_server
 from pyspark_mysqlbinlog.connector.tail.buffer import LogBuffer, Mark
 from pyspark_mysqlbinlog.connector.tail.tail import Tail
-from pyspark_mysqlbinlog.errors import InvalidPositionError, OptionError
+from pyspark_mysqlbinlog.errors import ConnectionFailedError, InvalidPositionError, OptionError
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 from pyspark_mysqlbinlog.tables import TableSchema
 
@@ -73,6 +73,8 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         self._facts: ServerFacts | None = None
         self._tail: Tail | None = None
         self._target: Position | None = None
+        # A run's end is to be noted: the server did not answer when Spark wanted it to be.
+        self._target_due = False
         self._moved_at = monotonic()
         self._packed: tuple[SchemaHistory, str] | None = None
 
@@ -95,10 +97,23 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         return ReadMaxBytes(self._options.max_bytes_per_trigger)
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """Note where the log ends: what comes later is not for this run."""
-        self._target = self._end_of_log()
+        """Note where the log ends: what comes later is not for this run.
+
+        Spark asks before anybody can tell whether there is a checkpoint. Without one a server that
+        is not there is told by `initialOffset`, at once; with one it is waited for.
+        """
+        try:
+            with first_connection()(
+                ReplicaClient.connect, self._options.server_settings()
+            ) as client:
+                self._note_target(current_position(client))
+        except ConnectionFailedError:
+            self._target_due = True
+
+    def _note_target(self, target: Position) -> None:
+        self._target, self._target_due = target, False
         if self._tail is not None:
-            self._tail.buffer.cut_at(self._target)
+            self._tail.buffer.cut_at(target)
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """The furthest boundary within the limit: at least one transaction, never part of one."""
@@ -107,6 +122,8 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
             self._batch_zero_done = True
             if self._initial is not None and offset == self._initial:
                 return start
+        if self._target_due:
+            self._note_target(self._end_of_log())
         tail = self._tail_from(offset)
         buffer = tail.buffer
         position = offset.position
@@ -327,16 +344,20 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         )
 
     def _end_of_log(self) -> Position:
-        with first_connection()(ReplicaClient.connect, self._options.server_settings()) as client:
+        with self._connect() as client:
             return current_position(client)
 
     def _check_identity(self, offset: Offset) -> None:
-        with first_connection()(ReplicaClient.connect, self._options.server_settings()) as client:
+        with self._connect() as client:
             check_identity(client, offset.server_uuid)
+
+    def _connect(self) -> ReplicaClient:
+        """A connection to a server that a checkpoint or a start has named: it is waited for."""
+        settings = self._options.server_settings()
+        return known_server(self._options.retry_timeout, ReplicaClient.connect, settings)
 
     def _server_facts(self) -> ServerFacts:
         if self._facts is None:
-            settings = self._options.server_settings()
-            with first_connection()(ReplicaClient.connect, settings) as client:
+            with self._connect() as client:
                 self._facts = ServerFacts.ask(client)
         return self._facts

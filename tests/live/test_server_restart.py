@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -11,6 +13,7 @@ from helpers.servers import LocalServer, Server
 from helpers.source_runner import Offset, Spark
 from helpers.waiting import wait_until
 from live.conftest import NewStream
+from pyspark_mysqlbinlog.errors import AccessDeniedError
 
 # A table that is opened again has a new number.
 REOPEN = "FLUSH NO_WRITE_TO_BINLOG TABLES"
@@ -93,6 +96,56 @@ def test_a_server_that_comes_back(shop: LocalServer, new_stream: NewStream, how:
     first, second = (file for file, _ in shop.binlog_files()[-2:])
     ids = table_ids(shop)
     assert ids[f"{first} sold"] & ids[f"{second} lent"]
+
+
+@pytest.mark.parametrize("trigger", ["default", "available now", "replay"])
+def test_a_checkpoint_waits_for_a_server_that_starts(
+    shop: LocalServer, new_stream: NewStream, caplog: pytest.LogCaptureFixture, trigger: str
+) -> None:
+    """More tries than the three of a first start, and the log tells them in their order."""
+    caplog.set_level(logging.WARNING, "pyspark_mysqlbinlog")
+    first = new_stream(shop, "shop.*")
+    start = first.initial()
+    assert first.latest(start) == start
+    sell(shop, 1)
+    _, middle = read_rows(first, start, 1)
+    sell(shop, 2)
+    first.reader.stop()
+    shop.halt()
+    caplog.clear()
+
+    def go_on() -> list[tuple[str, object]]:
+        again = new_stream(shop, "shop.*")
+        if trigger == "available now":
+            again.reader.prepareForTriggerAvailableNow()
+        if trigger == "replay":
+            again.rows(start, middle)
+        return read_rows(again, middle, 1)[0]
+
+    def logged(words: str) -> list[float]:
+        return [each.created for each in caplog.records if each.getMessage().startswith(words)]
+
+    with ThreadPoolExecutor(1) as pool:
+        rows = pool.submit(go_on)
+        wait_until(lambda: rows.done() or bool(logged("try 4 failed")), "there are four tries")
+        shop.start()
+        assert rows.result(300) == [("sold", {"id": 2})]
+    tries = logged("try ")
+    (again,) = logged("connected again after ")
+    assert tries == sorted(tries)
+    assert tries[-1] <= again
+    (seconds,) = re.findall(r"connected again after ([\d.]+) s", caplog.text)
+    assert logged("try 4")[0] - logged("try 1")[0] - 0.1 <= float(seconds)
+
+
+def test_a_checkpoint_does_not_wait_for_another_password(
+    shop: LocalServer, new_stream: NewStream, caplog: pytest.LogCaptureFixture
+) -> None:
+    start = new_stream(shop, "shop.*").initial()
+    again = new_stream(shop, "shop.*", user="nobody", password="wrong")
+    with pytest.raises(AccessDeniedError):
+        again.latest(start)
+    assert "try 1 failed" not in caplog.text
 
 
 def test_the_id_of_a_replica(shop: LocalServer, new_stream: NewStream) -> None:

@@ -1,14 +1,17 @@
 """Who tries again, how often and for how long.
 
 Only a lost connection is worth another try; what a retry can't cure is raised at once. The first
-connection gets three tries, a lost one capped exponential backoff with jitter until its time is
-over.
+connection of a new query gets three tries, so that a wrong host shows at once. Where the server is
+known to be right, by a checkpoint or by a connection that was there, there is capped exponential
+backoff with jitter until the time is over.
 """
 
 from __future__ import annotations
 
 import logging
-from typing import NoReturn
+from collections.abc import Callable
+from time import monotonic
+from typing import NoReturn, ParamSpec, TypeVar
 
 from tenacity import (
     RetryCallState,
@@ -21,7 +24,10 @@ from tenacity import (
 
 from pyspark_mysqlbinlog.errors import ConnectionFailedError, LostConnectionError
 
-__all__ = ["LOG", "first_connection", "lost_connection"]
+__all__ = ["LOG", "connected_again", "first_connection", "known_server", "lost_connection"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 LOG = logging.getLogger("pyspark_mysqlbinlog")
 
@@ -52,6 +58,23 @@ def lost_connection(timeout: float) -> Retrying:
         before_sleep=_log,
         retry_error_callback=_give_up,
     )
+
+
+def known_server(
+    timeout: float, connect: Callable[P, T], *arguments: P.args, **keywords: P.kwargs
+) -> T:
+    """What `connect` gives, for a server that was there: tried for `timeout` seconds."""
+    began = monotonic()
+    retrying = lost_connection(timeout)
+    result = retrying(connect, *arguments, **keywords)
+    if retrying.statistics["attempt_number"] > 1:
+        connected_again(began)
+    return result
+
+
+def connected_again(lost_at: float) -> None:
+    """Say that what was lost, by the clock of `monotonic`, is there again."""
+    LOG.warning("connected again after %.1f s", monotonic() - lost_at)
 
 
 def _log(state: RetryCallState) -> None:

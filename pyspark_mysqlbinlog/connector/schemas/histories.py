@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.log.logs import FileLog, ServerLog
-from pyspark_mysqlbinlog.connector.log.retry import first_connection
+from pyspark_mysqlbinlog.connector.log.retry import known_server
 from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.connector.options.table_filter import ColumnFilter, TableFilter
 from pyspark_mysqlbinlog.connector.schemas.baseline import history_of_log, history_of_server
@@ -38,7 +38,7 @@ def history_for_other_tables(
     """
     settings = options.server_settings()
     log = ServerLog(settings)
-    with first_connection()(ReplicaClient.connect, settings) as client:
+    with known_server(options.retry_timeout, ReplicaClient.connect, settings) as client:
         case_sensitive = ServerFacts.ask(client).case_sensitive
         tables = options.table_filter(case_sensitive)
         found, _ = history_of_server(

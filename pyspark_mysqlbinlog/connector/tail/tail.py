@@ -16,7 +16,7 @@ from time import monotonic
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.log.logs import LAST_DUMP_START, ScannedDump, dump_events
-from pyspark_mysqlbinlog.connector.log.retry import first_connection, lost_connection
+from pyspark_mysqlbinlog.connector.log.retry import LOG, connected_again, lost_connection
 from pyspark_mysqlbinlog.connector.schemas.tracker import SchemaTracker
 from pyspark_mysqlbinlog.connector.schemas.watch import SchemaWatch
 from pyspark_mysqlbinlog.connector.server.grants import sees_all_of
@@ -48,7 +48,8 @@ class Tail:
     ----------
     server_uuid : of the server that the start's file belongs to; empty when not known.
     start : the boundary to begin at.
-    retry_timeout : seconds to try for when the connection breaks.
+    retry_timeout : seconds to try for when there is no connection, the first one included: the
+        start was made, by this process or an earlier one.
     watch : makes sure of the columns of wanted tables.
     operations : which of ``truncate`` and ``ddl`` shall give rows.
     count_rows : tell the buffer how many wanted rows a transaction has.
@@ -76,7 +77,9 @@ class Tail:
         self._retry_timeout = retry_timeout
         self._watch = watch
         self._operations = operations
-        self._ever_connected = False
+        # By the clock of `monotonic`: when the connection broke, or the first was wanted.
+        self._lost_at = 0.0
+        self._is_retrying = False
         # By the clock of `monotonic`; None while there is no connection.
         self._connected_at: float | None = None
         self._client: ReplicaClient | None = None
@@ -118,19 +121,22 @@ class Tail:
 
     def _run_until_lost(self) -> None:
         """Connect, with as many tries as are due, and walk until the connection breaks."""
-        is_first = not self._ever_connected
-        retrying = first_connection() if is_first else lost_connection(self._retry_timeout)
-        for attempt in retrying:
+        for attempt in lost_connection(self._retry_timeout):
             with attempt:
-                mark = self._mark
+                mark, began = self._mark, monotonic()
                 self._connected_at = None
                 try:
                     self._follow_log()
-                except LostConnectionError:
+                except LostConnectionError as error:
                     # A connection that was good for something was no failed try: the next one
                     # starts a new count, with all of its time.
                     held = self._held_for_a_while() or self._mark is not mark
-                    if self.buffer.closed or held or (is_first and self._ever_connected):
+                    if not self._is_retrying:
+                        self._lost_at = monotonic() if held else began
+                        self._is_retrying = True
+                    if held and not self.buffer.closed:
+                        LOG.warning("lost the connection, connecting again: %s", error)
+                    if held or self.buffer.closed:
                         return
                     raise
 
@@ -158,7 +164,9 @@ class Tail:
                 counter=self._counter,
                 last_start=LAST_DUMP_START,
             )
-            self._ever_connected = True
+            if self._is_retrying:
+                connected_again(self._lost_at)
+                self._is_retrying = False
             self._connected_at = monotonic()
             # Rows are counted event by event.
             if implementation() == "c" and self._counter is None:
