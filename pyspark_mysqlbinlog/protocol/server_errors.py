@@ -31,6 +31,12 @@ _HOST_NOT_PRIVILEGED = 1130
 # Too many connections, shutdown, aborted, read/write interrupted, too many of this user's, no
 # server there, gone, lost, killed. Not a blocked host: it stays so until somebody flushes it.
 _TRANSIENT = {1040, 1053, 1152, 1158, 1159, 1160, 1161, 1203, 2003, 2006, 2013, 1927}
+# What the server (5.7.6 and later) refuses under which gtid_mode, and the next mode, in which it
+# sends both kinds.
+_GTID_MODES = {
+    "cannot replicate anonymous transaction when @@global.gtid_mode = on": "ON_PERMISSIVE",
+    "cannot replicate gtid-transaction when @@global.gtid_mode = off": "OFF_PERMISSIVE",
+}
 _TLS_ALERT = "_ALERT_"
 # The peer, or a proxy before it, went away: nothing that TLS itself has refused.
 _TLS_CUT = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)
@@ -167,6 +173,16 @@ def dump_refused(code: int, text: str, file: str | None, position: int | None) -
             position=position,
             code=code,
         )
+    for words, until in _GTID_MODES.items():
+        if words in lower:
+            return ServerError(
+                f"the server does not send the transactions that come next: {text}; its gtid_mode"
+                f" was changed while this stream was behind: SET GLOBAL gtid_mode = {until} until"
+                " it has caught up, and start it again with the same checkpoint",
+                file=file,
+                position=position,
+                code=code,
+            )
     if "binary log is not open" in lower:
         return BinlogSettingsError(
             "the server writes no binlog; start it with --log-bin and binlog_format=ROW", code=code

@@ -84,6 +84,20 @@ DUMP: list[tuple[int, str, type[MySQLBinlogError], str]] = [
         InvalidPositionError,
         "past the end of its file",
     ),
+    (
+        1236,
+        "Cannot replicate anonymous transaction when @@GLOBAL.GTID_MODE = ON, at file"
+        " ./mysql-bin.000003, position 154." + TAIL,
+        ServerError,
+        "SET GLOBAL gtid_mode = ON_PERMISSIVE until it has caught up",
+    ),
+    (
+        1236,
+        "Cannot replicate GTID-transaction when @@GLOBAL.GTID_MODE = OFF, at file"
+        " ./mysql-bin.000003, position 154." + TAIL,
+        ServerError,
+        "SET GLOBAL gtid_mode = OFF_PERMISSIVE until it has caught up",
+    ),
     (1236, "Binary log is not open", BinlogSettingsError, "writes no binlog"),
     (1236, "binlog truncated in the middle of event", ServerError, "ended the dump: binlog trunc"),
     (
