@@ -14,7 +14,7 @@ import socket
 import ssl
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 from uuid import uuid4
 
@@ -22,6 +22,7 @@ import pymysql
 from pymysql.constants import CLIENT, COMMAND
 
 from pyspark_mysqlbinlog.errors import AccessDeniedError, MalformedEventError, MySQLBinlogError
+from pyspark_mysqlbinlog.protocol.account_errors import Login
 from pyspark_mysqlbinlog.protocol.checksum import ChecksumAlgorithm
 from pyspark_mysqlbinlog.protocol.chunks import ChunkBuffer
 from pyspark_mysqlbinlog.protocol.server_errors import dump_refused, refused
@@ -100,8 +101,9 @@ class ReplicaClient:
         AccessDeniedError : the server takes neither this user nor this host.
         ServerError : it refuses for another reason.
         """
+        login = Login(has_tls=False, has_certificate=settings.ssl_cert is not None)
         try:
-            connection = pymysql.connect(
+            connection: pymysql.Connection[Any] = pymysql.Connection(
                 host=settings.host,
                 port=settings.port,
                 user=settings.user,
@@ -113,13 +115,18 @@ class ReplicaClient:
                 read_timeout=settings.connect_timeout,
                 program_name="pyspark-mysqlbinlog",
                 client_flag=CLIENT.MULTI_RESULTS,
+                defer_connect=True,
                 **settings.ssl_arguments(),
             )
+            client = cls(settings, connection)
+            try:
+                connection.connect()
+            finally:
+                login = replace(login, has_tls=client._internals._secure)
         except Exception as error:  # noqa: BLE001 (raised again as ours)
             # pymysql hands over whatever a peer that is no MySQL server makes it stumble on.
-            raise refused(error, settings.address, "connecting") from None
+            raise refused(error, settings.address, "connecting", login) from None
         # A handshake is quick; a query on information_schema may take its time.
-        client = cls(settings, connection)
         client._internals._read_timeout = max(settings.connect_timeout, _QUERY_TIMEOUT)
         try:
             client.query(SESSION_SETTINGS)

@@ -21,16 +21,21 @@ from pyspark_mysqlbinlog.errors import (
     MySQLBinlogError,
     ServerError,
 )
+from pyspark_mysqlbinlog.protocol.account_errors import (
+    WRONG_PASSWORD,
+    Login,
+    account_refused,
+    not_authenticated,
+)
 
 __all__ = ["dump_refused", "refused"]
 
-_ACCESS_DENIED = {1045, 1698, 1862, 1820, 3118, 3159}
 _GRANT_MISSING = {1044, 1142, 1143, 1227, 1370}
 _HOST_IS_BLOCKED = 1129
 _HOST_NOT_PRIVILEGED = 1130
-# Too many connections, shutdown, aborted, read/write interrupted, too many of this user's, no
-# server there, gone, lost, killed. Not a blocked host: it stays so until somebody flushes it.
-_TRANSIENT = {1040, 1053, 1152, 1158, 1159, 1160, 1161, 1203, 2003, 2006, 2013, 1927}
+# Shutdown, aborted, read/write interrupted, no server there, gone, lost, killed. Not a blocked
+# host: it stays so until somebody flushes it.
+_TRANSIENT = {1053, 1152, 1158, 1159, 1160, 1161, 2003, 2006, 2013, 1927}
 # What the server (5.7.6 and later) refuses under which gtid_mode, and the next mode, in which it
 # sends both kinds.
 _GTID_MODES = {
@@ -42,8 +47,12 @@ _TLS_ALERT = "_ALERT_"
 _TLS_CUT = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)
 
 
-def refused(error: Exception, address: str, doing: str) -> MySQLBinlogError:
+def refused(
+    error: Exception, address: str, doing: str, login: Login | None = None
+) -> MySQLBinlogError:
     """Our error for what went wrong on a connection while `doing` something.
+
+    login : while it was being made.
 
     Only a LostConnectionError is worth another try. A ServerError has the server's `code`.
     """
@@ -53,12 +62,15 @@ def refused(error: Exception, address: str, doing: str) -> MySQLBinlogError:
     for each in (cause, error):
         if isinstance(each, ssl.SSLError):
             return _without_tls(each, address, doing)
+    not_sent = not_authenticated(error, address)
+    if not_sent is not None:
+        return not_sent
     if isinstance(error, pymysql.err.MySQLError):
         code, text = _code_and_text(error)
         if code == 0:
             # pymysql's own words about packets that no MySQL server sends.
             return _no_mysql(address, doing, text)
-        return _told(code, text, address, doing)
+        return _told(code, text, address, doing, login)
     if isinstance(error, (OSError, EOFError)):
         return LostConnectionError(f"the connection to {address} broke while {doing}: {error}")
     # Only its kind: the text of a foreign error may show what it was given, a password too.
@@ -87,14 +99,19 @@ def _without_tls(error: ssl.SSLError, address: str, doing: str) -> ConnectionFai
     )
 
 
-def _told(code: int, text: str, address: str, doing: str) -> MySQLBinlogError:
+def _told(code: int, text: str, address: str, doing: str, login: Login | None) -> MySQLBinlogError:
     """Our error for one that has a number, the server's or the client's."""
-    if code in _ACCESS_DENIED and doing == "connecting":
+    of_account = account_refused(code, text, address, doing)
+    if of_account is not None:
+        return of_account
+    if code in WRONG_PASSWORD and doing == "connecting":
+        also = f"; {login.also_refused()}" if login is not None else ""
         return AccessDeniedError(
-            f"{address} refused the user: {text}; check the options user and password", code=code
+            f"{address} refused the user: {text}{also}; check the options user and password",
+            code=code,
         )
     # A user without REPLICATION SLAVE is denied access a second time when it registers.
-    if code in _GRANT_MISSING or code in _ACCESS_DENIED:
+    if code in _GRANT_MISSING or code in WRONG_PASSWORD:
         return AccessDeniedError(
             f"{address} refused {doing}: {text}; GRANT REPLICATION SLAVE, REPLICATION CLIENT"
             " ON *.* and SELECT on the tables to this user",
@@ -148,6 +165,9 @@ def dump_refused(code: int, text: str, file: str | None, position: int | None) -
             code=code,
         )
     if code != 1236:
+        of_account = account_refused(code, text, "the server", "the dump")
+        if of_account is not None:
+            return of_account
         if code in _TRANSIENT:
             return LostConnectionError(
                 f"the server ended the dump: error {code}: {text}", code=code

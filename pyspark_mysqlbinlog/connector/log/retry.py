@@ -88,7 +88,11 @@ def _give_up(state: RetryCallState) -> NoReturn:
     message = error.message if isinstance(error, LostConnectionError) else "no connection"
     tries = state.attempt_number
     waited = f"{state.seconds_since_start or 0:.1f} s"
+    # What has a number of the server's own (those of clients begin at 2000) says what to do.
+    code = error.code if isinstance(error, LostConnectionError) else None
+    is_there = code is not None and not 2000 <= code < 3000
+    check = "" if is_there else "; check that the server runs, and the options host and port"
     raise ConnectionFailedError(
-        f"{message}; gave up after {tries} {'try' if tries == 1 else 'tries'} in {waited}; check"
-        " that the server runs, and the options host and port"
+        f"{message}; gave up after {tries} {'try' if tries == 1 else 'tries'} in {waited}{check}",
+        code=code,
     ) from None

@@ -211,6 +211,42 @@ REFUSALS: list[tuple[Exception, str, type[MySQLBinlogError], str]] = [
     ),
     (OperationalError(1040, "Too many connections"), "connecting", LostConnectionError, "Too many"),
     (
+        OperationalError(1203, "User u already has more than 'max_user_connections' connections"),
+        "connecting",
+        LostConnectionError,
+        "raise max_user_connections, or lower the option maxConnections",
+    ),
+    (
+        OperationalError(1226, "User 'u' has exceeded the 'max_questions' resource (value: 1)"),
+        "running 'SELECT 1'",
+        LostConnectionError,
+        "refused running 'SELECT 1' for now: the account has used up what it may",
+    ),
+    (
+        OperationalError(1862, "Your password has expired."),
+        "connecting",
+        AccessDeniedError,
+        "the account's password has expired",
+    ),
+    (
+        OperationalError(3118, "Access denied for user 'u'@'h'. Account is locked."),
+        "connecting",
+        AccessDeniedError,
+        "ACCOUNT UNLOCK",
+    ),
+    (
+        OperationalError(2059, "Authentication plugin 'b'kerberos'' not configured"),
+        "connecting",
+        AccessDeniedError,
+        "by a plugin that is not known here",
+    ),
+    (
+        RuntimeError("'cryptography' package is required for sha256_password"),
+        "connecting",
+        AccessDeniedError,
+        "the password can't be sent to h:3306",
+    ),
+    (
         OperationalError(2006, "MySQL server has gone away (BrokenPipeError(32))"),
         "running 'SELECT 1'",
         LostConnectionError,
@@ -272,7 +308,7 @@ def test_refusals(error: Exception, doing: str, kind: type[MySQLBinlogError], wo
 def test_only_a_lost_connection_is_worth_another_try() -> None:
     """The tables above hold what is told apart; here is where retrying looks."""
     lost = [case for case in REFUSALS if case[2] is LostConnectionError]
-    assert len(lost) == 14
+    assert len(lost) == 16
     assert not any(
         issubclass(case[2], LostConnectionError) for case in REFUSALS if case not in lost
     )

@@ -1,0 +1,137 @@
+"""Accounts that may not log in, or not now: each is told by what is the matter with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+
+import pymysql
+import pymysql._auth
+import pytest
+
+from helpers.servers import Server
+from pyspark_mysqlbinlog.errors import AccessDeniedError, LostConnectionError, MySQLBinlogError
+from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
+
+USER = "reader_login"
+ACCOUNT = f"{USER}@'%'"
+# Else an account that comes again goes on with the counts of the last one of its name.
+FORGET = "FLUSH USER_RESOURCES"
+NewAccount = Callable[..., ServerSettings]
+
+
+@pytest.fixture
+def account(any_server: Server) -> Iterator[NewAccount]:
+    """``account(*statements)``: how our client connects as a user of whom the statements are."""
+
+    made: list[str] = []
+
+    def make(*statements: str) -> ServerSettings:
+        any_server.execute(f"CREATE USER {ACCOUNT} IDENTIFIED BY 's3cret'", FORGET)
+        made.append(ACCOUNT)
+        any_server.execute(*statements, "DO 0")
+        return any_server.settings(user=USER, password="s3cret", ssl_mode="DISABLED")
+
+    yield make
+    for user in made:
+        any_server.execute(f"DROP USER {user}")
+
+
+def _refusal(settings: ServerSettings) -> MySQLBinlogError:
+    with pytest.raises(MySQLBinlogError) as caught, ReplicaClient.connect(settings) as client:
+        client.query("SELECT 1")  # MariaDB lets an expired password in, to be changed
+    assert "s3cret" not in caught.value.message
+    return caught.value
+
+
+def _connect_often(settings: ServerSettings, stack: ExitStack) -> None:
+    for _ in range(4):
+        stack.enter_context(ReplicaClient.connect(settings))
+
+
+def test_an_expired_password(account: NewAccount) -> None:
+    error = _refusal(account(f"ALTER USER {ACCOUNT} PASSWORD EXPIRE"))
+    assert type(error) is AccessDeniedError
+    assert "the account's password has expired" in error.message
+    assert error.message.endswith("ALTER USER … IDENTIFIED BY a new one")
+
+
+def test_a_locked_account(any_server: Server, account: NewAccount) -> None:
+    if any_server.version().startswith("5.6"):
+        pytest.skip("accounts can be locked from 5.7.6 on")
+    error = _refusal(account(f"ALTER USER {ACCOUNT} ACCOUNT LOCK"))
+    assert type(error) is AccessDeniedError
+    assert "the account is locked" in error.message
+    assert error.message.endswith("ALTER USER … ACCOUNT UNLOCK")
+
+
+def test_an_account_that_requires_tls(account: NewAccount) -> None:
+    error = _refusal(account(f"GRANT USAGE ON *.* TO {ACCOUNT} REQUIRE SSL"))
+    assert type(error) is AccessDeniedError
+    assert "an account or a server that requires TLS refuses in the same words" in error.message
+
+
+def test_a_server_that_requires_tls(any_server: Server, account: NewAccount) -> None:
+    if not any_server.execute("SHOW GLOBAL VARIABLES LIKE 'require_secure_transport'"):
+        pytest.skip("from 5.7.8 on")
+    settings = account()
+    # Nobody can connect any more but over TLS, if there is any.
+    with any_server.connect() as administrator, administrator.cursor() as cursor:
+        try:
+            cursor.execute("SET GLOBAL require_secure_transport = ON")
+        except pymysql.MySQLError:
+            pytest.skip("it has no TLS at all")
+        try:
+            error = _refusal(settings)
+        finally:
+            cursor.execute("SET GLOBAL require_secure_transport = OFF")
+    assert type(error) is AccessDeniedError
+    assert "TLS" in error.message
+    assert "sslMode" in error.message
+
+
+@pytest.mark.parametrize(
+    ("limit", "connections"),
+    [("MAX_USER_CONNECTIONS", 1), ("MAX_CONNECTIONS_PER_HOUR", 1), ("MAX_QUERIES_PER_HOUR", 3)],
+)
+def test_an_account_that_has_used_up_what_it_may(
+    account: NewAccount, limit: str, connections: int
+) -> None:
+    settings = account(f"GRANT USAGE ON *.* TO {ACCOUNT} WITH {limit} {connections}")
+    # As an error of this kind it is tried again.
+    with ExitStack() as stack, pytest.raises(LostConnectionError) as caught:
+        _connect_often(settings, stack)
+    assert caught.value.code == 1226
+    assert "the account has used up what it may" in caught.value.message
+    assert "lower the option maxConnections" in caught.value.message
+
+
+def test_all_connections_of_an_account(any_server: Server, account: NewAccount) -> None:
+    if any_server.name == "mariadb":
+        pytest.skip("a limit that it did not have when it started can't be set")
+    settings = account()
+    with any_server.connect() as administrator, administrator.cursor() as cursor:
+        cursor.execute("SET GLOBAL max_user_connections = 1")
+        try:
+            with ReplicaClient.connect(settings):
+                error = _refusal(settings)
+        finally:
+            cursor.execute("SET GLOBAL max_user_connections = 0")
+    assert type(error) is LostConnectionError
+    assert "raise max_user_connections" in error.message
+
+
+def test_a_password_that_needs_tls_or_another_package(
+    any_server: Server, account: NewAccount, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if any_server.name == "mariadb" or any_server.version().startswith("5.6"):
+        pytest.skip("MariaDB has no such plugin, and our 5.6 no RSA key")
+    settings = account(
+        f"ALTER USER {ACCOUNT} IDENTIFIED WITH sha256_password BY 's3cret'",
+    )
+    with ReplicaClient.connect(settings):
+        pass
+    monkeypatch.setattr(pymysql._auth, "_have_cryptography", False)
+    error = _refusal(settings)
+    assert type(error) is AccessDeniedError
+    assert "set sslMode=REQUIRED, or install the package cryptography" in error.message
