@@ -27,6 +27,7 @@ PYTEST_ARGS ?=
 FUZZ_MINUTES ?= 10
 BENCH_ARGS ?=
 
+LOWEST := $(CURDIR)/.cache/lowest
 SANITIZED := $(CURDIR)/.cache/sanitized
 WATCHED := tests/fuzz tests/unit/decoder tests/unit/connector/ranges/test_reader.py \
 	tests/unit/connector/ranges/test_blocks.py
@@ -36,7 +37,7 @@ SANITIZERS := -fsanitize=address,undefined -fno-sanitize-recover=all
 # stays, for it is only compiled again when it must be.
 FORGET_COPIES = @test ! -d build || find build -path 'build/lib*' -type f -not -name '*.so' -delete
 
-.PHONY: help demo test endurance fuzz bench kernel sanitize lint format servers clean java
+.PHONY: help demo test lowest endurance fuzz bench kernel sanitize lint format servers clean java
 
 help: ## Show this help
 	@echo "pyspark-mysqlbinlog: MySQL's row changes as a Spark stream"
@@ -48,6 +49,24 @@ demo: $(VENV)/installed java servers ## Stream a small shop's changes from a rea
 
 test: $(VENV)/installed java servers ## Install the package and run every test (PYTEST_ARGS=… for some)
 	$(VENV)/bin/pytest $(PYTEST_ARGS)
+
+# The bounds of pyproject.toml's dependencies, as versions; cryptography is for the tests' servers.
+LOWEST_VERSIONS := import tomllib; \
+	project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
+	print(*[bound.replace(">=", "==") for bound in project["dependencies"]], "cryptography")
+
+$(LOWEST)/dependencies: pyproject.toml $(VENV)/dependencies
+	@rm -rf $(LOWEST) && $(PYTHON) -m venv $(LOWEST)
+	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check \
+		$$($(PYTHON) -c '$(LOWEST_VERSIONS)')
+	@touch $@
+
+lowest: $(LOWEST)/dependencies $(VENV)/installed java servers ## Stream and read with the lowest versions allowed
+	@site=$$($(LOWEST)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))'); \
+	package=$$(cd / && $(PYTHON) -c 'import pyspark_mysqlbinlog as p; print(p.__path__[0])'); \
+	rm -rf "$$site/pyspark_mysqlbinlog" && cp -r "$$package" "$$site"
+	PYTHONPATH=tests PYTHONSAFEPATH=1 PYSPARK_PYTHON= PYSPARK_DRIVER_PYTHON= \
+		$(LOWEST)/bin/python tests/smoke_spark.py
 
 endurance: $(VENV)/installed java servers ## Run the long tests: 100,000 changes, kills, 50 MB of backlog, memory
 	$(VENV)/bin/pytest -m endurance --log-cli-level=INFO $(PYTEST_ARGS)

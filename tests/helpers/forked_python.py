@@ -272,7 +272,7 @@ def _become(asked: _Asked) -> None:
 
 if __name__ == "__main__":
     for module in PRELOADED:
-        with contextlib.suppress(ModuleNotFoundError):
+        with contextlib.suppress(ImportError):
             importlib.import_module(module)
     served = _Server(sys.argv[1])
     sys.stdout.write("ready\n")

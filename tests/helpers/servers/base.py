@@ -14,6 +14,7 @@ import socket
 import subprocess
 import tempfile
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -147,7 +148,7 @@ def wait_until_ready(server: Server, process: subprocess.Popen[bytes] | None = N
         time.sleep(0.05)
 
 
-class LocalServer(Server):
+class LocalServer(Server, ABC):
     """A server that runs as a child process on a data folder of its own.
 
     Parameters
@@ -167,13 +168,13 @@ class LocalServer(Server):
 
     # What each kind fills in.
 
+    @abstractmethod
     def create_datadir(self, datadir: Path) -> None:
         """Put the server's system tables into `datadir`, which does not exist yet."""
-        raise NotImplementedError
 
+    @abstractmethod
     def command(self, folder: Path, datadir: Path) -> list[str]:
         """The program and its arguments, without the shared ones and without `arguments`."""
-        raise NotImplementedError
 
     def environment(self) -> dict[str, str]:
         return dict(os.environ)
