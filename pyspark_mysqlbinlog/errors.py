@@ -11,7 +11,8 @@
      │    └── BinlogSettingsError    log_bin off, binlog_format not ROW
      ├── PositionError               the log can't be read from where it was asked to
      │    ├── BinlogPurgedError      the file is gone
-     │    └── InvalidPositionError   inside an event, past the end, no such file
+     │    ├── InvalidPositionError   inside an event, past the end, no such file
+     │    └── LogGapError            files that do not follow one another
      ├── FormatError                 bytes that are not what the format says
      │    ├── ChecksumError
      │    ├── MalformedEventError    truncated, too long, inconsistent, left-over bytes
@@ -42,6 +43,7 @@ __all__ = [
     "FormatError",
     "InvalidPositionError",
     "KernelMissingError",
+    "LogGapError",
     "LostConnectionError",
     "MalformedEventError",
     "MySQLBinlogError",
@@ -175,6 +177,10 @@ class BinlogPurgedError(PositionError):
 
 class InvalidPositionError(PositionError):
     """The position lies inside an event, past the end, or in no file of this server."""
+
+
+class LogGapError(PositionError):
+    """Files on disk do not follow one another: some are missing, renamed, twice, of two servers."""
 
 
 class FormatError(MySQLBinlogError):

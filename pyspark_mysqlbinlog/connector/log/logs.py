@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Protocol
 
 from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position, file_number
+from pyspark_mysqlbinlog.connector.log.file_chain import expect_chain
 from pyspark_mysqlbinlog.decoder.kernel.implementation import implementation
 from pyspark_mysqlbinlog.decoder.kernel.log_scanner import LogScanner, Run
 from pyspark_mysqlbinlog.errors import InvalidPositionError, MySQLBinlogError, OptionError
@@ -207,6 +208,13 @@ class FileLog:
             found.sort(key=lambda child: _natural(child.name))
             ordinals = tuple(range(1, len(found) + 1))
         return cls(tuple(str(child) for child in found), ordinals)
+
+    def expect_chain(self, *, is_whole: bool = True) -> None:
+        """LogGapError unless each file follows the one before it: for whoever begins to read.
+
+        is_whole : these are all the files at the path.
+        """
+        expect_chain(self.paths, is_whole=is_whole)
 
     def events(self, start: Position) -> Iterator[Event]:
         for path, number in zip(self.paths, self.numbers, strict=True):

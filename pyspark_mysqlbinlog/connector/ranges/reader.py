@@ -134,6 +134,8 @@ def _read_range(
 def _log_of(options: Options, partition: RangePartition) -> ScannedLog:
     """The log that a range is in: files as the planner listed them, whatever came or went since."""
     if partition.log is not None:
+        # Which need not be the files that the planner saw.
+        partition.log.expect_chain(is_whole=False)
         return partition.log
     return ResumingLog(options.server_settings(), partition.server_uuid)
 

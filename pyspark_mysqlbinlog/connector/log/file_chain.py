@@ -1,0 +1,303 @@
+"""Whether files on disk follow one another, as their server wrote them.
+
+A file's last event is a ROTATE that names the next file, if the server changed files by itself; a
+server that stopped or crashed leaves none, and goes on in the next number. So a file that is
+missing shows in its neighbours: the one before names it. This is read off the files' first and last
+events alone, some kilobytes of each, before any row is handed out, and once more by the executor
+of a range, which may have other files under their names. A walk meets the ROTATE as well, but only
+behind the rows of its file.
+
+Files were renamed where a name is not the one that the ROTATE before it has. Then the numbers in
+the ROTATEs tell: in two neighbours they are one apart. Names that end in numbers, as a server's
+do, must be those numbers. Where neither names nor ROTATEs tell a file's number, there is nothing to
+be compared, and it is taken to stand where its name sorts.
+"""
+
+from __future__ import annotations
+
+import filecmp
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from zlib import crc32
+
+from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, file_number
+from pyspark_mysqlbinlog.errors import FormatError, LogGapError
+from pyspark_mysqlbinlog.protocol.checksum import CHECKSUM_LENGTH, ChecksumAlgorithm
+from pyspark_mysqlbinlog.protocol.events import HEADER_LENGTH, EventHeader, EventType
+from pyspark_mysqlbinlog.protocol.files import FileStream
+from pyspark_mysqlbinlog.protocol.messages import FormatDescription, Rotate
+
+__all__ = ["expect_chain"]
+
+_LOG = logging.getLogger("pyspark_mysqlbinlog")
+# LOG_EVENT_BINLOG_IN_USE_F: the server had the file open when it was copied, or when it crashed.
+_IN_USE_FLAG = 0x01
+# A ROTATE's position, which is always 4; its name follows, of FN_REFLEN bytes at most.
+_ROTATE_POS = FIRST_EVENT.to_bytes(8, "little")
+_LONGEST_ROTATE = HEADER_LENGTH + len(_ROTATE_POS) + 512 + CHECKSUM_LENGTH
+# Two files that begin and end alike are compared whole.
+_COMPARED = 1024
+# Seconds between a ROTATE and the next file's first event, which the server writes one after the
+# other with the same time: that of the statement which made it rotate, if one did (sql/log_event.h,
+# get_time). Measured on 5.6, 5.7 and MariaDB: equal, also under SET timestamp.
+_APART = 60
+
+# A file as its server called it: its name up to the number, and the number.
+_Place = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Rotation:
+    """A file's last event, where that is a ROTATE."""
+
+    target: str
+    timestamp: int
+    server_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """What a file's first and last bytes tell.
+
+    Attributes
+    ----------
+    head : of its first event; None where that is no FORMAT_DESCRIPTION, which its reader will say.
+    created : when its server was started, where that began it; 0 in files made by a rotation.
+    ends : size, beginning and end, by which two copies are found.
+    """
+
+    path: Path
+    head: EventHeader | None
+    created: int
+    rotation: _Rotation | None
+    ends: tuple[int, bytes, bytes]
+
+    @property
+    def name(self) -> str:
+        return self.path.name
+
+    @classmethod
+    def read(cls, path: Path) -> _File:
+        head, created, has_checksums = _head(path)
+        with path.open("rb") as file:
+            size = file.seek(0, 2)
+            file.seek(0)
+            begin = file.read(_COMPARED)
+            file.seek(max(size - max(_COMPARED, _LONGEST_ROTATE), 0))
+            end = file.read()
+        rotation = _rotation(end, size, has_checksums=has_checksums)
+        return cls(path, head, created, rotation, (size, begin, end))
+
+
+def expect_chain(paths: Sequence[str], *, is_whole: bool) -> None:
+    """LogGapError where one of the files does not follow the one before it.
+
+    Parameters
+    ----------
+    is_whole : these are all there are; otherwise others were found to follow the last.
+
+    Raises UnsupportedEventError and FormatError as `FileStream` does, and OSError.
+    """
+    if len(paths) < 2:
+        return
+    files = [_File.read(Path(path)) for path in paths]
+    _expect_no_copies(files)
+    is_numbered = all(file_number(file.name) is not None for file in files)
+    place: _Place | None = None
+    for before, after in pairwise(files):
+        if is_numbered:
+            _expect_next_name(before, after)
+        else:
+            place = _next_place(before, after, place)
+        _expect_one_server(before, after)
+        _expect_one_moment(before, after)
+        _tell_copy_of_live_log(before, after)
+    if is_numbered and is_whole:
+        _expect_own_number(files[-1])
+
+
+# --- what is read
+
+
+def _head(path: Path) -> tuple[EventHeader | None, int, bool]:
+    """The first event's header, `created`, and whether the file's events have checksums."""
+    with FileStream(path) as stream:
+        try:
+            raw = stream.next_event()
+            if raw is None or raw[4] != EventType.FORMAT_DESCRIPTION_EVENT:
+                return None, 0, False
+            described = FormatDescription.parse(raw[HEADER_LENGTH:])
+        except FormatError:
+            return None, 0, False
+    has_checksums = described.checksum is not ChecksumAlgorithm.OFF
+    return EventHeader.parse(raw), described.created, has_checksums
+
+
+def _rotation(end: bytes, size: int, *, has_checksums: bool) -> _Rotation | None:
+    """The ROTATE that a file of `size` bytes ends with, by its last bytes."""
+    at = end.find(_ROTATE_POS)
+    while at >= 0:
+        raw = end[max(at - HEADER_LENGTH, 0) :]
+        if at >= HEADER_LENGTH and len(raw) <= _LONGEST_ROTATE:
+            header = EventHeader.parse(raw)
+            if header.type == EventType.ROTATE_EVENT and header.length == len(raw):
+                # The server that changes binlog_checksum ends the old file with either kind.
+                is_checked = has_checksums or crc32(raw[:-4]) == int.from_bytes(raw[-4:], "little")
+                behind = len(raw) - CHECKSUM_LENGTH * is_checked
+                if header.log_pos == size & 0xFFFFFFFF:
+                    rotate = Rotate.parse(raw[HEADER_LENGTH:behind])
+                    return _Rotation(rotate.file, header.timestamp, header.server_id)
+        at = end.find(_ROTATE_POS, at + 1)
+    return None
+
+
+def _place_of(name: str) -> _Place | None:
+    number = file_number(name)
+    return None if number is None else (name.rpartition(".")[0], number)
+
+
+# --- what must be so
+
+
+def _expect_no_copies(files: Sequence[_File]) -> None:
+    found: dict[tuple[int, bytes, bytes], _File] = {}
+    for file in files:
+        other = found.setdefault(file.ends, file)
+        # What has no events can't be given twice.
+        if other is not file and file.ends[0] > FIRST_EVENT and _are_equal(other.path, file.path):
+            raise LogGapError(
+                f"{other.name} and {file.name} have the same bytes: one file's changes would be"
+                " read twice; leave one of them out of the path",
+                file=file.name,
+            )
+
+
+def _are_equal(one: Path, other: Path) -> bool:
+    return one.samefile(other) or filecmp.cmp(one, other, shallow=False)
+
+
+def _expect_own_number(last: _File) -> None:
+    """Nobody is behind the last file, but its ROTATE tells its number, too."""
+    if last.rotation is None:
+        return
+    number, target = file_number(last.name), file_number(last.rotation.target)
+    if number is not None and target is not None and target != number + 1:
+        raise LogGapError(
+            f"expected {last.name} to end with a ROTATE to number {number + 1}, found"
+            f" {last.rotation.target}: it is another file of its server, renamed, and files may be"
+            f" missing before it; {_CURE}",
+            file=last.name,
+        )
+
+
+_CURE = (
+    "give the files the names that SHOW BINARY LOGS has, and complete the path, or read each"
+    " unbroken part by itself"
+)
+
+
+def _expect_next_name(before: _File, after: _File) -> None:
+    """Both names have numbers."""
+    if before.rotation is None:
+        base, number = _place_of(before.name) or ("", 0)
+        if _place_of(after.name) != (base, number + 1):
+            digits = len(before.name) - len(base) - 1
+            expected = f"{base}.{number + 1:0{digits}}"
+            raise LogGapError(
+                f"{before.name} ends without a ROTATE (its server stopped or crashed there, or the"
+                f" file was copied while it was written), so only {expected} can follow; found"
+                f" {after.name}: what lies between is missing at the path; {_CURE}",
+                file=before.name,
+            )
+    elif after.name != before.rotation.target and not _is_next_by_another_base(before, after):
+        raise LogGapError(
+            f"{before.name} ends with a ROTATE to {before.rotation.target}, which is missing at"
+            f" the path; found {after.name} as the next file; {_CURE}",
+            file=before.name,
+        )
+
+
+def _is_next_by_another_base(before: _File, after: _File) -> bool:
+    """Whether both have kept their numbers and have got one other name in front of them."""
+    mine, next_ = _place_of(before.name), _place_of(after.name)
+    target = _place_of(before.rotation.target) if before.rotation else None
+    if mine is None or next_ is None or target is None:
+        return False
+    base, number = target
+    if mine[0] != next_[0] or mine[0] == base or (mine[1], next_[1]) != (number - 1, number):
+        return False
+    behind = _place_of(after.rotation.target) if after.rotation else None
+    return behind is None or behind == (base, number + 1)
+
+
+def _next_place(before: _File, after: _File, place: _Place | None) -> _Place | None:
+    """Files under any names: the next one's number on its server, where the ROTATEs tell it.
+
+    place : of the file before.
+    """
+    expected: _Place | None
+    if before.rotation is not None:
+        expected = _place_of(before.rotation.target)
+        if after.name == before.rotation.target:
+            return expected
+        told = f"ends with a ROTATE to {before.rotation.target}"
+    else:
+        expected = None if place is None else (place[0], place[1] + 1)
+        told = "ends without a ROTATE"
+        if expected is not None:
+            told += f", so only {expected[0]}.{expected[1]:06} can follow"
+    behind = _place_of(after.rotation.target) if after.rotation is not None else None
+    found = None if behind is None else (behind[0], behind[1] - 1)
+    if expected is not None and found is not None and expected != found:
+        raise LogGapError(
+            f"{before.name} {told}; found {after.name} as the next file, which its own ROTATE"
+            f" tells to have been {found[0]}.{found[1]:06}: files are missing between them, or"
+            f" their names do not sort as the server's did; {_CURE}",
+            file=before.name,
+        )
+    return found or expected
+
+
+def _expect_one_server(before: _File, after: _File) -> None:
+    if before.head is None or after.head is None:
+        return
+    # A server id that is changed while a server runs holds from the ROTATE on.
+    ids = {before.head.server_id}
+    if before.rotation is not None:
+        ids.add(before.rotation.server_id)
+    if after.head.server_id not in ids:
+        raise LogGapError(
+            f"{before.name} was written by the server with server_id {max(ids)}, and"
+            f" {after.name} by {after.head.server_id}: the files of two servers, or the id was"
+            " changed between them; read the files of each by themselves",
+            file=after.name,
+        )
+
+
+def _expect_one_moment(before: _File, after: _File) -> None:
+    if before.rotation is None or after.head is None:
+        return
+    apart = abs(after.head.timestamp - before.rotation.timestamp)
+    if apart > _APART:
+        raise LogGapError(
+            f"expected {after.name} to begin when {before.name} ends, in a ROTATE, as its server"
+            f" writes both at once; found {apart} seconds between them: it is the file of another"
+            f" server, or another file of this one, renamed; {_CURE}",
+            file=after.name,
+        )
+
+
+def _tell_copy_of_live_log(before: _File, after: _File) -> None:
+    """Only a rotation begins a file without `created`, and it would have left a ROTATE."""
+    in_use = before.head is not None and before.head.flags & _IN_USE_FLAG
+    if in_use and before.rotation is None and after.head is not None and not after.created:
+        _LOG.warning(
+            "%s was copied while its server wrote it, and the server has gone on in it before it"
+            " began %s: changes between the copy and the rotation are missing at the path; copy"
+            " the file again",
+            before.name,
+            after.name,
+        )
