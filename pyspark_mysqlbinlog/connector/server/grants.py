@@ -1,53 +1,196 @@
-"""Which databases the account can see all of.
+"""What the account may see, as SHOW GRANTS tells it.
 
-information_schema leaves out what the account has no privilege on, so a table that is not in it may
-be there all the same. Only an account that may SELECT from every table of a database knows what the
-database does not have.
+information_schema leaves out what the account has no privilege on: whole tables, and single columns
+where privileges are granted on columns only. So only the grants tell what it does not show.
+
+SHOW GRANTS needs no privilege. MariaDB lists those of the roles that are set, and of PUBLIC, behind
+the account's own; MySQL 8.0 names a role without what it grants. Before 8.0 a MySQL also applies
+grants to the same user at other hosts, and to the anonymous user, which are not listed: an account
+may see more than these lines say.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import groupby
 
+from pyspark_mysqlbinlog.errors import LostConnectionError, ServerError
+from pyspark_mysqlbinlog.names import folding
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 
-__all__ = ["sees_all_of"]
+__all__ = ["Grant", "Grants", "like"]
 
-_GLOBAL = (
-    "SELECT 1 FROM information_schema.USER_PRIVILEGES"
-    " WHERE GRANTEE = %s AND PRIVILEGE_TYPE = 'SELECT'"
-)
-_DATABASES = (
-    "SELECT TABLE_SCHEMA, MAX(PRIVILEGE_TYPE = 'SELECT') FROM information_schema.SCHEMA_PRIVILEGES"
-    " WHERE GRANTEE = %s GROUP BY TABLE_SCHEMA"
-)
+_SKIPS_GRANTS = 1290  # mysqld --skip-grant-tables: everybody may do everything
+_NAME = r"`((?:[^`]|``)*)`"
+_GRANT = re.compile(rf"GRANT (.*?) ON (?:\*\.\*|{_NAME}\.(?:\*|{_NAME})) TO (\S+)", re.DOTALL)
+# Names of columns are without quotes in MySQL up to 5.7.
+_COLUMNS = re.compile(r" \(.*?\)(?=, [A-Z]|$)", re.DOTALL)
+# Neither grants anything on tables.
+_OTHERS = re.compile(r"GRANT (?:PROXY|EXECUTE|ALTER ROUTINE|.* ON (?:PROCEDURE|FUNCTION|PACKAGE))")
+_ROLE = re.compile(r"GRANT `|SET DEFAULT ROLE ")
+# With one of these on a column, information_schema shows it.
+_SHOWS_COLUMNS = frozenset({"SELECT", "INSERT", "UPDATE", "REFERENCES", "ALL PRIVILEGES"})
+_SELECTS = frozenset({"SELECT", "ALL PRIVILEGES"})
 
 
-def sees_all_of(client: ReplicaClient, *, case_sensitive: bool) -> Callable[[str], bool]:
-    """Database -> whether no table of it, nor the database, can be hidden from the account.
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """A line of SHOW GRANTS.
 
-    Privileges that come by a role are not seen here: then nothing is taken to be known.
+    Attributes
+    ----------
+    database : a pattern as LIKE has them, where `table` is None; None is all databases.
+    table : None is all tables.
+    privileges : on the whole of it.
+    on_columns : whether there are others, on single columns.
     """
-    ((account,),) = client.query("SELECT CURRENT_USER()")
-    user, _, host = str(account).rpartition("@")
-    grantee = f"'{user}'@'{host}'"
-    if client.query(_GLOBAL, [grantee]):
-        return lambda _: True
-    grants = [
-        (_like(str(pattern), case_sensitive=case_sensitive), bool(may_select))
-        for pattern, may_select in client.query(_DATABASES, [grantee])
-    ]
 
-    def sees(database: str) -> bool:
-        # The server takes one grant of those that match, which of them is its affair.
-        matching = [may_select for like, may_select in grants if like.fullmatch(database)]
-        return bool(matching) and all(matching)
+    grantee: str
+    database: str | None
+    table: str | None
+    privileges: frozenset[str]
+    on_columns: bool
 
-    return sees
+    @classmethod
+    def parse(cls, line: str) -> Grant | None:
+        """None when it grants nothing on tables.
+
+        Raises
+        ------
+        ValueError : it is of an unknown kind.
+        """
+        found = _GRANT.match(line)
+        if found is None:
+            if _OTHERS.match(line) or _ROLE.match(line):
+                return None
+            raise ValueError(line)
+        granted, database, table, grantee = found.groups()
+        privileges, on_columns = set(), False
+        for privilege in _COLUMNS.sub("()", granted).split(", "):
+            if privilege.endswith("()"):
+                on_columns = True
+            else:
+                privileges.add(privilege)
+        return cls(
+            grantee,
+            None if database is None else database.replace("``", "`"),
+            None if table is None else table.replace("``", "`"),
+            frozenset(privileges),
+            on_columns,
+        )
 
 
-def _like(pattern: str, *, case_sensitive: bool) -> re.Pattern[str]:
+@dataclass(frozen=True, slots=True)
+class Grants:
+    """What an account may see.
+
+    Attributes
+    ----------
+    grants : those on tables.
+    is_complete : whether there is nothing that was not understood.
+    case_sensitive : whether names of databases and tables differ by case.
+    """
+
+    grants: tuple[Grant, ...]
+    is_complete: bool
+    case_sensitive: bool
+
+    @classmethod
+    def ask(cls, client: ReplicaClient, *, case_sensitive: bool) -> Grants:
+        """One query.
+
+        Raises
+        ------
+        LostConnectionError : as `ReplicaClient.query` does.
+        """
+        try:
+            lines = [str(line) for (line,) in client.query("SHOW GRANTS")]
+        except LostConnectionError:
+            raise
+        except ServerError as error:
+            if error.code != _SKIPS_GRANTS:
+                return cls((), is_complete=False, case_sensitive=case_sensitive)
+            lines = ["GRANT ALL PRIVILEGES ON *.* TO ``"]
+        return cls.parse(lines, case_sensitive=case_sensitive, mariadb=client.is_mariadb)
+
+    @classmethod
+    def parse(cls, lines: Sequence[str], *, case_sensitive: bool, mariadb: bool = False) -> Grants:
+        """The lines of SHOW GRANTS."""
+        grants, is_complete = [], True
+        for line in lines:
+            # A role of MySQL 8.0 may grant anything.
+            if _ROLE.match(line) and not mariadb:
+                is_complete = False
+            try:
+                grant = Grant.parse(line)
+            except ValueError:
+                is_complete = False
+            else:
+                grants += [grant] if grant is not None else []
+        return cls(tuple(grants), is_complete, case_sensitive)
+
+    @property
+    def selects_everything(self) -> bool:
+        """Whether the account may SELECT from every table."""
+        return any(grant.database is None and grant.privileges & _SELECTS for grant in self.grants)
+
+    @property
+    def selects_nothing(self) -> bool:
+        """Whether it may SELECT from no table, as far as these lines tell."""
+        return self.is_complete and not any(
+            grant.on_columns or grant.privileges & _SELECTS for grant in self.grants
+        )
+
+    def sees_all_of(self, database: str) -> bool:
+        """Whether no table of a database, nor the database, can be hidden from the account."""
+        return self._has(_SELECTS, database)
+
+    def selects_like(self) -> Iterator[str]:
+        """The patterns, as LIKE has them, of databases all of whose tables may be SELECTed from."""
+        for grant in self.grants:
+            if grant.table is None and grant.database is not None and grant.privileges & _SELECTS:
+                yield grant.database
+
+    def shows_columns_of(self, database: str, table: str) -> bool:
+        """Whether it may see all columns of a table, or none; not only some of them."""
+        fold = folding(self.case_sensitive)
+        name = (fold(database), fold(table))
+        on_table = [
+            grant
+            for grant in self.grants
+            if grant.table is not None and (fold(grant.database or ""), fold(grant.table)) == name
+        ]
+        if not any(grant.on_columns for grant in on_table):
+            return True
+        return any(grant.privileges & _SHOWS_COLUMNS for grant in on_table) or self._has(
+            _SHOWS_COLUMNS, database
+        )
+
+    def _has(self, privileges: frozenset[str], database: str) -> bool:
+        """Whether the account has one of them on all tables of a database."""
+        for _, granted in groupby(self.grants, key=lambda grant: grant.grantee):
+            on_databases = [grant for grant in granted if grant.table is None]
+            if any(
+                grant.database is None and grant.privileges & privileges for grant in on_databases
+            ):
+                return True
+            matching = [
+                grant
+                for grant in on_databases
+                if grant.database is not None
+                and like(grant.database, self.case_sensitive).fullmatch(database)
+            ]
+            # The server takes one grant of those that match, which of them is its affair.
+            if matching and all(grant.privileges & privileges for grant in matching):
+                return True
+        return False
+
+
+@lru_cache(maxsize=1024)
+def like(pattern: str, case_sensitive: bool) -> re.Pattern[str]:
     """A grant's database: LIKE's ``%`` and ``_``, unless a backslash is in front of them."""
     parts = re.findall(r"\\.|.", pattern, re.DOTALL)
     wild = {"%": ".*", "_": "."}

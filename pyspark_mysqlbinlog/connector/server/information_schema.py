@@ -5,6 +5,9 @@ keys. information_schema opens every table it describes, so one query for each t
 much again for each. Types come from COLUMN_TYPE, read by the reader that reads DDL: the columns
 beside it differ between versions (5.5 has no DATETIME_PRECISION, 8.0 no display widths).
 
+It shows no more than the account may see. A table of which it may see only some columns is not
+described, for the others would be missing without a trace: the last one leaves no hole behind.
+
 One thing it can't show: the texts of information_schema are utf8 with three bytes, so a character
 beyond them in an ENUM or SET label reads as ``?``. Such labels are known only from DDL.
 """
@@ -16,9 +19,10 @@ from functools import lru_cache
 from typing import Any
 
 from pyspark_mysqlbinlog.charsets import canonical_charset, charset_of_collation
+from pyspark_mysqlbinlog.connector.server.grants import Grants
 from pyspark_mysqlbinlog.decoder.sql.create import parse_column_type
 from pyspark_mysqlbinlog.decoder.sql.tokens import SqlContext
-from pyspark_mysqlbinlog.errors import MySQLBinlogError, UnknownSchemaError
+from pyspark_mysqlbinlog.errors import AccessDeniedError, MySQLBinlogError, UnknownSchemaError
 from pyspark_mysqlbinlog.names import SYSTEM_DATABASES, Table
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
@@ -55,6 +59,7 @@ def read_table_schemas(
 
     Raises
     ------
+    AccessDeniedError : with the table; the account may see only some columns of a wanted one.
     UnknownSchemaError : with the table; a wanted one has a column that can't be understood.
     ServerError : what `ReplicaClient.query` raises.
     """
@@ -65,7 +70,8 @@ def read_table_schemas(
     }
     if not collations:
         return []
-    ((version,),) = _rows(client, "SELECT VERSION()")
+    ((version, case),) = _rows(client, "SELECT VERSION(), @@lower_case_table_names")
+    grants = Grants.ask(client, case_sensitive=case in (None, 0))
     # Labels in COLUMN_TYPE are escaped with backslashes whatever the session's sql_mode.
     context = SqlContext.of(0, version)
     columns: dict[Table, list[tuple[int, ColumnSchema]]] = {table: [] for table in collations}
@@ -89,16 +95,40 @@ def read_table_schemas(
     keys: dict[Table, list[tuple[int, str]]] = {}
     for database, table, name, sequence in _rows(client, _PRIMARY_KEYS, _SYSTEM):
         keys.setdefault((database, table), []).append((int(sequence), name))
-    return [
-        TableSchema(
-            *table,
-            columns=tuple(column for _, column in sorted(columns[table], key=lambda pair: pair[0])),
-            primary_key=tuple(name for _, name in sorted(keys.get(table, ()))),
-            charset=charset_of_collation(collation) if collation else None,
+    found = []
+    for table, collation in sorted(collations.items()):
+        described = sorted(columns.get(table, ()), key=lambda pair: pair[0])
+        if not described:  # dropped between the queries, or not understood
+            continue
+        ordinals = [ordinal for ordinal, _ in described]
+        key = [name for _, name in sorted(keys.get(table, ()))]
+        if (
+            not grants.shows_columns_of(*table)
+            or ordinals != list(range(1, len(ordinals) + 1))
+            or not {*key} <= {column.name for _, column in described}
+        ):
+            if wanted(*table):
+                raise _partly_seen(table)
+            continue
+        found.append(
+            TableSchema(
+                *table,
+                columns=tuple(column for _, column in described),
+                primary_key=tuple(key),
+                charset=charset_of_collation(collation) if collation else None,
+            )
         )
-        for table, collation in sorted(collations.items())
-        if columns.get(table)  # else dropped between the queries, or not understood
-    ]
+    return found
+
+
+def _partly_seen(table: Table) -> AccessDeniedError:
+    quoted = ".".join(f"`{part.replace('`', '``')}`" for part in table)
+    return AccessDeniedError(
+        "the account may see only some columns of this table, and the log has the values of all:"
+        f" GRANT SELECT ON {quoted} to this user in place of SELECT (columns), or exclude the"
+        " table",
+        table=".".join(table),
+    )
 
 
 def read_database_charsets(client: ReplicaClient) -> dict[str, str]:

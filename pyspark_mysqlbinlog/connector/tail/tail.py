@@ -19,7 +19,7 @@ from pyspark_mysqlbinlog.connector.log.logs import LAST_DUMP_START, ScannedDump,
 from pyspark_mysqlbinlog.connector.log.retry import LOG, connected_again, lost_connection
 from pyspark_mysqlbinlog.connector.schemas.tracker import SchemaTracker
 from pyspark_mysqlbinlog.connector.schemas.watch import SchemaWatch
-from pyspark_mysqlbinlog.connector.server.grants import sees_all_of
+from pyspark_mysqlbinlog.connector.server.grants import Grants
 from pyspark_mysqlbinlog.connector.server.settings import (
     ServerFacts,
     check_identity,
@@ -218,7 +218,7 @@ class _Schemas:
             history,
             wants,
             case_sensitive=case_sensitive,
-            complete=sees_all_of(client, case_sensitive=case_sensitive),
+            complete=Grants.ask(client, case_sensitive=case_sensitive).sees_all_of,
             explicit_timestamps=explicit_timestamps(client),
         )
 

@@ -18,10 +18,11 @@ from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
 # A part of each query: its answer. Some servers send texts as bytes.
 ROWS: dict[str, tuple[Any, ...]] = {
     ".TABLES": (b"d", b"t", b"utf8_bin"),
-    "VERSION()": ("5.7.41",),
+    "VERSION()": ("5.7.41", 0),
     ".COLUMNS": (b"d", b"t", b"id", b"int(11)", None, b"NO", 1),
     ".STATISTICS": (b"d", b"t", b"id", 1),
     ".SCHEMATA": (b"d", b"utf8mb3"),
+    "SHOW GRANTS": ("GRANT SELECT ON *.* TO 'u'@'%'",),
 }
 
 
@@ -49,7 +50,7 @@ class Cursor:
 
 
 def client(fails: str = "nothing", error: Exception | None = None) -> ReplicaClient:
-    connection = SimpleNamespace(cursor=lambda: Cursor(fails, error))
+    connection = SimpleNamespace(cursor=lambda: Cursor(fails, error), server_version="5.7")
     return ReplicaClient(ServerSettings("h", 3306, "u", "secret"), cast(Any, connection))
 
 
@@ -67,13 +68,22 @@ ERRORS: list[tuple[Exception, type[MySQLBinlogError]]] = [
 ]
 
 
-@pytest.mark.parametrize("fails", list(ROWS)[:-1])
+@pytest.mark.parametrize("fails", list(ROWS)[:-2])
 @pytest.mark.parametrize(("error", "kind"), ERRORS)
 def test_a_query_for_tables_that_fails(
     fails: str, error: Exception, kind: type[MySQLBinlogError]
 ) -> None:
     with pytest.raises(kind, match=r"^h:3306|^the connection to h:3306"):
         read_table_schemas(client(fails, error), lambda *_: True)
+
+
+def test_a_query_for_grants_that_fails() -> None:
+    """What they would tell is then not known; but a connection that is lost is lost."""
+    denied = pymysql.err.OperationalError(1142, "SELECT command denied to user")
+    assert len(read_table_schemas(client("SHOW GRANTS", denied), lambda *_: True)) == 1
+    lost = pymysql.err.OperationalError(2013, "Lost connection to MySQL server")
+    with pytest.raises(LostConnectionError):
+        read_table_schemas(client("SHOW GRANTS", lost), lambda *_: True)
 
 
 @pytest.mark.parametrize(("error", "kind"), ERRORS)

@@ -1,0 +1,99 @@
+"""Lines of SHOW GRANTS, as MySQL 5.6 and 5.7 and MariaDB 10.11 gave them."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyspark_mysqlbinlog.connector.server.grants import Grants
+
+HASH = "IDENTIFIED BY PASSWORD '*14E65567ABDB5135D0CFD9A70B3032C179A49EE7'"
+ROLES = (
+    "GRANT `r1` TO `v`@`%`",
+    f"GRANT USAGE ON *.* TO `v`@`%` {HASH}",
+    "GRANT USAGE ON *.* TO `r1`",
+    "GRANT SELECT ON `other`.* TO `r1`",
+    "SET DEFAULT ROLE `r1` FOR `v`@`%`",
+)
+
+
+def grants(*lines: str, case_sensitive: bool = True, mariadb: bool = False) -> Grants:
+    return Grants.parse(lines, case_sensitive=case_sensitive, mariadb=mariadb)
+
+
+@pytest.mark.parametrize(
+    ("line", "sees"),
+    [
+        (f"GRANT SELECT, REPLICATION SLAVE, BINLOG MONITOR ON *.* TO `x`@`%` {HASH}", True),
+        ("GRANT ALL PRIVILEGES ON *.* TO 'root'@'127.0.0.1' WITH GRANT OPTION", True),
+        ("GRANT EXECUTE ON *.* TO 'u'@'%' IDENTIFIED BY PASSWORD", False),
+        ("GRANT ALL PRIVILEGES ON `shop`.* TO 'u'@'%' WITH GRANT OPTION", True),
+        ("GRANT SELECT, INSERT ON `sh%`.* TO 'u'@'%'", True),
+        ("GRANT SELECT ON `sho_`.* TO 'u'@'%'", True),
+        (r"GRANT SELECT ON `sho\_`.* TO 'u'@'%'", False),
+        ("GRANT SELECT ON `Shop`.* TO 'u'@'%'", False),
+        ("GRANT INSERT ON `shop`.* TO 'u'@'%'", False),
+        ("GRANT SELECT ON `shop`.`t` TO 'u'@'%'", False),
+        ("GRANT SELECT ON `shop`.* TO PUBLIC", True),
+    ],
+)
+def test_databases_that_are_seen(line: str, sees: bool) -> None:
+    found = grants("GRANT USAGE ON *.* TO 'u'@'%'", line)
+    assert found.is_complete
+    assert found.sees_all_of("shop") == sees
+
+
+def test_of_two_grants_that_match_one_holds() -> None:
+    found = grants("GRANT SELECT ON `%`.* TO 'u'@'%'", "GRANT INSERT ON `shop`.* TO 'u'@'%'")
+    assert not found.sees_all_of("shop")
+    assert found.sees_all_of("other")
+
+
+def test_roles() -> None:
+    assert grants(*ROLES, mariadb=True).sees_all_of("other")
+    assert grants(*ROLES, mariadb=True).is_complete
+    # MySQL 8.0 does not list what a role grants.
+    assert not grants(*ROLES).is_complete
+
+
+def test_grants_of_other_things_are_none_on_tables() -> None:
+    found = grants(
+        "GRANT PROXY ON ``@`%` TO `root`@`127.0.0.1` WITH GRANT OPTION",
+        "GRANT EXECUTE ON PROCEDURE `shop`.`pp` TO 'u'@'%'",
+        "GRANT EXECUTE, ALTER ROUTINE ON FUNCTION `shop`.`f` TO 'u'@'%'",
+        "GRANT DELETE HISTORY ON `shop`.`t` TO `u`@`%`",
+    )
+    assert found.is_complete
+    assert found.selects_nothing
+
+
+def test_what_is_not_understood() -> None:
+    found = grants("REVOKE SELECT ON `mysql`.* FROM `u`@`%`", "GRANT SELECT ON *.* TO `u`@`%`")
+    assert not found.is_complete
+
+
+@pytest.mark.parametrize(
+    ("lines", "shows"),
+    [
+        (["GRANT SELECT (a), INSERT (a, b), UPDATE (a) ON `shop`.`t` TO 'u'@'%'"], False),
+        (["GRANT SELECT (`a`), INSERT (`a`, `b`) ON `shop`.`t` TO `u`@`%`"], False),
+        # Its name is SELECT, and it is between others.
+        (["GRANT INSERT (a, SELECT, b), DELETE ON `shop`.`t` TO 'u'@'%'"], False),
+        (["GRANT SELECT (a), INSERT ON `shop`.`t` TO 'u'@'%'"], True),
+        (["GRANT SELECT (a), DELETE ON `shop`.`t` TO 'u'@'%'"], False),
+        (["GRANT SELECT (a) ON `shop`.`t` TO 'u'@'%'", "GRANT UPDATE ON `s%`.* TO 'u'@'%'"], True),
+        (["GRANT SELECT (a) ON `shop`.`t` TO 'u'@'%'", "GRANT SELECT ON *.* TO 'u'@'%'"], True),
+        (["GRANT SELECT (a) ON `shop`.`other` TO 'u'@'%'"], True),
+        ([], True),
+    ],
+)
+def test_tables_of_which_only_some_columns_are_seen(lines: list[str], shows: bool) -> None:
+    found = grants(*lines)
+    assert found.is_complete
+    assert found.shows_columns_of("shop", "t") == shows
+
+
+def test_names_with_quotes_and_in_another_case() -> None:
+    line = "GRANT SELECT (c`(,x) ON `Sh``op`.`we``ird,(x` TO 'u'@'%'"
+    assert not grants(line).shows_columns_of("Sh`op", "we`ird,(x")
+    assert grants(line).shows_columns_of("sh`op", "we`ird,(x")
+    assert not grants(line, case_sensitive=False).shows_columns_of("sh`op", "we`ird,(x")
