@@ -4,7 +4,7 @@ The log that the tail has walked is kept as a row of spans, each from one bounda
 with something wanted in between. A span carries its packed events while the buffer has room for
 them; when it has none, only the span's place is kept, and whoever needs the rows fetches them
 again. Small transactions are gathered into one span up to a granularity, so the index stays small
-too. When there are too many spans the tail waits. So memory is bounded by bytes and by number of
+too; one that is as large by itself begins a span. When there are too many spans the tail waits. So memory is bounded by bytes and by number of
 spans, whatever the backlog and however large one transaction.
 
 Every method takes the lock; the tail calls one per transaction, or one for many that lie together.
@@ -100,7 +100,7 @@ class LogBuffer:
             is_change = self._is_change(mark)
             if self._crosses_cut(mark):
                 self._before_cut = self._tip
-            if is_change or self._crosses_cut(mark):
+            if is_change or self._crosses_cut(mark) or (wanted and self._is_large(log_bytes)):
                 self._close_span()
             self._tip = mark
             if is_change:
@@ -365,7 +365,12 @@ class LogBuffer:
         # The first wanted transaction with which the span is long enough.
         long_enough = bisect_left(ends, self._granularity - self._open.log_bytes + last_end, at)
         if long_enough < behind:
+            # Before it the sum is small, so no other of them can be large.
             last = bisect_right(kept, kept[long_enough], long_enough + 1)
+            if last < len(kept):
+                before = ends[last - 2] if last - 1 > at else last_end
+                if self._is_large(ends[last - 1] - before):
+                    last -= 1
             behind = min(behind, last)
         return behind
 
@@ -385,6 +390,13 @@ class LogBuffer:
         self._open.log_bytes += log_bytes
         if self._open.log_bytes >= self._granularity and last_wanted == behind - 1:
             self._close_span()
+
+    def _is_large(self, log_bytes: int) -> bool:
+        """Whether a transaction begins a span of its own.
+
+        Small ones in front of it would otherwise take a batch beyond its limit.
+        """
+        return log_bytes >= self._granularity
 
     def _is_change(self, mark: Mark) -> bool:
         known = self._tip.history

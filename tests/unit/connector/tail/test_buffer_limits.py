@@ -1,0 +1,29 @@
+"""How much a batch may hold: its limit, or one transaction that is larger."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from helpers.buffer_log import at, new_log
+
+_GRANULARITY = 250
+# As the stream reader has it: a span is at most an eighth of a batch.
+_LIMIT = 8 * _GRANULARITY
+
+
+@given(st.lists(st.one_of(st.integers(26, 300), st.integers(26, 3000)), max_size=40))
+@settings(max_examples=300, deadline=None)
+def test_a_batch_exceeds_its_limit_by_one_transaction_only(sizes: list[int]) -> None:
+    log = new_log(granularity=_GRANULARITY)
+    starts = {log.here: log.transaction(size) for size in sizes}
+    start, batches = at(4), 0
+    while (end := log.buffer.furthest(start, _LIMIT)) is not None:
+        is_one = starts[start] == end.position
+        assert end.position.pos - start.pos <= _LIMIT or is_one
+        start, batches = end.position, batches + 1
+    assert start == log.here
+    # And it is worth a batch: none ends where the next would have fitted by far.
+    assert batches <= 1 + 2 * sum(sizes) // (_LIMIT - 2 * _GRANULARITY) + sum(
+        size >= _GRANULARITY for size in sizes
+    )
