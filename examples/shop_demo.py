@@ -13,7 +13,6 @@ import contextlib
 import json
 import logging
 import os
-import re
 import secrets
 import shutil
 import signal
@@ -43,6 +42,7 @@ from rich.table import Table
 from rich.text import Text
 
 from delta_mirror import DeltaMirror
+from pyspark_mysqlbinlog import cause_of
 from shop_server import NoServerError, Server, find_server
 from shop_workload import DATABASE, READER, SETUP, TABLES, TEARDOWN, Shop
 
@@ -468,8 +468,8 @@ def run(console: Console, server: Server, folder: Path, seconds: float, seed: in
 
 def _reason(error: Exception) -> str:
     """Our error's one line, out of the pages that Spark wraps around it."""
-    found = re.search(r"pyspark_mysqlbinlog\.\S*?(\w+Error: .*)", str(error))
-    return found[1] if found else str(error).strip()
+    cause = cause_of(error)
+    return str(error).strip() if cause is None else f"{type(cause).__name__}: {cause}"
 
 
 def main() -> int:

@@ -30,9 +30,18 @@
      └── KernelMissingError          the compiled kernel was asked for, and is not there
 
 A message is one line: expected, found, where, what to do. It never holds a secret.
+
+Spark hands over only text, so the text is regular:
+``pyspark_mysqlbinlog.errors.NAME: MESSAGE (PLACE)`` on a line of its own. `cause_of` makes the
+error again.
 """
 
 from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import ClassVar
 
 __all__ = [
     "AccessDeniedError",
@@ -61,7 +70,21 @@ __all__ = [
     "UnrepresentableValueError",
     "UnsupportedEventError",
     "UnsupportedTransactionError",
+    "cause_of",
 ]
+
+# A name in a place: as it is, or quoted as in JSON where it could be taken for more than a name.
+_PLAIN = r"[^\s\"(),:\\]+"
+_NAME = rf'(?:{_PLAIN}|"(?:[^"\\]|\\.)*")'
+_PLACED = re.compile(
+    r"(?P<message>.*) \((?=at |table )"
+    rf"(?:at (?:position (?P<position>\d+)|(?P<file>{_NAME})(?::(?P<pos>\d+))?))?"
+    rf"(?:(?:, )?table (?P<table>{_NAME}))?\)"
+)
+# Our line in what Spark prints; some versions append the SQLSTATE to it.
+_RAISED = rf"{re.escape(__name__)}\.(\w+): (.*?)(?: SQLSTATE: \w{{5}})*$"
+_OWN_LINE = re.compile(rf"^{_RAISED}", re.MULTILINE)
+_WITHIN_LINE = re.compile(rf"(?<![\w.]){_RAISED}", re.MULTILINE)
 
 
 class MySQLBinlogError(Exception):
@@ -74,7 +97,13 @@ class MySQLBinlogError(Exception):
     table : ``database.table``, where known.
 
     The place is added once: an error that already has one keeps it (see `at`).
+
+    Attributes
+    ----------
+    what_to_do : the usual way on from an error of this class; the message may know a better one.
     """
+
+    what_to_do: ClassVar[str] = "start again with the same checkpoint, and report the line"
 
     def __init__(
         self,
@@ -103,16 +132,30 @@ class MySQLBinlogError(Exception):
         place = []
         if self.file is not None:
             position = "" if self.position is None else f":{self.position}"
-            place.append(f"at {self.file}{position}")
+            place.append(f"at {_shown(self.file)}{position}")
         elif self.position is not None:
             place.append(f"at position {self.position}")
         if self.table is not None:
-            place.append(f"table {self.table}")
+            place.append(f"table {_shown(self.table)}")
         return f"{self.message} ({', '.join(place)})" if place else self.message
 
     def __reduce__(self) -> tuple[object, ...]:
         # Errors cross from executors to the driver; the default pickle would lose the keywords.
         return (_rebuild, (type(self), self.message, self.file, self.position, self.table))
+
+
+def _shown(name: str) -> str:
+    """A name as it stands in a place."""
+    if name.isprintable() and re.fullmatch(_PLAIN, name):
+        return name
+    return json.dumps(name, ensure_ascii=not name.isprintable())
+
+
+def _named(shown: str | None) -> str | None:
+    """The name of which `_shown` made this."""
+    if shown is None or not shown.startswith('"'):
+        return shown
+    return str(json.loads(shown))
 
 
 def _rebuild(
@@ -128,12 +171,19 @@ def _rebuild(
 class OptionError(MySQLBinlogError, ValueError):
     """An option is unknown, wrong, missing or not built yet."""
 
+    what_to_do = "correct the option that the message names"
+
 
 class ServerError(MySQLBinlogError):
     """The server can't be used, or refused what was asked.
 
     code : MySQL's number of the error, where there is one.
     """
+
+    what_to_do = (
+        "connect to the server that the checkpoint belongs to, or do what the server's "
+        "own words ask for"
+    )
 
     def __init__(
         self,
@@ -154,90 +204,211 @@ class ServerError(MySQLBinlogError):
 class ConnectionFailedError(ServerError):
     """No answer, or an answer that is not MySQL's; or lost for longer than retryTimeout."""
 
+    what_to_do = (
+        "check host and port, and start again with the same checkpoint when the server is back"
+    )
+
 
 class LostConnectionError(ConnectionFailedError):
     """The connection broke or could not be made; the same again may work."""
+
+    what_to_do = "start again with the same checkpoint; if it stays, do what the message says"
 
 
 class AccessDeniedError(ServerError):
     """Wrong user or password, or a grant is missing."""
 
+    what_to_do = (
+        "correct the password or give the grant that the message names, and start again "
+        "with the same checkpoint"
+    )
+
 
 class BinlogSettingsError(ServerError):
     """The server does not log, or does not log rows."""
+
+    what_to_do = "set log_bin and binlog_format=ROW on the server"
 
 
 class PositionError(MySQLBinlogError):
     """The log can't be read from where it was asked to."""
 
+    what_to_do = "give a position that the server has"
+
 
 class BinlogPurgedError(PositionError):
     """The file that is needed is no longer on the server."""
+
+    what_to_do = "restore the file; or take a new checkpoint and load the tables anew"
 
 
 class InvalidPositionError(PositionError):
     """The position lies inside an event, past the end, or in no file of this server."""
 
+    what_to_do = (
+        "give a position that SHOW BINLOG EVENTS lists; after a crash of the server, take "
+        "a new checkpoint"
+    )
+
 
 class LogGapError(PositionError):
     """Files on disk do not follow one another: some are missing, renamed, twice, of two servers."""
+
+    what_to_do = "put the missing files back under the names that the server gave them"
 
 
 class FormatError(MySQLBinlogError):
     """The bytes are not what the format says."""
 
+    what_to_do = "let path name binlogs only"
+
 
 class ChecksumError(FormatError):
     """An event's CRC32 does not match its bytes."""
+
+    what_to_do = "try again; if it stays, compare with mysqlbinlog --verify-binlog-checksum"
 
 
 class MalformedEventError(FormatError):
     """An event is truncated, claims more than there is, or has bytes left over."""
 
+    what_to_do = "try again; if it stays, compare with mysqlbinlog --verify-binlog-checksum"
+
 
 class UnsupportedEventError(FormatError):
     """An event whose meaning is not known and that is not flagged as ignorable."""
+
+    what_to_do = "compare the tables, and take a new checkpoint behind the position"
 
 
 class StatementError(MySQLBinlogError):
     """A change of a wanted table was not logged as rows with a known outcome."""
 
+    what_to_do = "take a new checkpoint behind the position, and load the table anew"
+
 
 class StatementFormatError(StatementError):
     """DML of a wanted table was logged as a statement."""
+
+    what_to_do = (
+        "set binlog_format=ROW everywhere, take a new checkpoint behind the position, and "
+        "load the table anew"
+    )
 
 
 class UnsupportedTransactionError(StatementError):
     """Rows of a wanted table whose outcome (kept or rolled back) the log does not tell yet."""
 
+    what_to_do = "exclude the table, or take a new checkpoint behind the position"
+
 
 class SchemaError(MySQLBinlogError):
     """The names for the values are not known."""
+
+    what_to_do = "exclude the column or the table"
 
 
 class UnknownTableError(SchemaError):
     """A table that was named literally does not exist."""
 
+    what_to_do = "check the spelling and the SELECT grant; use a glob for a table that comes later"
+
 
 class UnknownSchemaError(SchemaError):
     """A row of a table whose columns are not known at that position."""
+
+    what_to_do = "start elsewhere, or set schemaDdl or onUnknownSchema=positional"
 
 
 class SchemaMismatchError(SchemaError):
     """The table map does not fit the schema that should hold there."""
 
+    what_to_do = "start behind the table's last ALTER"
+
 
 class SchemaChangedError(SchemaError):
     """A table got columns that the query's struct has no place for; or DDL can't be followed."""
+
+    what_to_do = (
+        "start again with the same checkpoint, which adds the column; or set schemaEvolutionMode"
+    )
 
 
 class UnrepresentableValueError(MySQLBinlogError):
     """A value that the payload's types can't hold, where nothing may be put in its place."""
 
+    what_to_do = "correct the value, exclude the column, or set payload=json"
+
 
 class OffsetError(MySQLBinlogError, ValueError):
     """An offset can't be read: newer version, missing names, or not ours."""
 
+    what_to_do = "upgrade the package, or take a new checkpoint"
+
 
 class KernelMissingError(MySQLBinlogError, ImportError):
     """The compiled kernel was asked for by name, and can't be imported."""
+
+    what_to_do = "install again with a C++ compiler, or unset MYSQLBINLOG_IMPL"
+
+
+def cause_of(exception: BaseException | None) -> MySQLBinlogError | None:
+    """The error of this module that an exception of Spark's was made of; None where there is none.
+
+    Spark keeps of an error that a data source raises only the text, within a page of its own. This
+    makes the error again, with its class, message, file, position and table; `ServerError.code` is
+    not in the text. Takes what a batch read raises, what ``awaitTermination`` raises and what
+    ``query.exception()`` returns, in classic sessions and in Spark Connect.
+
+    Examples
+    --------
+    >>> try:
+    ...     query.awaitTermination()
+    ... except PySparkException as exception:
+    ...     error = cause_of(exception)
+    ...     if error is None:
+    ...         raise
+    ...     print(type(error).__name__, error.table, error)  # doctest: +SKIP
+    """
+    for error in _chain(exception):
+        if isinstance(error, MySQLBinlogError):
+            return error
+        text = _text(error)
+        found = _OWN_LINE.search(text) or _WITHIN_LINE.search(text)
+        if found is not None:
+            return _parsed(*found.groups())
+    return None
+
+
+def _chain(exception: BaseException | None) -> Iterator[BaseException]:
+    """An exception and those behind it, each once."""
+    seen: set[int] = set()
+    while exception is not None and id(exception) not in seen:
+        seen.add(id(exception))
+        yield exception
+        exception = exception.__cause__ or exception.__context__
+
+
+def _text(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001 (Py4J's errors ask the JVM, which may be gone)
+        return " ".join(map(repr, error.args))
+
+
+def _parsed(name: str, text: str) -> MySQLBinlogError:
+    """The error that was printed as ``name: text``."""
+    kind = globals().get(name)
+    if not (isinstance(kind, type) and issubclass(kind, MySQLBinlogError)):
+        # Another version of this package, on another machine, has classes of its own.
+        kind, text = MySQLBinlogError, f"{name}: {text}"
+    placed = _PLACED.fullmatch(text)
+    if placed is None:
+        return kind(text)
+    position = placed["position"] or placed["pos"]
+    return kind(
+        placed["message"],
+        file=_named(placed["file"]),
+        position=None if position is None else int(position),
+        table=_named(placed["table"]),
+    )

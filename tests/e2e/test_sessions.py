@@ -1,5 +1,5 @@
 """The same rows in every kind of session: classic, Spark Connect, and a cluster with executors; and
-from both implementations.
+from both implementations. And the same errors, out of what each of them prints.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -36,11 +37,40 @@ def table(live_server: Server) -> str:
         live_server.execute(f"INSERT INTO sessions.t VALUES {rows}")
     for number in range(50):
         live_server.execute(f"UPDATE sessions.t SET v = '漢 {number}' WHERE id = {number}")
+    live_server.execute(
+        "CREATE TABLE sessions.`a date` (id INT PRIMARY KEY, d DATETIME)",
+        "SET SESSION sql_mode = ''",
+        "INSERT INTO sessions.`a date` VALUES (1, '0000-00-00')",
+    )
     return "sessions.t"
 
 
+def _failing(server: Server) -> dict[str, dict[str, Any]]:
+    """Reads that fail while they are planned, on the driver, and in a task; and two not ours."""
+    options = server.options(startingOffset="earliest", payload="struct")
+    in_task = options | {"tables": "sessions.`a date`", "zeroDates": "fail"}
+    no_file = options | {"tables": "sessions.t", "startingOffset": "none.000001:4"}
+    return {
+        "an option, batch": {"options": options | {"hots": "x"}},
+        "an option, stream": {"options": options | {"hots": "x"}, "sink": "noop"},
+        "driver, batch": {"options": no_file},
+        "driver, stream": {"options": no_file, "sink": "noop"},
+        "task, batch": {"options": in_task},
+        "task, stream": {"options": in_task, "sink": "noop"},
+        "task, foreachBatch": {"options": in_task, "sink": "foreachBatch"},
+        "analysis of another": {"options": {}, "query": "SELECT nope"},
+        "task of another": {"options": {}, "query": "SELECT raise_error('no')"},
+    }
+
+
 def _run(
-    kind: str, server: Server, table: str, folder: Path, environment: dict[str, str]
+    kind: str,
+    server: Server,
+    table: str,
+    folder: Path,
+    environment: dict[str, str],
+    *,
+    failing: dict[str, Any] | None = None,
 ) -> subprocess.CompletedProcess[str]:
     """The script, with these variables and no others of ours."""
     options = server.options(
@@ -53,23 +83,50 @@ def _run(
     )
     folder.mkdir()
     settings = folder / "settings.json"
-    settings.write_text(json.dumps({"options": options, "folder": str(folder)}), encoding="utf-8")
+    given = {"options": options, "folder": str(folder), "failing": failing or {}}
+    settings.write_text(json.dumps(given), encoding="utf-8")
     inherited = {name: value for name, value in os.environ.items() if name != VARIABLE}
     return subprocess.run(
         [sys.executable, str(_SCRIPT), kind, str(settings)],
         env=inherited | environment,
         capture_output=True,
         text=True,
-        timeout=400,
+        timeout=900,
         check=False,
     )
 
 
 def _read(kind: str, server: Server, table: str, folder: Path) -> list[list[str]]:
-    """What a batch and a stream give, by the implementation of this test run."""
-    done = _run(kind, server, table, folder, {VARIABLE: implementation()})
+    """What a batch and a stream give, by the implementation of this test run; checks the errors."""
+    done = _run(kind, server, table, folder, {VARIABLE: implementation()}, failing=_failing(server))
     assert done.returncode == 0, done.stderr[-4000:]
+    lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    _check_causes({line["read"]: line["cause"] for line in lines})
     return _rows(done)
+
+
+def _check_causes(causes: dict[str, Any]) -> None:
+    """What `cause_of` made of each of `_failing`."""
+    for name in ("an option, batch", "an option, stream"):
+        assert causes.pop(name) == {
+            "class": "OptionError",
+            "message": "unknown option 'hots': did you mean host?",
+            "file": None,
+            "position": None,
+            "table": None,
+        }
+    for name in ("driver, batch", "driver, stream"):
+        cause = causes.pop(name)
+        assert cause["class"] == "BinlogPurgedError", cause
+        assert cause["message"].startswith("the server has no binlog 'none.000001'"), cause
+        assert (cause["file"], cause["position"], cause["table"]) == ("none.000001", 4, None)
+    for name in ("task, batch", "task, stream", "task, foreachBatch"):
+        cause = causes.pop(name)
+        assert cause["class"] == "UnrepresentableValueError", cause
+        assert "0000-00-00" in cause["message"], cause
+        assert cause["position"] > 4, cause
+        assert cause["table"] == "sessions.a date", cause
+    assert causes == {"analysis of another": None, "task of another": None}
 
 
 def _rows(done: subprocess.CompletedProcess[str]) -> list[list[str]]:

@@ -4,6 +4,9 @@
 
 SETTINGS is a JSON file: the options of the reads, and a folder for the checkpoint and the output.
 The first line is what a batch read gives, the second what a stream with AvailableNow gives.
+
+Then a line for each of the `failing` reads, dicts of options and of a `sink` for a stream:
+its name, how long Spark's text is, and the error that `cause_of` makes of it.
 """
 
 from __future__ import annotations
@@ -15,6 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
+
+from pyspark_mysqlbinlog import cause_of
 
 __all__ = ["main"]
 
@@ -40,6 +45,34 @@ def _lines(frame: DataFrame) -> list[str]:
     return [str(row["line"]) for row in rows]
 
 
+def _collect(batch: DataFrame, _: int) -> None:
+    batch.collect()
+
+
+def _fail(spark: SparkSession, read: dict[str, Any], checkpoint: Path) -> None:
+    """Run a read that fails."""
+    options, sink = read["options"], read.get("sink")
+    if "query" in read:
+        spark.sql(read["query"]).collect()
+    elif sink is None:
+        spark.read.format("mysqlbinlog").options(**options).load().collect()
+    else:
+        changes = spark.readStream.format("mysqlbinlog").options(**options).load()
+        writer = changes.writeStream.option("checkpointLocation", str(checkpoint))
+        writer = writer.foreachBatch(_collect) if sink == "foreachBatch" else writer.format(sink)
+        writer.trigger(availableNow=True).start().awaitTermination()
+
+
+def _cause(spark: SparkSession, read: dict[str, Any], checkpoint: Path) -> dict[str, Any]:
+    try:
+        _fail(spark, read, checkpoint)
+    except Exception as error:  # noqa: BLE001 (whatever Spark raises is under test)
+        cause = cause_of(error)
+        fields = None if cause is None else {"class": type(cause).__name__, **vars(cause)}
+        return {"length": len(str(error)), "cause": fields}
+    return {"length": 0, "cause": "the read did not fail"}
+
+
 def main(kind: str, settings: dict[str, Any]) -> None:
     spark = _session(kind)
     folder = Path(settings["folder"])
@@ -57,6 +90,9 @@ def main(kind: str, settings: dict[str, Any]) -> None:
     rows = spark.read.parquet(str(folder / "rows"))
     for frame in (batch, rows):
         sys.stdout.write(json.dumps(_lines(frame.orderBy("seq"))) + "\n")
+    for name, read in settings.get("failing", {}).items():
+        found = _cause(spark, read, folder / name)
+        sys.stdout.write(json.dumps({"read": name, **found}) + "\n")
     spark.stop()
 
 
