@@ -1,31 +1,50 @@
 """A Delta table beside each MySQL table, kept in step: `foreachBatch` and a MERGE by primary key.
 
-    python examples/delta_mirror.py --host db.example --user spark --password-file pw \
+    python examples/delta_mirror.py --host db.example --user spark --password-file pw \\
         --tables shop.customers,shop.orders --into /lake --checkpoint /lake/_checkpoints/shop
 
-Of each key only the batch's last change counts, by `seq`. A batch that Spark runs again is not
-applied twice: each merge commits the batch's number with it, as a Delta application transaction.
-Delta is written by delta-rs (`pip install deltalake`): the JVM needs no jars.
+Of each key only the batch's last change counts, by `seq`: a batch that Spark runs again ends in the
+same rows. Delta is written by delta-rs (`pip install deltalake`): the JVM needs no jars. It runs in
+classic sessions and in Spark Connect, and needs `binlog_row_image=FULL` on the server.
 
-Rows that were there before the log begins are not loaded: start at a log that has them all.
+Rows that were there before the start are not loaded. `--starting-offset earliest`, the default,
+begins where the server's log begins, which is enough only where the log has the tables' CREATE
+TABLE and all that came after it. A table that was created before and altered since stops the mirror
+with UnknownSchemaError: nobody knows what its rows before the ALTER looked like. Load such a table
+by a SELECT, and follow it from a position that was noted before (docs/loading.md).
+
+A column that is added, without a value for the rows that are there, is added to the Delta table
+when the mirror is started again. Whatever else the log does not tell row by row stops the mirror
+with one line: it does not go on with other rows than the server has.
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, Transaction
+from deltalake import DeltaTable, Schema
+from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, Row, SparkSession, Window
 from pyspark.sql import functions as F
 
-__all__ = ["DeltaMirror"]
+from pyspark_mysqlbinlog import cause_of
+from pyspark_mysqlbinlog.errors import MySQLBinlogError, SchemaError, UnknownSchemaError
+
+__all__ = ["OPTIONS", "DeltaMirror"]
+
+# What a stream needs for the mirror: typed columns, and word of DDL that changes rows.
+OPTIONS = {"payload": "struct", "operations": "insert,update,delete,truncate,ddl"}
 
 
 class DeltaMirror:
-    """A function for `foreachBatch` over a stream of literal tables with the struct payload.
+    """A function for `foreachBatch` over a stream of literal tables with `OPTIONS`.
+
+    Raises SchemaError where the Delta table can't be kept equal to the server's.
 
     Parameters
     ----------
@@ -37,53 +56,100 @@ class DeltaMirror:
         self._tables = [tuple(name.split(".", 1)) for name in tables]
         self._folder = Path(folder)
 
-    def __call__(self, batch: DataFrame, batch_id: int) -> None:
-        # A checkpoint's id: batch numbers start again at 0 with a new checkpoint.
-        query = batch.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
+    def __call__(self, batch: DataFrame, _: int) -> None:
         batch = batch.persist()
         for database, table in self._tables:
             # One literal table has its columns in `after`, several have `after.database.table`.
             image = "{}" if len(self._tables) == 1 else f"{{}}.`{database}`.`{table}`"
             changes = batch.where((F.col("database") == database) & (F.col("table") == table))
-            path = self._folder / database / table
-            _apply(changes, image, path, Transaction(f"mysqlbinlog-{query}", batch_id))
+            try:
+                _apply(changes, image, self._folder / database / table)
+            except SchemaError as error:
+                raise error.at(table=f"{database}.{table}") from None
         batch.unpersist()
 
 
-def _apply(changes: DataFrame, image: str, path: Path, transaction: Transaction) -> None:
+def _apply(changes: DataFrame, image: str, path: Path) -> None:
     """Merge one table's changes of one batch."""
-    first = changes.select("source.key").first()
-    if first is None:
+    facts = _facts(changes)
+    there = DeltaTable.is_deltatable(str(path))
+    _expect_only_rows(facts, there=there)
+    if not facts.keys:
+        if there and facts.emptied is not None:
+            DeltaTable(path).delete()
         return
-    if not first.key:
-        raise ValueError(f"{path}: a table without a primary key can't be merged")
-    if DeltaTable.is_deltatable(str(path)):
-        target = DeltaTable(path)
-        applied = target.transaction_version(transaction.app_id)
-        if applied is not None and applied >= transaction.version:
-            return  # this batch was committed before, and runs again
-    else:
-        target = DeltaTable.create(path, _columns(changes, image))
-
-    partition = F.col("source.query").rlike(r"(?is)\btruncate\s+partition\b")
-    if changes.where("op = 't'").where(partition).take(1):
-        # Which rows were in the partition, the log does not tell.
-        raise ValueError(f"{path}: a partition was truncated; load the table anew")
-    emptied = changes.where("op = 't'").orderBy(F.desc("seq")).select("seq.*").first()
-    if emptied is not None:
+    columns = _columns(changes, image)
+    target = DeltaTable(path) if there else DeltaTable.create(path, columns)
+    _add_new_columns(target, Schema.from_arrow(columns))
+    if facts.emptied is not None:
         target.delete()
-        changes = changes.where(_behind(emptied))
-
-    rows = last_changes(changes, image, first.key).toArrow()
+        changes = changes.where(_behind(facts.emptied))
+    key = facts.keys[0]
     target.merge(
-        rows,
-        " AND ".join(f"t.`{name}` = s.`{name}`" for name in first.key),
+        last_changes(changes, image, key).toArrow(),
+        " AND ".join(f"t.`{name}` = s.`{name}`" for name in key),
         source_alias="s",
         target_alias="t",
-        commit_properties=CommitProperties(app_transactions=[transaction]),
     ).when_matched_delete("s.`_gone`").when_matched_update_all(
         except_cols=["_gone"]
     ).when_not_matched_insert_all("NOT s.`_gone`", except_cols=["_gone"]).execute()
+
+
+def _facts(changes: DataFrame) -> Row:
+    """What there is to know of a table's changes before they are merged, in one query."""
+    is_row = F.col("op").isin("c", "u", "d")
+    statement = F.struct("seq", "source.query")
+    of_part = F.col("source.query").rlike(r"(?is)\btruncate\s+partition\b")
+    facts = changes.agg(
+        # The primary keys of the rows: an ALTER may change them.
+        F.collect_set(F.when(is_row, F.col("source.key"))).alias("keys"),
+        F.min(F.when(is_row, F.col("seq"))).alias("first"),
+        F.max(F.when(F.col("op") == "ddl", statement)).alias("ddl"),
+        F.max(F.when((F.col("op") == "t") & of_part, statement)).alias("part"),
+        F.max(F.when((F.col("op") == "t") & ~of_part, F.col("seq"))).alias("emptied"),
+        F.max("_rescued_data").alias("rescued"),
+    ).first()
+    assert facts is not None  # an aggregate has a row
+    return facts
+
+
+def _expect_only_rows(facts: Row, *, there: bool) -> None:
+    """SchemaError where the log does not tell what became of the rows."""
+    for statement in (facts.ddl, facts.part):
+        # What was done to an empty table at its beginning does no harm.
+        if statement is not None and (
+            there or (facts.first is not None and facts.first < statement.seq)
+        ):
+            raise SchemaError(
+                "a statement changed rows without telling the log which:"
+                f" {statement.query[:200]!r}; load the table anew"
+            )
+    if facts.rescued is not None:
+        raise SchemaError(
+            f"values of columns that the table no longer has: {facts.rescued[:200]}; load the table"
+            " anew"
+        )
+    if len(facts.keys) > 1:
+        raise SchemaError(f"the primary key changed: {facts.keys}; load the table anew")
+    if facts.keys and not facts.keys[0]:
+        raise SchemaError("a table without a primary key can't be merged; leave it out")
+
+
+def _add_new_columns(target: DeltaTable, columns: Schema) -> None:
+    """Give the Delta table the columns that the server's table got meanwhile."""
+    held = {field.name: field for field in target.schema().fields}
+    lost = [name for name in held if name not in {field.name for field in columns.fields}]
+    if lost:
+        raise SchemaError(f"the server's table no longer has {lost}; load the table anew")
+    for field in columns.fields:
+        if field.name in held and held[field.name].type != field.type:
+            raise SchemaError(
+                f"{field.name} is {field.type} on the server and {held[field.name].type} in Delta;"
+                " load the table anew"
+            )
+    added = [field for field in columns.fields if field.name not in held]
+    if added:
+        target.alter.add_columns(added)
 
 
 def _behind(seq: Row) -> Column:
@@ -113,19 +179,49 @@ def _columns(changes: DataFrame, image: str) -> pa.Schema:
     return changes.select(f"{image.format('after')}.*").limit(0).toArrow().schema
 
 
+def _reason(error: MySQLBinlogError) -> str:
+    """What went wrong and what to do, in one line."""
+    hint = ""
+    if isinstance(error, UnknownSchemaError):
+        hint = (
+            "; or the table was altered since the log begins: load it by a SELECT, and give"
+            " --starting-offset the position from before it"
+        )
+    return f"{type(error).__name__}: {error}{hint}"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Keep Delta tables in step with MySQL tables.")
     for name in ("host", "user", "password-file", "tables", "into", "checkpoint"):
         parser.add_argument(f"--{name}", required=True)
     parser.add_argument("--port", default="3306")
-    parser.add_argument("--starting-offset", default="earliest")
+    parser.add_argument(
+        "--starting-offset",
+        default="earliest",
+        help="where a new checkpoint begins; earliest needs a log with each table's CREATE TABLE",
+    )
     given = parser.parse_args()
+    print(
+        f"Changes from {given.starting_offset} on (or from the checkpoint) go into {given.into}."
+        " Rows that were there before and do not change are not loaded.",
+        flush=True,
+    )
+    try:
+        _run(given)
+    except PySparkException as exception:
+        error = cause_of(exception)
+        if error is None:
+            raise
+        sys.exit(_reason(error))
+
+
+def _run(given: Any) -> None:
     spark = SparkSession.builder.appName("delta mirror").getOrCreate()
     changes = (
         spark.readStream.format("mysqlbinlog")
         .options(host=given.host, port=given.port, user=given.user)
-        .options(passwordFile=given.password_file, tables=given.tables, payload="struct")
-        .options(startingOffset=given.starting_offset)
+        .options(passwordFile=given.password_file, tables=given.tables)
+        .options(startingOffset=given.starting_offset, **OPTIONS)
         .load()
     )
     query = (

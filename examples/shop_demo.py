@@ -41,7 +41,7 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
-from delta_mirror import DeltaMirror
+from delta_mirror import OPTIONS, DeltaMirror
 from pyspark_mysqlbinlog import cause_of
 from shop_server import NoServerError, Server, find_server
 from shop_workload import DATABASE, READER, SETUP, TABLES, TEARDOWN, Shop
@@ -322,7 +322,7 @@ def start_queries(
     """The stream that the panel at the beginning shows, and one into Delta."""
     changes = spark.readStream.format("mysqlbinlog").options(**options).load()
     tables = [f"{DATABASE}.{table}" for table in TABLES]
-    typed = options | {"tables": ",".join(tables), "payload": "struct"}
+    typed = options | {"tables": ",".join(tables), **OPTIONS}
     images = spark.readStream.format("mysqlbinlog").options(**typed).load()
     return [
         changes.writeStream.foreachBatch(mirror.batch)

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
-import os
-import random
-import signal
 import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
-from threading import Event, Thread
-from typing import Any, Self
 
 import pytest
-from deltalake import DeltaTable
 
+from helpers.mirror_process import (
+    TABLES,
+    Traffic,
+    committed,
+    delivered,
+    mirror,
+    rows_of_delta,
+    rows_of_server,
+)
 from helpers.servers import Server
 from helpers.waiting import wait_until
-
-_SCRIPT = Path(__file__).resolve().parents[2] / "examples" / "delta_mirror.py"
-_TABLES = ("orders", "lines")
 
 
 @pytest.fixture
@@ -37,123 +33,47 @@ def shop(any_server: Server, any_database: str) -> str:
     return any_database
 
 
-class _Traffic:
-    """Inserts, updates (of keys, too), deletes and a TRUNCATE, until told to stop."""
-
-    def __init__(self, server: Server, database: str, seed: int) -> None:
-        self._server, self._database = server, database
-        self._random = random.Random(seed)
-        self._stopped = Event()
-        self._error: BaseException | None = None
-        self._thread = Thread(target=self._run, daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stopped.set()
-        self._thread.join(30)
-        if self._error is not None:
-            raise self._error
-
-    def _run(self) -> None:
-        try:
-            with self._server.connect(database=self._database, autocommit=True) as connection:
-                cursor = connection.cursor()
-                number = 0
-                while not self._stopped.wait(0.005):
-                    number += 1
-                    cursor.execute(self._statement(number))
-        except BaseException as error:  # noqa: BLE001 (raised again when the test looks)
-            self._error = error
-
-    def _statement(self, number: int) -> str:
-        key = self._random.randrange(60)
-        text = f"ñ漢{number}"
-        if number % 500 == 250:
-            return "TRUNCATE TABLE `lines`"
-        return self._random.choice(
-            [
-                f"REPLACE INTO orders VALUES ({key}, '{text}', {number}.25)",
-                f"INSERT IGNORE INTO orders VALUES ({key}, '{text}', NULL)",
-                f"UPDATE IGNORE orders SET id = id + 7, v = '{text}' WHERE id = {key}",
-                f"DELETE FROM orders WHERE id = {key}",
-                f"REPLACE INTO `lines` VALUES ({key % 7}, {key}, '{text}'), (9, {key}, NULL)",
-                f"UPDATE `lines` SET v = '{text}' WHERE o = {key % 7}",
-                f"DELETE FROM `lines` WHERE `line no` = {key}",
-            ]
-        )
-
-
-@contextlib.contextmanager
-def _mirror(server: Server, database: str, folder: Path) -> Iterator[None]:
-    """The script in a process of its own, killed with -9 at the end, with all its children."""
-    password = folder / "password"
-    password.write_text(server.password, encoding="utf-8")
-    arguments = {
-        "host": server.host,
-        "port": server.port,
-        "user": server.user,
-        "password-file": password,
-        "tables": ",".join(f"{database}.{table}" for table in _TABLES),
-        "into": folder / "lake",
-        "checkpoint": folder / "checkpoint",
-    }
-    command = [sys.executable, str(_SCRIPT)]
-    for name, value in arguments.items():
-        command += [f"--{name}", str(value)]
-    environment = os.environ | {
-        "PYSPARK_SUBMIT_ARGS": "--master local[2] --conf spark.ui.enabled=false pyspark-shell",
-    }
-    with (folder / "log").open("ab") as log:
-        process = subprocess.Popen(
-            command, env=environment, stdout=log, stderr=log, start_new_session=True
-        )
-        try:
-            yield
-            assert process.poll() is None, (folder / "log").read_text()[-3000:]
-        finally:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-
-
-def _committed(folder: Path) -> int:
-    """The number of the last committed batch; -1 before the first."""
-    commits = [path.name for path in (folder / "checkpoint" / "commits").glob("[0-9]*")]
-    return max((int(name) for name in commits), default=-1)
-
-
-def _delivered(folder: Path) -> tuple[str, int]:
-    """Up to where the last committed batch reaches."""
-    text = (folder / "checkpoint" / "offsets" / str(_committed(folder))).read_text()
-    offset = json.loads(text.splitlines()[-1])
-    return offset["file"], offset["pos"]
-
-
-def _rows_of_server(server: Server, database: str, table: str) -> list[tuple[Any, ...]]:
-    return sorted(server.execute(f"SELECT * FROM `{table}`", database=database), key=repr)
-
-
-def _rows_of_delta(folder: Path, database: str, table: str) -> list[tuple[Any, ...]]:
-    rows = DeltaTable(folder / "lake" / database / table).to_pyarrow_table().to_pylist()
-    return sorted(
-        (tuple(int(v) if k == "id" else v for k, v in row.items()) for row in rows), key=repr
-    )
+def _alive(process: subprocess.Popen[bytes], folder: Path) -> bool:
+    """True; AssertionError with the end of its log when it has ended."""
+    assert process.poll() is None, (folder / "log").read_text()[-3000:]
+    return True
 
 
 def test_killed_and_started_again_it_is_what_select_shows(
-    any_server: Server, shop: str, tmp_path: Path
+    any_server: Server, shop: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     for number in range(1, 4):
         any_server.execute(f"INSERT INTO orders (id) VALUES ({number})", database=shop)
-    with _Traffic(any_server, shop, seed=4), _mirror(any_server, shop, tmp_path):
-        wait_until(lambda: _committed(tmp_path) >= 3, "three batches are committed", 120)
-    with _mirror(any_server, shop, tmp_path):
-        any_server.execute("REPLACE INTO orders VALUES (1000, 'the last', 1)", database=shop)
+    with Traffic(any_server, shop, seed=4), mirror(any_server, shop, tmp_path) as process:
+        wait_until(
+            lambda: _alive(process, tmp_path) and committed(tmp_path) >= 3,
+            "three batches are committed",
+            300,
+        )
+    # The log behind the ALTER has rows with the new column, and some without it before.
+    any_server.execute(
+        "UPDATE orders SET v = 'before the column' LIMIT 1",
+        "ALTER TABLE orders ADD note VARCHAR(20)",
+        "UPDATE orders SET note = 'ñ漢' LIMIT 2",
+        database=shop,
+    )
+    # Once in a classic session, once in Spark Connect, from the classic one's checkpoint.
+    connect = "mariadb" not in request.node.name
+    with mirror(any_server, shop, tmp_path, connect=connect) as process:
+        with Traffic(any_server, shop, seed=5):
+            any_server.execute(
+                "REPLACE INTO orders (id, v, n, note) VALUES (1000, 'the last', 1, 'new')",
+                database=shop,
+            )
+        any_server.execute("UPDATE orders SET id = 2000 WHERE id = 1000", database=shop)
         end = any_server.position()
-        wait_until(lambda: _delivered(tmp_path) >= end, f"{end} is reached", 120)
-    for table in _TABLES:
-        assert _rows_of_delta(tmp_path, shop, table) == _rows_of_server(any_server, shop, table)
-    rows = _rows_of_delta(tmp_path, shop, "orders")
-    assert any(row[0] == 1000 for row in rows)
+        wait_until(
+            lambda: _alive(process, tmp_path) and delivered(tmp_path) >= end,
+            f"{end} is reached",
+            300,
+        )
+    for table in TABLES:
+        assert rows_of_delta(tmp_path, shop, table) == rows_of_server(any_server, shop, table)
+    rows = rows_of_delta(tmp_path, shop, "orders")
+    assert any(row[0] == 2000 and row[3] == "new" for row in rows)
+    assert "are not loaded" in (tmp_path / "log").read_text()
