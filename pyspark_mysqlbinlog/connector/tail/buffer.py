@@ -4,8 +4,9 @@ The log that the tail has walked is kept as a row of spans, each from one bounda
 with something wanted in between. A span carries its packed events while the buffer has room for
 them; when it has none, only the span's place is kept, and whoever needs the rows fetches them
 again. Small transactions are gathered into one span up to a granularity, so the index stays small
-too; one that is as large by itself begins a span. When there are too many spans the tail waits. So memory is bounded by bytes and by number of
-spans, whatever the backlog and however large one transaction.
+too; one that is as large by itself begins a span. When there are too many spans the tail waits. So
+memory is bounded by bytes and by number of spans, whatever the backlog and however large one
+transaction.
 
 Every method takes the lock; the tail calls one per transaction, or one for many that lie together.
 What is no method is one reference, read without it.
