@@ -18,15 +18,8 @@ from pyspark.sql import SparkSession
 import pyspark_mysqlbinlog
 from helpers.forked_python import quick_workers
 from helpers.live_log import new_database
-from helpers.servers import (
-    DockerMySQL57,
-    ExternalServer,
-    MariaDBServer,
-    MySQL56Server,
-    Server,
-    captured_files,
-    serve_binlogs,
-)
+from helpers.servers import MariaDBServer, MySQL56Server, Server, captured_files, serve_binlogs
+from helpers.servers.available import KINDS, MISSING, live_kind
 from helpers.spark_session import make_spark
 from pyspark_mysqlbinlog.decoder.kernel.implementation import (
     VARIABLE,
@@ -38,10 +31,6 @@ from pyspark_mysqlbinlog.decoder.kernel.implementation import (
 from pyspark_mysqlbinlog.errors import KernelMissingError
 
 CI = os.environ.get("CI", "").lower() == "true"
-
-# In the order in which they are preferred for live writes.
-KINDS: tuple[type[Server], ...] = (ExternalServer, DockerMySQL57, MySQL56Server, MariaDBServer)
-MISSING: dict[type[Server], str | None] = {kind: kind.missing() for kind in KINDS}
 
 # What there is to say of a kernel that is not there: in the header, rather than as a failed test.
 with warnings.catch_warnings(record=True) as FALLBACK:
@@ -59,12 +48,6 @@ DDL_SEED = os.environ.setdefault("DDL_SEED", str(randbits(32)))
 # installed one with its kernel.
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 os.environ["PYTHONSAFEPATH"] = "1"
-
-
-def live_kind() -> type[Server]:
-    """The MySQL that live tests write to: the first that is there; 5.6 stands for none."""
-    live = (ExternalServer, DockerMySQL57, MySQL56Server)
-    return next((kind for kind in live if MISSING[kind] is None), MySQL56Server)
 
 
 def pytest_report_header() -> list[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from itertools import product
 
-__all__ = ["ALTERS", "BASE", "CHARACTER_SETS", "OTHERS", "RELABELLED"]
+__all__ = ["ALTERS", "BASE", "CHARACTER_SETS", "CONVERSIONS", "OTHERS", "RELABELLED"]
 
 BASE = (
     "CREATE TABLE {table} (id INT UNSIGNED NOT NULL, a INT, b VARCHAR(20), c TEXT, d TINYTEXT,"
@@ -306,4 +306,57 @@ CHARACTER_SETS = [
         f"ALTER TABLE {{table}} ADD z {column}, {table}, MODIFY b {column}",
     )
     for column, table in product(_OF_A_COLUMN, _OF_THE_TABLE)
+]
+
+# CONVERT TO where no column gets another character set: whether the table's default changes, hangs
+# on the server. (columns and options, clauses)
+_NUMBERS = "(id INT PRIMARY KEY, n INT) CHARSET latin1"
+_OF_NO_COLUMN = [
+    (_NUMBERS, "CONVERT TO CHARACTER SET utf8mb4"),
+    (_NUMBERS, "CONVERT TO CHARACTER SET utf8mb4, ALGORITHM=INPLACE"),
+    (_NUMBERS, "CONVERT TO CHARACTER SET utf8mb4, ALGORITHM=COPY"),
+    (_NUMBERS, "CONVERT TO CHARACTER SET utf8mb4, LOCK=NONE"),
+    (_NUMBERS, "CONVERT TO CHARACTER SET utf8mb4, ALGORITHM=DEFAULT, LOCK=DEFAULT"),
+    (_NUMBERS, "CONVERT TO CHARACTER SET latin1"),
+    (_NUMBERS, "CONVERT TO CHARACTER SET binary"),
+    (_NUMBERS, "CONVERT TO CHARACTER SET DEFAULT"),
+    (_NUMBERS, "CONVERT TO CHARACTER SET utf8mb4, CONVERT TO CHARACTER SET utf8mb4"),
+    (_NUMBERS, "CONVERT TO CHARACTER SET utf8mb4, ENABLE KEYS"),
+    (_NUMBERS, "CONVERT TO CHARACTER SET utf8mb4, MODIFY n INT"),
+    (_NUMBERS, "CONVERT TO CHARACTER SET utf8mb4, ALTER n SET DEFAULT 1"),
+    (_NUMBERS, "CONVERT TO CHARACTER SET utf8mb4, ORDER BY n"),
+    (_NUMBERS, "CONVERT TO CHARACTER SET utf8mb4, FORCE"),
+    (_NUMBERS, "CONVERT TO CHARACTER SET utf8mb4, ADD INDEX (n)"),
+    (_NUMBERS, "CONVERT TO CHARACTER SET utf8mb4, DROP n, ADD n INT"),
+    (_NUMBERS, "CONVERT TO CHARACTER SET utf8mb4, COMMENT ''"),
+    (_NUMBERS, "CONVERT TO CHARACTER SET utf8mb4, DROP PRIMARY KEY, ADD PRIMARY KEY (id)"),
+    (_NUMBERS, "CONVERT TO CHARACTER SET utf8mb4 PARTITION BY HASH (id) PARTITIONS 2"),
+    (f"{_NUMBERS} ENGINE=MyISAM", "CONVERT TO CHARACTER SET utf8mb4"),
+    (f"{_NUMBERS} PARTITION BY HASH (id)", "CONVERT TO CHARACTER SET utf8mb4"),
+    (f"{_NUMBERS} PARTITION BY HASH (id)", "CONVERT TO CHARSET utf8mb4 REMOVE PARTITIONING"),
+    ("(id INT, n INT) CHARSET utf8mb4", "CONVERT TO CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"),
+    ("(id INT, b BLOB) CHARSET latin1", "CONVERT TO CHARACTER SET utf8mb4"),
+    ("(id INT, b BINARY(3), c VARBINARY(4)) CHARSET latin1", "CONVERT TO CHARACTER SET utf8mb4"),
+    ("(id INT, j JSON) CHARSET latin1", "CONVERT TO CHARACTER SET utf8mb4"),
+    ("(id INT, g GEOMETRY) CHARSET latin1", "CONVERT TO CHARACTER SET utf8mb4"),
+    ("(id INT, v VARCHAR(3) CHARSET utf8mb4) CHARSET latin1", "CONVERT TO CHARACTER SET utf8mb4"),
+    (
+        "(id INT, v VARCHAR(3) CHARSET utf8mb4 COLLATE utf8mb4_bin) CHARSET latin1",
+        "CONVERT TO CHARACTER SET utf8mb4",
+    ),
+    ("(id INT, e ENUM('a') CHARSET utf8mb4) CHARSET latin1", "CONVERT TO CHARACTER SET utf8mb4"),
+    ("(id INT, t TEXT CHARSET latin1) CHARSET utf8mb4", "CONVERT TO CHARACTER SET latin1"),
+    ("(id INT, e CHAR(3) CHARSET latin1)", "CONVERT TO CHARACTER SET latin1"),
+    (
+        "(id INT, n INT, KEY n (n)) CHARSET latin1",
+        "CONVERT TO CHARACTER SET utf8mb4, DROP INDEX n, ADD INDEX n (n)",
+    ),
+    (
+        "(id INT, n INT, KEY n (n)) CHARSET latin1",
+        "CONVERT TO CHARACTER SET utf8mb4, DROP INDEX n",
+    ),
+]
+CONVERSIONS = [
+    (f"CREATE TABLE {{table}} {columns}", f"ALTER TABLE {{table}} {clauses}")
+    for columns, clauses in _OF_NO_COLUMN
 ]

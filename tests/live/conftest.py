@@ -8,6 +8,7 @@ import pytest
 
 from helpers.followed import Follower
 from helpers.servers import LocalServer, MariaDBServer, MySQL56Server, Server
+from helpers.servers.available import every_server
 from helpers.source_runner import Spark, new_reader
 from helpers.stream_query import Query
 
@@ -54,10 +55,10 @@ def own_server(request: pytest.FixtureRequest) -> Iterator[LocalServer]:
         yield server
 
 
-@pytest.fixture(params=["mysql56", "mariadb"])
+@pytest.fixture(params=every_server())
 def follower(request: pytest.FixtureRequest) -> Iterator[Follower]:
-    """Both servers, with an empty database in utf8mb4, and a tracker of it."""
-    server: LocalServer = request.getfixturevalue(request.param)
+    """All servers, with an empty database in utf8mb4, and a tracker of it."""
+    server: Server = request.getfixturevalue(request.param)
     server.execute(
         f"DROP DATABASE IF EXISTS {DATABASE}", f"CREATE DATABASE {DATABASE} CHARSET utf8mb4"
     )

@@ -26,6 +26,7 @@ from pyspark_mysqlbinlog.decoder.sql.alter_clauses import (
 )
 from pyspark_mysqlbinlog.decoder.sql.column_types import ParsedType, resolve
 from pyspark_mysqlbinlog.decoder.sql.create import ColumnDefinition, with_key
+from pyspark_mysqlbinlog.decoder.sql.idle_conversion import with_default_behind
 from pyspark_mysqlbinlog.decoder.sql.tokens import DEFAULT_CONTEXT, SqlContext
 from pyspark_mysqlbinlog.errors import MySQLBinlogError, SchemaError, UnknownSchemaError
 from pyspark_mysqlbinlog.names import fold
@@ -61,9 +62,7 @@ def apply_alter(
         if context.mariadb:
             session_charset = database_charset
         after = _applied(alter, before, database_charset, session_charset, context)
-        if _converts_only(alter, context) and after.columns == before.columns:
-            return _converted_in_vain(before, after)
-        return after
+        return with_default_behind(alter, before, after, context)
     except MySQLBinlogError as error:
         raise UnknownSchemaError(error.message, table=before.full_name) from None
 
@@ -117,28 +116,6 @@ def _applied(
         primary_key=tuple(spelling[fold(name)] for name in key),
         charset=charset,
     )
-
-
-def _converts_only(alter: AlterTable, context: SqlContext) -> bool:
-    """CONVERT TO alone, on a server where that does nothing if no column is another then.
-
-    (5.6 and 5.7: mysql_alter_table, "No-op ALTER".)
-    """
-    is_57 = not context.mariadb and 50600 <= context.server_version < 80000
-    return is_57 and alter.convert_to is not None and alter.clauses == 0
-
-
-def _converted_in_vain(before: TableSchema, after: TableSchema) -> TableSchema:
-    """No column has another character set than before, so the table's default may have stayed.
-
-    It has, where no column has a character set. Elsewhere it hangs on collations, which are not
-    known here: then nor is the default.
-    """
-    if before.charset == after.charset:
-        return after
-    if all(column.charset in (None, "binary") for column in before.columns):
-        return before
-    return replace(after, charset=None)
 
 
 class _Columns:

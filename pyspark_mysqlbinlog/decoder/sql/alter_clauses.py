@@ -70,6 +70,7 @@ class AlterTable:
     ignore : ALTER IGNORE: rows that a new unique key does not allow are deleted.
     loses_rows, changes_rows : a clause does so by itself: partitions, tablespaces.
     clauses : how many there are besides CONVERT TO; LOCK is none, and ALGORITHM only if COPY.
+    drops_index : the primary key among them; one that is added again may be the same.
     """
 
     changes: list[ColumnChange] = field(default_factory=list)
@@ -84,6 +85,7 @@ class AlterTable:
     loses_rows: bool = False
     changes_rows: bool = False
     clauses: int = 0
+    drops_index: bool = False
 
     @property
     def touches_schema(self) -> bool:
@@ -162,7 +164,7 @@ class _Clauses:
                 self.alter.clauses += 1
                 self.rest()
             elif stream.accept("REMOVE", "PARTITIONING"):
-                pass
+                self.alter.clauses += 1
             else:
                 self.clause()
                 if not stream.accept(","):
@@ -302,12 +304,13 @@ class _Clauses:
         word = stream.peek().word
         if word == "PRIMARY":
             stream.expect("PRIMARY", "KEY")
-            self.alter.drops_key = True
+            self.alter.drops_key = self.alter.drops_index = True
         elif word in ("INDEX", "KEY", "CONSTRAINT"):
             stream.next()
             stream.accept("IF", "EXISTS")
             # The primary key is an index of this name.
             self.alter.drops_key |= stream.name("an index").upper() == "PRIMARY"
+            self.alter.drops_index = True
         elif word == "FOREIGN":
             stream.expect("FOREIGN", "KEY")
             stream.accept("IF", "EXISTS")

@@ -19,7 +19,17 @@ from typing import NamedTuple
 
 from pyspark_mysqlbinlog.errors import SchemaError
 
-__all__ = ["DEFAULT_CONTEXT", "SqlContext", "Token", "TokenKind", "TokenStream"]
+__all__ = [
+    "DEFAULT_CONTEXT",
+    "UNTOLD_VERSION",
+    "SqlContext",
+    "Token",
+    "TokenKind",
+    "TokenStream",
+]
+
+# Of a server that nothing tells (statements that a user gives): read as the last 5.7 would.
+UNTOLD_VERSION = 50799
 
 # Bits of sql_mode (Q_SQL_MODE_CODE in a QUERY event's status variables; sql/query_options.h).
 _REAL_AS_FLOAT = 1
@@ -48,7 +58,7 @@ class SqlContext:
     real_as_float: bool = False
     maxdb: bool = False
     oracle: bool = False
-    server_version: int = 50799
+    server_version: int = UNTOLD_VERSION
     mariadb: bool = False
     explicit_defaults_for_timestamp: bool = False
 
@@ -62,7 +72,7 @@ class SqlContext:
     ) -> SqlContext:
         """From a QUERY event's sql_mode bits and a version text such as ``5.7.41-log``."""
         match = re.match(r"(\d+)\.(\d+)\.(\d+)", server_version.removeprefix("5.5.5-"))
-        number = 50799
+        number = UNTOLD_VERSION
         mariadb = "mariadb" in server_version.lower()
         if match:
             major, minor, patch = (int(part) for part in match.groups())
