@@ -69,7 +69,20 @@ class MySQLBinlogDataSource(DataSource):
         return MySQLBinlogReader(options, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        """A streaming read, of a server only."""
+        """A streaming read, of a server only.
+
+        Raises nothing of ours: the reader does, see `RefusedStreamReader`.
+        """
+        from pyspark_mysqlbinlog.errors import MySQLBinlogError
+
+        try:
+            return self._stream_reader(schema)
+        except MySQLBinlogError as error:
+            from pyspark_mysqlbinlog.connector.refused_stream_reader import RefusedStreamReader
+
+            return RefusedStreamReader(error)
+
+    def _stream_reader(self, schema: StructType) -> DataSourceStreamReader:
         from pyspark_mysqlbinlog.connector.columns import check_schema
         from pyspark_mysqlbinlog.connector.stream_reader import MySQLBinlogStreamReader
 

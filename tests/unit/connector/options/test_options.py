@@ -7,11 +7,13 @@ import re
 import subprocess
 import sys
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import SecretStr
+from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StringType
 
 from pyspark_mysqlbinlog.connector.columns import envelope
@@ -306,8 +308,18 @@ def test_a_stream_refuses_what_is_for_batch_reads(
     if refused_name is None:
         source.streamReader(schema)
         return
-    with pytest.raises(OptionError) as caught:
-        source.streamReader(schema)
+    # What `streamReader` raises is not shown, and the first call may be any of these.
+    reader = pickle.loads(pickle.dumps(source.streamReader(schema)))
+    calls: list[Callable[[], object]] = [
+        reader.initialOffset,
+        reader.prepareForTriggerAvailableNow,
+        lambda: reader.latestOffset({}, reader.getDefaultReadLimit()),
+        lambda: reader.partitions({}, {}),
+        lambda: list(reader.read(InputPartition(None))),
+    ]
+    for call in calls:
+        with pytest.raises(OptionError) as caught:
+            call()
     instead = "give host" if refused_name == "path" else "leave it out"
     assert str(caught.value) == (
         f"option {refused_name} is for batch reads: use spark.read, or {instead} for a stream"
