@@ -1,0 +1,327 @@
+"""The blocks of code in README and docs: run as they stand there, and compared with SELECT.
+
+Each test takes a document's blocks out of its text and runs them one after the other, in one Spark
+session and against one database that has changes of keys, deletes and truncates. What is different
+here (the server's address, the lake's folder) is replaced in the text; what can't run here is named
+in `NOT_RUN`, with the reason. A block that is in neither list fails a test.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any, Self
+
+import pytest
+from deltalake import DeltaTable
+from pymysql.err import OperationalError
+from pyspark.sql import Row, SparkSession
+
+from helpers.servers import Server
+from helpers.waiting import wait_until
+
+ROOT = Path(__file__).resolve().parents[2]
+
+# A block's document and a text that only it has -> why it is not run.
+NOT_RUN = {
+    ("clusters.md", "spark-submit"): "wants a cluster that jobs are submitted to",
+    ("clusters.md", "venv-pack"): "packs an environment and submits it to YARN or Kubernetes",
+    ("clusters.md", "sc://"): "wants a server of Spark Connect; test_sessions.py runs one",
+    ("clusters.md", "pyspark import pipelines"): "wants the command spark-pipelines",
+    ("clusters.md", "spark-pipelines run"): "wants a project folder; runs until it is stopped",
+    ("offsets-and-recovery.md", "cause_of"): "test_sessions.py provokes its errors",
+}
+# Diagrams, and texts that no language is given for.
+_DRAWN = {"", "text"}
+
+_SECRET = "s3cret-Wort!"
+_COLUMNS = "id INT PRIMARY KEY, status VARCHAR(20), total DECIMAL(10,2)"
+
+
+def blocks(name: str) -> list[tuple[str, str]]:
+    """(language, code) of each block of a document, in order."""
+    path = ROOT / name if name == "README.md" else ROOT / "docs" / name
+    found = re.findall(r"^```(\w*)\n(.*?)^```$", path.read_text("utf-8"), re.DOTALL | re.MULTILINE)
+    return [(language, code) for language, code in found if language not in _DRAWN]
+
+
+def runnable(name: str) -> list[tuple[str, str]]:
+    left_out = [text for document, text in NOT_RUN if document == name]
+    return [block for block in blocks(name) if not any(text in block[1] for text in left_out)]
+
+
+RUN = {
+    "README.md": ["python", "python", "sql"],
+    "offsets-and-recovery.md": ["python", "python"],
+    "loading.md": ["sql", "python", "python"],
+    "operations.md": ["sql"],
+    "performance.md": ["python"],
+    "types.md": ["python", "python"],
+}
+
+
+def test_every_block_is_run_or_named() -> None:
+    documents = ["README.md", *(path.name for path in sorted((ROOT / "docs").glob("*.md")))]
+    found = {name: [language for language, _ in runnable(name)] for name in documents}
+    assert {name: languages for name, languages in found.items() if languages} == RUN
+    for name, text in NOT_RUN:
+        assert any(text in code for _, code in blocks(name)), f"{name} has no block with {text}"
+
+
+class Shop:
+    """The database that the documents speak of, and how their blocks run here."""
+
+    def __init__(self, spark: SparkSession, server: Server, folder: Path) -> None:
+        self.spark = spark
+        self.server = server
+        self.folder = folder
+        self.begin = server.position()
+        self.names: dict[str, Any] = {"spark": spark}
+        password = folder / "password"
+        password.write_text(_SECRET, encoding="utf-8")
+        self._here = {
+            '.option("host", "db.example")': f'.option("host", "{server.host}")'
+            f'.option("port", {server.port})',
+            'host="127.0.0.1"': f'host="{server.host}", port={server.port}',
+            'host="db.example"': f'host="{server.host}", port={server.port}',
+            'host="db"': f'host="{server.host}", port={server.port}',
+            "mysql-bin.000042:4": "{}:{}".format(*self.begin),
+            "/run/secrets/mysql": str(password),
+            '"…"': f'"{_SECRET}"',
+            "'…'": f"'{_SECRET}'",
+            "/lake/": f"{folder}/lake/",
+            # Delta's jars are not on this session; delta-rs writes the tables of the others.
+            'format("delta")': 'format("parquet")',
+            "query.awaitTermination()": "query.processAllAvailable()",
+        }
+
+    def python(self, code: str) -> None:
+        """Run a block; what it names is there for the next one."""
+        for there, here in self._here.items():
+            code = code.replace(there, here)
+        exec(compile(code, "recipe", "exec"), self.names)
+
+    def sql(self, code: str) -> None:
+        """Run a block's statements as the administrator."""
+        for there, here in self._here.items():
+            code = code.replace(there, here)
+        self.server.execute(*filter(None, (text.strip() for text in code.split(";"))))
+
+    def write(self, first: int) -> None:
+        """Changes of every kind: of keys (also swapped ones), deletes, keys that come back."""
+        rows = ", ".join(f"({first + n}, 'placed', {n}.50)" for n in range(20))
+        self.server.execute(
+            f"INSERT INTO orders VALUES {rows}",
+            f"UPDATE orders SET status = 'ñ漢' WHERE id = {first}",
+            f"UPDATE orders SET id = {first + 100} WHERE id = {first + 1}",
+            f"UPDATE orders SET id = {first + 101} WHERE id = {first + 2}",
+            f"UPDATE orders SET id = {first + 2} WHERE id = {first + 101}",
+            f"DELETE FROM orders WHERE id IN ({first + 3}, {first + 4})",
+            f"INSERT INTO orders VALUES ({first + 4}, NULL, NULL)",
+            # Each takes the place that the one before it left, in one statement.
+            f"DELETE FROM orders WHERE id = {first + 5}",
+            f"UPDATE orders SET id = id - 1 WHERE id > {first + 5} AND id < {first + 9}"
+            " ORDER BY id",
+            f"UPDATE orders SET total = total + 1 WHERE id = {first + 100}",
+            database="shop",
+        )
+
+    def truncate(self) -> None:
+        self.server.execute("TRUNCATE TABLE orders", database="shop")
+
+    def wait_for_end(self, query: Any) -> None:
+        """Until the query has delivered all that is in the log now."""
+        self.write(900)  # a wanted row moves the offset
+        end = self.server.position()
+
+        def reached() -> bool:
+            assert query.exception() is None, query.exception()
+            if query.lastProgress is None:
+                return False
+            offset = query.lastProgress["sources"][0]["endOffset"]
+            offset = json.loads(offset) if isinstance(offset, str) else offset
+            return offset is not None and (offset["file"], offset["pos"]) >= end
+
+        wait_until(reached, f"{end} is reached", 300, every=0.1)
+        query.stop()
+
+    def selected(self) -> list[tuple[Any, ...]]:
+        rows = self.server.execute("SELECT id, status, total FROM orders", database="shop")
+        assert len(rows) > 10
+        return sorted(rows)
+
+
+class Writing:
+    """Changes from another thread, for as long as the block lasts."""
+
+    def __init__(self, shop: Shop) -> None:
+        self._shop = shop
+        self._stopped = Event()
+        self._thread = Thread(target=self._run, daemon=True)
+        self.rounds = 0
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        wait_until(lambda: self.rounds > 1, "changes are written", 60)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        rounds = self.rounds
+        wait_until(lambda: self.rounds > rounds, "changes were written to the end", 60)
+        self._stopped.set()
+        self._thread.join(60)
+
+    def _run(self) -> None:
+        while not self._stopped.wait(0.01):
+            if self.rounds % 10 == 5:
+                self._shop.truncate()
+            self._shop.server.execute("DELETE FROM orders", database="shop")
+            self._shop.write(0)
+            self.rounds += 1
+
+
+@pytest.fixture
+def shop(spark: SparkSession, live_server: Server, tmp_path: Path) -> Iterator[Shop]:
+    live_server.execute(
+        "DROP DATABASE IF EXISTS shop",
+        "CREATE DATABASE shop DEFAULT CHARACTER SET utf8mb4",
+        f"CREATE TABLE shop.orders ({_COLUMNS})",
+    )
+    made = Shop(spark, live_server, tmp_path)
+    users = "SELECT user FROM mysql.user WHERE user = 'spark'"
+    if live_server.execute(users):
+        live_server.execute("DROP USER 'spark'@'%'")
+    # The account is what README gives it.
+    made.sql(next(code for language, code in blocks("README.md") if language == "sql"))
+    yield made
+    for query in spark.streams.active:
+        query.stop()
+    live_server.execute("DROP DATABASE shop", "DROP USER 'spark'@'%'")
+
+
+def _delta(folder: Path) -> list[tuple[Any, ...]]:
+    rows = DeltaTable(folder / "lake" / "orders").to_pyarrow_table().to_pylist()
+    return sorted((row["id"], row["status"], row["total"]) for row in rows)
+
+
+def _replayed(rows: list[Row]) -> list[tuple[Any, ...]]:
+    """What the changes leave of an empty table."""
+    table: dict[int, tuple[Any, ...]] = {}
+    for row in sorted(rows, key=lambda row: tuple(row["seq"])):
+        if row["op"] == "t":
+            table.clear()
+        if row["before"] is not None:
+            del table[json.loads(row["before"])["id"]]
+        if row["after"] is not None:
+            image = json.loads(row["after"], parse_float=Decimal)
+            table[image["id"]] = (image["id"], image["status"], image["total"])
+    return sorted(table.values())
+
+
+def test_readme(shop: Shop) -> None:
+    first, second = (code for language, code in blocks("README.md") if language == "python")
+    shop.python(first)
+    (query,) = shop.spark.streams.active
+    wait_until(lambda: query.lastProgress, "batch 0 is done", 300, every=0.1)
+    shop.write(0)
+    shop.truncate()
+    shop.write(1)
+    shop.wait_for_end(query)
+    rows = shop.spark.read.parquet(str(shop.folder / "lake" / "shop_changes")).collect()
+    assert _replayed(rows) == shop.selected()
+    shop.python(second)
+    shop.names["query"].stop()
+
+
+def test_types(shop: Shop) -> None:
+    losing, current = (code for _, code in blocks("types.md"))
+    start = "{}:{}".format(*shop.server.position())
+    shop.write(0)
+    shop.truncate()
+    shop.write(1)
+    shop.server.execute(
+        "CREATE TABLE gone (id INT PRIMARY KEY)",
+        "ALTER TABLE gone ADD v INT",
+        "DROP TABLE gone",
+        database="shop",
+    )
+    shop.write(300)
+    options = shop.server.options(tables="shop.*", payload="json", startingOffset=start)
+    operations = "insert,update,delete,truncate,ddl"
+    read = shop.spark.read.format("mysqlbinlog").options(**options, operations=operations)
+    shop.names["changes"] = read.load()
+    shop.python(losing)
+    assert [row["table"] for row in shop.names["losing"].collect()] == ["gone"]
+    shop.python(current)
+    rows = [tuple(row) for row in shop.names["current"].collect()]
+    assert sorted(rows) == shop.selected()
+
+
+def test_performance(shop: Shop, capfd: pytest.CaptureFixture[str]) -> None:
+    ((_, measure),) = runnable("performance.md")
+    shop.write(0)
+    shop.python(measure)
+    assert float(capfd.readouterr().out.splitlines()[-1]) > 0
+
+
+def test_upsert(shop: Shop) -> None:
+    define, follow = (code for _, code in runnable("offsets-and-recovery.md"))
+    shop.python(define)
+    shop.write(0)
+    # The log from before this test may have a table of this name with other columns.
+    start = '"{}:{}"'.format(*shop.begin)
+    shop.python(follow.replace('"earliest"', start))
+    query = shop.names["query"]
+    wait_until(lambda: query.lastProgress, "batch 0 is done", 300, every=0.1)
+    shop.write(200)
+    shop.truncate()
+    shop.write(0)
+    shop.write(400)
+    shop.wait_for_end(query)
+    assert _delta(shop.folder) == shop.selected()
+    # As Spark does with a batch that was not committed.
+    options = shop.server.options(tables="shop.orders", startingOffset=start.strip('"'))
+    again = shop.spark.read.format("mysqlbinlog").options(**options).load()
+    for _ in range(2):
+        shop.names["upsert"](again, 7)
+        assert _delta(shop.folder) == shop.selected()
+
+
+def test_loading(shop: Shop) -> None:
+    define = runnable("offsets-and-recovery.md")[0][1]
+    (_, grant), (_, load), (_, follow) = runnable("loading.md")
+    shop.sql(grant)
+    shop.python(define)
+    shop.write(0)
+    with Writing(shop):
+        shop.python(load)
+        shop.python(follow)
+    query = shop.names["query"]
+    shop.wait_for_end(query)
+    assert _delta(shop.folder) == shop.selected()
+
+
+def test_the_lock_waits_for_transactions_that_are_not_visible(shop: Shop) -> None:
+    """What step 2 of docs/loading.md rests on: 5.7 waits, 5.6 does not and wants another lock."""
+    version = tuple(int(number) for number in shop.server.version().split(".")[:2])
+    with shop.server.connect(database="shop", autocommit=False) as writer:
+        writer.cursor().execute("INSERT INTO orders VALUES (1, 'open', 1)")
+        with shop.server.connect(database="shop") as reader:
+            cursor = reader.cursor()
+            cursor.execute("SET SESSION lock_wait_timeout = 1")
+            if version < (5, 7):
+                cursor.execute("LOCK TABLES orders READ")
+            else:
+                with pytest.raises(OperationalError, match="Lock wait timeout"):
+                    cursor.execute("LOCK TABLES orders READ")
+            cursor.execute("UNLOCK TABLES")
+
+
+def test_operations(shop: Shop) -> None:
+    """The account of docs/operations.md is README's, which all of these tests use."""
+    ((_, grants),) = runnable("operations.md")
+    assert grants == next(code for language, code in blocks("README.md") if language == "sql")
