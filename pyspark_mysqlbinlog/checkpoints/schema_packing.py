@@ -32,7 +32,7 @@ from pyspark_mysqlbinlog.errors import OffsetError
 from pyspark_mysqlbinlog.names import Table
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 
-__all__ = ["pack_versions", "unpack_versions"]
+__all__ = ["is_of_version_0_1", "pack_versions", "unpack_versions"]
 
 _LAYOUT = 2
 # bz2 begins so; layout 1 is zlib, which begins with 0x78.
@@ -89,6 +89,18 @@ def _described(start: Position, what: TableSchema | UnknownFrom) -> dict[str, An
 
 def _described_column(column: ColumnSchema) -> dict[str, Any]:
     return {name: value for name in _COLUMN if (value := getattr(column, name)) != _DEFAULTS[name]}
+
+
+def is_of_version_0_1(text: str) -> bool:
+    """Whether version 0.1 wrote the text: it has layout 1, or is none."""
+    return bool(text) and not _is_layout_2(text)
+
+
+def _is_layout_2(text: str) -> bool:
+    try:
+        return base64.b85decode(text[:5]).startswith(_MAGIC)
+    except ValueError:
+        return False
 
 
 def unpack_versions(text: str) -> dict[Table, tuple[Version, ...]]:

@@ -33,6 +33,7 @@ from pyspark.sql.types import StructType
 from pyspark_mysqlbinlog.checkpoints.offset import Offset
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
+from pyspark_mysqlbinlog.checkpoints.schema_packing import is_of_version_0_1
 from pyspark_mysqlbinlog.connector.columns import arrow_schema
 from pyspark_mysqlbinlog.connector.log.retry import first_connection, known_server
 from pyspark_mysqlbinlog.connector.options.model import Options
@@ -40,6 +41,7 @@ from pyspark_mysqlbinlog.connector.ranges.cutting import Cut, RangePartition, cu
 from pyspark_mysqlbinlog.connector.ranges.reader import read_range
 from pyspark_mysqlbinlog.connector.schemas.evolution import Evolution
 from pyspark_mysqlbinlog.connector.schemas.histories import history_for_other_tables
+from pyspark_mysqlbinlog.connector.schemas.old_checkpoints import compared_with_server
 from pyspark_mysqlbinlog.connector.schemas.watch import SchemaWatch, only
 from pyspark_mysqlbinlog.connector.server.information_schema import read_table_schemas
 from pyspark_mysqlbinlog.connector.server.settings import (
@@ -240,8 +242,8 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         if first.order >= last.order or replays_batch_zero:
             return []
         schemas = last.schemas
-        if last.tables != self._options.tables_mark:
-            # Planned by a query that wanted other tables.
+        if last.tables != self._options.tables_mark or is_of_version_0_1(schemas):
+            # Planned by a query that wanted other tables, or by another version.
             schemas = self._history(last, first.position).pack()
         facts = self._server_facts()
         return [
@@ -320,6 +322,8 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
     def _history(self, offset: Offset, position: Position) -> SchemaHistory:
         """The history of an offset, from a boundary on, that knows the tables wanted now."""
         history = SchemaHistory.unpack(offset.schemas)
+        if is_of_version_0_1(offset.schemas):
+            history = compared_with_server(self._options, history, position)
         if offset.tables == self._options.tables_mark:
             return history
         return history_for_other_tables(self._options, history, position)

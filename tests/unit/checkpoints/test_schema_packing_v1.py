@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import base64
+import json
 import zlib
 
 import pytest
 
+from helpers.decoding import CAPTURED
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
+from pyspark_mysqlbinlog.checkpoints.schema_packing import (
+    is_of_version_0_1,
+    pack_versions,
+    unpack_versions,
+)
 from pyspark_mysqlbinlog.errors import OffsetError
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 
@@ -141,3 +148,13 @@ GARBAGE = {
 def test_garbage_is_refused(text: str) -> None:
     with pytest.raises(OffsetError, match="schemas can't be read"):
         SchemaHistory.unpack(text)
+
+
+def test_which_version_wrote_a_text() -> None:
+    old = json.loads(
+        (CAPTURED.parent / "checkpoints" / "default_of_0_1.json").read_text(encoding="utf-8")
+    )
+    text = old["offset"]["schemas"].rpartition(":")[2]
+    assert is_of_version_0_1(text)
+    assert not is_of_version_0_1(pack_versions(unpack_versions(text)))
+    assert not is_of_version_0_1("")
