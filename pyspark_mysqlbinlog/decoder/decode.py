@@ -27,6 +27,7 @@ from pyspark_mysqlbinlog.decoder.payloads.plan import ImagePlan, RowPlan
 from pyspark_mysqlbinlog.decoder.payloads.positional import positional_plan
 from pyspark_mysqlbinlog.decoder.schemas.optional_metadata import described_schema
 from pyspark_mysqlbinlog.decoder.schemas.unknown_schema import unknown_schema
+from pyspark_mysqlbinlog.decoder.sql.classifier import classify
 from pyspark_mysqlbinlog.errors import (
     InvalidPositionError,
     MalformedEventError,
@@ -35,6 +36,7 @@ from pyspark_mysqlbinlog.errors import (
     UnsupportedEventError,
 )
 from pyspark_mysqlbinlog.protocol.events import Event, EventType, type_name
+from pyspark_mysqlbinlog.protocol.messages import Query
 from pyspark_mysqlbinlog.tables import TableSchema
 
 __all__ = ["Decoder", "SchemaLookup"]
@@ -167,7 +169,12 @@ class Decoder:
         """
         kind = event.type
         try:
-            self.transaction.follow(event)
+            if kind == _QUERY:
+                query = Query.parse(event.body)
+                statement = classify(query.sql, query.database)
+                self.transaction.follow(event, query, statement)
+            else:
+                self.transaction.follow(event)
             if kind in OPERATIONS:
                 yield from self._rows(event, begin)
             elif kind == _TABLE_MAP:

@@ -77,8 +77,10 @@ class Outcome:
     def end(self, walker: LogWalker, filtering: EventFilter, error: Exception | None) -> Outcome:
         self.error = "" if error is None else f"{type(error).__name__}: {error}"
         # What is said of the last event only, and what its text was read with.
-        passing = {"ended", "statement", "context", "_contexts", "_wants"}
+        passing = {"ended", "statement", "context", "_contexts", "_wants", "_transaction"}
         self.state = {k: v for k, v in vars(filtering).items() if k not in passing}
+        transaction = filtering._transaction
+        self.state |= {k: getattr(transaction, k) for k in transaction.__slots__ if k != "ended"}
         self.state |= vars(walker)
         return self
 

@@ -16,17 +16,16 @@ from collections.abc import Sequence
 
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.log.logs import Log
-from pyspark_mysqlbinlog.decoder.sql.classifier import StatementKind, classify
-from pyspark_mysqlbinlog.protocol.events import Event, EventType
-from pyspark_mysqlbinlog.protocol.messages import MariadbGtid, Query
+from pyspark_mysqlbinlog.decoder.events.transactions import TransactionState
+from pyspark_mysqlbinlog.decoder.sql.classifier import classify
+from pyspark_mysqlbinlog.protocol.events import EventType
+from pyspark_mysqlbinlog.protocol.messages import Query
 
 __all__ = ["first_since"]
 
 # Seconds that a clock may have been set back.
 _SET_BACK = 60
 
-_GTIDS = (EventType.GTID_LOG_EVENT, EventType.ANONYMOUS_GTID_LOG_EVENT)
-_ENDS = (EventType.XID_EVENT, EventType.XA_PREPARE_LOG_EVENT)
 _FILE_EVENTS = frozenset(
     {
         EventType.FORMAT_DESCRIPTION_EVENT,
@@ -64,15 +63,20 @@ def _walk(log: Log, start: Position, seconds: float) -> Position | None:
     """The same from one boundary on, transaction by transaction."""
     boundary = start
     # Not `statement_events`, which leave out what transactions begin and end with.
-    groups = _Groups()
+    transaction = TransactionState()
     for event in log.events(start):
         if event.type in _FILE_EVENTS:
             if event.type == EventType.FORMAT_DESCRIPTION_EVENT:
                 boundary = log.position(event.file, event.start)
             continue
-        if groups.begins(event) and event.timestamp >= seconds:
+        if not transaction.going_on and event.timestamp >= seconds:
             return boundary
-        if groups.between:
+        statement = None
+        if event.type == EventType.QUERY_EVENT:
+            query = Query.parse(event.body)
+            statement = classify(query.sql, query.database)
+        transaction.follow(event, statement)
+        if not transaction.going_on:
             boundary = log.position(event.file, event.end)
     return None
 
@@ -99,29 +103,3 @@ def _time_at(log: Log, begin: Position) -> int | None:
         if event.type not in _FILE_EVENTS:
             return latest
     return None
-
-
-class _Groups:
-    """Tells the first event of each transaction, and where one has ended."""
-
-    def __init__(self) -> None:
-        self.between = True
-        self._in_group = False
-
-    def begins(self, event: Event) -> bool:
-        was_between = self.between
-        kind = event.type
-        if kind in _GTIDS:
-            self.between = False
-        elif kind == EventType.MARIADB_GTID_EVENT:
-            self.between, self._in_group = False, MariadbGtid.parse(event.body).begins
-        elif kind in _ENDS:
-            self.between, self._in_group = True, False
-        elif kind == EventType.QUERY_EVENT:
-            query = Query.parse(event.body)
-            statement = classify(query.sql, query.database).kind
-            if statement in (StatementKind.BEGIN, StatementKind.XA_START):
-                self.between, self._in_group = False, True
-            elif not self._in_group or statement in (StatementKind.COMMIT, StatementKind.ROLLBACK):
-                self.between, self._in_group = True, False
-        return was_between

@@ -30,9 +30,9 @@ from pyspark_mysqlbinlog.connector.server.settings import (
     database_charsets,
     explicit_timestamps,
 )
+from pyspark_mysqlbinlog.decoder.events.statements import DDL_KINDS
 from pyspark_mysqlbinlog.decoder.sql.classifier import Statement, StatementKind
 from pyspark_mysqlbinlog.decoder.sql.logged_statement import LoggedStatement
-from pyspark_mysqlbinlog.decoder.wanted.event_filter import DDL_KINDS
 from pyspark_mysqlbinlog.errors import SchemaChangedError
 from pyspark_mysqlbinlog.names import fold, folding, table_folding
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient

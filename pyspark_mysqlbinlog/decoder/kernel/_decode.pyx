@@ -111,16 +111,22 @@ cdef extern from "decode_loop.hpp" namespace "mysqlbinlog" nogil:
         cbool is_set
         string text
 
-    cdef cppclass Transaction:
+    cdef cppclass TransactionState:
+        cbool is_named
+        cbool is_in_group
+        cbool is_begun_by_gtid
+        cbool are_rows_seen
+        cbool is_ended
+
+    cdef cppclass TransactionContext:
+        TransactionState state
         cbool has_tx_pos
         int64_t tx_pos
         cbool has_thread_id
         uint32_t thread_id
         OptionalText gtid
         OptionalText query
-        cbool is_in_group
-        cbool are_rows_seen
-        cbool is_ended
+        cbool is_new
         uint64_t changes
 
     cdef cppclass EventView:
@@ -143,7 +149,7 @@ cdef extern from "decode_loop.hpp" namespace "mysqlbinlog" nogil:
     cdef cppclass CDecodeLoop "mysqlbinlog::DecodeLoop":
         CDecodeLoop(Payload, cbool, uint8_t, size_t, size_t) except +
         Envelope envelope
-        Transaction transaction
+        TransactionContext transaction
         TableMaps tables
         Payload payload()
         PayloadSide& side(size_t)
@@ -411,18 +417,25 @@ cdef class DecodeLoop:
 
     def save(self, context):
         """Tell the Python twin what is known of the transaction."""
-        cdef Transaction* known = &self.loop.get().transaction
+        cdef TransactionContext* known = &self.loop.get().transaction
         context.tx_pos = known.tx_pos if known.has_tx_pos else None
         context.gtid = known.gtid.text.decode() if known.gtid.is_set else None
         context.thread_id = known.thread_id if known.has_thread_id else None
         context.query = known.query.text.decode() if known.query.is_set else None
-        context.in_group = known.is_in_group
-        context.rows_seen = known.are_rows_seen
-        context.ended = known.is_ended
+        state = context.state
+        if known.is_new:
+            # What the loop knows nothing of was said of another transaction.
+            state.end()
+        state.named = known.state.is_named
+        state.in_group = known.state.is_in_group
+        state.begun_by_gtid = known.state.is_begun_by_gtid
+        state.rows_seen = known.state.are_rows_seen
+        state.ended = known.state.is_ended
 
     def restore(self, context):
         """Take from the Python twin what is known of the transaction."""
-        cdef Transaction* known = &self.loop.get().transaction
+        cdef TransactionContext* known = &self.loop.get().transaction
+        known.is_new = False
         known.changes += 1
         known.has_tx_pos, known.tx_pos = context.tx_pos is not None, context.tx_pos or 0
         known.has_thread_id = context.thread_id is not None
@@ -430,6 +443,8 @@ cdef class DecodeLoop:
         known.gtid.is_set, known.gtid.text = context.gtid is not None, (context.gtid or "").encode()
         known.query.is_set = context.query is not None
         known.query.text = (context.query or "").encode()
-        known.is_in_group = context.in_group
-        known.are_rows_seen = context.rows_seen
-        known.is_ended = context.ended
+        known.state.is_named = context.state.named
+        known.state.is_in_group = context.state.in_group
+        known.state.is_begun_by_gtid = context.state.begun_by_gtid
+        known.state.are_rows_seen = context.state.rows_seen
+        known.state.is_ended = context.state.ended

@@ -35,7 +35,7 @@ public:
     PayloadSide before;
     PayloadSide after;
     Envelope envelope;
-    Transaction transaction;
+    TransactionContext transaction;
     TableMaps tables;
 
     Payload payload() const { return payload_; }

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "output_column.hpp"
-#include "transaction.hpp"
+#include "transactions.hpp"
 
 namespace mysqlbinlog {
 

@@ -28,6 +28,7 @@
 #include "event.hpp"
 #include "query.hpp"
 #include "scan_tables.hpp"
+#include "transactions.hpp"
 
 namespace mysqlbinlog {
 
@@ -83,6 +84,7 @@ public:
         statement_.clear();
         new_ids_.clear();
         new_statement_ = false;
+        state_ = TransactionState();
         kept_rows_events_ = 0;
     }
 
@@ -102,7 +104,7 @@ public:
     bool new_statement() const { return new_statement_; }
     bool text_waits() const { return text_waits_; }
     bool text_is_here() const { return text_is_here_; }
-    bool rows_seen() const { return rows_seen_; }
+    bool rows_seen() const { return state_.are_rows_seen; }
     uint64_t kept_rows_events() const { return kept_rows_events_; }
     const std::vector<std::pair<uint64_t, bool>>& new_ids() const { return new_ids_; }
 
@@ -145,14 +147,15 @@ public:
     void scan_group(bool frame_waits, bool text_waits, bool rows_seen, int64_t ask_at) {
         text_waits_ = text_waits;
         text_is_here_ = false;
-        rows_seen_ = rows_seen;
+        state_.begin();
+        state_.are_rows_seen = rows_seen;
         Event event{};
         while (read(event)) {
             switch (event.kind) {
                 case Kind::Rows: {
                     const Wanted wanted = wanted_rows(event);
                     if (wanted == Wanted::Unknown) return odd();
-                    rows_seen_ = true;
+                    state_.rows();
                     if (wanted == Wanted::Yes) {
                         keep(event);
                         ++kept_rows_events_;
@@ -167,7 +170,7 @@ public:
                 case Kind::Text:
                     statement_.assign(1, segment(event));
                     new_statement_ = text_waits_ = text_is_here_ = true;
-                    rows_seen_ = false;
+                    state_.text();
                     pass(event);
                     break;
                 case Kind::Map: {
@@ -175,12 +178,12 @@ public:
                     if (wanted == Wanted::Unknown) return odd();
                     const bool is_wanted = wanted == Wanted::Yes;
                     // A frame, or a text from before the chunk, is the filter's to hand on.
-                    const bool takes_text = text_waits_ && !rows_seen_;
+                    const bool takes_text = text_waits_ && !state_.are_rows_seen;
                     if (is_wanted && (frame_waits || (takes_text && !text_is_here_))) return odd();
-                    if (rows_seen_) {
+                    if (state_.table_map()) {
                         statement_.clear();
                         new_statement_ = true;
-                        text_waits_ = rows_seen_ = false;
+                        text_waits_ = false;
                     }
                     const uint64_t id = load48(event.body);
                     ids.set(id, is_wanted);
@@ -329,27 +332,29 @@ private:
         Segment frame[2];
         size_t frame_size = 0;
         Segment text{};
-        bool is_begun = false, is_taken = false, has_text = false, rows_seen = false;
+        bool is_taken = false, has_text = false;
+        TransactionState state;
         Event event{};
         while (read(event)) {
             switch (event.kind) {
                 case Kind::Gtid:
-                    if (frame_size > 0) return stopped(ScanStop::Odd);
+                    if (state.is_going_on()) return stopped(ScanStop::Odd);
                     frame[frame_size++] = segment(event);
+                    state.gtid();
                     break;
                 case Kind::MariadbGtid:
-                    if (frame_size > 0 || event.body_size < MARIADB_GTID ||
+                    if (state.is_going_on() || event.body_size < MARIADB_GTID ||
                         stands_alone(event.body)) {
                         return stopped(ScanStop::Odd);
                     }
                     frame[frame_size++] = segment(event);
-                    is_begun = true;
+                    state.gtid(true);
                     break;
                 case Kind::Query:
-                    if (!is_begun) {
+                    if (!state.is_in_group) {
                         if (!is_query(event, "BEGIN")) return stopped(ScanStop::Odd);
                         frame[frame_size++] = segment(event);
-                        is_begun = true;
+                        state.begin();
                         break;
                     }
                     if (!is_query(event, "COMMIT")) return stopped(ScanStop::Odd);
@@ -357,20 +362,20 @@ private:
                     pass(event);
                     return true;
                 case Kind::Xid:
-                    if (!is_begun) return stopped(ScanStop::Odd);
+                    if (!state.is_in_group) return stopped(ScanStop::Odd);
                     if (is_taken) keep(event);
                     pass(event);
                     return true;
                 case Kind::Text:
-                    if (!is_begun) return stopped(ScanStop::Odd);
+                    if (!state.is_in_group) return stopped(ScanStop::Odd);
                     text = segment(event);
                     has_text = true;
-                    rows_seen = false;
+                    state.text();
                     break;
                 case Kind::Map: {
-                    const Wanted wanted = is_begun ? wanted_map(event) : Wanted::Unknown;
+                    const Wanted wanted = state.is_in_group ? wanted_map(event) : Wanted::Unknown;
                     if (wanted == Wanted::Unknown) return stopped(ScanStop::Odd);
-                    if (rows_seen) has_text = rows_seen = false;
+                    if (state.table_map()) has_text = false;
                     ids.set(load48(event.body), wanted == Wanted::Yes);
                     if (wanted == Wanted::No) break;
                     if (!is_taken) {
@@ -383,9 +388,9 @@ private:
                     break;
                 }
                 case Kind::Rows: {
-                    const Wanted wanted = is_begun ? wanted_rows(event) : Wanted::Unknown;
+                    const Wanted wanted = state.is_in_group ? wanted_rows(event) : Wanted::Unknown;
                     if (wanted == Wanted::Unknown) return stopped(ScanStop::Odd);
-                    rows_seen = true;
+                    state.rows();
                     if (wanted == Wanted::Yes) keep(event);
                     break;
                 }
@@ -416,7 +421,7 @@ private:
     bool new_statement_ = false;
     bool text_waits_ = false;
     bool text_is_here_ = false;
-    bool rows_seen_ = false;
+    TransactionState state_;
     uint64_t kept_rows_events_ = 0;
 };
 

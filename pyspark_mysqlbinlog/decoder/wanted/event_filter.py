@@ -5,9 +5,7 @@ or COMMIT; a DDL statement is a transaction of its own. The filter keeps the eve
 with the frame around them (GTID, BEGIN, their ROWS_QUERY, the end) and drops everything else. It
 looks at headers, table names and statements; row images stay undecoded.
 
-Whatever would make rows wrong or incomplete stops here: DML and CREATE TABLE … SELECT of a wanted
-table that were logged as statements, rows whose transaction was rolled back in part, two-phase XA,
-incidents, events that nobody knows.
+Where in a transaction the log is, `TransactionState` knows; at what it must stop, `stops` does.
 """
 
 from __future__ import annotations
@@ -15,21 +13,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from pyspark_mysqlbinlog.decoder.events.statements import DDL_KINDS, Statement, StatementKind
 from pyspark_mysqlbinlog.decoder.events.table_map import (
     DUMMY_TABLE_IDS,
     parse_table_name,
     table_id_of,
 )
-from pyspark_mysqlbinlog.decoder.sql.classifier import Statement, StatementKind
+from pyspark_mysqlbinlog.decoder.events.transactions import TransactionState
 from pyspark_mysqlbinlog.decoder.sql.logged_statement import LoggedStatement
-from pyspark_mysqlbinlog.errors import (
-    InvalidPositionError,
-    MalformedEventError,
-    MySQLBinlogError,
-    StatementFormatError,
-    UnsupportedEventError,
-    UnsupportedTransactionError,
-)
+from pyspark_mysqlbinlog.decoder.wanted import stops
+from pyspark_mysqlbinlog.errors import MySQLBinlogError
 from pyspark_mysqlbinlog.names import SYSTEM_DATABASES
 from pyspark_mysqlbinlog.protocol.events import (
     IGNORABLE_FLAG,
@@ -37,29 +30,10 @@ from pyspark_mysqlbinlog.protocol.events import (
     THREAD_SPECIFIC_FLAG,
     Event,
     EventType,
-    type_name,
 )
-from pyspark_mysqlbinlog.protocol.messages import (
-    Incident,
-    MariadbGtid,
-    XaPrepare,
-    parse_server_version,
-)
+from pyspark_mysqlbinlog.protocol.messages import MariadbGtid, XaPrepare, parse_server_version
 
-__all__ = ["DDL_KINDS", "EventFilter", "GroupState"]
-
-DDL_KINDS = frozenset(
-    {
-        StatementKind.CREATE_TABLE,
-        StatementKind.CREATE_TABLE_LIKE,
-        StatementKind.DROP_TABLE,
-        StatementKind.ALTER_TABLE,
-        StatementKind.RENAME_TABLE,
-        StatementKind.CREATE_DATABASE,
-        StatementKind.ALTER_DATABASE,
-        StatementKind.DROP_DATABASE,
-    }
-)
+__all__ = ["EventFilter", "GroupState"]
 
 
 def _types(*kinds: EventType) -> frozenset[int]:
@@ -147,40 +121,43 @@ class EventFilter:
         self._wants = wants
         self._keeps_ddl = "ddl" in operations
         self._truncates = "truncate" in operations
+        # Looked at behind each event, unlike the transaction's.
         self.ended = False
         self.statement: LoggedStatement | None = None
         self.pending_xa = pending_xa
         self._server_version = server_version
+        self._transaction = TransactionState()
         # GTID, BEGIN and ROWS_QUERY wait here until a wanted table shows that they are needed.
         self._frame: list[Event] = []
         self._rows_query: Event | None = None
         # What a reader that starts inside of the transaction would have to know.
         self._group_events: list[Event] = []
         self._statement_events: list[Event] = []
-        self._rows_seen = False
-        self._in_group = False
         self._wanted_ids: dict[int, bool] = {}
         self._kept_rows_events = 0
-        self._savepoints: dict[str, int] = {}
-        self._xid: str | None = None
 
     @property
     def in_transaction(self) -> bool:
         """Whether a transaction has begun that has not ended yet."""
-        return self._in_group or bool(self._frame)
+        return self._transaction.going_on
 
     @property
     def between_transactions(self) -> bool:
         """Whether the next event begins a transaction, and nothing is kept in mind."""
-        return not (self._in_group or self._frame or self._rows_query or self._savepoints)
+        transaction = self._transaction
+        return not (transaction.going_on or self._rows_query or transaction.savepoints)
 
     @property
     def group(self) -> GroupState | None:
         """The state of the transaction that is going on; None before its BEGIN."""
-        if not self._in_group:
+        transaction = self._transaction
+        if not transaction.in_group:
             return None
         return GroupState(
-            self._wanted_ids, bool(self._frame), self._rows_query is not None, self._rows_seen
+            self._wanted_ids,
+            bool(self._frame),
+            self._rows_query is not None,
+            transaction.rows_seen,
         )
 
     def is_wanted_id(self, table_id: int) -> bool:
@@ -190,6 +167,7 @@ class EventFilter:
     def advance_transactions(self) -> None:
         """Whole transactions were passed by the compiled scan, by the rules of `feed`."""
         self.statement = None
+        self._transaction.end()
         self.ended = True
 
     def advance_group(
@@ -222,7 +200,7 @@ class EventFilter:
             self._rows_query = None
         elif text is not None:
             self._rows_query = text
-        self._rows_seen = rows_seen
+        self._transaction.rows_seen = rows_seen
         self._kept_rows_events += kept_rows_events
 
     def feed(self, event: Event) -> list[Event]:
@@ -244,6 +222,7 @@ class EventFilter:
         kind = event.type
         self.statement = None
         self.ended = False
+        transaction = self._transaction
         if kind in _ROWS:
             return self._rows(event)
         if kind == _TABLE_MAP:
@@ -251,70 +230,61 @@ class EventFilter:
         if kind == _QUERY:
             return self._query(event)
         if kind == _XID:
-            self._expect_group(event)
+            if not transaction.in_group:
+                stops.refuse_outside(event)
             return self._end(event)
         if kind in _GTIDS:
-            self._expect_no_group(event)
-            self._frame.append(event)
-            self._group_events.append(event)
+            self._gtid(event, begins=False)
         elif kind == _MARIADB_GTID:
-            self._mariadb_gtid(event)
+            self._gtid(event, begins=MariadbGtid.parse(event.body).begins)
         elif kind in _STATEMENT_TEXTS:
             self._rows_query = event
             self._statement_events = [event]
-            self._rows_seen = False
+            transaction.text()
         elif kind in _FILE_EVENTS:
-            self._file_event(event)
+            stops.expect_whole_file(transaction, event)
+            if kind == _FORMAT_DESCRIPTION:
+                self._server_version = parse_server_version(event.body)
         elif kind == _XA_PREPARE:
             return self._xa_prepare(event)
         elif kind == _INCIDENT:
-            incident = Incident.parse(event.body)
-            raise UnsupportedEventError(
-                f"the server reports an incident ({incident.message or incident.code}): changes may"
-                " be missing from its log here; compare the tables, then start again with a new"
-                " checkpoint behind this position"
-            )
+            stops.refuse_incident(event)
         elif kind == _EXECUTE_LOAD_QUERY:
             logged = LoggedStatement.read(event.body, self._server_version, loads_data=True)
-            self._refuse_statement(logged.statement)
+            stops.refuse_statement(logged.statement, self._wants)
         elif kind not in _PASSED_OVER and not event.flags & IGNORABLE_FLAG:
-            raise UnsupportedEventError(
-                f"{type_name(kind)} is not known here and is not flagged as ignorable; the server"
-                " writes events that this version does not read"
-            )
+            stops.refuse_unknown_event(event)
         return []
 
-    def _mariadb_gtid(self, event: Event) -> None:
-        """It stands for BEGIN unless it stands alone."""
-        self._expect_no_group(event)
-        self._in_group = MariadbGtid.parse(event.body).begins
+    def _gtid(self, event: Event, *, begins: bool) -> None:
+        stops.expect_no_transaction(self._transaction, event)
+        self._transaction.gtid(begins=begins)
         self._frame.append(event)
         self._group_events.append(event)
 
     def _rows(self, event: Event) -> list[Event]:
-        self._expect_group(event)
-        self._rows_seen = True
+        transaction = self._transaction
+        if not transaction.in_group:
+            stops.refuse_outside(event)
+        transaction.rows_seen = True
         table_id = table_id_of(event.body)
         wanted = self._wanted_ids.get(table_id)
         if wanted is None:
             if table_id in DUMMY_TABLE_IDS:  # carries no rows: it only ends the statement
                 return []
-            raise MalformedEventError(
-                f"{type_name(event.type)} for table id {table_id}, which no table map in this"
-                " transaction announced"
-            )
+            stops.refuse_unmapped_rows(event, table_id)
         if not wanted:
             return []
         self._kept_rows_events += 1
         return [event]
 
     def _table_map(self, event: Event) -> list[Event]:
-        self._expect_group(event)
-        if self._rows_seen:
-            # All maps of a statement stand before its rows: this is the next statement.
+        transaction = self._transaction
+        if not transaction.in_group:
+            stops.refuse_outside(event)
+        if transaction.table_map():
             self._statement_events = []
             self._rows_query = None
-            self._rows_seen = False
         self._statement_events.append(event)
         table_id, database, table = parse_table_name(event.body)
         wanted = database not in SYSTEM_DATABASES and self._wants(database, table)
@@ -335,26 +305,26 @@ class EventFilter:
         logged = LoggedStatement.read(event.body, self._server_version)
         statement = logged.statement
         kind = statement.kind
+        transaction = self._transaction
         if kind is _KIND.BEGIN or kind is _KIND.XA_START:
-            if self._in_group and not self._begun_by_gtid():
-                raise MalformedEventError(f"{kind.value} comes inside a transaction")
-            self._in_group = True
-            self._xid = statement.xid
+            stops.expect_begin(transaction, statement)
+            transaction.begin(statement.xid)
             self._frame.append(event)
             self._group_events.append(event)
             return []
         if kind is _KIND.COMMIT:
-            self._expect_group(event)
+            if not transaction.in_group:
+                stops.refuse_outside(event)
             return self._end(event)
         if kind is _KIND.ROLLBACK:
-            self._refuse_rolled_back(self._kept_rows_events, "ends in ROLLBACK")
+            stops.refuse_rolled_back(self._kept_rows_events, "ends in ROLLBACK")
             return self._end(event)
         if kind is _KIND.SAVEPOINT:
-            self._savepoints[statement.savepoint or ""] = self._kept_rows_events
+            transaction.savepoint(statement.savepoint or "", self._kept_rows_events)
             return []
         if kind is _KIND.ROLLBACK_TO:
-            since = self._savepoints.get(statement.savepoint or "", 0)
-            self._refuse_rolled_back(
+            since = transaction.savepoints.get(statement.savepoint or "", 0)
+            stops.refuse_rolled_back(
                 self._kept_rows_events - since, "is rolled back to a savepoint"
             )
             return []
@@ -366,27 +336,24 @@ class EventFilter:
     def _other_statement(self, event: Event, logged: LoggedStatement) -> list[Event]:
         statement = logged.statement
         kind = statement.kind
+        is_alone = self._transaction.stands_alone(kind)
         kept: list[Event] = []
-        if kind is _KIND.DML and statement.whole_table and not self._in_group:
+        if kind is _KIND.DML and statement.whole_table and is_alone:
             # A client's statement stands between BEGIN and COMMIT. Alone, it is the server's own:
             # it emptied a MEMORY table when it started.
             kind = _KIND.TRUNCATE
         if kind is _KIND.DML or statement.selects:
-            self._refuse_statement(statement)
+            stops.refuse_statement(statement, self._wants)
         elif kind is _KIND.UNKNOWN:
-            raise UnsupportedEventError(
-                "a statement of unknown kind may have changed a wanted table:"
-                f" {logged.query.sql[:80]!r}; exclude the tables that it touches, or start again"
-                " with a new checkpoint behind this position"
-            )
+            stops.refuse_unknown_statement(logged)
         if kind is _KIND.TRUNCATE or kind in DDL_KINDS:
             if kind is _KIND.TRUNCATE and self._truncates and event.flags & THREAD_SPECIFIC_FLAG:
-                self._refuse_truncate(statement)
+                stops.refuse_flagged_truncate(statement, self._wants)
             self.statement = logged
             if self._keeps(statement):
                 kept = [*self._take_frame(), event]
-        if not self._in_group:
-            self._reset()
+        if is_alone:
+            self._forget()
         return kept
 
     def _keeps(self, statement: Statement) -> bool:
@@ -398,110 +365,37 @@ class EventFilter:
                 return True  # of which tables, its text does not tell
         return any(self._wants(*name) for name in statement.tables or ())
 
-    def _file_event(self, event: Event) -> None:
-        if self._in_group or self._frame:
-            raise MalformedEventError(
-                f"{type_name(event.type)} comes inside a transaction: the file ends before its"
-                " transaction does; the server crashed here, or the file is cut short"
-            )
-        if event.type == _FORMAT_DESCRIPTION:
-            self._server_version = parse_server_version(event.body)
-
     def _end(self, event: Event) -> list[Event]:
         """Keep a transaction's last event if any other of it was kept."""
-        kept = [event] if self._in_group and not self._frame else []
-        self._reset()
+        kept = [event] if self._transaction.in_group and not self._frame else []
+        self._forget()
         return kept
 
-    def _reset(self) -> None:
+    def _forget(self) -> None:
+        """The transaction has ended."""
+        self._transaction.end()
         self.ended = True
-        self._in_group = False
         self._frame = []
         self._rows_query = None
         self._group_events = []
         self._statement_events = []
-        self._rows_seen = False
         self._kept_rows_events = 0
-        self._xid = None
         self._wanted_ids.clear()
-        self._savepoints.clear()
-
-    def _begun_by_gtid(self) -> bool:
-        """MariaDB's GTID stands for BEGIN, but XA START may still follow it."""
-        return bool(self._group_events) and self._group_events[-1].type == _MARIADB_GTID
-
-    def _expect_group(self, event: Event) -> None:
-        if not self._in_group:
-            raise InvalidPositionError(
-                f"{type_name(event.type)} comes outside of any transaction: the position to start"
-                " from lies inside one; give a position between two transactions"
-            )
-
-    def _expect_no_group(self, event: Event) -> None:
-        if self._in_group or self._frame:
-            raise MalformedEventError(
-                f"{type_name(event.type)} comes inside a transaction that has not ended"
-            )
-
-    def _refuse_rolled_back(self, rows_events: int, how: str) -> None:
-        if rows_events:
-            raise UnsupportedTransactionError(
-                f"a transaction with {rows_events} rows events of wanted tables {how}, and the log"
-                " does not tell which of its tables are transactional; exclude them, or start again"
-                " with a new checkpoint behind this position"
-            )
-
-    def _refuse_truncate(self, statement: Statement) -> None:
-        """One that is flagged: of a wanted table, or of a temporary one that hides it.
-
-        In a procedure the flag is set from the first temporary table on, whatever comes next;
-        MariaDB sets it for DEFAULT (CONNECTION_ID()) as well. In row format a session logs nothing
-        of its temporary tables but DROP, in statement format it does.
-        """
-        for name in statement.tables or ():
-            if self._wants(*name) and not statement.server_made:
-                raise UnsupportedEventError(
-                    f"{statement.head!r} emptied a wanted table or a temporary one of its name, and"
-                    " the log does not tell which; exclude the table, leave truncate out of the"
-                    " option operations, or compare it and start again with a new checkpoint behind"
-                    " this position",
-                    table=".".join(name),
-                )
-
-    def _refuse_statement(self, statement: Statement) -> None:
-        tables = statement.tables
-        wanted = None if tables is None else [name for name in tables if self._wants(*name)]
-        if wanted == []:
-            return
-        name = ".".join(wanted[0]) if wanted else None
-        what = name or "a table that its text does not tell"
-        raise StatementFormatError(
-            f"a change of {what} was logged as a statement, not as rows: {statement.head!r}; set"
-            " binlog_format=ROW globally and in every session, then start again with a new"
-            " checkpoint behind this position",
-            table=name,
-        )
 
     def _xa_prepare(self, event: Event) -> list[Event]:
-        self._expect_group(event)
+        if not self._transaction.in_group:
+            stops.refuse_outside(event)
         prepare = XaPrepare.parse(event.body)
         if prepare.one_phase:
             return self._end(event)
-        if self._kept_rows_events:
-            raise UnsupportedTransactionError(
-                f"XA PREPARE of {prepare.xid} with rows of wanted tables: two-phase XA is not"
-                " followed yet; exclude the tables, or start again with a new checkpoint behind the"
-                " XA COMMIT"
-            )
-        self.pending_xa = tuple(sorted({*self.pending_xa, self._xid or prepare.xid}))
-        self._reset()
+        stops.refuse_prepared(self._kept_rows_events, prepare.xid)
+        xid = self._transaction.xid or prepare.xid
+        self.pending_xa = tuple(sorted({*self.pending_xa, xid}))
+        self._forget()
         return []
 
     def _xa_decided(self, kind: StatementKind, xid: str) -> None:
         if xid in self.pending_xa:
             self.pending_xa = tuple(known for known in self.pending_xa if known != xid)
         elif kind is _KIND.XA_COMMIT:
-            raise UnsupportedTransactionError(
-                f"XA COMMIT of {xid}, which was prepared before the start of this stream and may"
-                " hold rows of wanted tables; start again with a new checkpoint before its XA START"
-            )
+            stops.refuse_unknown_xid(xid)

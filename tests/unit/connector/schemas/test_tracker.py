@@ -10,9 +10,9 @@ from helpers.events import LogBuilder, query_body
 from pyspark_mysqlbinlog.checkpoints.position import BEGINNING, Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.schemas.tracker import SchemaTracker, last_change
+from pyspark_mysqlbinlog.decoder.events.statements import DDL_KINDS
 from pyspark_mysqlbinlog.decoder.sql.logged_statement import LoggedStatement
 from pyspark_mysqlbinlog.decoder.sql.tokens import SqlContext
-from pyspark_mysqlbinlog.decoder.wanted.event_filter import DDL_KINDS
 from pyspark_mysqlbinlog.protocol.events import Event, EventType
 
 CONTEXT = SqlContext.of(0, "5.7.41-log")

@@ -1,5 +1,6 @@
-// Which transaction and which statement the rows belong to. decoder/events/transactions.py is the twin; it
-// follows the events that are not known here, and the state goes to and fro between the two.
+// Where a log is in its transactions, and what their rows are told of them. decoder/events/transactions.py
+// is the twin; it follows the events that are not known here, and what is known goes to and fro between
+// the two.
 #pragma once
 
 #include <string>
@@ -19,17 +20,54 @@ struct OptionalText {
     void reset() { is_set = false; }
 };
 
-class Transaction {
+// Follows the events of a log that are known here; SAVEPOINT and XA START are not. The scan and the
+// decode loop call what an event is.
+struct TransactionState {
+    bool is_named = false;         // the transaction has a GTID event
+    bool is_in_group = false;      // it has begun: rows may come
+    bool is_begun_by_gtid = false; // by MariaDB's
+    bool are_rows_seen = false;    // the next table map begins another statement
+    bool is_ended = false;         // by the last event
+
+    bool is_going_on() const { return is_in_group || is_named; }
+
+    void gtid(bool begins = false) {
+        *this = TransactionState();
+        is_named = true;
+        is_in_group = is_begun_by_gtid = begins;
+    }
+    void begin() {
+        is_in_group = true;
+        is_begun_by_gtid = is_ended = false;
+    }
+    void text() { are_rows_seen = is_ended = false; }
+    // Whether it begins another statement.
+    bool table_map() {
+        const bool begins = are_rows_seen;
+        are_rows_seen = is_ended = false;
+        return begins;
+    }
+    void rows() {
+        are_rows_seen = true;
+        is_ended = false;
+    }
+    void end() {
+        *this = TransactionState();
+        is_ended = true;
+    }
+};
+
+class TransactionContext {
 public:
+    TransactionState state;
     bool has_tx_pos = false;
     int64_t tx_pos = 0;
     bool has_thread_id = false;
     uint32_t thread_id = 0;
     OptionalText gtid;
     OptionalText query;
-    bool is_in_group = false;
-    bool are_rows_seen = false;
-    bool is_ended = false;
+    // The twin has seen nothing of this transaction.
+    bool is_new = true;
     // Grows whenever gtid or query changes.
     uint64_t changes = 0;
 
@@ -40,10 +78,13 @@ public:
             case XID_EVENT:
             case XA_PREPARE_LOG_EVENT:
                 start_event();
-                is_ended = true;
+                state.end();
                 return true;
             case GTID_LOG_EVENT: return follow_gtid(event);
-            case ANONYMOUS_GTID_LOG_EVENT: begin(event.start); return true;
+            case ANONYMOUS_GTID_LOG_EVENT:
+                begin(event.start);
+                state.gtid();
+                return true;
             case ROWS_QUERY_LOG_EVENT:
                 if (event.size < 1) return false;
                 start_event();
@@ -60,27 +101,27 @@ public:
     }
     void follow_rows() {
         start_event();
-        are_rows_seen = true;
+        state.rows();
     }
     void follow_table_map() {
         start_event();
-        // The next statement; the text of the one before is not its own.
-        if (!are_rows_seen) return;
+        // The text of the statement before is not its own.
+        if (!state.table_map()) return;
         if (query.is_set) ++changes;
         query.reset();
-        are_rows_seen = false;
     }
 
 private:
     void start_event() {
-        if (is_ended) reset();
+        if (state.is_ended) reset();
     }
     void reset() {
         ++changes;
         has_tx_pos = has_thread_id = false;
         gtid.reset();
         query.reset();
-        is_in_group = are_rows_seen = is_ended = false;
+        state = TransactionState();
+        is_new = true;
     }
     void begin(int64_t start) {
         reset();
@@ -92,6 +133,7 @@ private:
     bool follow_gtid(const EventView& event) {
         if (event.size < 25) return false;
         begin(event.start);
+        state.gtid();
         gtid.is_set = true;
         gtid.text.clear();
         for (size_t i = 0; i < 16; ++i) {
@@ -105,6 +147,7 @@ private:
     bool follow_mariadb_gtid(const EventView& event) {
         if (event.size < MARIADB_GTID) return false;
         begin(event.start);
+        state.gtid(!stands_alone(event.body));
         gtid.is_set = true;
         gtid.text.clear();
         append_number(gtid.text, load32(event.body + 8));
@@ -112,7 +155,6 @@ private:
         append_number(gtid.text, event.server_id);
         gtid.text += '-';
         append_number(gtid.text, load64(event.body));
-        is_in_group = !stands_alone(event.body);
         return true;
     }
     static void append_hex(std::string& text, uint8_t byte) {
@@ -133,19 +175,19 @@ private:
         if (!is_begin && sql != "COMMIT") return false;
         start_event();
         if (!is_begin) {
-            is_ended = true;
+            state.end();
             return true;
         }
-        if (is_in_group || !has_tx_pos) begin(event.start);
+        if (!has_tx_pos || (state.is_in_group && !state.is_begun_by_gtid)) begin(event.start);
         has_thread_id = true;
         thread_id = load32(event.body);
-        is_in_group = true;
+        state.begin();
         return true;
     }
     // Bytes that are not UTF-8 stay visible, as \xe9.
     void set_query(const uint8_t* at, size_t size) {
         ++changes;
-        are_rows_seen = false;
+        state.text();
         query.is_set = true;
         query.text.clear();
         if (is_utf8(at, size)) {
