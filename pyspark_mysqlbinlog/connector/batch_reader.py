@@ -14,6 +14,7 @@ from pyspark_mysqlbinlog.connector.columns import arrow_schema
 from pyspark_mysqlbinlog.connector.log.logs import FileLog, Log
 from pyspark_mysqlbinlog.connector.log.retry import first_connection
 from pyspark_mysqlbinlog.connector.options.model import Options
+from pyspark_mysqlbinlog.connector.options.values import FilePosition
 from pyspark_mysqlbinlog.connector.ranges.cutting import Cut, RangePartition, pulled
 from pyspark_mysqlbinlog.connector.ranges.files import cut_files
 from pyspark_mysqlbinlog.connector.ranges.reader import read_range
@@ -77,6 +78,7 @@ class MySQLBinlogReader(DataSourceReader):
             # A walk to find where to cut would have the server send all of it once more.
             return pulled(start.position, end, ())
         options = self._options
+        is_chosen = isinstance(options.ending_offset, FilePosition)
         return cut_files(
             start.log,
             start.position,
@@ -85,6 +87,7 @@ class MySQLBinlogReader(DataSourceReader):
             operations=options.operations,
             server_version=_version(start, start.position),
             target_bytes=options.target_partition_bytes,
+            is_open=not is_chosen and end == start.end,
         )
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

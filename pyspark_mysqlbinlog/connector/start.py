@@ -103,8 +103,7 @@ def _ask_server(options: Options, place: Place) -> LogStart:
 
 def start_of_files(options: Options) -> LogStart:
     """Read the files once for their DDL."""
-    log = FileLog.find(str(options.path))
-    log.expect_chain()
+    log = FileLog.open(str(options.path))
     place = options.place_to_start(streaming=False)
     tables = options.table_filter()
     match place:

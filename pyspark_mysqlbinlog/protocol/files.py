@@ -1,7 +1,7 @@
 """Binlog files on disk, as the same raw events that a dump gives.
 
-A file is the four bytes 0xfe 'bin' and events back to back. One that its server still writes may
-end inside an event; whoever reads it says whether that is an error.
+A file is the four bytes 0xfe 'bin' and events back to back. One that its server still writes, or
+that was copied meanwhile, may end inside an event; whoever reads it says whether that is an error.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Self
 
 from pyspark_mysqlbinlog.errors import FormatError, MalformedEventError, UnsupportedEventError
 from pyspark_mysqlbinlog.protocol.chunks import ChunkBuffer
-from pyspark_mysqlbinlog.protocol.events import HEADER_LENGTH
+from pyspark_mysqlbinlog.protocol.events import HEADER_LENGTH, EventHeader
 
 __all__ = ["MAGIC", "FileStream", "is_binlog"]
 
@@ -23,6 +23,10 @@ _ENCRYPTED_MAGIC = b"\xfdbin"
 class FileStream:
     """The events of one file in a buffer (see `chunks.EventStream`), from its first one on.
 
+    Parameters
+    ----------
+    may_be_cut : the file may end inside of an event, of which nothing is given then.
+
     Raises
     ------
     FormatError : the file is no binlog.
@@ -31,8 +35,9 @@ class FileStream:
 
     packets = False
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, may_be_cut: bool = False) -> None:
         self._name = path.name
+        self._may_be_cut = may_be_cut
         self._file = path.open("rb", buffering=0)
         try:
             _expect_magic(self._file.read(len(MAGIC)), path.name)
@@ -55,7 +60,7 @@ class FileStream:
         self._here += size
 
     def next_event(self) -> bytes | None:
-        raw = _next_event(self._buffer.take, self._name, self._here)
+        raw = _next_event(self._buffer.take, self._name, self._here, may_be_cut=self._may_be_cut)
         self._here += len(raw or b"")
         return raw
 
@@ -84,10 +89,12 @@ def _expect_magic(magic: bytes, name: str) -> None:
         )
 
 
-def _next_event(read: Callable[[int], bytes], name: str, here: int) -> bytes | None:
+def _next_event(
+    read: Callable[[int], bytes], name: str, here: int, *, may_be_cut: bool = False
+) -> bytes | None:
     """The event at `here`; None at the end. `read` gives fewer bytes at the end only."""
     header = read(HEADER_LENGTH)
-    if not header:
+    if not header or (may_be_cut and len(header) < HEADER_LENGTH):
         return None
     length = int.from_bytes(header[9:13], "little")
     if len(header) < HEADER_LENGTH or length < HEADER_LENGTH:
@@ -100,6 +107,9 @@ def _next_event(read: Callable[[int], bytes], name: str, here: int) -> bytes | N
         )
     rest = read(length - HEADER_LENGTH)
     if len(rest) < length - HEADER_LENGTH:
+        # A damaged length would hide all that follows, but it does not fit the event's own end.
+        if may_be_cut and (here + length) & 0xFFFFFFFF == EventHeader.parse(header).log_pos:
+            return None
         raise MalformedEventError(
             f"an event claims {length} bytes, found {HEADER_LENGTH + len(rest)}: the file"
             " is cut short or damaged, or its server still writes it",

@@ -88,8 +88,6 @@ def test_bad_checksum_by_path(damaged: Path, spark: SparkSession, fails: Fails) 
 # What a file can suffer: what is done to its bytes -> the error, and words of it. The first rows
 # event is at 1017.
 DAMAGES: list[tuple[str, Callable[[bytes], bytes], str, str]] = [
-    ("cut in an event", lambda data: data[:1030], "MalformedEventError", "cut short"),
-    ("cut in a header", lambda data: data[:1020], "MalformedEventError", "cut short"),
     ("a byte lost", lambda data: data[:1030] + data[1031:], "ChecksumError", "damaged"),
     ("zeroes", lambda data: data[:1017] + bytes(len(data) - 1017), "MalformedEventError", "length"),
     ("encrypted", lambda data: b"\xfdbin" + data[4:], "UnsupportedEventError", "encrypted"),
@@ -124,6 +122,30 @@ def test_damaged_file(
     assert error.name == name
     assert words in error.message
     assert copy.name in error.message
+
+
+@pytest.mark.parametrize("payload", ["json", "variant", "struct"])
+def test_a_file_that_is_cut_short(
+    payload: str, tmp_path: Path, spark: SparkSession, fails: Fails
+) -> None:
+    """It ends at the last boundary, as the last file; before another one that is damage."""
+    copy = tmp_path / "gtid_no_checksum.001.binlog"
+    read = spark.read.format("mysqlbinlog").options(
+        path=str(tmp_path), tables="fx_gtid_no_checksum.t", payload=payload
+    )
+    copy.write_bytes((CAPTURED / copy.name).read_bytes())
+    whole = read.load().orderBy("seq").collect()
+    last = whole[-1].source
+    for length in (last.pos + 5, last.pos + 25, last.pos):
+        copy.write_bytes((CAPTURED / copy.name).read_bytes()[:length])
+        expected = [row for row in whole if row.source.tx_pos != last.tx_pos]
+        found = read.load().orderBy("seq").collect()
+        assert [*map(str, found)] == [*map(str, expected)] != []
+    second = "gtid_no_checksum.002.binlog"
+    (tmp_path / second).write_bytes((CAPTURED / second).read_bytes())
+    error = fails(path_reader(spark, tmp_path, "fx_gtid_no_checksum.*"))
+    assert error.name == "MalformedEventError"
+    assert "the file ends before its transaction does" in error.message
 
 
 def test_table_map_that_does_not_fit(tmp_path: Path, spark: SparkSession, fails: Fails) -> None:

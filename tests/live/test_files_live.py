@@ -92,6 +92,28 @@ def test_renamed_files(files: Sequence[str], any_database: str, tmp_path: Path) 
         shutil.rmtree(folder)
 
 
+def test_a_copy_that_ends_anywhere(
+    any_server: Server, any_database: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A file's copy as it goes while the server writes it: of two transactions, one row each."""
+    any_server.rotate()
+    name, _ = any_server.position()
+    any_server.execute(f"CREATE TABLE {any_database}.t (id INT PRIMARY KEY) ENGINE=InnoDB")
+    ends = []
+    for n in range(2):
+        any_server.execute(f"INSERT INTO {any_database}.t VALUES ({n})")
+        ends.append(any_server.position()[1])
+    download(any_server, [name], tmp_path)
+    data = (tmp_path / name).read_bytes()
+    for length in range(ends[0], ends[1], 3):
+        (tmp_path / name).write_bytes(data[:length])
+        caplog.clear()
+        assert ids(tmp_path, f"{any_database}.t") == [0]
+        assert len(caplog.records) == (length > ends[0])
+    (tmp_path / name).write_bytes(data[: ends[1]])
+    assert ids(tmp_path, f"{any_database}.t") == [0, 1]
+
+
 @pytest.mark.parametrize("how", ["restart", "crash"])
 def test_a_server_that_came_back(own_server: LocalServer, tmp_path: Path, how: str) -> None:
     """Files that end without a ROTATE, as the server left them on its disk."""

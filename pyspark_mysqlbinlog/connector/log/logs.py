@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import glob
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Protocol
@@ -163,10 +163,20 @@ class FileLog:
     ----------
     paths : in log order.
     numbers : of each; those in the names where all have different ones, else 1, 2, ….
+    may_be_cut : the last file may end inside of an event, as one does that was copied while its
+        server wrote it; then the log ends before that event.
     """
 
     paths: tuple[str, ...]
     numbers: tuple[int, ...]
+    may_be_cut: bool = False
+
+    @classmethod
+    def open(cls, pattern: str) -> FileLog:
+        """What `find` gives, for whoever begins to read all of it: LogGapError if it is no log."""
+        log = cls.find(pattern)
+        log.expect_chain()
+        return replace(log, may_be_cut=True)
 
     @classmethod
     def find(cls, pattern: str) -> FileLog:
@@ -210,7 +220,7 @@ class FileLog:
         return cls(tuple(str(child) for child in found), ordinals)
 
     def expect_chain(self, *, is_whole: bool = True) -> None:
-        """LogGapError unless each file follows the one before it: for whoever begins to read.
+        """LogGapError unless each file follows the one before it.
 
         is_whole : these are all the files at the path.
         """
@@ -219,13 +229,19 @@ class FileLog:
     def events(self, start: Position) -> Iterator[Event]:
         for path, number in zip(self.paths, self.numbers, strict=True):
             if number >= start.number:
-                yield from _file_events(Path(path), start.pos if number == start.number else 4)
+                pos = start.pos if number == start.number else FIRST_EVENT
+                with self._stream(path) as stream:
+                    yield from _file_events(stream, Path(path), pos)
 
     def scan(self, start: Position, scanner: LogScanner, limit: Limit) -> Iterator[Run | Event]:
         for path, number in zip(self.paths, self.numbers, strict=True):
             if number >= start.number:
                 pos = start.pos if number == start.number else FIRST_EVENT
-                yield from _scanned_file(Path(path), pos, scanner, limit)
+                with self._stream(path) as stream:
+                    yield from _scanned_file(stream, Path(path), pos, scanner, limit)
+
+    def _stream(self, path: str) -> FileStream:
+        return FileStream(Path(path), may_be_cut=self.may_be_cut and path == self.paths[-1])
 
     def position(self, file: str, pos: int) -> Position:
         number = self._number_of.get(file)
@@ -242,8 +258,9 @@ class FileLog:
     def server_version(self, file: str) -> str:
         """Of the server that wrote a file, as its first event tells it; empty without one."""
         number = self.position(file, FIRST_EVENT).number
-        path = Path(self.paths[self.numbers.index(number)])
-        first = next(_file_events(path, FIRST_EVENT), None)
+        path = self.paths[self.numbers.index(number)]
+        with self._stream(path) as stream:
+            first = next(_file_events(stream, Path(path), FIRST_EVENT), None)
         return "" if first is None else parse_server_version(first.body)
 
     def begins(self) -> list[Position]:
@@ -258,29 +275,29 @@ class FileLog:
         return Position(self.numbers[-1], last.stat().st_size, last.name)
 
 
-def _file_events(path: Path, pos: int) -> Iterator[Event]:
+def _file_events(stream: FileStream, path: Path, pos: int) -> Iterator[Event]:
     """One file's events. Its closing ROTATE is one of them, but what follows is up to the list."""
-    with FileStream(path) as stream:
-        walker, first = _started(stream, path, pos)
-        if first is not None:
-            yield first
-            del first
-        while (raw := stream.next_event()) is not None:
-            event = walker.feed(raw)
-            del raw
-            if event is not None:
-                yield event
+    walker, first = _started(stream, path, pos)
+    if first is not None:
+        yield first
+        del first
+    while (raw := stream.next_event()) is not None:
+        event = walker.feed(raw)
+        del raw
+        if event is not None:
+            yield event
 
 
-def _scanned_file(path: Path, pos: int, scanner: LogScanner, limit: Limit) -> Iterator[Run | Event]:
+def _scanned_file(
+    stream: FileStream, path: Path, pos: int, scanner: LogScanner, limit: Limit
+) -> Iterator[Run | Event]:
     """The same for a scanner."""
-    with FileStream(path) as stream:
-        walker, first = _started(stream, path, pos)
-        if first is not None:
-            yield first
-        scanner.open(stream, walker)
-        while (found := scanner.next(limit)) is not None:
-            yield found
+    walker, first = _started(stream, path, pos)
+    if first is not None:
+        yield first
+    scanner.open(stream, walker)
+    while (found := scanner.next(limit)) is not None:
+        yield found
 
 
 def _started(stream: FileStream, path: Path, pos: int) -> tuple[LogWalker, Event | None]:

@@ -17,14 +17,22 @@ _ROTATE = int(EventType.ROTATE_EVENT)
 class RangeBounds:
     """Follows the reading from `start` to `end`, whatever their files are called.
 
+    Parameters
+    ----------
+    is_boundary : the end lies between two events; otherwise it is how far the files went when they
+        were looked at, and the event that it lies in does not count.
+
     Attributes
     ----------
     reached : everything before `end` was read.
     """
 
-    def __init__(self, log: Log, start: Position, end: Position) -> None:
+    def __init__(
+        self, log: Log, start: Position, end: Position, *, is_boundary: bool = True
+    ) -> None:
         self._log = log
         self._end = end
+        self._is_boundary = is_boundary
         # Everything before it was read.
         self._last = start
         self.reached = False
@@ -44,6 +52,9 @@ class RangeBounds:
         last = Position(here.number, event.end, here.file)
         order = last.order
         if order > end_order:
+            if not self._is_boundary:
+                self.reached = True
+                return False
             raise InvalidPositionError(
                 f"the end lies inside an event that begins at {here}; give a position that SHOW"
                 " BINLOG EVENTS lists",

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.log.logs import NO_LIMIT, FileLog
+from pyspark_mysqlbinlog.connector.log.retry import LOG
 from pyspark_mysqlbinlog.connector.ranges.bounds import RangeBounds, expect_between
 from pyspark_mysqlbinlog.connector.ranges.cutting import Cut, cut
 from pyspark_mysqlbinlog.connector.tail.buffer import LogBuffer, Mark
@@ -33,8 +34,13 @@ def cut_files(
     operations: frozenset[str],
     server_version: str,
     target_bytes: int,
+    is_open: bool = False,
 ) -> list[Cut]:
     """Ranges of about `target_bytes` of log, between transactions and inside of long ones.
+
+    is_open : nobody chose the end, it is where the files end: inside of a transaction, if they were
+        copied while their server wrote it. Then the ranges end at the boundary before that, and the
+        log (Python's) says so.
 
     Every event is verified and filtered, so that a range knows what it goes on with: prepared XA
     transactions, and the transaction that it begins in. Log at the end without anything wanted is
@@ -50,7 +56,7 @@ def cut_files(
     buffer.take_all()
     filtering = EventFilter(wants, (), server_version, operations=operations)
     walk = LogWalk(begin, filtering, buffer, position=log.position, last_start=NO_LIMIT)
-    bounds = RangeBounds(log, start, end)
+    bounds = RangeBounds(log, start, end, is_boundary=not is_open)
     scanner: LogScanner | None = None
     found: Iterator[Run | Event] = log.events(start)
     if implementation() == "c":
@@ -66,12 +72,36 @@ def cut_files(
                 scanner.learn(each)
         if bounds.reached:
             break
-    bounds.expect_reached()
-    expect_between(filtering, end)
+    if is_open:
+        _tell_rest(walk.mark.position, walk.scanned, end, filtering)
+    else:
+        bounds.expect_reached()
+        expect_between(filtering, end)
     return cut(
         start,
         buffer.finished(),
         pending_xa=(),
         target_bytes=target_bytes,
         most_pulls=_MOST_RANGES,
+    )
+
+
+def _tell_rest(
+    boundary: Position, scanned: Position, end: Position, filtering: EventFilter
+) -> None:
+    """Warn of what lies behind the last boundary and is not read."""
+    if filtering.in_transaction:
+        if scanned.number != end.number:
+            expect_between(filtering, end)  # no rest: a file follows in which nothing stands yet
+        inside = "a transaction"
+    elif scanned.order < end.order:
+        inside = "an event"
+    else:
+        return
+    LOG.warning(
+        "%s ends inside %s, as does a file that was copied while its server wrote it: the read ends"
+        " at the last boundary before that, %s",
+        end.file,
+        inside,
+        boundary,
     )

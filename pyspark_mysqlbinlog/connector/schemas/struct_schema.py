@@ -37,8 +37,7 @@ def read_payload_type(options: Options) -> StructType:
     """
     if options.path is not None:
         tables = options.table_filter()
-        log = FileLog.find(options.path)
-        log.expect_chain()
+        log = FileLog.open(options.path)
         history = history_of_files(log, options)
         schemas = [_last_of(history, *name) for name in tables.literals]
         columns = options.column_filter()

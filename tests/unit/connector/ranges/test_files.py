@@ -158,9 +158,103 @@ def test_damage_is_met_when_the_read_is_planned(tmp_path: Path) -> None:
     path.write_bytes(whole[:-40] + bytes([whole[-40] ^ 1]) + whole[-39:])
     with pytest.raises(ChecksumError, match="CRC32"):
         cut(path, "1g", tables="d.*")
-    path.write_bytes(whole[:-7])
-    with pytest.raises((MalformedEventError, InvalidPositionError)):
+    # A length that does not fit is no end of the file: what follows would be lost.
+    at = whole.rindex(b"other") - 30
+    for pos in range(at, len(whole) - 40):
+        if whole[pos + 4] == EventType.WRITE_ROWS_EVENT:
+            break
+    path.write_bytes(whole[: pos + 11] + b"\x01" + whole[pos + 12 :])
+    with pytest.raises(MalformedEventError, match="cut short or damaged"):
         cut(path, "1g", tables="d.*")
+
+
+# --- files that end inside of something
+
+
+TAIL = 5
+XID = LogBuilder().xid().raws[0]
+
+
+def log_of_transactions(name: str = "mysql-bin.000001", first: int = 0) -> tuple[LogBuilder, int]:
+    """A log, and where its last transaction begins."""
+    log = LogBuilder(name).format_description()
+    if not first:
+        log.query(CREATE)
+    for n in range(first, first + TAIL):
+        begin = log.pos
+        log.begin(gtid=n + 1).rows(1, "t", n).rows(2, "other", n).xid()
+    return log, begin
+
+
+@pytest.mark.parametrize("target", [1, "1g"])
+def test_a_file_cut_anywhere(
+    target: int | str, short_pieces: None, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What lies before its last boundary is whole, wherever a copy of it ended."""
+    log, begin = log_of_transactions()
+    path = log.write(tmp_path)
+    data = path.read_bytes()
+    for length in range(begin, len(data) + 1):
+        path.write_bytes(data[:length])
+        is_whole = length in (begin, len(data))
+        if not is_whole and length % 7 and length < len(data) - 1:
+            continue
+        caplog.clear()
+        _, rows = cut(path, target, tables="d.t")
+        count = TAIL if length == len(data) else TAIL - 1
+        assert values(rows) == [f'{{"a":{n}}}' for n in range(count)]
+        told = [record.message for record in caplog.records]
+        if is_whole:
+            assert told == []
+        else:
+            (message,) = told
+            assert f"{log.file} ends inside " in message
+            assert message.endswith(f"at the last boundary before that, {log.file}:{begin}")
+
+
+def test_a_long_transaction_that_does_not_end(
+    short_pieces: None, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """None of its pieces is read, though some were cut."""
+    log = LogBuilder().format_description().query(CREATE).begin().rows(1, "t", 0).xid()
+    boundary = log.pos
+    log.begin()
+    for n in range(100):
+        log.rows(1, "t", n)
+    ranges, rows = cut(log.write(tmp_path), 1, tables="d.t")
+    assert values(rows) == ['{"a":0}']
+    assert max(part.end.pos for part in ranges) == boundary
+    assert f"before that, {log.file}:{boundary}" in caplog.text
+
+
+def test_an_end_that_is_given_in_a_cut_file(tmp_path: Path) -> None:
+    log, begin = log_of_transactions()
+    path = log.write(tmp_path)
+    path.write_bytes(path.read_bytes()[:-7])
+    given = f"{log.file}:{begin}"
+    assert len(cut(path, "1g", tables="d.t", endingOffset=given)[1]) == TAIL - 1
+    with pytest.raises(InvalidPositionError):
+        cut(path, "1g", tables="d.t", endingOffset=f"{log.file}:{path.stat().st_size}")
+    # A time behind all that there is means the same as latest.
+    assert len(cut(path, "1g", tables="d.t", endingOffset="2100-01-01")[1]) == TAIL - 1
+
+
+@pytest.mark.parametrize("less", [7, len(XID)])
+def test_a_file_in_the_middle_that_is_cut(less: int, tmp_path: Path) -> None:
+    """In an event, and behind one but inside of a transaction."""
+    log, _ = log_of_transactions()
+    path = log.write(tmp_path)
+    path.write_bytes(path.read_bytes()[:-less])
+    second, _ = log_of_transactions("mysql-bin.000002", TAIL)
+    second.write(tmp_path)
+    for tables in ("d.t", "d.nothing*"):
+        with pytest.raises(MalformedEventError, match=r"cut short|inside a transaction"):
+            cut(tmp_path, "1g", tables=tables)
+    # Where nothing stands in the next one either.
+    second.raws = []
+    second.write(tmp_path)
+    with pytest.raises((MalformedEventError, InvalidPositionError)):
+        cut(tmp_path, "1g", tables="d.t")
 
 
 # --- what an executor reads is what was planned
