@@ -28,6 +28,7 @@ from pyspark_mysqlbinlog.connector.schemas.histories import (
     history_of_files,
 )
 from pyspark_mysqlbinlog.connector.schemas.schema_ddl import seeded
+from pyspark_mysqlbinlog.connector.server.log_contents import check_log_contents
 from pyspark_mysqlbinlog.connector.server.settings import (
     ServerFacts,
     binlog_files,
@@ -84,6 +85,7 @@ def _ask_server(options: Options, place: Place) -> LogStart:
         facts = ServerFacts.ask(client)
         case_sensitive = facts.case_sensitive
         tables = options.table_filter(case_sensitive)
+        check_log_contents(client, tables)
         files = binlog_files(client)
         position = place_of(client, log, files, place)
         # At the log's end the server tells all there is to know.

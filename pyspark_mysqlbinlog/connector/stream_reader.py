@@ -44,6 +44,7 @@ from pyspark_mysqlbinlog.connector.schemas.histories import history_for_other_ta
 from pyspark_mysqlbinlog.connector.schemas.old_checkpoints import compared_with_server
 from pyspark_mysqlbinlog.connector.schemas.watch import SchemaWatch, only
 from pyspark_mysqlbinlog.connector.server.information_schema import read_table_schemas
+from pyspark_mysqlbinlog.connector.server.log_contents import check_log_contents
 from pyspark_mysqlbinlog.connector.server.settings import (
     ServerFacts,
     check_identity,
@@ -289,7 +290,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         if self._tail is not None:
             return self._tail
         history = self._history(offset, offset.position)
-        wants = self._options.table_filter(self._server_facts().case_sensitive).wants
+        tables = self._options.table_filter(self._server_facts().case_sensitive)
         mark = Mark(offset.position, history, offset.xa)
         count_rows = self._options.max_rows_per_trigger is not None
         limit = 0 if count_rows else self._options.max_bytes_per_trigger
@@ -298,7 +299,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
             settings,
             server_uuid=offset.server_uuid,
             start=mark,
-            wants=wants,
+            wants=tables.wants,
             buffer=LogBuffer(
                 mark,
                 capacity=self._options.buffer_bytes,
@@ -313,6 +314,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
             ),
             operations=self._options.operations,
             count_rows=count_rows,
+            check=lambda client: check_log_contents(client, tables),
         )
         if self._target is not None:
             self._tail.buffer.cut_at(self._target)

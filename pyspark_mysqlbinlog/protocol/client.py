@@ -169,10 +169,21 @@ class ReplicaClient:
         AccessDeniedError : the account lacks a grant.
         ServerError : the server refuses the statement; `code` tells why.
         """
+        return self._run(sql, arguments)[1]
+
+    def records(self, sql: str) -> list[dict[str, Any]]:
+        """The same with names, for a statement whose columns differ between versions."""
+        names, rows = self._run(sql, ())
+        return [dict(zip(names, row, strict=True)) for row in rows]
+
+    def _run(
+        self, sql: str, arguments: Sequence[object]
+    ) -> tuple[list[str], list[tuple[Any, ...]]]:
         try:
             with self._connection.cursor() as cursor:
                 cursor.execute(sql, tuple(arguments) or None)
-                return list(cursor.fetchall())
+                rows = list(cursor.fetchall())
+                return [str(column[0]) for column in cursor.description or ()], rows
         except (pymysql.err.MySQLError, OSError) as error:
             raise refused(error, self._settings.address, f"running {sql[:60]!r}") from None
 

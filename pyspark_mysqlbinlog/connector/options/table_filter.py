@@ -19,7 +19,7 @@ from typing import NamedTuple, Self
 from pyspark_mysqlbinlog.errors import OptionError
 from pyspark_mysqlbinlog.names import SYSTEM_DATABASES, Table, fold, folding, table_folding
 
-__all__ = ["ColumnFilter", "TableFilter"]
+__all__ = ["ColumnFilter", "Part", "Pattern", "TableFilter"]
 
 # Answers kept. A server with more tables than this costs a look-up now and then, not memory.
 _REMEMBERED = 10_000
@@ -51,29 +51,42 @@ class _List(NamedTuple):
     case_sensitive: bool
 
 
-class _Part(NamedTuple):
+class Part(NamedTuple):
     """One part of a name."""
 
     text: str
     is_glob: bool
 
 
-class _Pattern(NamedTuple):
-    """One pattern: a predicate over a name's parts, and the name if it is exactly one."""
+class Pattern(NamedTuple):
+    """One pattern: a predicate over a name's parts, and the name if it is exactly one.
+
+    text : as the option has it.
+    parts : of a name; none of a regex.
+    database_matches : the predicate of the first part; none of a regex.
+    """
 
     matches: Callable[..., bool]
     literal: tuple[str, ...] | None
+    text: str
+    parts: tuple[Part, ...] = ()
+    database_matches: Callable[[str], bool] = lambda _: False
 
 
 @dataclass(frozen=True, slots=True)
 class TableFilter:
-    """Made by `parse`; picklable; equal when the options are equal."""
+    """Made by `parse`; picklable; equal when the options are equal.
+
+    Attributes
+    ----------
+    included, excluded : the patterns of the two options; none where they are not given.
+    """
 
     tables: str | None
     exclude: str | None
     case_sensitive: bool
-    _included: tuple[_Pattern, ...] = field(repr=False, compare=False)
-    _excluded: tuple[_Pattern, ...] = field(repr=False, compare=False)
+    included: tuple[Pattern, ...] = field(repr=False, compare=False)
+    excluded: tuple[Pattern, ...] = field(repr=False, compare=False)
     _answers: dict[tuple[str, str], bool] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
@@ -116,10 +129,10 @@ class TableFilter:
     def _decide(self, database: str, table: str) -> bool:
         if _is_system(database, self.case_sensitive):
             return False
-        if any(pattern.matches(database, table) for pattern in self._excluded):
+        if any(pattern.matches(database, table) for pattern in self.excluded):
             return False
         return self.tables is None or any(
-            pattern.matches(database, table) for pattern in self._included
+            pattern.matches(database, table) for pattern in self.included
         )
 
     @property
@@ -130,7 +143,7 @@ class TableFilter:
         """
         by_name: dict[Table, Table] = {}
         folded = table_folding(self.case_sensitive)
-        for database, table in _literals(self._included):
+        for database, table in _literals(self.included):
             if self.wants(database, table):
                 name = (database, table)
                 by_name.setdefault(folded(name), name)
@@ -139,7 +152,7 @@ class TableFilter:
     @property
     def is_literal(self) -> bool:
         """Whether every pattern of `tables` names one table: no later table can be wanted."""
-        return bool(self._included) and all(p.literal is not None for p in self._included)
+        return bool(self.included) and all(p.literal is not None for p in self.included)
 
     @property
     def nests(self) -> bool:
@@ -157,7 +170,7 @@ class ColumnFilter:
 
     exclude: str | None
     case_sensitive: bool
-    _excluded: tuple[_Pattern, ...] = field(repr=False, compare=False)
+    _excluded: tuple[Pattern, ...] = field(repr=False, compare=False)
 
     @classmethod
     def parse(cls, exclude: str | None = None, case_sensitive: bool = True) -> Self:
@@ -191,20 +204,20 @@ def _is_system(database: str, case_sensitive: bool) -> bool:
     return folding(case_sensitive)(database) in SYSTEM_DATABASES
 
 
-def _literals(patterns: tuple[_Pattern, ...]) -> Iterator[tuple[str, ...]]:
+def _literals(patterns: tuple[Pattern, ...]) -> Iterator[tuple[str, ...]]:
     return (pattern.literal for pattern in patterns if pattern.literal is not None)
 
 
 def _patterns(
     option: str, text: str | None, form: _Form, case_sensitive: bool
-) -> tuple[_Pattern, ...]:
+) -> tuple[Pattern, ...]:
     """The patterns of an option; none when it is not given."""
     if text is None:
         return ()
     return tuple(_parsed(_List(option, text, form, case_sensitive)))
 
 
-def _parsed(given: _List) -> Iterator[_Pattern]:
+def _parsed(given: _List) -> Iterator[Pattern]:
     text = given.text
     pos = 0
     while True:
@@ -218,12 +231,16 @@ def _parsed(given: _List) -> Iterator[_Pattern]:
         pos += 1
 
 
-def _pattern(given: _List, pos: int) -> tuple[_Pattern, int]:
+def _pattern(given: _List, pos: int) -> tuple[Pattern, int]:
     """The pattern that begins at `pos`, and where it ends."""
+    begin = pos
     if given.text[pos : pos + 1] == "/":
         expression, pos = _expression(given, pos)
-        return _Pattern(lambda *name: expression.fullmatch(".".join(name)) is not None, None), pos
-    parts: list[_Part] = []
+        text = given.text[begin:pos]
+        return Pattern(
+            lambda *name: expression.fullmatch(".".join(name)) is not None, None, text
+        ), pos
+    parts: list[Part] = []
     for _ in given.form.parts:
         if parts:
             if given.text[pos : pos + 1] != ".":
@@ -234,22 +251,25 @@ def _pattern(given: _List, pos: int) -> tuple[_Pattern, int]:
         parts.append(part)
     if given.text[pos : pos + 1] == ".":
         raise _wrong(given, "a name that contains a dot needs backquotes")
-    return _name(parts, given.form, given.case_sensitive), pos
+    return _name(parts, given, given.text[begin:pos]), pos
 
 
-def _name(parts: list[_Part], form: _Form, case_sensitive: bool) -> _Pattern:
+def _name(parts: list[Part], given: _List, text: str) -> Pattern:
     tests = [
-        _test(part, case_sensitive and kind != "column")
-        for part, kind in zip(parts, form.parts, strict=True)
+        _test(part, given.case_sensitive and kind != "column")
+        for part, kind in zip(parts, given.form.parts, strict=True)
     ]
     is_literal = not any(part.is_glob for part in parts)
-    return _Pattern(
+    return Pattern(
         lambda *name: all(test(text) for test, text in zip(tests, name, strict=True)),
         tuple(part.text for part in parts) if is_literal else None,
+        text,
+        tuple(parts),
+        tests[0],
     )
 
 
-def _test(part: _Part, case_sensitive: bool) -> Callable[[str], bool]:
+def _test(part: Part, case_sensitive: bool) -> Callable[[str], bool]:
     if part.is_glob:
         flags = re.DOTALL if case_sensitive else re.DOTALL | re.IGNORECASE
         expression = re.compile(_glob_to_regex(part.text), flags)
@@ -286,7 +306,7 @@ def _expression(given: _List, pos: int) -> tuple[re.Pattern[str], int]:
 _PLAIN = re.compile(r"[^\s,.`/]+")
 
 
-def _part(given: _List, pos: int) -> tuple[_Part, int]:
+def _part(given: _List, pos: int) -> tuple[Part, int]:
     """One part of a name; in backquotes, where two of them stand for one, all is literal."""
     text = given.text
     if text[pos : pos + 1] == "`":
@@ -301,12 +321,12 @@ def _part(given: _List, pos: int) -> tuple[_Part, int]:
         name = text[pos + 1 : end].replace("``", "`")
         if not name:
             raise _wrong(given, "the name `` is empty")
-        return _Part(name, False), end + 1
+        return Part(name, False), end + 1
     found = _PLAIN.match(text, pos)
     if found is None:
         rest = text[pos:]
         raise _wrong(given, f"a name was expected before {rest!r}" if rest else "a name is missing")
-    return _Part(found[0], "*" in found[0] or "?" in found[0]), found.end()
+    return Part(found[0], "*" in found[0] or "?" in found[0]), found.end()
 
 
 def _skip_spaces(text: str, pos: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.server.information_schema import read_database_charsets
@@ -17,6 +18,7 @@ __all__ = [
     "current_position",
     "database_charsets",
     "explicit_timestamps",
+    "master_status",
     "server_uuid",
 ]
 
@@ -83,6 +85,12 @@ def current_position(client: ReplicaClient) -> Position:
     BinlogSettingsError : the server writes no log.
     ServerError : what `ReplicaClient.query` raises.
     """
+    status = master_status(client)
+    return Position.of(str(status[0]), int(status[1]))
+
+
+def master_status(client: ReplicaClient) -> tuple[Any, ...]:
+    """The log's file, its end, binlog_do_db and binlog_ignore_db; raises as `current_position`."""
     try:
         rows = client.query("SHOW MASTER STATUS")
     except ServerError as error:
@@ -94,7 +102,7 @@ def current_position(client: ReplicaClient) -> Position:
             "the server writes no binlog; start it with --log-bin, --binlog-format=ROW and a"
             " --server-id"
         )
-    return Position.of(str(rows[0][0]), int(rows[0][1]))
+    return rows[0]
 
 
 def binlog_files(client: ReplicaClient) -> dict[str, int]:

@@ -53,6 +53,7 @@ class Tail:
     watch : makes sure of the columns of wanted tables.
     operations : which of ``truncate`` and ``ddl`` shall give rows.
     count_rows : tell the buffer how many wanted rows a transaction has.
+    check : raises when the server, asked over a new connection, does not log all that is wanted.
     """
 
     def __init__(
@@ -67,6 +68,7 @@ class Tail:
         watch: SchemaWatch | None = None,
         operations: frozenset[str] = frozenset({"truncate"}),
         count_rows: bool = False,
+        check: Callable[[ReplicaClient], None] = lambda _: None,
     ) -> None:
         self.buffer = buffer
         self._settings = settings
@@ -77,6 +79,7 @@ class Tail:
         self._retry_timeout = retry_timeout
         self._watch = watch
         self._operations = operations
+        self._check = check
         # By the clock of `monotonic`: when the connection broke, or the first was wanted.
         self._lost_at = 0.0
         self._is_retrying = False
@@ -152,6 +155,7 @@ class Tail:
         with ReplicaClient.connect(self._settings) as client:
             self._client = client
             check_identity(client, self._server_uuid)
+            self._check(client)
             filtering = EventFilter(
                 self._wants, mark.pending_xa, client.server_version, operations=self._operations
             )
