@@ -29,6 +29,8 @@ ROWS: dict[str, tuple[Any, ...]] = {
 class Cursor:
     """Answers a query, but for one that fails."""
 
+    description = None
+
     def __init__(self, fails: str, error: Exception | None) -> None:
         self._fails = fails
         self._error = error
