@@ -8,6 +8,8 @@ verifies every checksum, and gives back only what stands in the log.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from pyspark_mysqlbinlog.errors import (
     FormatError,
     InvalidPositionError,
@@ -41,6 +43,8 @@ class LogWalker:
     file, pos : where the walk begins.
     checksum : what events carry until a FORMAT_DESCRIPTION says otherwise: none in a file, the
         server's own setting in a dump (the made-up ROTATE in front is written with it).
+    told_version : is told the version of the server that wrote each file, as its
+        FORMAT_DESCRIPTION has it: also by one that is repeated for a start in mid-file.
 
     Attributes
     ----------
@@ -48,13 +52,18 @@ class LogWalker:
     """
 
     def __init__(
-        self, file: str, pos: int, checksum: ChecksumAlgorithm = ChecksumAlgorithm.OFF
+        self,
+        file: str,
+        pos: int,
+        checksum: ChecksumAlgorithm = ChecksumAlgorithm.OFF,
+        told_version: Callable[[str], None] | None = None,
     ) -> None:
         self.file = file
         self.pos = pos
         self._checksum = checksum
         self._start = pos
         self._has_format = False
+        self._told_version = told_version
 
     def seek(self, pos: int) -> None:
         """Go on at another place of the same file."""
@@ -158,6 +167,8 @@ class LogWalker:
             verify(_without_in_use_flag(raw))
         self._checksum = format_description.checksum
         self._has_format = True
+        if self._told_version is not None:
+            self._told_version(format_description.server_version)
         end = -CHECKSUM_LENGTH if format_description.carries_checksum else len(raw)
         return raw[HEADER_LENGTH:end]
 

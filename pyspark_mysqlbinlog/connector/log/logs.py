@@ -67,6 +67,13 @@ class ScannedLog(Log, Protocol):
         """`events`, in runs where the scanner can; each holds until the next is asked for."""
         ...
 
+    def server_version(self, file: str) -> str:
+        """Of the server that wrote a file, as its first event tells it; empty without one.
+
+        Statements are read with it: a server may be newer than its older files.
+        """
+        ...
+
 
 def statement_events(
     log: ScannedLog, start: Position, end: Position | None = None
@@ -105,10 +112,26 @@ class ServerLog:
     def position(self, file: str, pos: int) -> Position:
         return Position.of(file, pos)
 
+    def server_version(self, file: str) -> str:
+        told: list[str] = [""]
+        begin = Position.of(file, FIRST_EVENT)
+        with ReplicaClient.connect(self.settings) as client:
+            next(dump_events(client, begin, blocking=False, told_version=told.append), None)
+        return told[-1]
 
-def dump_events(client: ReplicaClient, start: Position, *, blocking: bool) -> Iterator[Event]:
-    """Events from `start` on over an open connection; for ever when blocking."""
-    stream, walker = _dump(client, start, blocking=blocking)
+
+def dump_events(
+    client: ReplicaClient,
+    start: Position,
+    *,
+    blocking: bool,
+    told_version: Callable[[str], None] | None = None,
+) -> Iterator[Event]:
+    """Events from `start` on over an open connection; for ever when blocking.
+
+    told_version : see LogWalker.
+    """
+    stream, walker = _dump(client, start, blocking=blocking, told_version=told_version)
     try:
         while (raw := stream.next_event()) is not None:
             event = walker.feed(raw)
@@ -122,7 +145,11 @@ def dump_events(client: ReplicaClient, start: Position, *, blocking: bool) -> It
 
 
 def _dump(
-    client: ReplicaClient, start: Position, *, blocking: bool
+    client: ReplicaClient,
+    start: Position,
+    *,
+    blocking: bool,
+    told_version: Callable[[str], None] | None,
 ) -> tuple[DumpStream, LogWalker]:
     """A dump and its walker, from `start` on or from before it.
 
@@ -130,16 +157,22 @@ def _dump(
     """
     begin = start.pos if start.pos <= LAST_DUMP_START else FIRST_EVENT
     stream = client.dump(start.file, begin, blocking=blocking)
-    return stream, LogWalker(start.file, begin, stream.checksum)
+    return stream, LogWalker(start.file, begin, stream.checksum, told_version)
 
 
 class ScannedDump:
     """The same for a scanner; `next` gives a run or an event."""
 
     def __init__(
-        self, client: ReplicaClient, start: Position, scanner: LogScanner, *, blocking: bool
+        self,
+        client: ReplicaClient,
+        start: Position,
+        scanner: LogScanner,
+        *,
+        blocking: bool,
+        told_version: Callable[[str], None] | None = None,
     ) -> None:
-        stream, self._walker = _dump(client, start, blocking=blocking)
+        stream, self._walker = _dump(client, start, blocking=blocking, told_version=told_version)
         self._start = start
         self._scanner = scanner
         scanner.open(stream, self._walker)
@@ -256,7 +289,6 @@ class FileLog:
         return dict(zip(names, self.numbers, strict=True))
 
     def server_version(self, file: str) -> str:
-        """Of the server that wrote a file, as its first event tells it; empty without one."""
         number = self.position(file, FIRST_EVENT).number
         path = self.paths[self.numbers.index(number)]
         with self._stream(path) as stream:

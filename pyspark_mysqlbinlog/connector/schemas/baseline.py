@@ -88,8 +88,7 @@ def history_of_server(
         tables = read_table_schemas(client, wants, others=unwanted)
         charsets = database_charsets(client)
         after = current_position(client)
-        version = client.server_version
-        late = list(_ddl(log, before, after, version))
+        late = list(_ddl(log, before, after))
         there = {schema.database for schema in tables if wants(schema.database, schema.table)}
         if not any(_touches(ddl, wants, there) for ddl in late):
             break
@@ -122,7 +121,7 @@ def history_of_server(
         )
     ]
     history = _since(
-        list(_ddl(log, start, before, version)),
+        list(_ddl(log, start, before)),
         start,
         charsets,
         wants,
@@ -199,25 +198,26 @@ def history_of_log(log: ScannedLog, start: Position, wants: Wants) -> SchemaHist
     return tracker.history.select(wants)
 
 
-def _ddl(
-    log: ScannedLog, start: Position, end: Position | None, version: str = ""
-) -> Iterator[_Ddl]:
-    """The DDL statements that begin in [start, end).
-
-    version : of the server, until a file of the log tells its own.
-    """
+def _ddl(log: ScannedLog, start: Position, end: Position | None) -> Iterator[_Ddl]:
+    """The DDL statements that begin in [start, end)."""
     if end is not None and start >= end:
         return
+    # Of the server that wrote a file, not of the one that has it now. From its middle on it does
+    # not tell.
+    versions: dict[str, str] = {}
     for event in statement_events(log, start, end):
         here = log.position(event.file, event.start)
         if end is not None and here >= end:
             return
         if event.type == _QUERY:
+            version = versions.get(event.file)
+            if version is None:
+                version = versions[event.file] = log.server_version(event.file)
             logged = LoggedStatement.read(event.body, version)
             if logged.statement.kind in DDL_KINDS:
                 yield _Ddl(event, logged, here._replace(pos=event.end))
         elif event.type == _FORMAT_DESCRIPTION:
-            version = parse_server_version(event.body)
+            versions[event.file] = parse_server_version(event.body)
 
 
 def _touches(ddl: _Ddl, wants: Wants, databases: set[str]) -> bool:

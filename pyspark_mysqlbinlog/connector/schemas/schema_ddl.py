@@ -70,6 +70,9 @@ class SeededLog:
             yield from self.seeds
         yield from self.log.scan(start, scanner, limit)
 
+    def server_version(self, file: str) -> str:
+        return "" if file == _FILE else self.log.server_version(file)
+
     def position(self, file: str, pos: int) -> Position:
         if file == _FILE:
             # Behind all earlier files and before the log's own.

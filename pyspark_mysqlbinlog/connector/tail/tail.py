@@ -176,7 +176,9 @@ class Tail:
             if implementation() == "c" and self._counter is None:
                 self._scan(client, walk, filtering)
             else:
-                for event in dump_events(client, mark.position, blocking=True):
+                for event in dump_events(
+                    client, mark.position, blocking=True, told_version=filtering.written_by
+                ):
                     if self.buffer.closed:
                         return
                     walk.take(event)
@@ -186,7 +188,13 @@ class Tail:
     def _scan(self, client: ReplicaClient, walk: LogWalk, filtering: EventFilter) -> None:
         """The same by the compiled scan: what it understands comes in runs."""
         scanner = LogScanner(filtering, whole_maps=self._watch is not None, ask_at=walk.piece_due)
-        dump = ScannedDump(client, walk.mark.position, scanner, blocking=True)
+        dump = ScannedDump(
+            client,
+            walk.mark.position,
+            scanner,
+            blocking=True,
+            told_version=filtering.written_by,
+        )
         while not self.buffer.closed:
             found = dump.next(lambda _: LAST_DUMP_START)
             if found is None:

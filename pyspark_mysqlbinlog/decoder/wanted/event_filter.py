@@ -136,6 +136,10 @@ class EventFilter:
         self._wanted_ids: dict[int, bool] = {}
         self._kept_rows_events = 0
 
+    def written_by(self, server_version: str) -> None:
+        """What follows was written by a server of this version."""
+        self._server_version = server_version
+
     @property
     def in_transaction(self) -> bool:
         """Whether a transaction has begun that has not ended yet."""
