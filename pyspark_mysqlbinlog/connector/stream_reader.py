@@ -269,11 +269,11 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         if self._tail is not None:
             spans = self._tail.buffer.spans(first.position, last.position)
         if spans is None:
-            return pulled(first.position, last.position, first.xa)
+            return pulled(first.position, last.position, self._pending_xa(first))
         return cut(
             first.position,
             spans,
-            pending_xa=first.xa,
+            pending_xa=self._pending_xa(first),
             target_bytes=self._options.target_partition_bytes,
             most_pulls=self._options.max_connections,
         )
@@ -291,7 +291,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
             return self._tail
         history = self._history(offset, offset.position)
         tables = self._options.table_filter(self._server_facts().case_sensitive)
-        mark = Mark(offset.position, history, offset.xa)
+        mark = Mark(offset.position, history, self._pending_xa(offset))
         count_rows = self._options.max_rows_per_trigger is not None
         limit = 0 if count_rows else self._options.max_bytes_per_trigger
         settings = self._options.server_settings()
@@ -329,6 +329,10 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         if offset.tables == self._options.tables_mark:
             return history
         return history_for_other_tables(self._options, history, position)
+
+    def _pending_xa(self, offset: Offset) -> tuple[str, ...]:
+        """What holds no wanted rows; that was said of the tables that were wanted then."""
+        return offset.xa if offset.tables == self._options.tables_mark else ()
 
     def _evolution(self) -> Evolution | None:
         if self._options.payload_kind != "struct":

@@ -14,6 +14,7 @@ from pyspark_mysqlbinlog.connector.log.prefetch import Interrupt, prefetched
 from pyspark_mysqlbinlog.connector.log.resuming import ResumingLog
 from pyspark_mysqlbinlog.connector.ranges.bounds import RangeBounds, expect_between
 from pyspark_mysqlbinlog.connector.ranges.cutting import RangePartition
+from pyspark_mysqlbinlog.connector.tail.earlier_xa import search_before_range
 from pyspark_mysqlbinlog.decoder.kernel.log_scanner import LogScanner, Run
 from pyspark_mysqlbinlog.decoder.wanted.event_filter import EventFilter
 from pyspark_mysqlbinlog.protocol.blocks import EventBlock, PackedEvents, pack_events, unpack_events
@@ -71,7 +72,13 @@ def scanned_blocks(
     A long stretch of log may have nothing that is wanted, and then nobody is asked whether he does.
     """
     filtering = EventFilter(
-        wants, partition.pending_xa, partition.server_version, operations=operations
+        wants,
+        partition.pending_xa,
+        partition.server_version,
+        operations=operations,
+        earlier_xa=search_before_range(
+            log, partition.start, wants, lambda: interrupt is not None and interrupt.stopped
+        ),
     )
     scanner = LogScanner(filtering)
     gathered = _Gathered()

@@ -11,6 +11,7 @@ from pyspark_mysqlbinlog.connector.log.retry import LOG
 from pyspark_mysqlbinlog.connector.ranges.bounds import RangeBounds, expect_between
 from pyspark_mysqlbinlog.connector.ranges.cutting import Cut, cut
 from pyspark_mysqlbinlog.connector.tail.buffer import LogBuffer, Mark
+from pyspark_mysqlbinlog.connector.tail.earlier_xa import EarlierXa
 from pyspark_mysqlbinlog.connector.tail.log_walk import LogWalk
 from pyspark_mysqlbinlog.decoder.kernel.implementation import implementation
 from pyspark_mysqlbinlog.decoder.kernel.log_scanner import LogScanner, Run
@@ -50,11 +51,42 @@ def cut_files(
     ------
     MySQLBinlogError : for what can't be passed in the log, and an end that is no boundary.
     """
-    begin = Mark(start, SchemaHistory())
+    earlier: list[str] = []
+    search = EarlierXa.of_files(log, start, wants)
+
+    def earlier_xa(xid: str) -> None:
+        search.expect_unwanted(xid)
+        earlier.append(xid)
+
+    def walked() -> list[Cut]:
+        filtering = EventFilter(
+            wants,
+            tuple(sorted(set(earlier))),
+            server_version,
+            operations=operations,
+            earlier_xa=earlier_xa,
+        )
+        return _walked(log, start, end, filtering, target_bytes=target_bytes, is_open=is_open)
+
+    cuts = walked()
+    # What was prepared before the start, each range is told that it goes on in.
+    return walked() if earlier else cuts
+
+
+def _walked(
+    log: FileLog,
+    start: Position,
+    end: Position,
+    filtering: EventFilter,
+    *,
+    target_bytes: int,
+    is_open: bool,
+) -> list[Cut]:
+    pending_xa = filtering.pending_xa
+    begin = Mark(start, SchemaHistory(), pending_xa)
     # Without room for events; and nobody else will ask for spans, so there is no waiting.
     buffer = LogBuffer(begin, capacity=0, granularity=max(target_bytes // _PARTS_OF_RANGE, 1))
     buffer.take_all()
-    filtering = EventFilter(wants, (), server_version, operations=operations)
     walk = LogWalk(begin, filtering, buffer, position=log.position, last_start=NO_LIMIT)
     bounds = RangeBounds(log, start, end, is_boundary=not is_open)
     scanner: LogScanner | None = None
@@ -80,7 +112,7 @@ def cut_files(
     return cut(
         start,
         buffer.finished(),
-        pending_xa=(),
+        pending_xa=pending_xa,
         target_bytes=target_bytes,
         most_pulls=_MOST_RANGES,
     )

@@ -16,6 +16,7 @@ from pyspark_mysqlbinlog.connector.ranges.blocks import wanted_blocks
 from pyspark_mysqlbinlog.connector.ranges.bounds import RangeBounds, expect_between
 from pyspark_mysqlbinlog.connector.ranges.cutting import RangePartition
 from pyspark_mysqlbinlog.connector.ranges.statement_rows import StatementRows
+from pyspark_mysqlbinlog.connector.tail.earlier_xa import search_before_range
 from pyspark_mysqlbinlog.decoder.decode import Decoder
 from pyspark_mysqlbinlog.decoder.kernel.implementation import implementation
 from pyspark_mysqlbinlog.decoder.payloads.payload import PayloadFactory, json_payload
@@ -162,7 +163,11 @@ def _wanted(
     operations: frozenset[str],
 ) -> Iterator[Event]:
     filtering = EventFilter(
-        wants, partition.pending_xa, partition.server_version, operations=operations
+        wants,
+        partition.pending_xa,
+        partition.server_version,
+        operations=operations,
+        earlier_xa=search_before_range(log, partition.start, wants),
     )
     for event in unpack_events(partition.prelude):
         yield from filtering.feed(event)

@@ -26,6 +26,7 @@ from pyspark_mysqlbinlog.connector.server.settings import (
     explicit_timestamps,
 )
 from pyspark_mysqlbinlog.connector.tail.buffer import LogBuffer, Mark
+from pyspark_mysqlbinlog.connector.tail.earlier_xa import EarlierXa
 from pyspark_mysqlbinlog.connector.tail.log_walk import LogWalk
 from pyspark_mysqlbinlog.decoder.kernel.implementation import implementation
 from pyspark_mysqlbinlog.decoder.kernel.log_scanner import LogScanner, Run
@@ -156,8 +157,19 @@ class Tail:
             self._client = client
             check_identity(client, self._server_uuid)
             self._check(client)
+            search = EarlierXa.of_server(
+                self._settings,
+                self._server_uuid,
+                mark.position,
+                self._wants,
+                lambda: self.buffer.closed,
+            )
             filtering = EventFilter(
-                self._wants, mark.pending_xa, client.server_version, operations=self._operations
+                self._wants,
+                mark.pending_xa,
+                client.server_version,
+                operations=self._operations,
+                earlier_xa=search.expect_unwanted,
             )
             schemas = _Schemas(client, mark.history, self._wants, self._watch, self.buffer)
             self._walk = walk = LogWalk(

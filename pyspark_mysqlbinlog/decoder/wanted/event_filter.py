@@ -102,6 +102,8 @@ class EventFilter:
     server_version : of the server that wrote the log, until a FORMAT_DESCRIPTION tells.
     operations : ``ddl`` keeps the DDL of wanted tables as well; without ``truncate`` it does not
         matter which table one empties.
+    earlier_xa : is asked about the xid of an XA COMMIT that belongs to none of `pending_xa`; raises
+        unless the transaction is known to hold no wanted rows. Without it, that is not known.
 
     Attributes
     ----------
@@ -117,10 +119,12 @@ class EventFilter:
         server_version: str = "",
         *,
         operations: frozenset[str] = frozenset({"truncate"}),
+        earlier_xa: Callable[[str], None] | None = None,
     ) -> None:
         self._wants = wants
         self._keeps_ddl = "ddl" in operations
         self._truncates = "truncate" in operations
+        self._earlier_xa = earlier_xa or stops.refuse_unknown_xid
         # Looked at behind each event, unlike the transaction's.
         self.ended = False
         self.statement: LoggedStatement | None = None
@@ -333,7 +337,11 @@ class EventFilter:
             )
             return []
         if kind is _KIND.XA_COMMIT or kind is _KIND.XA_ROLLBACK:
-            self._xa_decided(kind, statement.xid or "")
+            if transaction.in_group:
+                # 5.7 does so where the transaction has dropped a temporary table.
+                stops.refuse_rolled_back(self._kept_rows_events, f"ends in {kind.value}")
+            else:
+                self._xa_decided(kind, statement.xid or "")
             return self._end(event)
         return self._other_statement(event, logged)
 
@@ -402,4 +410,4 @@ class EventFilter:
         if xid in self.pending_xa:
             self.pending_xa = tuple(known for known in self.pending_xa if known != xid)
         elif kind is _KIND.XA_COMMIT:
-            stops.refuse_unknown_xid(xid)
+            self._earlier_xa(xid)

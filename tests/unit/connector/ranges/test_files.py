@@ -14,6 +14,7 @@ from pyspark.sql.types import StringType
 
 from helpers.decoding import CAPTURED
 from helpers.events import LogBuilder, xa_prepare_body
+from helpers.filtered import xa
 from pyspark_mysqlbinlog.connector.batch_reader import MySQLBinlogReader
 from pyspark_mysqlbinlog.connector.columns import envelope
 from pyspark_mysqlbinlog.connector.options.model import Options
@@ -24,6 +25,7 @@ from pyspark_mysqlbinlog.errors import (
     InvalidPositionError,
     MalformedEventError,
     OptionError,
+    UnsupportedTransactionError,
 )
 from pyspark_mysqlbinlog.protocol.events import EventType
 
@@ -100,6 +102,21 @@ def test_a_prepared_transaction_of_others_over_several_files(tmp_path: Path) -> 
         assert values(rows) == ['{"a":1}', '{"a":2}', '{"a":3}']
         xid = ("X'61',X'',1",)
         assert [part.pending_xa for part in ranges] == ([(), xid, xid] if target == 1 else [()])
+
+
+def test_a_transaction_that_was_prepared_before_the_start(tmp_path: Path) -> None:
+    """The ranges are told what the planner found in front of the start."""
+    log = LogBuilder().format_description().query(CREATE)
+    xa(log, b"a", "other").rotate("mysql-bin.000002").write(tmp_path)
+    log = LogBuilder("mysql-bin.000002").format_description()
+    start = f"mysql-bin.000002:{log.pos}"
+    log.begin().rows(1, "t", 2).xid().query("XA COMMIT X'61',X'',1")
+    log.begin().rows(1, "t", 3).xid().write(tmp_path)
+    for target in (1, "1g"):
+        _, rows = cut(tmp_path, target, tables="d.t", startingOffset=start)
+        assert values(rows) == ['{"a":2}', '{"a":3}']
+    with pytest.raises(UnsupportedTransactionError, match=r"it begins at mysql-bin\.000001"):
+        cut(tmp_path, "1g", tables="d.*", startingOffset=start)
 
 
 def test_nobody_reads_an_end_without_wanted_changes(tmp_path: Path) -> None:

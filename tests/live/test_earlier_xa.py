@@ -1,0 +1,151 @@
+"""XA COMMIT of what was prepared before a reading began: on real servers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from helpers.servers import Server
+from helpers.source_runner import ids, insert
+from live.conftest import NewStream
+from pyspark_mysqlbinlog.errors import UnsupportedTransactionError
+
+Xa = Callable[..., None]
+
+
+@pytest.fixture
+def tables(any_server: Server, any_database: str) -> str:
+    for name in ("t", "other"):
+        any_server.execute(f"CREATE TABLE `{any_database}`.{name} (id INT PRIMARY KEY)")
+    return any_database
+
+
+@pytest.fixture
+def session(any_server: Server, tables: str) -> Iterator[Any]:
+    """Statements of one session."""
+    with any_server.connect(database=tables, autocommit=True) as connection:
+        cursor = connection.cursor()
+
+        def run(*statements: str) -> None:
+            for statement in statements:
+                cursor.execute(statement)
+
+        yield run
+
+
+@pytest.fixture
+def xid() -> str:
+    """Of no other test: a server keeps the prepared ones."""
+    return f"'{os.urandom(6).hex()}'"
+
+
+def prepares(server: Server) -> bool:
+    """Whether the log has an XA transaction when it is prepared; 5.6 has it when it commits."""
+    return not server.version().startswith("5.6")
+
+
+def prepare(run: Xa, xid: str, *statements: str) -> None:
+    run(f"XA START {xid}", *statements, f"XA END {xid}", f"XA PREPARE {xid}")
+
+
+def test_unwanted_tables(
+    any_server: Server, tables: str, session: Xa, xid: str, new_stream: NewStream
+) -> None:
+    prepare(session, xid, "INSERT INTO other VALUES (1)")
+    any_server.execute("FLUSH BINARY LOGS")
+    stream = new_stream(any_server, f"{tables}.t")
+    start = stream.initial()
+    session(f"XA COMMIT {xid}")
+    # Of a number that is used again: the nearest counts.
+    prepare(session, xid, "INSERT INTO other VALUES (2)")
+    session(f"XA COMMIT {xid}")
+    insert(any_server, f"{tables}.t", 7)
+    assert stream.latest(start) == start
+    end = stream.next_batch(start)
+    assert ids(stream.rows(start, end)) == [7]
+    # By a pull, as after a restart.
+    assert ids(new_stream(any_server, f"{tables}.t").rows(start, end)) == [7]
+
+
+def test_wanted_tables(
+    any_server: Server, tables: str, session: Xa, xid: str, new_stream: NewStream
+) -> None:
+    insert(any_server, f"{tables}.t", 1)
+    before = any_server.position()
+    prepare(session, xid, "INSERT INTO other VALUES (1)", "INSERT INTO t VALUES (2)")
+    any_server.execute("FLUSH BINARY LOGS")
+    stream = new_stream(any_server, f"{tables}.t")
+    start = stream.initial()
+    stream.latest(start)
+    session(f"XA COMMIT {xid}")
+    insert(any_server, f"{tables}.t", 7)
+    if not prepares(any_server):
+        assert ids(stream.rows(start, stream.next_batch(start))) == [2, 7]
+        return
+    place = f"it begins at {before[0]}:{before[1]}"
+    with pytest.raises(UnsupportedTransactionError, match=place) as caught:
+        stream.next_batch(start)
+    assert caught.value.table == f"{tables}.t"
+
+
+def test_tables_that_a_checkpoint_did_not_want(
+    any_server: Server, tables: str, session: Xa, xid: str, new_stream: NewStream
+) -> None:
+    """Its pending transactions hold no rows of the tables that were wanted then."""
+    first = new_stream(any_server, f"{tables}.t")
+    start = first.initial()
+    first.latest(start)
+    prepare(session, xid, "INSERT INTO other VALUES (1)")
+    insert(any_server, f"{tables}.t", 1)
+    end = first.next_batch(start)
+    assert len(end["xa"]) == prepares(any_server)
+    session(f"XA COMMIT {xid}")
+    insert(any_server, f"{tables}.t", 7)
+    second = new_stream(any_server, f"{tables}.t,{tables}.other", payload="json")
+    if not prepares(any_server):
+        assert len(second.rows(end, second.next_batch(end))) == 2
+        return
+    with pytest.raises(UnsupportedTransactionError, match="it begins at"):
+        second.next_batch(end)
+
+
+def test_rolled_back(
+    any_server: Server, tables: str, session: Xa, xid: str, new_stream: NewStream
+) -> None:
+    """Prepared before the start, and never prepared: neither has rows."""
+    prepare(session, xid, "INSERT INTO t VALUES (1)")
+    stream = new_stream(any_server, f"{tables}.t")
+    start = stream.initial()
+    stream.latest(start)
+    session(f"XA ROLLBACK {xid}")
+    session(f"XA START {xid}", "INSERT INTO t VALUES (2)", f"XA END {xid}", f"XA ROLLBACK {xid}")
+    insert(any_server, f"{tables}.t", 7)
+    assert ids(stream.rows(start, stream.next_batch(start))) == [7]
+
+
+def test_rolled_back_with_its_rows_in_the_log(
+    any_server: Server, tables: str, session: Xa, xid: str, new_stream: NewStream
+) -> None:
+    """A temporary table that is dropped inside makes a server log what it rolls back."""
+    stream = new_stream(any_server, f"{tables}.t")
+    start = stream.initial()
+    stream.latest(start)
+    file, pos = any_server.position()
+    session(
+        f"XA START {xid}",
+        "INSERT INTO t VALUES (1)",
+        "CREATE TEMPORARY TABLE tmp (a INT)",
+        "DROP TEMPORARY TABLE tmp",
+        f"XA END {xid}",
+        f"XA ROLLBACK {xid}",
+    )
+    logged = any_server.execute(f"SHOW BINLOG EVENTS IN '{file}' FROM {pos}")
+    insert(any_server, f"{tables}.t", 7)
+    if any(row[2].startswith("Write_rows") for row in logged):
+        with pytest.raises(UnsupportedTransactionError, match=r"1 rows events .* ROLLBACK"):
+            stream.next_batch(start)
+    else:
+        assert ids(stream.rows(start, stream.next_batch(start))) == [7]
