@@ -27,6 +27,7 @@ from pyspark_mysqlbinlog.connector.schemas.histories import (
     expect_literals,
     history_of_files,
 )
+from pyspark_mysqlbinlog.connector.schemas.pattern_check import check_patterns
 from pyspark_mysqlbinlog.connector.schemas.schema_ddl import seeded
 from pyspark_mysqlbinlog.connector.server.log_contents import check_log_contents
 from pyspark_mysqlbinlog.connector.server.settings import (
@@ -99,6 +100,8 @@ def _ask_server(options: Options, place: Place) -> LogStart:
             unwanted=True,
         )
         expect_literals(tables, history, case_sensitive)
+        named_anyhow = known is not None or options.on_unknown_schema == "positional"
+        check_patterns(client, tables, history, named_anyhow=named_anyhow)
         expect_columns(options.column_filter(case_sensitive), history, case_sensitive)
         return LogStart(log, position, end, history, server_uuid(client), facts, files)
 

@@ -131,10 +131,22 @@ def test_missing_select_on_a_named_table(
     assert error.message.endswith("(table shop.orders)")
 
 
-def test_missing_select_under_a_glob_shows_with_the_first_row(
+def test_missing_select_under_a_glob(
+    shop: Server, account: Account, reading: Callable[..., ShownError]
+) -> None:
+    here = shop.position()
+    reads = account(shop, REPLICATION)
+    error = reading(reads, tables="shop.*", startingOffset=f"{here[0]}:{here[1]}")
+    assert error.name == "AccessDeniedError"
+    assert "shop.* meets no table that the account may see" in error.message
+    assert error.message.endswith("GRANT SELECT ON `shop`.* to this user")
+
+
+def test_missing_select_on_some_tables_under_a_glob_shows_with_the_first_row(
     shop: Server, account: Account, fails: Fails
 ) -> None:
-    reads = account(shop, REPLICATION)
+    shop.execute("CREATE TABLE shop.seen (id INT PRIMARY KEY)")
+    reads = account(shop, REPLICATION, "SELECT ON shop.seen")
     file, pos = shop.position()
     shop.execute("REPLACE INTO shop.orders VALUES (10, 'ten')")
     error = fails(lambda: reads.stream(tables="shop.*", startingOffset=f"{file}:{pos}"))

@@ -20,8 +20,10 @@ __all__ = ["Offset", "Spark", "ids", "insert", "new_reader"]
 Offset = dict[str, Any]
 
 
-def new_reader(server: Server, tables: str, **options: str) -> MySQLBinlogStreamReader:
-    texts = server.options(tables=tables, heartbeatInterval="1s", payload="json") | options
+def new_reader(server: Server, tables: str | None, **options: str) -> MySQLBinlogStreamReader:
+    """A reader of these tables; of all without any."""
+    named = {} if tables is None else {"tables": tables}
+    texts = server.options(**named, heartbeatInterval="1s", payload="json") | options
     return MySQLBinlogStreamReader(Options.parse(texts), envelope(StringType()))
 
 

@@ -32,7 +32,7 @@ def new_stream() -> Iterator[NewStream]:
     """``new_stream(server, tables, **options)``: as `new_reader`, driven as Spark does."""
     made: list[Spark] = []
 
-    def make(server: Server, tables: str, **options: str) -> Spark:
+    def make(server: Server, tables: str | None, **options: str) -> Spark:
         made.append(Spark(new_reader(server, tables, **options)))
         return made[-1]
 

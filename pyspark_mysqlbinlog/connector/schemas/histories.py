@@ -9,6 +9,7 @@ from pyspark_mysqlbinlog.connector.log.retry import known_server
 from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.connector.options.table_filter import ColumnFilter, TableFilter
 from pyspark_mysqlbinlog.connector.schemas.baseline import history_of_log, history_of_server
+from pyspark_mysqlbinlog.connector.schemas.pattern_check import check_patterns
 from pyspark_mysqlbinlog.connector.schemas.schema_ddl import seeded
 from pyspark_mysqlbinlog.connector.server.settings import ServerFacts
 from pyspark_mysqlbinlog.errors import OptionError, UnknownTableError
@@ -47,6 +48,12 @@ def history_for_other_tables(
             position,
             lambda *name: tables.wants(*name) and history.state(position, *name) is None,
             case_sensitive=case_sensitive,
+        )
+        check_patterns(
+            client,
+            tables,
+            history.merged(found),
+            named_anyhow=options.on_unknown_schema == "positional",
         )
     found = found.select(tables.wants)
     for name in found.tables():

@@ -12,7 +12,7 @@ may see more than these lines say.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
@@ -147,6 +147,15 @@ class Grants:
     def sees_all_of(self, database: str) -> bool:
         """Whether no table of a database, nor the database, can be hidden from the account."""
         return self._has(_SELECTS, database)
+
+    def selects_from(self, matches: Callable[[str, str], bool]) -> bool:
+        """Whether it may SELECT from a single table that matches."""
+        return any(
+            grant.table is not None
+            and (grant.on_columns or grant.privileges & _SELECTS)
+            and matches(grant.database or "", grant.table)
+            for grant in self.grants
+        )
 
     def selects_like(self) -> Iterator[str]:
         """The patterns, as LIKE has them, of databases all of whose tables may be SELECTed from."""

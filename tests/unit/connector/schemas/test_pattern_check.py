@@ -1,0 +1,92 @@
+"""What is said of patterns that meet nothing, or what the account may not see."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyspark_mysqlbinlog.connector.options.table_filter import TableFilter
+from pyspark_mysqlbinlog.connector.schemas.pattern_check import findings
+from pyspark_mysqlbinlog.connector.server.grants import Grants
+
+USAGE = "REPLICATION SLAVE, REPLICATION CLIENT ON *.*"
+ALL, SHOP = "SELECT ON *.*", "SELECT ON `shop`.*"
+KNOWN = [("shop", "orders"), ("crm", "people")]
+
+
+def found(
+    tables: str | None,
+    *granted: str,
+    exclude: str | None = None,
+    case_sensitive: bool = True,
+) -> str:
+    """`stops` or `tells`, and what; empty when there is nothing to say."""
+    lines = [f"GRANT {grant} TO 'u'@'%'" for grant in (USAGE, *granted)]
+    grants = Grants.parse(lines, case_sensitive=case_sensitive)
+    wanted = TableFilter.parse(tables, exclude, case_sensitive)
+    seen = [
+        name
+        for name in KNOWN
+        if wanted.wants(*name)
+        and (
+            grants.sees_all_of(name[0])
+            or grants.selects_from(TableFilter.parse(".".join(name)).wants)
+        )
+    ]
+    texts = [
+        f"{'stops' if each.stops else 'tells'}: {each.text}"
+        for each in findings(wanted, grants, seen)
+    ]
+    assert len(texts) < 2
+    return texts[0] if texts else ""
+
+
+MEETS_NONE, MAY_NOT, MORE = "meets no table now", "meets no table that", "may want tables that"
+
+
+@pytest.mark.parametrize(
+    ("tables", "granted", "expected"),
+    [
+        ("shop.*", [SHOP], ""),
+        ("shop.orders", [], ""),  # must exist: that is another check's
+        ("shpo.*", [ALL], f"tells: option tables: shpo.* {MEETS_NONE}"),
+        ("shpo.*", [SHOP], f"stops: option tables: shpo.* {MAY_NOT}"),
+        ("shop.x*", [SHOP], f"tells: option tables: shop.x* {MEETS_NONE}"),
+        ("shop.*", [], f"stops: option tables: shop.* {MAY_NOT}"),
+        (r"/shop\..*/", [], rf"stops: option tables: /shop\..*/ {MAY_NOT}"),
+        (r"/shop\..*/", [SHOP], ""),
+        ("shop.*", ["SELECT ON `shop`.`orders`"], f"tells: option tables: shop.* {MORE}"),
+        ("shop.l*", ["SELECT ON `shop`.`later`"], f"tells: option tables: shop.l* {MAY_NOT}"),
+        ("sh*.*", [], f"stops: option tables: sh*.* {MAY_NOT}"),
+        ("sh*.*", [SHOP], f"tells: option tables: sh*.* {MORE}"),
+        ("sh*.*", ["SELECT ON `sh%`.*"], ""),
+        ("cr*.*", [SHOP], f"tells: option tables: cr*.* {MAY_NOT}"),
+        ("*.orders", [SHOP], f"tells: option tables: *.orders {MORE}"),
+        ("*.orders", ["SELECT ON `%`.*"], ""),
+        (r"/(shop|crm)\..*/", [SHOP], rf"tells: option tables: /(shop|crm)\..*/ {MORE}"),
+        (r"/(shop|crm)\..*/", [ALL], ""),
+        (None, [ALL], ""),
+        (None, [SHOP], "stops: option tables is not given"),
+        # A line that is not known, or a role of MySQL 8.0, may grant it.
+        (None, [SHOP, "`role`@`%`"], "tells: option tables is not given"),
+        ("crm.*", [SHOP, "`role`@`%`"], f"tells: option tables: crm.* {MAY_NOT}"),
+    ],
+)
+def test_findings(tables: str | None, granted: list[str], expected: str) -> None:
+    text = found(tables, *granted)
+    assert text.startswith(expected) if expected else text == ""
+
+
+def test_what_is_excluded_need_not_be_seen() -> None:
+    assert found("shop.*,crm.*", SHOP, exclude="crm.*") == ""
+    assert found(None, SHOP, exclude="crm.*").startswith("tells: ")
+
+
+def test_names_in_another_case() -> None:
+    assert found("SHOP.*", SHOP, case_sensitive=False) == ""
+    assert found("S*.*", "SELECT ON `s%`.*", case_sensitive=False) == ""
+
+
+def test_the_grants_that_are_needed() -> None:
+    assert "GRANT SELECT ON `shop`.* to this user" in found("shop.*")
+    assert "GRANT SELECT ON *.* to this user" in found(None)
+    assert "GRANT SELECT ON *.* to this user" in found("s*.*")
