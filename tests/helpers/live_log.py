@@ -22,8 +22,9 @@ __all__ = ["client_of", "log_events", "log_rows", "new_database", "schemas_of", 
 
 @contextmanager
 def new_database(server: Server, name: str) -> Iterator[str]:
-    """An empty database, dropped at the end."""
-    server.execute(f"DROP DATABASE IF EXISTS `{name}`", f"CREATE DATABASE `{name}`")
+    """An empty database in utf8mb4, whatever the server's default; dropped at the end."""
+    create = f"CREATE DATABASE `{name}` CHARACTER SET utf8mb4"
+    server.execute(f"DROP DATABASE IF EXISTS `{name}`", create)
     try:
         yield name
     finally:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from random import Random
 
-__all__ = ["RandomDdl"]
+__all__ = ["RandomConversions", "RandomDdl"]
 
 _TYPES = (
     "INT", "INT UNSIGNED", "BIGINT", "TINYINT(1)", "SMALLINT ZEROFILL", "MEDIUMINT", "DOUBLE",
@@ -160,3 +160,66 @@ class RandomDdl:
         if kind < 0.8:
             return f"DROP {name}, ADD {name} {type_}"
         return f"DROP {name}, DROP {other}, ADD ({name} {type_}, {other} {type_})"
+
+
+class RandomConversions:
+    """Statements of few kinds, so that CONVERT TO often finds nothing to convert.
+
+    Columns are added, with a character set of their own or without one, behind conversions of
+    tables with and without texts; tables swap names, are copied, dropped and made again.
+    """
+
+    TABLES = ("a", "b", "c", "d")
+    CHARSETS = ("latin1", "utf8", "utf8mb4", "gbk", "cp1251", "binary")
+    NUMBERS = ("INT", "DATE", "BLOB", "VARBINARY(9)", "BIT(3)", "POINT", "DECIMAL(9,2)")
+    TEXTS = ("VARCHAR(9)", "TEXT", "CHAR(3)", "TINYTEXT", "ENUM('x','y')", "SET('p')")
+
+    def __init__(self, random: Random) -> None:
+        self.random = random
+        self._added = 0
+
+    def statement(self) -> str:
+        random = self.random
+        table, other = random.sample(self.TABLES, 2)
+        kind = random.random()
+        if kind < 0.16:
+            return self.create(table)
+        if kind < 0.40:
+            return f"ALTER TABLE {table} {self.convert()}"
+        if kind < 0.62:
+            return f"ALTER TABLE {table} ADD {self.new_column()}"
+        if kind < 0.70:
+            # No text is left, now and then.
+            return f"ALTER TABLE {table} DROP n{random.randint(1, max(self._added, 1))}"
+        if kind < 0.78:
+            return f"RENAME TABLE {table} TO spare, {other} TO {table}, spare TO {other}"
+        if kind < 0.86:
+            return f"CREATE TABLE {table} LIKE {other}"
+        if kind < 0.96:
+            return f"DROP TABLE {table}"
+        return f"ALTER DATABASE CHARACTER SET {random.choice(self.CHARSETS[:-1])}"
+
+    def create(self, table: str) -> str:
+        random = self.random
+        kinds = self.NUMBERS if random.random() < 0.7 else self.NUMBERS + self.TEXTS
+        columns = [f"c{number} {random.choice(kinds)}" for number in range(random.randint(1, 3))]
+        charset = random.choice(("", f" CHARSET {random.choice(self.CHARSETS)}"))
+        engine = random.choice(("", "", " ENGINE=MyISAM"))
+        return f"CREATE TABLE {table} (id INT PRIMARY KEY, {', '.join(columns)}){charset}{engine}"
+
+    def convert(self) -> str:
+        random = self.random
+        charset = random.choice((*self.CHARSETS, "DEFAULT"))
+        more = ("", "", "", "", ", ALGORITHM=INPLACE", ", LOCK=SHARED", ", COMMENT 'x'", ", FORCE",
+                ", ADD INDEX (id)", ", DROP PRIMARY KEY, ADD PRIMARY KEY (id)",
+                f", ADD {self.new_column()}")  # fmt: skip
+        return f"CONVERT TO CHARACTER SET {charset}{random.choice(more)}"
+
+    def new_column(self) -> str:
+        random = self.random
+        self._added += 1
+        type_ = random.choice(random.choice((self.NUMBERS, self.TEXTS, self.TEXTS)))
+        charset = ""
+        if type_ in self.TEXTS and random.random() < 0.25:
+            charset = f" CHARACTER SET {random.choice(self.CHARSETS[:-1])}"
+        return f"n{self._added} {type_}{charset}{random.choice(('', ' FIRST'))}"
