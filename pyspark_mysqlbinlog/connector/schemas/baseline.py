@@ -40,7 +40,7 @@ from pyspark_mysqlbinlog.protocol.events import Event, EventType
 from pyspark_mysqlbinlog.protocol.messages import parse_server_version
 from pyspark_mysqlbinlog.tables import TableSchema
 
-__all__ = ["history_of_log", "history_of_server"]
+__all__ = ["follow_log", "history_of_log", "history_of_server"]
 
 Wants = Callable[[str, str], bool]
 
@@ -193,9 +193,15 @@ def _bounded(others: list[TableSchema], near: set[str]) -> list[TableSchema]:
 def history_of_log(log: ScannedLog, start: Position, wants: Wants) -> SchemaHistory:
     """The schema history that a log tells by itself, from `start` to its end."""
     tracker = SchemaTracker(SchemaHistory(), wants, case_sensitive=True, server_default=True)
-    for ddl in _ddl(log, start, None):
-        tracker.follow(ddl.event, ddl.logged, ddl.end)
+    follow_log(log, start, tracker)
     return tracker.history.select(wants)
+
+
+def follow_log(log: ScannedLog, start: Position, *trackers: SchemaTracker) -> None:
+    """Have trackers follow the log's DDL from `start` to its end."""
+    for ddl in _ddl(log, start, None):
+        for tracker in trackers:
+            tracker.follow(ddl.event, ddl.logged, ddl.end)
 
 
 def _ddl(log: ScannedLog, start: Position, end: Position | None) -> Iterator[_Ddl]:

@@ -8,7 +8,8 @@ from pyspark_mysqlbinlog.connector.log.logs import FileLog, ServerLog
 from pyspark_mysqlbinlog.connector.log.retry import known_server
 from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.connector.options.table_filter import ColumnFilter, TableFilter
-from pyspark_mysqlbinlog.connector.schemas.baseline import history_of_log, history_of_server
+from pyspark_mysqlbinlog.connector.schemas.baseline import history_of_server
+from pyspark_mysqlbinlog.connector.schemas.inherited_charsets import history_without_server
 from pyspark_mysqlbinlog.connector.schemas.pattern_check import check_patterns
 from pyspark_mysqlbinlog.connector.schemas.schema_ddl import seeded
 from pyspark_mysqlbinlog.connector.server.settings import ServerFacts
@@ -24,7 +25,7 @@ def history_of_files(log: FileLog, options: Options) -> SchemaHistory:
     """What the files tell of the wanted tables, from their beginning on."""
     begin = log.begins()[0]
     wants = options.table_filter().wants
-    return history_of_log(seeded(log, begin, options.schema_ddl), begin, wants)
+    return history_without_server(seeded(log, begin, options.schema_ddl), log, begin, wants)
 
 
 def history_for_other_tables(

@@ -6,8 +6,8 @@ statements go the way of the log's own DDL: they become events in front of the l
 whoever follows DDL there knows the tables from the beginning on.
 
 Read are the statements of a dump (`mysqldump --no-data`): CREATE TABLE and all other DDL, USE for
-names without a database. INSERTs, SETs and LOCKs are passed over, and so is what lies between
-DELIMITER lines: triggers and routines.
+names without a database, CREATE DATABASE for the character set that its tables inherit. INSERTs,
+SETs and LOCKs are passed over, and so is what lies between DELIMITER lines: triggers and routines.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from pyspark_mysqlbinlog.connector.schemas.tracker import SchemaTracker
 from pyspark_mysqlbinlog.decoder.events.statements import DDL_KINDS
 from pyspark_mysqlbinlog.decoder.kernel.log_scanner import LogScanner, Run
 from pyspark_mysqlbinlog.decoder.sql.classifier import StatementKind, classify
+from pyspark_mysqlbinlog.decoder.sql.create import parse_database_charset
 from pyspark_mysqlbinlog.decoder.sql.logged_statement import LoggedStatement
 from pyspark_mysqlbinlog.decoder.sql.tokens import TokenStream
 from pyspark_mysqlbinlog.errors import MySQLBinlogError, OptionError
@@ -125,6 +126,11 @@ def _events(name: str, text: str) -> Iterator[Event]:
         if any(not each for each, _ in statement.tables or ()):
             raise _wrong(name, f"does not tell the database in {statement.head!r}: begin with USE")
         texts = [sql.strip()]
+        if statement.kind is StatementKind.CREATE_DATABASE:
+            altered = _as_alter(name, sql, statement.database or "")
+            if altered is None:
+                continue
+            texts = [altered]
         if statement.kind in _CREATES and statement.if_not_exists and statement.tables:
             # The file tells what was there: nothing was before.
             quoted = ".".join(f"`{part.replace('`', '``')}`" for part in statement.tables[0])
@@ -133,6 +139,21 @@ def _events(name: str, text: str) -> Iterator[Event]:
             body = _query_body(each, database)
             yield Event(_FILE, pos, pos + len(body), 0, int(EventType.QUERY_EVENT), 0, 0, body)
             pos += len(body)
+
+
+def _as_alter(name: str, sql: str, database: str) -> str | None:
+    """What a CREATE DATABASE tells of the character set; None where it is the server's default.
+
+    It tells that, and not that the database was empty: tables of which the file says nothing may
+    have been there.
+    """
+    try:
+        charset = parse_database_charset(sql)
+    except MySQLBinlogError as error:
+        raise _wrong(name, f"has a CREATE DATABASE that can't be followed: {error}") from None
+    if charset is None:
+        return None
+    return f"ALTER DATABASE `{database.replace('`', '``')}` CHARACTER SET {charset}"
 
 
 def _used_database(sql: str) -> str | None:
@@ -161,7 +182,8 @@ def _expect_tables(name: str, log: SeededLog) -> None:
             table = statement.tables[0]
             if tracker.history.at(end, *table) is None:
                 raise _wrong(name, tracker.history.reason(end, *table))
-    if not any(True for _ in tracker.history.tables()):
+    told = [*tracker.history.tables(), *tracker.history.databases()]
+    if not told:
         raise _wrong(name, "has no CREATE TABLE")
 
 

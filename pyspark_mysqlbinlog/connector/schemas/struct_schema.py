@@ -14,6 +14,7 @@ from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import DataType, StructField, StructType
 
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
+from pyspark_mysqlbinlog.checkpoints.versions import UnknownFrom
 from pyspark_mysqlbinlog.connector.log.logs import FileLog
 from pyspark_mysqlbinlog.connector.log.retry import first_connection
 from pyspark_mysqlbinlog.connector.options.model import Options
@@ -99,9 +100,12 @@ def _last_of(history: SchemaHistory, database: str, table: str) -> TableSchema:
             " with the log that has it, or give it with schemaDdl, or set payload=json",
             table=f"{database}.{table}",
         )
+    last = versions[-1][1]
+    reason = f" ({last.reason})" if isinstance(last, UnknownFrom) and last.reason else ""
     raise UnknownSchemaError(
-        "the log does not tell the columns of this table, which payload=struct needs; begin with"
-        " the log that has its CREATE TABLE, or give it with schemaDdl, or set payload=json",
+        "the log does not tell the columns of this table, which payload=struct needs"
+        f"{reason}; begin with the log that has its CREATE TABLE, or give it with schemaDdl, or set"
+        " payload=json",
         table=f"{database}.{table}",
     )
 

@@ -84,7 +84,7 @@ class SchemaTracker:
         anything of it: a wanted table that the history has nothing of was not there, nor was a
         database.
     server_default : a database whose CREATE is not in the log is taken to have the charset of the
-        session's collation_server; the check against the table map is the net below that.
+        session's collation_server (see inherited_charsets.py, which looks for proof).
     explicit_timestamps : the server's explicit_defaults_for_timestamp.
 
     Attributes
@@ -356,8 +356,12 @@ class SchemaTracker:
         """The charset that a CREATE TABLE inherits: its database's."""
         known = self.history.charset_at(ddl.begin, database)
         if known is None and self._server_default and database not in self._without_charset:
-            return ddl.server_charset
+            return self._assumed(ddl.server_charset)
         return known
+
+    def _assumed(self, charset: str | None) -> str | None:
+        """What the session's character set is taken for, where the database's is not told."""
+        return charset
 
 
 def last_change(history: SchemaHistory, table: Table) -> Position | None:

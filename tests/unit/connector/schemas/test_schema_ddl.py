@@ -68,6 +68,28 @@ def test_a_dump_tells_the_columns(text: str, log: str, tmp_path: Path) -> None:
     assert read_payload_type(options).simpleString() == "struct<a;b:int>"
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "CREATE DATABASE d CHARACTER SET latin1",
+        "CREATE DATABASE /*!32312 IF NOT EXISTS*/ `d` /*!40100 DEFAULT CHARACTER SET latin1 */;",
+        "create schema d default collate latin1_german1_ci;",
+        "ALTER DATABASE d CHARACTER SET latin1",
+    ],
+)
+def test_a_database_alone(text: str, tmp_path: Path) -> None:
+    """It tells what the log's tables inherit, and not that the database had none before."""
+    ddl = tmp_path / "schema.sql"
+    ddl.write_text(text, encoding="utf-8")
+    log = LogBuilder().format_description().query("CREATE TABLE t (a INT, b TEXT)")
+    log.query("CREATE TABLE IF NOT EXISTS other (a INT)").begin().rows(2, "other", 1).xid()
+    path = str(log.write(tmp_path))
+    options = Options.parse({"path": path, "tables": "d.t", "schemaDdl": str(ddl)})
+    assert read_payload_type(options).simpleString() == "struct<a:int,b:string>"
+    with pytest.raises(UnknownSchemaError, match="one with IF NOT EXISTS may have created nothing"):
+        rows(path=path, tables="d.*", payload="json", schemaDdl=str(ddl))
+
+
 def test_without_a_dump(log: str) -> None:
     with pytest.raises(UnknownTableError, match="neither the server nor the log has this table"):
         rows(path=log, tables="d.t", payload="json")
@@ -83,6 +105,8 @@ WRONG: list[tuple[str, str]] = [
     ("CREATE TABLE t (id INT)", "does not tell the database in 'CREATE TABLE t"),
     ("CREATE TABLE d.t (id WHATEVER)", "can't be followed"),
     ("CREATE TABLE d.t (v VARCHAR(9))", "character set"),
+    ("CREATE DATABASE d; CREATE TABLE d.t (v VARCHAR(9))", "character set"),
+    ("CREATE DATABASE d CHARACTER SET klingon", "a CREATE DATABASE that can't be followed"),
     ("nonsense", "a statement that is not known: 'nonsense'"),
 ]
 

@@ -1,0 +1,196 @@
+"""Tables whose character set is that of a database of which no file tells.
+
+A CREATE TABLE without one takes its database's default. Files that begin behind the CREATE DATABASE
+do not tell it: a QUERY event has the session's collation_server, which is what a CREATE DATABASE
+takes at its own time, and collation_database only where a session had set it, which then is not
+the database's (Q_CHARSET_DATABASE_CODE; tried on 5.7.41, where CREATE TABLE takes no notice of it).
+So the session's collation_server is a guess, and a wrong one gives wrong text without an error:
+latin1, 5.7's own default, reads any bytes.
+
+What a table map tells is the bytes of CHAR and VARCHAR columns, and with them how many bytes a
+character may take. A guess is kept where one such column in the database fits it, and no other
+set of that width would pass for it: utf8 and utf8mb4, since text in ujis, eucjpms or gb18030 is
+not well-formed in them, and nobody makes utf16 or utf32 a database's default. A guess that does not
+fit, that has nothing to be compared with, or that any bytes would pass for, makes the tables that
+rest on it unknown, with the way on in the reason: CREATE DATABASE in schemaDdl.
+
+Which columns rest on a guess is found by making another one: they are those that come out
+otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
+from pyspark_mysqlbinlog.connector.log.logs import NO_LIMIT, ScannedLog
+from pyspark_mysqlbinlog.connector.schemas.baseline import follow_log
+from pyspark_mysqlbinlog.connector.schemas.tracker import SchemaTracker
+from pyspark_mysqlbinlog.decoder.events.field_types import describe_field
+from pyspark_mysqlbinlog.decoder.events.table_map import TableMap
+from pyspark_mysqlbinlog.decoder.kernel.implementation import implementation
+from pyspark_mysqlbinlog.decoder.kernel.log_scanner import LogScanner
+from pyspark_mysqlbinlog.decoder.schemas.fit import expected_fields
+from pyspark_mysqlbinlog.decoder.schemas.optional_metadata import described_schema
+from pyspark_mysqlbinlog.decoder.wanted.event_filter import EventFilter
+from pyspark_mysqlbinlog.errors import MySQLBinlogError
+from pyspark_mysqlbinlog.names import Table
+from pyspark_mysqlbinlog.protocol.events import Event, EventType
+from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
+
+__all__ = ["history_without_server"]
+
+Wants = Callable[[str, str], bool]
+
+_TABLE_MAP = int(EventType.TABLE_MAP_EVENT)
+_WITH_LENGTH = ("char", "varchar")
+# Those whose text and width together are no other's (see above).
+_TELL_THEMSELVES = ("utf8", "utf8mb3", "utf8mb4")
+
+
+class _OtherwiseTracker(SchemaTracker):
+    """Takes another character set wherever the session's is taken for the database's."""
+
+    def _assumed(self, charset: str | None) -> str | None:
+        if charset is None:
+            return None
+        return "ascii" if charset in _TELL_THEMSELVES else "utf8mb4"
+
+
+def history_without_server(
+    seeded: ScannedLog, log: ScannedLog, start: Position, wants: Wants
+) -> SchemaHistory:
+    """The schema history that a log tells by itself, from `start` to its end.
+
+    Parameters
+    ----------
+    seeded : the log with what schemaDdl tells in front of it; the same without.
+
+    Where a table rests on a database's character set that nothing tells nor proves, it is unknown.
+    """
+    guessed = SchemaTracker(SchemaHistory(), wants, case_sensitive=True, server_default=True)
+    otherwise = _OtherwiseTracker(SchemaHistory(), wants, case_sensitive=True, server_default=True)
+    follow_log(seeded, start, guessed, otherwise)
+    doubts = _Doubts(guessed.history, otherwise.history)
+    if any(doubts.rests_on_guess(*name) for name in guessed.history.tables() if wants(*name)):
+        for event in _table_maps(log, start, doubts.databases):
+            doubts.look_at(log.position(event.file, event.start), event.body)
+    return doubts.settled().select(wants)
+
+
+def _table_maps(log: ScannedLog, start: Position, databases: set[str]) -> Iterator[Event]:
+    """The table maps of some databases, of equal ones some.
+
+    Up to what can't be passed, which whoever reads its rows is told.
+    """
+    filtering = EventFilter(lambda database, _: database in databases)
+    try:
+        if implementation() == "python":
+            yield from (event for event in log.events(start) if event.type == _TABLE_MAP)
+            return
+        scanner = LogScanner(filtering, whole_maps=True)
+        for found in log.scan(start, scanner, lambda _: NO_LIMIT):
+            if isinstance(found, Event):
+                filtering.feed(found)
+                scanner.learn(found)
+                if found.type == _TABLE_MAP:
+                    yield found
+    except MySQLBinlogError:
+        return
+
+
+@dataclass(slots=True)
+class _Doubts:
+    """Two histories that differ by a guess, and what table maps say to it.
+
+    Attributes
+    ----------
+    proven : (database, character set) of columns that fit the guess, and nothing else would.
+    contradicted : database -> the column that does not fit, with what was expected and found.
+    met : tables with rows, by the beginning of their versions.
+    """
+
+    guessed: SchemaHistory
+    otherwise: SchemaHistory
+    proven: set[tuple[str, str]] = field(default_factory=set)
+    contradicted: dict[str, str] = field(default_factory=dict)
+    met: set[tuple[Table, Position]] = field(default_factory=set)
+
+    def rests_on_guess(self, database: str, table: str) -> bool:
+        return self.guessed.versions(database, table) != self.otherwise.versions(database, table)
+
+    @property
+    def databases(self) -> set[str]:
+        return {name[0] for name in self.guessed.tables() if self.rests_on_guess(*name)}
+
+    def look_at(self, position: Position, body: bytes) -> None:
+        try:
+            table_map = TableMap.parse(body)
+            if described_schema(table_map) is not None:
+                return  # it tells its character sets by itself
+        except MySQLBinlogError:
+            return  # which the decoder says, if its rows are read
+        name = (table_map.database, table_map.table)
+        schema = self.guessed.at(position, *name)
+        if schema is None or not self.rests_on_guess(*name):
+            return
+        start = self._start(position, name)
+        self.met.add((name, start))
+        columns = _resting(schema, self.otherwise.at(position, *name))
+        if table_map.column_count != len(schema.columns):
+            return  # of another moment, which the decoder says
+        for index, column in columns:
+            found = (table_map.types[index], table_map.metadata[index])
+            fits = found in tuple(expected_fields(column))
+            if not fits:
+                self.contradicted.setdefault(
+                    name[0],
+                    f"`{column.name}` of {schema.full_name} would be"
+                    f" {' or '.join(describe_field(*each) for each in expected_fields(column))} in"
+                    f" {column.charset}, and is {describe_field(*found)} in the table map",
+                )
+            elif column.type in _WITH_LENGTH and column.charset in _TELL_THEMSELVES:
+                self.proven.add((name[0], column.charset))
+
+    def _start(self, position: Position, name: Table) -> Position:
+        versions = self.guessed.versions(*name)
+        return max(start for start, _ in versions if start <= position)
+
+    def settled(self) -> SchemaHistory:
+        """The guessed history, in which what nothing proves is unknown; no row, no doubt."""
+        history = self.guessed
+        for name, start in self.met:
+            schema = self.guessed.at(start, *name)
+            assert schema is not None
+            columns = _resting(schema, self.otherwise.at(start, *name))
+            wrong = self.contradicted.get(name[0])
+            doubted = [
+                column
+                for _, column in columns
+                if wrong is not None or (name[0], column.charset) not in self.proven
+            ]
+            if doubted:
+                history = history.without(start, *name, _reason(name[0], doubted[0], wrong))
+        return history
+
+
+def _resting(schema: TableSchema, otherwise: TableSchema | None) -> list[tuple[int, ColumnSchema]]:
+    """The columns that come out otherwise by another guess, by their places."""
+    if otherwise is None or len(otherwise.columns) != len(schema.columns):
+        return [(n, each) for n, each in enumerate(schema.columns) if each.charset is not None]
+    pairs = zip(schema.columns, otherwise.columns, strict=True)
+    return [(n, mine) for n, (mine, other) in enumerate(pairs) if mine != other]
+
+
+def _reason(database: str, column: ColumnSchema, wrong: str | None) -> str:
+    guess = f"{column.charset}, as its session's collation_server, is not certain"
+    if wrong is not None:
+        guess = f"it is not that of its session's collation_server: {wrong}"
+    return (
+        f"column `{column.name}` inherits the default character set of the database {database},"
+        f" which nothing here tells ({guess}); write CREATE DATABASE `{database}` CHARACTER SET …,"
+        " as SHOW CREATE DATABASE has it, into a file of schemaDdl, or begin with the file that has"
+        " it"
+    )
