@@ -101,6 +101,29 @@ def test_a_server_that_comes_back_with_a_filter(
         stream.next_batch(end)
 
 
+def test_an_account_that_may_no_longer_ask(
+    restarted: Callable[..., LocalServer],
+    new_stream: NewStream,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A stream with a checkpoint needs no REPLICATION CLIENT; what is not checked is told once."""
+    server = restarted()
+    reader = {"user": "reader_asks", "password": "secret"}
+    server.execute(
+        "CREATE USER reader_asks@'%' IDENTIFIED BY 'secret'",
+        "GRANT SELECT, REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO reader_asks@'%'",
+    )
+    start = new_stream(server, "shop.*", **reader).initial()
+    server.execute("REVOKE REPLICATION CLIENT ON *.* FROM reader_asks@'%'")
+    insert(server, "shop.t", 7)
+    stream = new_stream(server, "shop.*", **reader)
+    with caplog.at_level(logging.WARNING, "pyspark_mysqlbinlog"):
+        assert ids(stream.rows(start, stream.next_batch(start))) == [7]
+    server.execute("DROP USER reader_asks@'%'")
+    (record,) = caplog.records
+    assert record.getMessage().startswith("not checked whether the log has all changes")
+
+
 def test_a_replica(
     request: pytest.FixtureRequest,
     restarted: Callable[..., LocalServer],

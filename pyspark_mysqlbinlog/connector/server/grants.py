@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import groupby
 
 from pyspark_mysqlbinlog.errors import LostConnectionError, ServerError
-from pyspark_mysqlbinlog.names import folding
+from pyspark_mysqlbinlog.names import Table, table_folding
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 
 __all__ = ["Grant", "Grants", "like"]
@@ -97,6 +97,8 @@ class Grants:
     grants: tuple[Grant, ...]
     is_complete: bool
     case_sensitive: bool
+    # Tables with grants on columns; each table is asked for, and there may be thousands of grants.
+    _on_columns: frozenset[Table] = field(default=frozenset(), repr=False)
 
     @classmethod
     def ask(cls, client: ReplicaClient, *, case_sensitive: bool) -> Grants:
@@ -130,7 +132,11 @@ class Grants:
                 is_complete = False
             else:
                 grants += [grant] if grant is not None else []
-        return cls(tuple(grants), is_complete, case_sensitive)
+        fold = table_folding(case_sensitive)
+        on_columns = frozenset(
+            fold((grant.database or "", grant.table or "")) for grant in grants if grant.on_columns
+        )
+        return cls(tuple(grants), is_complete, case_sensitive, on_columns)
 
     @property
     def selects_everything(self) -> bool:
@@ -165,17 +171,14 @@ class Grants:
 
     def shows_columns_of(self, database: str, table: str) -> bool:
         """Whether it may see all columns of a table, or none; not only some of them."""
-        fold = folding(self.case_sensitive)
-        name = (fold(database), fold(table))
-        on_table = [
-            grant
-            for grant in self.grants
-            if grant.table is not None and (fold(grant.database or ""), fold(grant.table)) == name
-        ]
-        if not any(grant.on_columns for grant in on_table):
+        fold = table_folding(self.case_sensitive)
+        name = fold((database, table))
+        if name not in self._on_columns:
             return True
-        return any(grant.privileges & _SHOWS_COLUMNS for grant in on_table) or self._has(
-            _SHOWS_COLUMNS, database
+        return self._has(_SHOWS_COLUMNS, database) or any(
+            grant.privileges & _SHOWS_COLUMNS
+            for grant in self.grants
+            if grant.table is not None and fold((grant.database or "", grant.table)) == name
         )
 
     def _has(self, privileges: frozenset[str], database: str) -> bool:
