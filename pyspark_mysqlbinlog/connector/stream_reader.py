@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from time import monotonic
+from time import monotonic, time
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -52,6 +52,7 @@ from pyspark_mysqlbinlog.connector.server.settings import (
 )
 from pyspark_mysqlbinlog.connector.start import start_of_server
 from pyspark_mysqlbinlog.connector.tail.buffer import LogBuffer, Mark
+from pyspark_mysqlbinlog.connector.tail.lag import EndOfLog
 from pyspark_mysqlbinlog.connector.tail.tail import Tail
 from pyspark_mysqlbinlog.errors import ConnectionFailedError, InvalidPositionError, OptionError
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
@@ -79,6 +80,9 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         # A run's end is to be noted: the server did not answer when Spark wanted it to be.
         self._target_due = False
         self._moved_at = monotonic()
+        # Up to here the sink has everything; and where the log was found to end.
+        self._committed: Position | None = None
+        self._end: EndOfLog | None = None
         self._packed: tuple[SchemaHistory, str] | None = None
 
     # --- offsets
@@ -88,6 +92,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         if self._initial is None:
             start = start_of_server(self._options, streaming=True)
             self._facts = start.facts
+            self._end = EndOfLog(start.end, time())
             self._initial = replace(
                 start.offset,
                 payload=self._options.payload_kind,
@@ -115,6 +120,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
 
     def _note_target(self, target: Position) -> None:
         self._target, self._target_due = target, False
+        self._end = EndOfLog(target, time())
         if self._tail is not None:
             self._tail.buffer.cut_at(target)
 
@@ -129,7 +135,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
             self._note_target(self._end_of_log())
         tail = self._tail_from(offset)
         buffer = tail.buffer
-        position = offset.position
+        position = self._committed = offset.position
         buffer.release(position)
         most = None if isinstance(limit, ReadAllAvailable) else self._most_bytes(limit)
         target = self._target
@@ -213,11 +219,14 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         return offset
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
-        """Where the tail is, for the query's progress; without the schemas, to be short."""
-        if self._tail is None:
+        """Where the tail is and how far the sink is behind the server, for the query's progress.
+
+        Without the schemas, to be short. Spark asks with each offset: it is answered from memory.
+        """
+        if self._tail is None or self._committed is None:
             return None
         tip = self._tail.buffer.tip
-        return Offset(tip.position).to_dict()
+        return Offset(tip.position).to_dict() | self._tail.lag.report(self._committed)
 
     def commit(self, end: dict[str, Any]) -> None:
         """Let go of what is delivered."""
@@ -315,6 +324,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
             operations=self._options.operations,
             count_rows=count_rows,
             check=lambda client: check_log_contents(client, tables),
+            end=self._end,
         )
         if self._target is not None:
             self._tail.buffer.cut_at(self._target)

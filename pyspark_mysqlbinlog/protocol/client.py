@@ -89,6 +89,7 @@ class ReplicaClient:
         self._connection = connection
         # pymysql has no public way to its socket and packets, and its stubs leave them out.
         self._internals: Any = connection
+        self._is_dumping = False
 
     @classmethod
     def connect(cls, settings: ServerSettings) -> ReplicaClient:
@@ -143,7 +144,11 @@ class ReplicaClient:
 
     def close(self) -> None:
         """Close the socket; a server in mid-dump notices when it next writes."""
-        self._internals._force_close()
+        if self._is_dumping or not self._connection.open:
+            self._internals._force_close()
+        else:
+            # With COM_QUIT: else the server notes an aborted connection in its error log.
+            self._connection.close()
 
     def abort(self) -> None:
         """Make whoever waits for this connection in another thread lose it."""
@@ -204,6 +209,7 @@ class ReplicaClient:
         checksum = self._negotiate()
         server_id = random.randint(*self._settings.server_ids)
         self._register(server_id)
+        self._is_dumping = True
         flags = 0 if blocking else _BINLOG_DUMP_NON_BLOCK
         if self.is_mariadb:
             flags |= _MARIADB_SEND_ANNOTATE_ROWS

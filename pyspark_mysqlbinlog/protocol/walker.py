@@ -45,6 +45,7 @@ class LogWalker:
         server's own setting in a dump (the made-up ROTATE in front is written with it).
     told_version : is told the version of the server that wrote each file, as its
         FORMAT_DESCRIPTION has it: also by one that is repeated for a start in mid-file.
+    on_heartbeat : called at each: a server sends it where its log has nothing more.
 
     Attributes
     ----------
@@ -57,6 +58,7 @@ class LogWalker:
         pos: int,
         checksum: ChecksumAlgorithm = ChecksumAlgorithm.OFF,
         told_version: Callable[[str], None] | None = None,
+        on_heartbeat: Callable[[], None] | None = None,
     ) -> None:
         self.file = file
         self.pos = pos
@@ -64,6 +66,7 @@ class LogWalker:
         self._start = pos
         self._has_format = False
         self._told_version = told_version
+        self._on_heartbeat = on_heartbeat
 
     def seek(self, pos: int) -> None:
         """Go on at another place of the same file."""
@@ -118,6 +121,8 @@ class LogWalker:
             body = raw[HEADER_LENGTH:]
 
         if kind in _HEARTBEATS:
+            if self._on_heartbeat is not None:
+                self._on_heartbeat()
             return None
         if flags & ARTIFICIAL_FLAG or (log_pos == 0 and not self._ends_at_a_wrap(kind, size)):
             if kind == _ROTATE:

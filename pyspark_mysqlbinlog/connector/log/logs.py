@@ -126,12 +126,19 @@ def dump_events(
     *,
     blocking: bool,
     told_version: Callable[[str], None] | None = None,
+    on_heartbeat: Callable[[], None] | None = None,
 ) -> Iterator[Event]:
     """Events from `start` on over an open connection; for ever when blocking.
 
-    told_version : see LogWalker.
+    told_version, on_heartbeat : see LogWalker.
     """
-    stream, walker = _dump(client, start, blocking=blocking, told_version=told_version)
+    stream, walker = _dump(
+        client,
+        start,
+        blocking=blocking,
+        told_version=told_version,
+        on_heartbeat=on_heartbeat,
+    )
     try:
         while (raw := stream.next_event()) is not None:
             event = walker.feed(raw)
@@ -150,6 +157,7 @@ def _dump(
     *,
     blocking: bool,
     told_version: Callable[[str], None] | None,
+    on_heartbeat: Callable[[], None] | None,
 ) -> tuple[DumpStream, LogWalker]:
     """A dump and its walker, from `start` on or from before it.
 
@@ -157,7 +165,7 @@ def _dump(
     """
     begin = start.pos if start.pos <= LAST_DUMP_START else FIRST_EVENT
     stream = client.dump(start.file, begin, blocking=blocking)
-    return stream, LogWalker(start.file, begin, stream.checksum, told_version)
+    return stream, LogWalker(start.file, begin, stream.checksum, told_version, on_heartbeat)
 
 
 class ScannedDump:
@@ -171,8 +179,15 @@ class ScannedDump:
         *,
         blocking: bool,
         told_version: Callable[[str], None] | None = None,
+        on_heartbeat: Callable[[], None] | None = None,
     ) -> None:
-        stream, self._walker = _dump(client, start, blocking=blocking, told_version=told_version)
+        stream, self._walker = _dump(
+            client,
+            start,
+            blocking=blocking,
+            told_version=told_version,
+            on_heartbeat=on_heartbeat,
+        )
         self._start = start
         self._scanner = scanner
         scanner.open(stream, self._walker)

@@ -19,6 +19,7 @@ __all__ = [
     "database_charsets",
     "explicit_timestamps",
     "master_status",
+    "server_time",
     "server_uuid",
 ]
 
@@ -108,6 +109,11 @@ def master_status(client: ReplicaClient) -> tuple[Any, ...]:
 def binlog_files(client: ReplicaClient) -> dict[str, int]:
     """The files that the server still has, oldest first, and how many bytes each has."""
     return {str(row[0]): int(row[1]) for row in client.query("SHOW BINARY LOGS")}
+
+
+def server_time(client: ReplicaClient) -> int:
+    """What the server's clock shows, in seconds since 1970, as events have it."""
+    return int(client.query("SELECT UNIX_TIMESTAMP()")[0][0])
 
 
 def explicit_timestamps(client: ReplicaClient) -> bool:

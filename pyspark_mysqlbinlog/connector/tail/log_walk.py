@@ -6,6 +6,7 @@ the events are fetched from, and how far, is up to whoever walks.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Protocol
@@ -13,6 +14,7 @@ from typing import Protocol
 from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.tail.buffer import LogBuffer, Mark, Piece
+from pyspark_mysqlbinlog.connector.tail.lag import Lag
 from pyspark_mysqlbinlog.decoder.kernel.log_scanner import Run
 from pyspark_mysqlbinlog.decoder.payloads.row_counter import RowCounter
 from pyspark_mysqlbinlog.decoder.sql.logged_statement import LoggedStatement
@@ -57,6 +59,7 @@ class LogWalk:
     schemas : None where nobody follows them; then the start's history holds all along.
     counter : tells the buffer how many wanted rows a transaction has.
     last_start : the furthest position in a file from which it can be read again.
+    lag : is told how far the walk is.
 
     Attributes
     ----------
@@ -74,6 +77,7 @@ class LogWalk:
         schemas: FollowedSchemas | None = None,
         counter: RowCounter | None = None,
         last_start: int,
+        lag: Lag | None = None,
     ) -> None:
         self.mark = start
         self.scanned = start.position
@@ -83,6 +87,7 @@ class LogWalk:
         self._schemas = schemas
         self._counter = counter
         self._last_start = last_start
+        self._lag = lag
         # A boundary that nobody can start from, until the next file gives it another spelling.
         self._late: Mark | None = None
         self._begin_transaction()
@@ -109,6 +114,7 @@ class LogWalk:
 
             self.mark = mark_at(run.end)
             self._buffer.transactions(run, self._log_bytes, mark_at)
+            self._tell_wanted(run)
             if run.kept_bytes:
                 self._buffer.wait_for_room()
             self._begin_transaction()
@@ -120,6 +126,8 @@ class LogWalk:
             if run.rows_end:
                 self._maybe_piece(end)
         self.scanned = end
+        if self._lag is not None:
+            self._lag.walked(end, run.time, between=bool(run.ends))
 
     def take(self, event: Event) -> None:
         """The next event, which the filter was not fed yet."""
@@ -139,13 +147,30 @@ class LogWalk:
         if event.type in ROWS_EVENT_TYPES:
             self._maybe_piece(end)
         if filtering.ended:
+            if self._lag is not None and self._kept_any:
+                self._lag.wanted(end, event.timestamp)
             self._boundary(Mark(end, self.history, filtering.pending_xa))
         elif event.type == _ROTATE:
+            if self._lag is not None:
+                self._lag.file_ended(end.number, end.pos)
             self._next_file(end.next_file(Rotate.parse(event.body).file))
         elif event.type == _FORMAT_DESCRIPTION:
             # After a crash there is no ROTATE: the next file just begins.
             self._next_file(end._replace(pos=FIRST_EVENT))
         self.scanned = end
+        if self._lag is not None:
+            self._lag.walked(end, event.timestamp, between=filtering.between_transactions)
+
+    def _tell_wanted(self, run: Run) -> None:
+        """The first and the last of a run's wanted transactions: it is a short stretch of log."""
+        kept = run.kept_until
+        if self._lag is None or not kept[-1]:
+            return
+        first = bisect_right(kept, 0) - 1
+        last = bisect_left(kept, kept[-1]) - 1
+        for transaction in {first: None, last: None}:
+            end = self._position(run.file, run.ends[transaction])
+            self._lag.wanted(end, run.time_of(transaction))
 
     def _boundary(self, mark: Mark) -> None:
         # A file outgrows what a dump may start at in its last transaction only: a boundary behind

@@ -24,9 +24,11 @@ from pyspark_mysqlbinlog.connector.server.settings import (
     ServerFacts,
     check_identity,
     explicit_timestamps,
+    server_time,
 )
 from pyspark_mysqlbinlog.connector.tail.buffer import LogBuffer, Mark
 from pyspark_mysqlbinlog.connector.tail.earlier_xa import EarlierXa
+from pyspark_mysqlbinlog.connector.tail.lag import EndOfLog, Lag, LagThread
 from pyspark_mysqlbinlog.connector.tail.log_walk import LogWalk
 from pyspark_mysqlbinlog.decoder.kernel.implementation import implementation
 from pyspark_mysqlbinlog.decoder.kernel.log_scanner import LogScanner, Run
@@ -55,6 +57,7 @@ class Tail:
     operations : which of ``truncate`` and ``ddl`` shall give rows.
     count_rows : tell the buffer how many wanted rows a transaction has.
     check : raises when the server, asked over a new connection, does not log all that is wanted.
+    end : where the log ended, as far as that is known.
     """
 
     def __init__(
@@ -70,8 +73,11 @@ class Tail:
         operations: frozenset[str] = frozenset({"truncate"}),
         count_rows: bool = False,
         check: Callable[[ReplicaClient], None] = lambda _: None,
+        end: EndOfLog | None = None,
     ) -> None:
         self.buffer = buffer
+        self.lag = Lag(start.position, heartbeat_interval=settings.heartbeat_interval, end=end)
+        self._asks = LagThread(settings, self.lag, lambda: buffer.closed)
         self._settings = settings
         self._server_uuid = server_uuid
         self._wants = wants
@@ -104,10 +110,12 @@ class Tail:
 
     def start(self) -> None:
         self._thread.start()
+        self._asks.start()
 
     def stop(self) -> None:
         """Let go of the connection; the thread ends by itself."""
         self.buffer.close()
+        self._asks.stop()
         client = self._client
         if client is not None:
             client.abort()
@@ -179,7 +187,9 @@ class Tail:
                 schemas=schemas,
                 counter=self._counter,
                 last_start=LAST_DUMP_START,
+                lag=self.lag,
             )
+            self.lag.connected(server_time(client))
             if self._is_retrying:
                 connected_again(self._lost_at)
                 self._is_retrying = False
@@ -188,9 +198,14 @@ class Tail:
             if implementation() == "c" and self._counter is None:
                 self._scan(client, walk, filtering)
             else:
-                for event in dump_events(
-                    client, mark.position, blocking=True, told_version=filtering.written_by
-                ):
+                events = dump_events(
+                    client,
+                    mark.position,
+                    blocking=True,
+                    told_version=filtering.written_by,
+                    on_heartbeat=self.lag.heartbeat,
+                )
+                for event in events:
                     if self.buffer.closed:
                         return
                     walk.take(event)
@@ -206,6 +221,7 @@ class Tail:
             scanner,
             blocking=True,
             told_version=filtering.written_by,
+            on_heartbeat=self.lag.heartbeat,
         )
         while not self.buffer.closed:
             found = dump.next(lambda _: LAST_DUMP_START)

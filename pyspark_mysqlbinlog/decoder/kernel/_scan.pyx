@@ -53,6 +53,7 @@ cdef extern from "scan.hpp" namespace "mysqlbinlog" nogil:
         Stop stop()
         size_t consumed()
         int64_t pos()
+        uint32_t time()
         size_t verified()
         uint64_t kept()
         size_t trailer()
@@ -166,6 +167,11 @@ cdef class Scanner:
     def pos(self):
         """The position behind the last event that was passed."""
         return self.native.pos()
+
+    @property
+    def time(self):
+        """When the last event that was passed was logged, in seconds; 0 where none was."""
+        return self.native.time()
 
     @property
     def verified(self):

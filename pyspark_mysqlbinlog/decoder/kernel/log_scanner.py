@@ -36,6 +36,7 @@ class Run:
     Attributes
     ----------
     file, start, end : where they lie.
+    time : of the last one, in seconds, as its header tells it.
     kept_bytes : of what is wanted of them, packed.
     rows_end : the scan stopped behind a rows event, where it was asked to.
     """
@@ -45,6 +46,7 @@ class Run:
         self.file = file
         self.start = start
         self.end = scanner.pos
+        self.time = scanner.time
         self.kept_bytes = scanner.kept
         self.rows_end = scanner.stop == "asked"
 
@@ -61,6 +63,13 @@ class Run:
     def kept_until(self) -> array[int]:
         """Bytes kept before each of its transactions, and of all of them."""
         return self._endings[1]
+
+    def time_of(self, transaction: int) -> int:
+        """When one of its transactions, of which something is wanted, was committed."""
+        # What is wanted of it ends with its COMMIT.
+        behind = self._endings[2][transaction + 1]
+        _, _, data = self._scanner.pack(behind - 1, behind)
+        return int.from_bytes(data[:4], "little")
 
     def pack(self) -> PackedEvents | None:
         """What is wanted of it; None when nothing is."""

@@ -78,6 +78,7 @@ public:
         verified_ = verified;
         at_ = 0;
         pos_ = pos;
+        time_ = 0;
         kept_ = 0;
         segments_.clear();
         endings_.clear();
@@ -93,6 +94,7 @@ public:
     ScanStop stop() const { return stop_; }
     size_t consumed() const { return at_; }   // bytes of the chunk
     int64_t pos() const { return pos_; }      // behind the last event
+    uint32_t time() const { return time_; }   // of the last event, as its header tells it
     size_t verified() const { return verified_ > at_ ? verified_ - at_ : 0; }
     uint64_t kept() const { return kept_; }
     size_t trailer() const { return trailer_; }
@@ -130,11 +132,13 @@ public:
             const uint64_t kept = kept_;
             const size_t at = at_;
             const int64_t pos = pos_;
+            const uint32_t time = time_;
             if (!scan_transaction()) {
                 segments_.resize(segments);
                 kept_ = kept;
                 at_ = at;
                 pos_ = pos;
+                time_ = time;
                 return;
             }
             endings_.push_back({pos_, kept_, segments_.size()});
@@ -300,6 +304,7 @@ private:
     void pass(const Event& event) {
         at_ = event.next;
         pos_ = event.end;
+        time_ = load32(data_ + event.offset);
     }
     Segment segment(const Event& event) const {
         return {event.end, event.offset, EVENT_HEADER + event.body_size};
@@ -410,6 +415,7 @@ private:
     size_t verified_ = 0;
     size_t trailer_ = 0;
     int64_t pos_ = 0;
+    uint32_t time_ = 0;
     int64_t limit_ = 0;
     bool packets_ = false;
     ScanStop stop_ = ScanStop::More;
