@@ -12,6 +12,7 @@ from pymysql.cursors import Cursor
 from helpers.ddl_cases import KEYS, MARIADB_DEFAULTS, OPTIONS, TYPES, logged_statements
 from helpers.live_log import client_of, schemas_of
 from helpers.servers import LocalServer, MariaDBServer
+from helpers.servers.available import every_server
 from pyspark_mysqlbinlog.charsets import (
     MAX_BYTES_PER_CHARACTER,
     canonical_charset,
@@ -271,6 +272,7 @@ def test_labels_with_every_kind_of_character(server: LocalServer) -> None:
 VERSIONS = ("", "50503", "50624", "50625", "50700", "50701", "80000", "99999", "101100", "110000")
 
 
+@pytest.mark.parametrize("server", every_server(), indirect=True)
 def test_executable_comments(server: LocalServer) -> None:
     """Whether `/*!version … */` is text."""
     context = context_of(server)
@@ -285,6 +287,13 @@ def test_executable_comments(server: LocalServer) -> None:
             if len(version) == 6:
                 ((found,),) = server.execute(f"SELECT /*!{version} 1 + */ 1")
                 assert context.executes(int(version), for_mariadb=False) == (found == 2), version
+    else:  # the sixth digit is text
+        for version in ("50503", "50624", "00000"):
+            sql = f"SELECT /*!{version}7 + */ 1"
+            ((found,),) = server.execute(sql)
+            read = TokenStream(sql, context)
+            read.expect("SELECT")
+            assert (read.integer(), read.accept("+"), found) == (7, True, 8), sql
 
 
 def test_the_context_reads_what_the_session_wrote(server: LocalServer) -> None:
