@@ -124,6 +124,29 @@ def test_damaged_file(
     assert copy.name in error.message
 
 
+# Of rotations.001 to .005, which were mysql-bin.000002 to .000006: the names they get.
+ACCIDENTS: list[dict[int, str]] = [
+    {1: "mysql-bin.000002", 4: "mysql-bin.000005"},
+    {2: "mysql-bin.000001", 4: "mysql-bin.000002"},
+]
+
+
+@pytest.mark.parametrize("names", ACCIDENTS, ids=["missing", "renamed"])
+def test_files_with_a_gap(
+    names: dict[int, str], tmp_path: Path, spark: SparkSession, fails: Fails
+) -> None:
+    for n, name in names.items():
+        (tmp_path / name).write_bytes((CAPTURED / f"rotations.{n:03}.binlog").read_bytes())
+    first, second = names.values()
+    for tables in ("fx_rotations.*", "fx_rotations.t"):  # json and struct
+        error = fails(path_reader(spark, tmp_path, tables))
+        assert error.name == "LogGapError"
+        assert error.message.startswith(
+            f"{first} ends with a ROTATE to mysql-bin.00000{3 if 1 in names else 4}, which is"
+            f" missing at the path; found {second} as the next file;"
+        )
+
+
 @pytest.mark.parametrize("payload", ["json", "variant", "struct"])
 def test_a_file_that_is_cut_short(
     payload: str, tmp_path: Path, spark: SparkSession, fails: Fails

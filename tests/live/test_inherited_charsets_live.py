@@ -16,6 +16,9 @@ from pyspark_mysqlbinlog.connector.datasource import MySQLBinlogDataSource
 from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.errors import UnknownSchemaError
 
+# Both implementations, each test.
+pytestmark = pytest.mark.usefixtures("twin")
+
 DATABASE = "inherits"
 LATIN1, UTF8MB4, UTF8 = "latin1_swedish_ci", "utf8mb4_general_ci", "utf8_general_ci"
 UNPROVEN = "is not certain"
