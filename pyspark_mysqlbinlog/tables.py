@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["INTEGER_TYPES", "SPATIAL_TYPES", "ColumnSchema", "TableSchema"]
+__all__ = ["BLOB_TYPES", "INTEGER_TYPES", "SPATIAL_TYPES", "ColumnSchema", "TableSchema"]
 
 INTEGER_TYPES = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
 SPATIAL_TYPES = frozenset(
@@ -23,6 +23,18 @@ SPATIAL_TYPES = frozenset(
         "geometrycollection",
     }
 )
+# What a row image holds by a length and bytes that the server keeps elsewhere than in its records.
+BLOB_TYPES = SPATIAL_TYPES | {
+    "tinytext",
+    "text",
+    "mediumtext",
+    "longtext",
+    "tinyblob",
+    "blob",
+    "mediumblob",
+    "longblob",
+    "json",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +54,8 @@ class ColumnSchema:
     unsigned : integers, floats and decimals (ZEROFILL implies it).
     charset : MySQL's name (utf8mb4, latin1, …) for char, varchar, texts, enum and set; else None.
     labels : enum and set, as SELECT shows them.
+    virtual : generated, and computed when it is read (VIRTUAL, not STORED); None where that is not
+        known, of BLOB_TYPES only. False on MariaDB, where it makes no difference to a log.
     """
 
     name: str
@@ -52,6 +66,18 @@ class ColumnSchema:
     charset: str | None = None
     labels: tuple[str, ...] = ()
     nullable: bool = True
+    virtual: bool | None = False
+
+    @property
+    def is_doubtful_before(self) -> bool:
+        """Whether the log may hold something else in the before image of an UPDATE.
+
+        The server keeps the old value of a virtual column of these types in a buffer that it may
+        use again before it writes the log: where the table has a trigger, an ON UPDATE column, ….
+        The log does not tell whether it did (5.7.41: Field_blob::keep_old_value; other versions are
+        not measured).
+        """
+        return self.virtual is not False and self.type in BLOB_TYPES
 
 
 @dataclass(frozen=True, slots=True)

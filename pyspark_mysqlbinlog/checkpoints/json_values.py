@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["flag_of", "number_of", "text_of", "texts_of"]
+__all__ = ["flag_of", "number_of", "optional_flag_of", "text_of", "texts_of"]
 
 
 def number_of(value: Any) -> int:
@@ -33,3 +33,8 @@ def flag_of(value: Any) -> bool:
     if not isinstance(value, bool):
         raise TypeError
     return value
+
+
+def optional_flag_of(value: Any) -> bool | None:
+    """True, false or null."""
+    return None if value is None else flag_of(value)

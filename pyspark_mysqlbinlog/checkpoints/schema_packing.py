@@ -24,7 +24,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any
 
-from pyspark_mysqlbinlog.checkpoints.json_values import flag_of, number_of, text_of, texts_of
+from pyspark_mysqlbinlog.checkpoints.json_values import (
+    flag_of,
+    number_of,
+    optional_flag_of,
+    text_of,
+    texts_of,
+)
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_packing_v1 import unpack_layout_1
 from pyspark_mysqlbinlog.checkpoints.versions import UnknownFrom, Version
@@ -50,6 +56,7 @@ _COLUMN: dict[str, Callable[[Any], Any]] = {
     "charset": text_of,
     "labels": texts_of,
     "nullable": flag_of,
+    "virtual": optional_flag_of,
 }
 _DEFAULTS = {field.name: field.default for field in fields(ColumnSchema)}
 

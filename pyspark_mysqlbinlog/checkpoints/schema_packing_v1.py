@@ -21,7 +21,7 @@ from pyspark_mysqlbinlog.checkpoints.json_values import flag_of, number_of, text
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.versions import UnknownFrom, Version
 from pyspark_mysqlbinlog.names import Table
-from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
+from pyspark_mysqlbinlog.tables import BLOB_TYPES, ColumnSchema, TableSchema
 
 __all__ = ["unpack_layout_1"]
 
@@ -130,7 +130,16 @@ def _columns(header: dict[str, Any], stream: bytes) -> Iterator[ColumnSchema]:
             words.append(text_of(end))
         kind, length, scale, unsigned, charset, labels = types[number_of(type_index)]
         yield ColumnSchema(
-            _joined(words), kind, length, scale, unsigned, charset, labels, flag_of(nullable)
+            _joined(words),
+            kind,
+            length,
+            scale,
+            unsigned,
+            charset,
+            labels,
+            flag_of(nullable),
+            # The release that wrote this did not tell virtual columns from others.
+            virtual=None if kind in BLOB_TYPES else False,
         )
         words = []
     if words:

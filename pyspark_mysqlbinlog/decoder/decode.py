@@ -227,7 +227,8 @@ class Decoder:
                 f"{type_name(event.type)} has {head.column_count} columns, expected the"
                 f" {plan.table_map.column_count} of its table map"
             )
-        before = None if head.before is None else plan.image(head.before)
+        is_update = head.op == "u"
+        before = None if head.before is None else plan.image(head.before, is_updated=is_update)
         after = None if head.after is None else plan.image(head.after)
         if not any(image and image.columns for image in (before, after)):
             raise UnsupportedEventError(

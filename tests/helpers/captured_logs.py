@@ -25,6 +25,7 @@ SCENARIOS = (
     "wide",
     "row_images",
     "transactions",
+    "virtual_columns",
 )
 # Transactions that XA prepares in two phases stop a read until their outcome is followed.
 READABLE = tuple(scenario for scenario in SCENARIOS if scenario != "transactions")

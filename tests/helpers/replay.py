@@ -367,6 +367,7 @@ def parse_column(described: Mapping[str, Any]) -> ColumnSchema:
         charset=described["charset"],
         labels=labels,
         nullable=described["nullable"] == "YES",
+        virtual="VIRTUAL" in described["extra"],
     )
 
 

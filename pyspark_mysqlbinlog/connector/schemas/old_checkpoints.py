@@ -9,6 +9,9 @@ information_schema, once: the offset of the next batch is of this version.
 The server's answer counts where the log has no DDL of the table since. Where it has, the default is
 not known from here on (a column that needs it makes the server be asked), and the table is not
 where one of its columns has another character set today than in the checkpoint.
+
+Nor did it know which columns are virtual (see `ColumnSchema.virtual`): the server's answer counts
+in the same way, and where it does not, this stays unknown.
 """
 
 from __future__ import annotations
@@ -60,8 +63,8 @@ def _compared(
     assert old is not None
     true = found.at(position, *name)
     if true is not None:  # no DDL since
-        if true == old:
-            return history
+        if _without_virtual(true) == _without_virtual(old):
+            return history.with_table(position, true)
         _LOG.warning(
             "%s: %s in the checkpoint, which an earlier version wrote, and the server's is used"
             " from %s on; compare the rows that were written before with the server's, and load"
@@ -84,10 +87,17 @@ def _compared(
     return history.with_table(position, replace(old, charset=None))
 
 
+def _without_virtual(schema: TableSchema) -> TableSchema:
+    """Version 0.1 did not know which columns are virtual, and it made no difference there."""
+    return replace(
+        schema, columns=tuple(replace(column, virtual=False) for column in schema.columns)
+    )
+
+
 def _difference(old: TableSchema, true: TableSchema) -> str:
     if columns := _difference_of_columns(old, true):
         return columns
-    if old.columns == true.columns and old.charset != true.charset:
+    if _without_virtual(old).columns == _without_virtual(true).columns and old.charset != true.charset:
         return f"default character set {old.charset} instead of {true.charset}"
     return "other columns than the server's"
 

@@ -15,6 +15,7 @@ beyond them in an ENUM or SET label reads as ``?``. Such labels are known only f
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -36,7 +37,7 @@ _TABLES = (
 )
 _COLUMNS = (
     "SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, COLUMN_TYPE, CHARACTER_SET_NAME, IS_NULLABLE,"
-    " ORDINAL_POSITION FROM information_schema.COLUMNS WHERE BINARY TABLE_SCHEMA NOT IN %s"
+    " EXTRA, ORDINAL_POSITION FROM information_schema.COLUMNS WHERE BINARY TABLE_SCHEMA NOT IN %s"
 )
 _PRIMARY_KEYS = (
     "SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, SEQ_IN_INDEX FROM information_schema.STATISTICS"
@@ -75,20 +76,18 @@ def read_table_schemas(
     # Labels in COLUMN_TYPE are escaped with backslashes whatever the session's sql_mode.
     context = SqlContext.of(0, version)
     columns: dict[Table, list[tuple[int, ColumnSchema]]] = {table: [] for table in collations}
-    for database, table, name, column_type, charset, nullable, ordinal in _rows(
-        client, _COLUMNS, _SYSTEM
-    ):
+    for database, table, *row, ordinal in _rows(client, _COLUMNS, _SYSTEM):
         described = columns.get((database, table))
         if described is None:
             continue
         try:
-            column = _column(name, column_type, charset, nullable == "YES", context)
+            column = _column((*row,), context)
         except MySQLBinlogError as error:
             if not wanted(database, table):
                 del columns[database, table]
                 continue
             raise UnknownSchemaError(
-                f"column {name!r} of type {column_type[:60]!r} can't be read: {error.message}",
+                f"column {row[0]!r} of type {row[1][:60]!r} can't be read: {error.message}",
                 table=f"{database}.{table}",
             ) from None
         described.append((int(ordinal), column))
@@ -137,12 +136,14 @@ def read_database_charsets(client: ReplicaClient) -> dict[str, str]:
 
 
 @lru_cache(maxsize=4096)
-def _column(
-    name: str, column_type: str, charset: str | None, nullable: bool, context: SqlContext
-) -> ColumnSchema:
+def _column(row: tuple[Any, ...], context: SqlContext) -> ColumnSchema:
     # Tables share most of their columns: `id int(11)`, `created_at datetime`.
+    name, column_type, charset, nullable, extra = row
     known = canonical_charset(charset) if charset else None
-    return parse_column_type(name, column_type, known, nullable, context)
+    column = parse_column_type(name, column_type, known, nullable == "YES", context)
+    # "VIRTUAL GENERATED"; other words may stand beside it.
+    is_virtual = "VIRTUAL" in extra.upper() and not context.mariadb
+    return replace(column, virtual=is_virtual)
 
 
 def _rows(

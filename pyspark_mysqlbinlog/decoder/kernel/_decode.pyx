@@ -96,7 +96,7 @@ cdef extern from "decode_loop.hpp" namespace "mysqlbinlog" nogil:
         cbool has_key
         vector[string] key
         void set_rows(size_t, TableRows*)
-        void add_column(const CStep&, const CStep&) except +
+        void add_column(const CStep&, const CStep&, cbool) except +
 
     cdef cppclass MappedTable:
         CTablePlan* plan
@@ -263,10 +263,12 @@ cdef class DecodeLoop:
         """Payload struct, nested: the next database, of `tables` tables from the `first` on."""
         self.loop.get().side(side).add_database(first, tables)
 
-    def table_plan(self, bytes database, bytes table, key, list programs, list rows, list steps):
+    def table_plan(self, bytes database, bytes table, key, list programs, list rows, list steps,
+                   list doubtful):
         """The plan of a table, its names in UTF-8; None where a value has no way into its column.
 
-        `rows` is each side's table of `add_table`, `steps` each side's list of a `Step` per column.
+        `rows` is each side's table of `add_table`, `steps` each side's list of a `Step` per column,
+        and `doubtful` whether a column is left out of the before images of updates.
         """
         cdef TablePlan made = TablePlan.__new__(TablePlan)
         cdef CStep both[2]
@@ -290,7 +292,7 @@ cdef class DecodeLoop:
                     both[side], fate, &program.column, places[side], out, as_number
                 ):
                     return None
-            made.plan.get().add_column(both[0], both[1])
+            made.plan.get().add_column(both[0], both[1], doubtful[at])
         return made
 
     def open(self, file, int64_t end, int64_t trailer, data, ordinal):

@@ -139,11 +139,11 @@ private:
             return Stop::Event;
         image_[0] = image_[1] = nullptr;
         if (head.has_before) {
-            image_[0] = plan->image(0, head.before, retired_);
+            image_[0] = plan->image(0, head.has_after, head.before, retired_);
             if (image_[0] == nullptr) return Stop::Event;
         }
         if (head.has_after) {
-            image_[1] = plan->image(1, head.after, retired_);
+            image_[1] = plan->image(1, head.has_before, head.after, retired_);
             if (image_[1] == nullptr) return Stop::Event;
         }
         if ((image_[0] == nullptr || image_[0]->steps.empty()) &&

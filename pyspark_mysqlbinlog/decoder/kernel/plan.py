@@ -229,7 +229,8 @@ def table_plan(
         key = None if plan.key is None else [name.encode() for name in plan.key]
     except UnicodeEncodeError:
         return None
-    return loop.table_plan(names[0], names[1], key, programs, rows, steps)
+    doubtful = [column.is_doubtful_before for column in plan.columns]
+    return loop.table_plan(names[0], names[1], key, programs, rows, steps, doubtful)
 
 
 def _whole_steps(plan: RowPlan) -> list[Step]:

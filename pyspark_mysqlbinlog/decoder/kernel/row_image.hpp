@@ -45,16 +45,19 @@ public:
 
     // side: 0 for before, 1 for after; payload struct only.
     void set_rows(size_t side, TableRows* rows) { rows_[side] = rows; }
-    // The next column; the steps are those of each side.
-    void add_column(const Step& before, const Step& after) {
-        columns_.push_back(Both{{before, after}});
+    // The next column; the steps are those of each side. Where it is in doubt, it is left out of
+    // the before images of updates.
+    void add_column(const Step& before, const Step& after, bool is_doubtful_before) {
+        columns_.push_back(Both{{before, after}, is_doubtful_before});
+        has_doubtful_ = has_doubtful_ || is_doubtful_before;
     }
 
     // The image with these columns; null where the Python twin must say what is wrong. Images that
     // make room for others go to `retired`: rows that wait may still need their names.
-    const Image* image(size_t side, std::string_view present,
+    const Image* image(size_t side, bool is_update, std::string_view present,
                        std::vector<std::unique_ptr<Image>>& retired) {
-        std::vector<std::unique_ptr<Image>>& images = images_[side];
+        const bool leaves_out = has_doubtful_ && is_update && side == 0;
+        std::vector<std::unique_ptr<Image>>& images = images_[leaves_out ? 2 : side];
         for (size_t at = 0; at < images.size(); ++at) {
             if (images[at]->present != present) continue;
             // The next is probably the same.
@@ -65,16 +68,18 @@ public:
             for (auto& image : images) retired.push_back(std::move(image));
             images.clear();
         }
-        images.push_back(make_image(side, present));
+        images.push_back(make_image(side, leaves_out, present));
         std::swap(images.front(), images.back());
         return images.front()->is_readable ? images.front().get() : nullptr;
     }
 private:
     struct Both {
         Step side[2];
+        bool is_doubtful_before;
     };
 
-    std::unique_ptr<Image> make_image(size_t side, std::string_view present) const {
+    std::unique_ptr<Image> make_image(size_t side, bool leaves_out,
+                                      std::string_view present) const {
         auto image = std::make_unique<Image>();
         image->present = present;
         image->rows = rows_[side];
@@ -83,7 +88,13 @@ private:
         for (size_t at = 0; at < columns_.size(); ++at) {
             const Step& step = columns_[at].side[side];
             const bool is_present = bit_at(Raw::of(present).data, at);
-            if (is_present) {
+            if (is_present && leaves_out && columns_[at].is_doubtful_before) {
+                image->steps.push_back(step);
+                image->steps.back().fate = Step::Fate::Skip;
+                image->reads_all = false;
+                if (payload_ != Payload::Struct)
+                    image->absent.push_back(prefix + step.column->name);
+            } else if (is_present) {
                 image->steps.push_back(step);
                 image->is_readable = image->is_readable && step.fate != Step::Fate::Refuse;
                 image->reads_all = image->reads_all && step.fate == Step::Fate::Read;
@@ -119,7 +130,9 @@ private:
     Payload payload_;
     TableRows* rows_[2] = {nullptr, nullptr};
     std::vector<Both> columns_;
-    std::vector<std::unique_ptr<Image>> images_[2];
+    bool has_doubtful_ = false;
+    // Of before, after, and before with the columns in doubt left out.
+    std::vector<std::unique_ptr<Image>> images_[3];
 };
 
 }  // namespace mysqlbinlog

@@ -8,7 +8,7 @@ present columns gives an `ImagePlan`, made once as well, so that the row loop on
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from json.encoder import encode_basestring
 from typing import Any
 
@@ -39,6 +39,13 @@ class ColumnPlan:
     codec: Codec | None
     schema: ColumnSchema | None = None
 
+    @property
+    def is_doubtful_before(self) -> bool:
+        """Whether it is left out of the before images of updates: see ColumnSchema."""
+        return self.codec is not None and (
+            self.schema is not None and self.schema.is_doubtful_before
+        )
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ImagePlan:
@@ -47,7 +54,8 @@ class ImagePlan:
     Attributes
     ----------
     bitmap_length : bytes of an image's null bitmap, which counts these columns only.
-    absent : names of the columns that the image does not hold, excluded ones left out.
+    absent : names of the columns that the image does not hold, or not for certain, excluded ones
+        left out.
     cache : room for what a payload builder compiles per null bitmap.
     table : (database, table).
     """
@@ -62,7 +70,7 @@ class ImagePlan:
 class RowPlan:
     """How the rows of one table map are read."""
 
-    __slots__ = ("_images", "columns", "key", "schema", "table_map")
+    __slots__ = ("_has_doubtful", "_images", "columns", "key", "schema", "table_map")
 
     def __init__(
         self, table_map: TableMap, schema: TableSchema, columns: tuple[ColumnPlan, ...]
@@ -72,7 +80,9 @@ class RowPlan:
         # None where it is not known: names made up for a table map tell no key.
         self.key: tuple[str, ...] | None = schema.primary_key
         self.columns = columns
-        self._images: dict[bytes, ImagePlan] = {}
+        self._has_doubtful = any(column.is_doubtful_before for column in columns)
+        # With what is in doubt left out, and with all there is.
+        self._images: dict[tuple[bytes, bool], ImagePlan] = {}
 
     @classmethod
     def make(
@@ -104,18 +114,25 @@ class RowPlan:
             columns.append(ColumnPlan(column.name, key, skip, codec, column))
         return cls(table_map, schema, tuple(columns))
 
-    def image(self, present: bytes) -> ImagePlan:
+    def image(self, present: bytes, *, is_updated: bool = False) -> ImagePlan:
         """The plan of images with these columns.
 
         present : bitmap of (columns + 7) // 8 bytes, low bit first; bits past the last column are
             not read (servers set them).
+        is_updated : of before images of an UPDATE, in which some columns are in doubt.
         """
-        plan = self._images.get(present)
+        is_updated = is_updated and self._has_doubtful
+        plan = self._images.get((present, is_updated))
         if plan is None:
             held, absent = [], []
             for at, column in enumerate(self.columns):
                 if present[at >> 3] >> (at & 7) & 1:
-                    held.append(column)
+                    if is_updated and column.is_doubtful_before:
+                        # Passed over as an excluded one, and named.
+                        held.append(replace(column, codec=None))
+                        absent.append(column.name)
+                    else:
+                        held.append(column)
                 elif column.codec is not None:
                     absent.append(column.name)
             plan = ImagePlan(
@@ -127,5 +144,5 @@ class RowPlan:
             # A minimal log has one bitmap per set of columns that statements change.
             if len(self._images) >= 256:
                 self._images.clear()
-            self._images[present] = plan
+            self._images[present, is_updated] = plan
         return plan

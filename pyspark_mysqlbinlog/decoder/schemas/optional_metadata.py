@@ -28,7 +28,7 @@ from pyspark_mysqlbinlog.decoder.sql.column_types import MARIADB_TYPES
 from pyspark_mysqlbinlog.decoder.values.charsets import text_decoder
 from pyspark_mysqlbinlog.errors import MalformedEventError
 from pyspark_mysqlbinlog.protocol.wire import Reader
-from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
+from pyspark_mysqlbinlog.tables import BLOB_TYPES, ColumnSchema, TableSchema
 
 __all__ = ["described_schema"]
 
@@ -85,7 +85,7 @@ def described_schema(
         columns, MySQL does not.
     known : what was known otherwise. Display widths are in no metadata: that a column is TINYINT(1)
         is taken from there, where the column of that name is a TINYINT there too. So is that one
-        is MariaDB's UUID, INET4 or INET6, which the log has as BINARY.
+        is MariaDB's UUID, INET4 or INET6, which the log has as BINARY, and that one is virtual.
 
     Raises MalformedEventError for metadata that does not fit its own columns, UnknownSchemaError
     for a collation that nobody knows.
@@ -117,6 +117,7 @@ class _Description:
 
     def __init__(self, table_map: TableMap, fields: dict[int, bytes], is_mariadb: bool) -> None:
         self._table_map = table_map
+        self._is_mariadb = is_mariadb
         # Measured on MariaDB 10.11; MySQL's own sources leave both out.
         self._numeric = _NUMERIC | {FieldType.YEAR} if is_mariadb else _NUMERIC
         self._character = _CHARACTER | {FieldType.GEOMETRY} if is_mariadb else _CHARACTER
@@ -168,7 +169,7 @@ class _Description:
         return TableSchema(
             table_map.database,
             table_map.table,
-            _with_what_is_known(columns, known),
+            _with_what_is_known(columns, known, self._is_mariadb),
             self._primary_key(names),
             known.charset if known is not None else None,
         )
@@ -308,16 +309,17 @@ class _Description:
 
 
 def _with_what_is_known(
-    columns: list[ColumnSchema], known: TableSchema | None
+    columns: list[ColumnSchema], known: TableSchema | None, is_mariadb: bool
 ) -> tuple[ColumnSchema, ...]:
     """With what no metadata has, from the known columns of the same names."""
-    if known is None:
-        return tuple(columns)
-    by_name = {column.name: column for column in known.columns}
-    return tuple(_completed(column, by_name.get(column.name)) for column in columns)
+    by_name = {} if known is None else {column.name: column for column in known.columns}
+    return tuple(_completed(column, by_name.get(column.name), is_mariadb) for column in columns)
 
 
-def _completed(column: ColumnSchema, known: ColumnSchema | None) -> ColumnSchema:
+def _completed(column: ColumnSchema, known: ColumnSchema | None, is_mariadb: bool) -> ColumnSchema:
+    if column.type in BLOB_TYPES and not is_mariadb:
+        is_same = known is not None and known.type == column.type
+        return replace(column, virtual=known.virtual if known and is_same else None)
     if known is None:
         return column
     if column.type == known.type == "tinyint":

@@ -248,6 +248,10 @@ def _converted(column: ColumnSchema, charset: str | None) -> ColumnSchema:
         return column
     if column.type in ("enum", "set"):
         return replace(column, charset=charset, labels=_relabelled(column, charset))
+    return replace(_rewritten(column, charset), virtual=column.virtual)
+
+
+def _rewritten(column: ColumnSchema, charset: str) -> ColumnSchema:
     length = column.length
     kind = column.type
     if kind in _TEXT_BYTES:

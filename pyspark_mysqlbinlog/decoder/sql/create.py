@@ -63,6 +63,7 @@ class ColumnDefinition:
         or is computed.
     counts : it is AUTO_INCREMENT, so that a 0 that is there already becomes another number.
     computed : it is a generated column.
+    virtual : as ColumnSchema has it.
     """
 
     name: str
@@ -72,6 +73,7 @@ class ColumnDefinition:
     fills: bool = False
     counts: bool = False
     computed: bool = False
+    virtual: bool = False
 
     def schema(self, default_charset: str | None) -> ColumnSchema:
         """The column in a table of this character set; None where that is not known.
@@ -81,7 +83,7 @@ class ColumnDefinition:
         column = resolve(self.parsed, self.name, self.nullable, default_charset)
         if column.charset is not None:
             check_labels(self.name, column.labels, column.charset)
-        return column
+        return replace(column, virtual=self.virtual)
 
 
 def parse_create_table(
@@ -296,17 +298,20 @@ def parse_column_definition(stream: TokenStream, context: SqlContext) -> ColumnD
         # TIMESTAMP is the one type that is NOT NULL by default.
         nullable = parsed.type != "timestamp" or context.explicit_defaults_for_timestamp
         nullable = nullable and not parsed.not_null
-        return _attributes(stream, ColumnDefinition(name, parsed, nullable, False))
+        column = _attributes(stream, ColumnDefinition(name, parsed, nullable, False))
     except MySQLBinlogError as error:
         raise SchemaError(f"column {name!r}: {error.message}") from None
+    column.virtual = column.virtual and not context.mariadb
+    return column
 
 
 # Of one word, and nothing to us.
-_PLAIN_ATTRIBUTES = ("VIRTUAL", "STORED", "PERSISTENT", "VISIBLE", "INVISIBLE", "ENFORCED")
+_PLAIN_ATTRIBUTES = ("VIRTUAL", "VISIBLE", "INVISIBLE", "ENFORCED")
 
 
 def _attributes(stream: TokenStream, column: ColumnDefinition) -> ColumnDefinition:
     column.fills = column.counts = column.parsed.not_null
+    is_stored = False
     while not (stream.at_end() or stream.peek().word in (",", ")", ";")):
         if stream.accept("NOT", "NULL"):
             column.nullable = False
@@ -338,6 +343,8 @@ def _attributes(stream: TokenStream, column: ColumnDefinition) -> ColumnDefiniti
         elif stream.accept("AS"):
             column.fills = column.computed = True
             stream.skip_parentheses()
+        elif stream.accept_any("STORED", "PERSISTENT"):
+            is_stored = True
         elif stream.accept("CHECK"):
             stream.skip_parentheses()
         elif stream.accept_any(*_PLAIN_ATTRIBUTES) or stream.accept("NOT", "ENFORCED"):
@@ -363,6 +370,8 @@ def _attributes(stream: TokenStream, column: ColumnDefinition) -> ColumnDefiniti
             break
         else:
             raise stream.unexpected("a column's attribute")
+    # A generated column that says neither is VIRTUAL.
+    column.virtual = column.computed and not is_stored
     return column
 
 

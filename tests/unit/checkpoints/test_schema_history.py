@@ -160,6 +160,7 @@ _columns = st.builds(
         tuple
     ),
     nullable=st.booleans(),
+    virtual=st.sampled_from([False, True, None]),
 )
 _schemas = st.builds(
     TableSchema,

@@ -34,10 +34,11 @@ EVERY = TableSchema(
     (
         ColumnSchema("id", "bigint", unsigned=True, nullable=False),
         ColumnSchema("billing_address_2", "varchar", 191, charset="utf8mb4"),
-        ColumnSchema("billingAddress2", "text", charset="latin1"),
+        # Whether these were virtual was not written.
+        ColumnSchema("billingAddress2", "text", charset="latin1", virtual=None),
         ColumnSchema("_odd__name", "decimal", 12, 2),
         ColumnSchema("\u00e4\u20ac", "enum", charset="utf8mb4", labels=("new", "it's", "\u20ac")),
-        ColumnSchema("doc", "json"),
+        ColumnSchema("doc", "json", virtual=None),
         ColumnSchema("at", "datetime", 6),
         ColumnSchema("f", "tinyint", 1),
     ),

@@ -27,6 +27,7 @@ TABLES = {
     "wide": 1,
     "row_images": 2,
     "transactions": 5,
+    "virtual_columns": 4,
 }
 
 

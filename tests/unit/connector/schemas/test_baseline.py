@@ -17,6 +17,7 @@ from pyspark_mysqlbinlog.connector.schemas.baseline import history_of_log
 SCENARIOS = [
     "charsets", "geometry", "json_docs", "numbers", "temporals", "strings", "rotations", "wide",
     "gtid_no_checksum", "row_images", "transactions", "statements", "ddl_history",
+    "virtual_columns",
 ]  # fmt: skip
 
 

@@ -100,8 +100,9 @@ def test_operations(operations: str) -> None:
         twins.assert_same(events)
 
 
+# In `virtual_columns` some documents are none, and without a schema nothing tells which.
 @pytest.mark.parametrize("kind", ["json", "variant"])
-@pytest.mark.parametrize("scenario", SCENARIOS)
+@pytest.mark.parametrize("scenario", sorted({*SCENARIOS} - {"virtual_columns"}))
 def test_positional_columns(scenario: str, kind: str, by_hand: list[Event]) -> None:
     described, events = load(scenario)
     schemas = captured_schemas(described)

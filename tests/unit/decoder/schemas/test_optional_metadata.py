@@ -63,11 +63,12 @@ EXPECTED = TableSchema(
         C("id", "bigint", unsigned=True),
         C("y", "year"),
         C("n", "int"),
-        C("g", "point"),
+        # No metadata tells whether these two are virtual.
+        C("g", "point", virtual=None),
         C("v", "varchar", 10, charset="utf8mb4"),
         C("b", "varbinary", 9),
         C("e", "enum", charset="latin1", labels=("é", "b")),
-        C("x", "text", charset="gbk"),
+        C("x", "text", charset="gbk", virtual=None),
         C("f", "tinyint"),
     ),
     primary_key=("v", "id"),
@@ -98,7 +99,9 @@ def test_simple_primary_key_and_none() -> None:
 
 def test_mariadb_counts_year_and_geometries() -> None:
     fields = {**FIELDS, 1: bytes([0b1100_0000]), 2: bytes([UTF8MB4, 0, BINARY, 2, BINARY, 3, GBK])}
-    assert described_schema(table_map(fields), is_mariadb=True) == EXPECTED
+    columns = tuple(replace(column, virtual=False) for column in EXPECTED.columns)
+    described = described_schema(table_map(fields), is_mariadb=True)
+    assert described == replace(EXPECTED, columns=columns)
 
 
 @pytest.mark.parametrize("missing", [1, 2, 4, 6, 10])
@@ -115,6 +118,18 @@ def test_only_a_tinyint_of_that_name_has_a_width_from_elsewhere() -> None:
     known = replace(EXPECTED, columns=tuple(columns), charset="utf8mb4")
     assert described_schema(table_map(FIELDS), known) == known
     columns[8] = C("f", "char", 1, charset="utf8mb4")
+    other = replace(EXPECTED, columns=tuple(columns))
+    assert described_schema(table_map(FIELDS), other) == EXPECTED
+
+
+@pytest.mark.parametrize("virtual", [True, False])
+def test_what_is_virtual_is_known_from_elsewhere(virtual: bool) -> None:
+    """Of a column of the same name and type; nothing else is taken from there."""
+    columns = list(EXPECTED.columns)
+    columns[7] = replace(columns[7], virtual=virtual)
+    known = replace(EXPECTED, columns=tuple(columns))
+    assert described_schema(table_map(FIELDS), known) == known
+    columns[7] = replace(columns[7], type="mediumtext")
     other = replace(EXPECTED, columns=tuple(columns))
     assert described_schema(table_map(FIELDS), other) == EXPECTED
 
