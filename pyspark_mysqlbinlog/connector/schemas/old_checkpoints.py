@@ -97,7 +97,8 @@ def _without_virtual(schema: TableSchema) -> TableSchema:
 def _difference(old: TableSchema, true: TableSchema) -> str:
     if columns := _difference_of_columns(old, true):
         return columns
-    if _without_virtual(old).columns == _without_virtual(true).columns and old.charset != true.charset:
+    old, true = _without_virtual(old), _without_virtual(true)
+    if old.columns == true.columns and old.charset != true.charset:
         return f"default character set {old.charset} instead of {true.charset}"
     return "other columns than the server's"
 
