@@ -13,6 +13,7 @@ from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.columns import arrow_schema
 from pyspark_mysqlbinlog.connector.log.logs import FileLog, Log
 from pyspark_mysqlbinlog.connector.log.retry import first_connection
+from pyspark_mysqlbinlog.connector.options.log_lines import show_log_lines
 from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.connector.options.values import FilePosition
 from pyspark_mysqlbinlog.connector.ranges.cutting import Cut, RangePartition, pulled
@@ -36,6 +37,7 @@ class MySQLBinlogReader(DataSourceReader):
     """Reads a stretch of log as a batch."""
 
     def __init__(self, options: Options, schema: StructType) -> None:
+        show_log_lines()
         self._options = options
         self._schema = schema
 

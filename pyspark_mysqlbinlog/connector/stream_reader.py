@@ -36,6 +36,7 @@ from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.checkpoints.schema_packing import is_of_version_0_1
 from pyspark_mysqlbinlog.connector.columns import arrow_schema
 from pyspark_mysqlbinlog.connector.log.retry import first_connection, known_server
+from pyspark_mysqlbinlog.connector.options.log_lines import LOGGER, show_log_lines
 from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.connector.ranges.cutting import Cut, RangePartition, cut, pulled
 from pyspark_mysqlbinlog.connector.ranges.reader import read_range
@@ -54,6 +55,7 @@ from pyspark_mysqlbinlog.connector.start import start_of_server
 from pyspark_mysqlbinlog.connector.tail.buffer import LogBuffer, Mark
 from pyspark_mysqlbinlog.connector.tail.lag import EndOfLog
 from pyspark_mysqlbinlog.connector.tail.tail import Tail
+from pyspark_mysqlbinlog.decoder.kernel.implementation import described
 from pyspark_mysqlbinlog.errors import ConnectionFailedError, InvalidPositionError, OptionError
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 from pyspark_mysqlbinlog.tables import TableSchema
@@ -70,6 +72,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
     """Reads one server's changes as a stream."""
 
     def __init__(self, options: Options, schema: StructType) -> None:
+        show_log_lines()
         self._options = options
         self._schema = schema
         self._initial: Offset | None = None
@@ -329,7 +332,23 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         if self._target is not None:
             self._tail.buffer.cut_at(self._target)
         self._tail.start()
+        self._log_start(offset)
         return self._tail
+
+    def _log_start(self, offset: Offset) -> None:
+        options = self._options
+        tables = "all tables" if options.tables is None else f"tables {options.tables}"
+        if options.exclude_tables is not None:
+            tables += f" without {options.exclude_tables}"
+        LOGGER.info(
+            "reading %s (version %s) from %s on: %s, payload %s, decoder %s",
+            options.server_settings().address,
+            self._server_facts().version,
+            offset.position,
+            tables,
+            options.payload_kind,
+            described(),
+        )
 
     def _history(self, offset: Offset, position: Position) -> SchemaHistory:
         """The history of an offset, from a boundary on, that knows the tables wanted now."""
