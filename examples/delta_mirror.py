@@ -79,6 +79,9 @@ def _apply(changes: DataFrame, image: str, path: Path) -> None:
             DeltaTable(path).delete()
         return
     columns = _columns(changes, image)
+    held = [field.name for field in DeltaTable(path).schema().fields] if there else []
+    unheard = _never_there(changes, held)
+    columns = pa.schema([field for field in columns if field.name not in unheard])
     target = DeltaTable(path) if there else DeltaTable.create(path, columns)
     _add_new_columns(target, Schema.from_arrow(columns))
     if facts.emptied is not None:
@@ -86,7 +89,7 @@ def _apply(changes: DataFrame, image: str, path: Path) -> None:
         changes = changes.where(_behind(facts.emptied))
     key = facts.keys[0]
     target.merge(
-        last_changes(changes, image, key).toArrow(),
+        last_changes(changes, image, key).drop(*unheard).toArrow(),
         " AND ".join(f"t.`{name}` = s.`{name}`" for name in key),
         source_alias="s",
         target_alias="t",
@@ -133,6 +136,38 @@ def _expect_only_rows(facts: Row, *, there: bool) -> None:
         raise SchemaError(f"the primary key changed: {facts.keys}; load the table anew")
     if facts.keys and not facts.keys[0]:
         raise SchemaError("a table without a primary key can't be merged; leave it out")
+
+
+def _never_there(changes: DataFrame, held: Sequence[str]) -> set[str]:
+    """Columns that no new row of the batch has, since it is from before their ALTER.
+
+    SchemaError where a row lacks a column that an earlier one had: such an image is partial, and
+    what the column holds is not in the log.
+    """
+    lacking = F.filter(
+        F.coalesce("source.absent", F.array().cast("array<string>")),
+        # Others are of the row before, or dates that are no day.
+        lambda name: name.startswith("after.") & ~name.contains("="),
+    )
+    groups = (
+        changes.where(F.col("after").isNotNull())
+        .groupBy(lacking.alias("lacking"))
+        .agg(F.min("seq").alias("first"), F.max("seq").alias("last"))
+        .collect()
+    )
+    unheard = set()
+    for name in {name for group in groups for name in group.lacking}:
+        last = max(group.last for group in groups if name in group.lacking)
+        having = [group.first for group in groups if name not in group.lacking]
+        column = name.removeprefix("after.")
+        if column in held or (having and min(having) < last):
+            raise SchemaError(
+                f"the log has rows without {column}: set binlog_row_image=FULL everywhere, and load"
+                " the table anew"
+            )
+        if not having:
+            unheard.add(column)
+    return unheard
 
 
 def _add_new_columns(target: DeltaTable, columns: Schema) -> None:

@@ -144,3 +144,13 @@ def test_ddl_before_the_first_row_does_no_harm(mirrored: MirroredTable) -> None:
     mirrored.execute("INSERT INTO t (id) VALUES (1), (2)")
     assert mirrored.run() is None
     mirrored.expect_equal()
+
+
+def test_partial_images_stop_it(mirrored: MirroredTable) -> None:
+    mirrored.fill()
+    mirrored.execute(
+        "SET SESSION binlog_row_image = 'MINIMAL'", "UPDATE t SET v = 'x' WHERE id = 1"
+    )
+    error = mirrored.run()
+    assert error is not None, "it went on"
+    assert "binlog_row_image=FULL" in error.message
