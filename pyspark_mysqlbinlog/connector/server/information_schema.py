@@ -21,7 +21,7 @@ from typing import Any
 
 from pyspark_mysqlbinlog.charsets import canonical_charset, charset_of_collation
 from pyspark_mysqlbinlog.connector.server.grants import Grants
-from pyspark_mysqlbinlog.decoder.sql.create import parse_column_type
+from pyspark_mysqlbinlog.decoder.sql.column_definition import parse_column_type
 from pyspark_mysqlbinlog.decoder.sql.tokens import SqlContext
 from pyspark_mysqlbinlog.errors import AccessDeniedError, MySQLBinlogError, UnknownSchemaError
 from pyspark_mysqlbinlog.names import SYSTEM_DATABASES, Table

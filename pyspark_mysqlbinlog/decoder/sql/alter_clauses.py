@@ -9,16 +9,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from pyspark_mysqlbinlog.decoder.sql.column_definition import (
+    ColumnDefinition,
+    parse_column_definition,
+)
 from pyspark_mysqlbinlog.decoder.sql.column_types import (
     accept_charset,
     collation_charset,
     parse_charset_name,
 )
 from pyspark_mysqlbinlog.decoder.sql.create import (
-    ColumnDefinition,
     elements,
     index_or_constraint,
-    parse_column_definition,
     refuse_undecoded,
     skip_element,
     skip_set_statement,

@@ -10,23 +10,21 @@ comments, expressions, index definitions, partitions).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
+from pyspark_mysqlbinlog.decoder.sql.column_definition import (
+    ColumnDefinition,
+    parse_column_definition,
+)
 from pyspark_mysqlbinlog.decoder.sql.column_types import (
-    CHARACTER_TYPES,
-    ParsedType,
     accept_charset,
-    check_labels,
     collation_charset,
     parse_charset_name,
-    parse_type,
-    resolve,
 )
 from pyspark_mysqlbinlog.decoder.sql.tokens import (
     DEFAULT_CONTEXT,
     SqlContext,
-    TokenKind,
     TokenStream,
 )
 from pyspark_mysqlbinlog.errors import MySQLBinlogError, SchemaError, UnknownSchemaError
@@ -34,11 +32,8 @@ from pyspark_mysqlbinlog.names import fold
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 
 __all__ = [
-    "ColumnDefinition",
     "elements",
     "index_or_constraint",
-    "parse_column_definition",
-    "parse_column_type",
     "parse_create_table",
     "parse_database_charset",
     "refuse_undecoded",
@@ -49,41 +44,6 @@ __all__ = [
 
 # Variables that say how a statement is read.
 _READ_WITH = frozenset({"SQL_MODE", "OLD_MODE", "EXPLICIT_DEFAULTS_FOR_TIMESTAMP"})
-
-
-@dataclass(slots=True)
-class ColumnDefinition:
-    """One column as a statement defines it.
-
-    Attributes
-    ----------
-    nullable : as far as the column's own definition tells; a primary key makes it False.
-    primary_key : marked so inline.
-    fills : rows that are there already get a value: it has a default other than NULL, counts up,
-        or is computed.
-    counts : it is AUTO_INCREMENT, so that a 0 that is there already becomes another number.
-    computed : it is a generated column.
-    virtual : as ColumnSchema has it.
-    """
-
-    name: str
-    parsed: ParsedType
-    nullable: bool
-    primary_key: bool
-    fills: bool = False
-    counts: bool = False
-    computed: bool = False
-    virtual: bool = False
-
-    def schema(self, default_charset: str | None) -> ColumnSchema:
-        """The column in a table of this character set; None where that is not known.
-
-        Raises SchemaError for a label that the column's character set does not have.
-        """
-        column = resolve(self.parsed, self.name, self.nullable, default_charset)
-        if column.charset is not None:
-            check_labels(self.name, column.labels, column.charset)
-        return replace(column, virtual=self.virtual)
 
 
 def parse_create_table(
@@ -287,170 +247,6 @@ def skip_element(stream: TokenStream) -> None:
             stream.next()
 
 
-def parse_column_definition(stream: TokenStream, context: SqlContext) -> ColumnDefinition:
-    """Step over ``name type attribute …``, up to a comma, a parenthesis, FIRST/AFTER or partitions.
-
-    Raises SchemaError for an attribute that is not known.
-    """
-    name = stream.name("a column's name")
-    try:
-        parsed = parse_type(stream, context)
-        # TIMESTAMP is the one type that is NOT NULL by default.
-        nullable = parsed.type != "timestamp" or context.explicit_defaults_for_timestamp
-        nullable = nullable and not parsed.not_null
-        column = _attributes(stream, ColumnDefinition(name, parsed, nullable, False))
-    except MySQLBinlogError as error:
-        raise SchemaError(f"column {name!r}: {error.message}") from None
-    column.virtual = column.virtual and not context.mariadb
-    return column
-
-
-# Of one word, and nothing to us.
-_PLAIN_ATTRIBUTES = ("VIRTUAL", "VISIBLE", "INVISIBLE", "ENFORCED")
-
-
-def _attributes(stream: TokenStream, column: ColumnDefinition) -> ColumnDefinition:
-    column.fills = column.counts = column.parsed.not_null
-    is_stored = False
-    while not (stream.at_end() or stream.peek().word in (",", ")", ";")):
-        if stream.accept("NOT", "NULL"):
-            column.nullable = False
-        elif stream.accept("NULL"):
-            column.nullable = True
-        elif stream.accept("AUTO_INCREMENT") or stream.accept("SERIAL", "DEFAULT", "VALUE"):
-            column.nullable = False
-            column.fills = column.counts = True
-        elif stream.accept("PRIMARY") or stream.at("KEY"):
-            stream.accept("KEY")
-            column.primary_key = True
-        elif stream.accept("UNIQUE"):
-            stream.accept("KEY")
-        elif stream.accept("DEFAULT"):
-            column.fills = column.fills or not stream.at("NULL")
-            skip_default(stream)
-        elif stream.accept("ON", "UPDATE"):
-            skip_default(stream)
-        elif stream.accept("COMMENT"):
-            stream.string("a comment")
-        elif stream.accept("COLLATE"):
-            charset = collation_charset(stream)
-            if column.parsed.type in CHARACTER_TYPES:
-                column.parsed.charset = charset or column.parsed.charset
-                column.parsed.collates_default |= charset is None
-        elif stream.accept("GENERATED", "ALWAYS"):
-            if stream.at("AS", "ROW"):
-                raise SchemaError("system versioning can't be read")
-        elif stream.accept("AS"):
-            column.fills = column.computed = True
-            stream.skip_parentheses()
-        elif stream.accept_any("STORED", "PERSISTENT"):
-            is_stored = True
-        elif stream.accept("CHECK"):
-            stream.skip_parentheses()
-        elif stream.accept_any(*_PLAIN_ATTRIBUTES) or stream.accept("NOT", "ENFORCED"):
-            pass
-        elif stream.accept_any("COLUMN_FORMAT", "STORAGE"):
-            stream.name()
-        elif stream.accept_any("SRID", "REF_SYSTEM_ID"):
-            stream.accept("=")
-            stream.integer()
-        elif stream.accept_any("ENGINE_ATTRIBUTE", "SECONDARY_ENGINE_ATTRIBUTE"):
-            stream.accept("=")
-            stream.string()
-        elif stream.accept("CONSTRAINT"):
-            if not stream.at("CHECK"):
-                stream.name("a constraint's name")
-        elif stream.accept("REFERENCES"):
-            _skip_references(stream)
-        elif (
-            stream.peek().word in ("FIRST", "AFTER")
-            or stream.at("PARTITION", "BY")
-            or stream.at("REMOVE", "PARTITIONING")
-        ):
-            break
-        else:
-            raise stream.unexpected("a column's attribute")
-    # A generated column that says neither is VIRTUAL.
-    column.virtual = column.computed and not is_stored
-    return column
-
-
-def skip_default(stream: TokenStream) -> None:
-    """A literal, a call, an expression in parentheses; MariaDB's CASE, sequences and columns."""
-    stream.accept_any("+", "-")
-    if stream.at("("):
-        stream.skip_parentheses()
-    elif stream.at("CASE"):
-        _skip_case(stream)
-    elif stream.accept("NEXT", "VALUE", "FOR") or stream.accept("PREVIOUS", "VALUE", "FOR"):
-        stream.qualified_name("")
-    elif stream.peek(1).word == ".":
-        _skip_dotted(stream)
-    else:
-        _skip_literal(stream)
-
-
-def _skip_case(stream: TokenStream) -> None:
-    """``CASE … END``, which may hold others."""
-    depth = 0
-    while True:
-        if stream.at_end():
-            raise stream.unexpected("END")
-        if stream.at("("):
-            stream.skip_parentheses()
-            continue
-        word = stream.next().word
-        depth += (word == "CASE") - (word == "END")
-        if not depth:
-            return
-
-
-def _skip_dotted(stream: TokenStream) -> None:
-    """``table.column``, ``database.table.column``, ``sequence.NEXTVAL``."""
-    stream.name("a default value")
-    while stream.accept("."):
-        stream.name()
-
-
-# DATE '2020-01-01'.
-_TYPED_LITERALS = ("DATE", "TIME", "TIMESTAMP")
-
-
-def _skip_literal(stream: TokenStream) -> None:
-    """A literal with what may stand before it, or a word that a ``(…)`` may follow."""
-    token = stream.next()
-    if token.kind in (TokenKind.END, TokenKind.SYMBOL):
-        raise SchemaError(f"expected a default value, found {token.text!r}")
-    if token.word in _TYPED_LITERALS and stream.peek().kind is TokenKind.STRING:
-        token = stream.next()
-    introducer = token.kind is TokenKind.WORD and token.text.startswith("_")
-    if introducer and stream.peek().kind in (TokenKind.STRING, TokenKind.HEX, TokenKind.BITS):
-        token = stream.next()
-    if token.kind is TokenKind.WORD and token.word == "N":
-        stream.string()  # N'text'
-    while token.kind is TokenKind.STRING and stream.peek().kind is TokenKind.STRING:
-        stream.next()  # adjacent strings are one
-    if token.kind is TokenKind.WORD and stream.at("("):
-        stream.skip_parentheses()
-
-
-def _skip_references(stream: TokenStream) -> None:
-    """``REFERENCES table [(columns)] [MATCH word] [ON DELETE …] [ON UPDATE …]``."""
-    stream.qualified_name("")
-    if stream.at("("):
-        stream.skip_parentheses()
-    while True:
-        if stream.accept("MATCH"):
-            stream.name()
-        elif stream.accept("ON", "DELETE") or stream.accept("ON", "UPDATE"):
-            if not (stream.accept("SET") or stream.accept("NO")):
-                stream.name()
-            else:
-                stream.next()  # NULL, DEFAULT, ACTION
-        else:
-            return
-
-
 def _table_charset(stream: TokenStream, default_charset: str | None) -> str | None:
     """The table options, up to the partitions: the character set, if they tell one."""
     charset: str | None = None
@@ -489,17 +285,6 @@ def _skip_partitions(stream: TokenStream) -> None:
 def _refuse_query(stream: TokenStream) -> None:
     if stream.at_query():
         raise UnknownSchemaError("it takes columns from a SELECT")
-
-
-def parse_column_type(
-    name: str, column_type: str, charset: str | None, nullable: bool, context: SqlContext
-) -> ColumnSchema:
-    """A column from information_schema's COLUMN_TYPE, CHARACTER_SET_NAME and IS_NULLABLE."""
-    stream = TokenStream(column_type, context)
-    parsed = parse_type(stream, context)
-    if parsed.type in CHARACTER_TYPES and charset is not None:
-        parsed.charset = charset
-    return resolve(parsed, name, nullable, "binary" if parsed.type in ("enum", "set") else None)
 
 
 def parse_database_charset(

@@ -11,7 +11,8 @@ import pytest
 from helpers.ddl_cases import KEYS, MARIADB_DEFAULTS, OPTIONS, TYPES, bare, logged_statements, text
 from helpers.decoding import CAPTURED
 from pyspark_mysqlbinlog.decoder.sql.classifier import StatementKind, classify
-from pyspark_mysqlbinlog.decoder.sql.create import parse_column_type, parse_create_table
+from pyspark_mysqlbinlog.decoder.sql.column_definition import parse_column_type
+from pyspark_mysqlbinlog.decoder.sql.create import parse_create_table
 from pyspark_mysqlbinlog.decoder.sql.tokens import DEFAULT_CONTEXT, SqlContext
 from pyspark_mysqlbinlog.errors import UnknownSchemaError
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
