@@ -12,6 +12,7 @@
      ├── PositionError               the log can't be read from where it was asked to
      │    ├── BinlogPurgedError      the file is gone
      │    ├── InvalidPositionError   inside an event, past the end, no such file
+     │    ├── LogReplacedError       the log is another one by now: RESET MASTER, a restored copy
      │    └── LogGapError            files that do not follow one another
      ├── FormatError                 bytes that are not what the format says
      │    ├── ChecksumError
@@ -53,6 +54,7 @@ __all__ = [
     "InvalidPositionError",
     "KernelMissingError",
     "LogGapError",
+    "LogReplacedError",
     "LostConnectionError",
     "MalformedEventError",
     "MySQLBinlogError",
@@ -240,6 +242,12 @@ class BinlogPurgedError(PositionError):
     """The file that is needed is no longer on the server."""
 
     what_to_do = "restore the file; or take a new checkpoint and load the tables anew"
+
+
+class LogReplacedError(PositionError):
+    """The server's log is not the one any more that the position belongs to."""
+
+    what_to_do = "take a new checkpoint and load the tables anew"
 
 
 class InvalidPositionError(PositionError):

@@ -13,9 +13,11 @@ schemas         the query's payload, a comma, a mark of the tables that it wants
                 packed schema history: every version that holds anywhere in the batch that ends
                 here, with primary keys
 phase           reserved: "stream"
+fingerprint     what tells that the server's log is still the one of the boundary: an object with
+                the names of `Fingerprint`; empty where it is not known
 ==============  ====================================================================================
 
-Version 1 differs in the layout of the packed schemas.
+Version 1 differs in the layout of the packed schemas, and has no fingerprint.
 
 Names are always all there, in this order, so the same boundary is the same bytes. Offsets compare
 by epoch, file number and pos.
@@ -27,6 +29,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
 from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
 from pyspark_mysqlbinlog.errors import InvalidPositionError, OffsetError
 
@@ -64,6 +67,7 @@ class Offset:
     phase: str = "stream"
     payload: str = ""
     tables: str = ""
+    fingerprint: Fingerprint | None = None
 
     @property
     def order(self) -> tuple[int, int, int]:
@@ -82,6 +86,7 @@ class Offset:
             "xa": list(self.xa),
             "schemas": self._head + self.schemas,
             "phase": self.phase,
+            "fingerprint": {} if self.fingerprint is None else self.fingerprint.to_dict(),
         }
 
     @property
@@ -141,4 +146,24 @@ class Offset:
             xa=tuple(value["xa"]),
             gtid=value["gtid"],
             epoch=value["epoch"],
+            fingerprint=None if version == 1 else _fingerprint(value, position),
         )
+
+
+def _fingerprint(value: Mapping[str, Any], position: Position) -> Fingerprint | None:
+    if "fingerprint" not in value:
+        raise OffsetError("the offset lacks 'fingerprint'; the checkpoint is damaged")
+    found = value["fingerprint"]
+    if found == {}:
+        return None
+    try:
+        fingerprint = Fingerprint.from_dict(found)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        fingerprint = None
+    # The event lies between the file's beginning and the position.
+    if fingerprint is None or fingerprint.length > position.pos - FIRST_EVENT:
+        raise OffsetError(
+            f"the offset's 'fingerprint' is {found!r}, expected whole numbers for created,"
+            " server_id, length and checksum; the checkpoint is damaged"
+        )
+    return fingerprint

@@ -69,6 +69,7 @@ class MySQLBinlogReader(DataSourceReader):
                 prelude=part.prelude,
                 ends_inside=part.ends_inside,
                 log=_files_of(start.log, part),
+                fingerprint=start.fingerprint if part.start == start.position else None,
             )
             for part in self._cut(start, end)
         ]

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
 from pyspark_mysqlbinlog.checkpoints.offset import Offset
 from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
@@ -56,6 +57,7 @@ class LogStart:
     end : the end of the log when this was made.
     facts : of the server; of files, what the one tells in which the position is.
     files : the log's files, oldest first, and how many bytes each had.
+    fingerprint : of the position; None where the log is files.
     """
 
     log: Log
@@ -65,11 +67,15 @@ class LogStart:
     server_uuid: str
     facts: ServerFacts
     files: Mapping[str, int]
+    fingerprint: Fingerprint | None = None
 
     @property
     def offset(self) -> Offset:
         return Offset(
-            self.position, self.server_uuid, self.history.needed_from(self.position).pack()
+            self.position,
+            self.server_uuid,
+            self.history.needed_from(self.position).pack(),
+            fingerprint=self.fingerprint,
         )
 
 
@@ -89,6 +95,7 @@ def _ask_server(options: Options, place: Place) -> LogStart:
         check_log_contents(client, tables)
         files = binlog_files(client)
         position = place_of(client, log, files, place)
+        fingerprint = log.look_at(position)
         # At the log's end the server tells all there is to know.
         known = options.schema_ddl if position < current_position(client) else None
         history, end = history_of_server(
@@ -103,7 +110,8 @@ def _ask_server(options: Options, place: Place) -> LogStart:
         named_anyhow = known is not None or options.on_unknown_schema == "positional"
         check_patterns(client, tables, history, named_anyhow=named_anyhow)
         expect_columns(options.column_filter(case_sensitive), history, case_sensitive)
-        return LogStart(log, position, end, history, server_uuid(client), facts, files)
+        uuid = server_uuid(client)
+        return LogStart(log, position, end, history, uuid, facts, files, fingerprint)
 
 
 def start_of_files(options: Options) -> LogStart:

@@ -56,8 +56,9 @@ from pyspark_mysqlbinlog.connector.tail.buffer import LogBuffer, Mark
 from pyspark_mysqlbinlog.connector.tail.lag import EndOfLog
 from pyspark_mysqlbinlog.connector.tail.tail import Tail
 from pyspark_mysqlbinlog.decoder.kernel.implementation import described
-from pyspark_mysqlbinlog.errors import ConnectionFailedError, InvalidPositionError, OptionError
+from pyspark_mysqlbinlog.errors import ConnectionFailedError, OptionError
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
+from pyspark_mysqlbinlog.protocol.server_errors import log_replaced
 from pyspark_mysqlbinlog.tables import TableSchema
 
 if TYPE_CHECKING:
@@ -146,22 +147,23 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
             # Nothing to wait for would end the query as if all were well. (A start of this very
             # run may lie behind the target: it was looked up later.)
             self._check_identity(offset)
-            raise InvalidPositionError(
-                f"the server's log ends at {target}, before the checkpoint's position: the server"
-                " lost its tail, was restored or was reset; start again with a new checkpoint",
-                file=position.file,
-                position=position.pos,
-            )
+            raise log_replaced(f"it ends at {target}, before it", position.file, position.pos)
         # Trigger.Once asks for all there is, once; what comes meanwhile may come along.
         end = self._end_of_log() if target is None and most is None else target
         if most is None:
             buffer.take_all()
         rows = None if most is None else self._options.max_rows_per_trigger
         if end is not None:
-            buffer.wait(lambda: tail.scanned >= end or buffer.exceeds(position, most, rows))
+            # Another log may end at this very position.
+            buffer.wait(
+                lambda: (
+                    tail.compared and (tail.scanned >= end or buffer.exceeds(position, most, rows))
+                )
+            )
         mark = buffer.furthest(position, most, target, rows)
         # What lies behind the end of this run is the next one's affair.
-        if mark is None and buffer.error is not None and (end is None or tail.scanned < end):
+        is_short = end is None or tail.scanned < end or not tail.compared
+        if mark is None and buffer.error is not None and is_short:
             raise buffer.error
         if mark is None:
             mark = self._idle_move(buffer, position, target)
@@ -200,6 +202,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
             server_uuid=start.server_uuid,
             schemas=self._packed[1],
             xa=mark.pending_xa,
+            fingerprint=mark.fingerprint,
             epoch=start.epoch,
             payload=self._options.payload_kind,
             tables=self._options.tables_mark,
@@ -229,7 +232,8 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         if self._tail is None or self._committed is None:
             return None
         tip = self._tail.buffer.tip
-        return Offset(tip.position).to_dict() | self._tail.lag.report(self._committed)
+        offset = Offset(tip.position, fingerprint=tip.fingerprint)
+        return offset.to_dict() | self._tail.lag.report(self._committed)
 
     def commit(self, end: dict[str, Any]) -> None:
         """Let go of what is delivered."""
@@ -257,8 +261,11 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         schemas = last.schemas
         if last.tables != self._options.tables_mark or is_of_version_0_1(schemas):
             # Planned by a query that wanted other tables, or by another version.
-            schemas = self._history(last, first.position).pack()
+            schemas = self._history(last, first).pack()
         facts = self._server_facts()
+        cuts = self._cut(first, last)
+        known = {part.start: part.fingerprint for part in cuts}
+        known[last.position] = last.fingerprint
         return [
             RangePartition(
                 start=part.start,
@@ -272,8 +279,10 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
                 server_uuid=last.server_uuid,
                 server_version=facts.version,
                 epoch=last.epoch,
+                fingerprint=part.fingerprint,
+                end_fingerprint=known.get(part.end),
             )
-            for part in self._cut(first, last)
+            for part in cuts
         ]
 
     def _cut(self, first: Offset, last: Offset) -> list[Cut]:
@@ -281,11 +290,12 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         if self._tail is not None:
             spans = self._tail.buffer.spans(first.position, last.position)
         if spans is None:
-            return pulled(first.position, last.position, self._pending_xa(first))
+            return pulled(first.position, last.position, self._pending_xa(first), first.fingerprint)
         return cut(
             first.position,
             spans,
             pending_xa=self._pending_xa(first),
+            fingerprint=first.fingerprint,
             target_bytes=self._options.target_partition_bytes,
             most_pulls=self._options.max_connections,
         )
@@ -301,9 +311,9 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         """The tail of this process; started at the offset when there is none yet."""
         if self._tail is not None:
             return self._tail
-        history = self._history(offset, offset.position)
+        history = self._history(offset, offset)
         tables = self._options.table_filter(self._server_facts().case_sensitive)
-        mark = Mark(offset.position, history, self._pending_xa(offset))
+        mark = Mark(offset.position, history, self._pending_xa(offset), offset.fingerprint)
         count_rows = self._options.max_rows_per_trigger is not None
         limit = 0 if count_rows else self._options.max_bytes_per_trigger
         settings = self._options.server_settings()
@@ -350,14 +360,14 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
             described(),
         )
 
-    def _history(self, offset: Offset, position: Position) -> SchemaHistory:
-        """The history of an offset, from a boundary on, that knows the tables wanted now."""
+    def _history(self, offset: Offset, start: Offset) -> SchemaHistory:
+        """The history of an offset, from a start on, that knows the tables wanted now."""
         history = SchemaHistory.unpack(offset.schemas)
         if is_of_version_0_1(offset.schemas):
-            history = compared_with_server(self._options, history, position)
+            history = compared_with_server(self._options, history, start.position)
         if offset.tables == self._options.tables_mark:
             return history
-        return history_for_other_tables(self._options, history, position)
+        return history_for_other_tables(self._options, history, start.position, start.fingerprint)
 
     def _pending_xa(self, offset: Offset) -> tuple[str, ...]:
         """What holds no wanted rows; that was said of the tables that were wanted then."""

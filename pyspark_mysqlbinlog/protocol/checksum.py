@@ -11,9 +11,9 @@ from enum import IntEnum
 from zlib import crc32
 
 from pyspark_mysqlbinlog.errors import ChecksumError, UnsupportedEventError
-from pyspark_mysqlbinlog.protocol.events import EventHeader, type_name
+from pyspark_mysqlbinlog.protocol.events import HEADER, Event, EventHeader, type_name
 
-__all__ = ["CHECKSUM_LENGTH", "ChecksumAlgorithm", "checksum_algorithm", "verify"]
+__all__ = ["CHECKSUM_LENGTH", "ChecksumAlgorithm", "checksum_algorithm", "event_checksum", "verify"]
 
 CHECKSUM_LENGTH = 4
 
@@ -50,3 +50,19 @@ def verify(raw: bytes) -> None:
             f" 0x{computed:08x}: the log is damaged on disk or on the way; compare with"
             " mysqlbinlog --verify-binlog-checksum"
         )
+
+
+def event_checksum(event: Event) -> int:
+    """The CRC32 that ends an event where the log has checksums; what it would be where it has none.
+
+    Of a compressed event: that of its expanded form, which is in no log.
+    """
+    header = HEADER.pack(
+        event.timestamp,
+        event.type,
+        event.server_id,
+        event.end - event.start,
+        event.end & 0xFFFFFFFF,
+        event.flags,
+    )
+    return crc32(event.body, crc32(header))

@@ -17,6 +17,7 @@ from pyspark_mysqlbinlog.errors import (
     BinlogSettingsError,
     ConnectionFailedError,
     InvalidPositionError,
+    LogReplacedError,
     LostConnectionError,
     MySQLBinlogError,
     ServerError,
@@ -28,7 +29,7 @@ from pyspark_mysqlbinlog.protocol.account_errors import (
     not_authenticated,
 )
 
-__all__ = ["dump_refused", "refused"]
+__all__ = ["dump_refused", "log_replaced", "refused"]
 
 _GRANT_MISSING = {1044, 1142, 1143, 1227, 1370}
 _HOST_IS_BLOCKED = 1129
@@ -42,6 +43,11 @@ _GTID_MODES = {
     "cannot replicate anonymous transaction when @@global.gtid_mode = on": "ON_PERMISSIVE",
     "cannot replicate gtid-transaction when @@global.gtid_mode = off": "OFF_PERMISSIVE",
 }
+_CAUSES = "RESET MASTER was run, the server was restored, or it lost its tail in a crash"
+_WAYS_ON = (
+    "start again with a new checkpoint, and load the tables anew: no log tells what changed in"
+    " between"
+)
 _TLS_ALERT = "_ALERT_"
 # The peer, or a proxy before it, went away: nothing that TLS itself has refused.
 _TLS_CUT = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)
@@ -207,21 +213,34 @@ def dump_refused(code: int, text: str, file: str | None, position: int | None) -
         return BinlogSettingsError(
             "the server writes no binlog; start it with --log-bin and binlog_format=ROW", code=code
         )
+    # In mid-dump. RESET MASTER takes a file away from under a dump; PURGE leaves it.
+    if "could not find next log" in lower:
+        return log_replaced(f"the file that was read is gone: {text}", file, position)
     # "impossible position": 5.5 and MariaDB, for positions past the end and before 4 alike.
     past_the_end = ("position > file size", "from past eof", "impossible position")
     if any(words in lower for words in past_the_end):
         return InvalidPositionError(
-            f"the position is past the end of its file: {text}; the server lost its tail or was"
-            " restored; start again with a new checkpoint",
+            f"the position is past the end of its file: {text}; {_CAUSES}; {_WAYS_ON}",
             file=file,
             position=position,
         )
     if "max_allowed_packet" in lower or "bogus data" in lower or "position < 4" in lower:
         return InvalidPositionError(
-            f"no event begins at this position: {text}; give one that SHOW BINLOG EVENTS lists",
+            f"no event begins at this position: {text}; give one that SHOW BINLOG EVENTS lists;"
+            f" or, where it is a checkpoint's: {_CAUSES}; {_WAYS_ON}",
             file=file,
             position=position,
         )
     return ServerError(
         f"the server ended the dump: {text}", file=file, position=position, code=code
+    )
+
+
+def log_replaced(found: str, file: str | None, position: int | None) -> LogReplacedError:
+    """The error for a log that is not the one of a position; `found` says how that shows."""
+    return LogReplacedError(
+        f"the server's log is not the one any more that this position belongs to: {found};"
+        f" {_CAUSES}; {_WAYS_ON}",
+        file=file,
+        position=position,
     )

@@ -9,6 +9,7 @@ verifies every checksum, and gives back only what stands in the log.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from pyspark_mysqlbinlog.errors import (
     FormatError,
@@ -28,11 +29,23 @@ from pyspark_mysqlbinlog.protocol.events import (
 )
 from pyspark_mysqlbinlog.protocol.messages import FormatDescription, Rotate
 
-__all__ = ["LogWalker"]
+__all__ = ["FileHead", "LogWalker"]
 
 _FORMAT_DESCRIPTION = int(EventType.FORMAT_DESCRIPTION_EVENT)
 _ROTATE = int(EventType.ROTATE_EVENT)
 _HEARTBEATS = (int(EventType.HEARTBEAT_LOG_EVENT), int(EventType.HEARTBEAT_LOG_EVENT_V2))
+
+
+class FileHead(NamedTuple):
+    """What the header of a file's FORMAT_DESCRIPTION tells, also when it is repeated.
+
+    Attributes
+    ----------
+    created : seconds since 1970 UTC.
+    """
+
+    created: int
+    server_id: int
 
 
 class LogWalker:
@@ -50,6 +63,7 @@ class LogWalker:
     Attributes
     ----------
     file, pos : the end of the last event that was walked, and the beginning of the next.
+    head : of the file, as soon as its FORMAT_DESCRIPTION has come.
     """
 
     def __init__(
@@ -64,7 +78,7 @@ class LogWalker:
         self.pos = pos
         self._checksum = checksum
         self._start = pos
-        self._has_format = False
+        self.head: FileHead | None = None
         self._told_version = told_version
         self._on_heartbeat = on_heartbeat
 
@@ -75,7 +89,7 @@ class LogWalker:
     @property
     def has_format(self) -> bool:
         """Whether a FORMAT_DESCRIPTION has come: what follows can be read."""
-        return self._has_format
+        return self.head is not None
 
     @property
     def has_checksums(self) -> bool:
@@ -114,6 +128,7 @@ class LogWalker:
             raise MalformedEventError(f"{type_name(kind)} says it has {length} bytes, found {size}")
         if kind == _FORMAT_DESCRIPTION:
             body = self._format_description(raw, repeated=log_pos == 0)
+            self.head = FileHead(timestamp, server_id)
         elif self._checksum:
             verify(raw)
             body = raw[HEADER_LENGTH : size - CHECKSUM_LENGTH]
@@ -130,7 +145,7 @@ class LogWalker:
                 self.file, self.pos = rotate.file, rotate.pos
                 self._start = rotate.pos
             return None
-        if not self._has_format:
+        if not self.has_format:
             raise MalformedEventError(
                 f"{type_name(kind)} comes before any FORMAT_DESCRIPTION: this is no binlog that"
                 " MySQL 5.0 or later wrote"
@@ -171,7 +186,6 @@ class LogWalker:
         if format_description.carries_checksum and not stale:
             verify(_without_in_use_flag(raw))
         self._checksum = format_description.checksum
-        self._has_format = True
         if self._told_version is not None:
             self._told_version(format_description.server_version)
         end = -CHECKSUM_LENGTH if format_description.carries_checksum else len(raw)

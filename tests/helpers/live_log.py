@@ -10,7 +10,7 @@ from helpers.decoding import decoder, rows_of
 from helpers.replay import BINARIES
 from helpers.servers import Server
 from pyspark_mysqlbinlog.checkpoints.position import Position
-from pyspark_mysqlbinlog.connector.log.logs import dump_events
+from pyspark_mysqlbinlog.connector.log.dump import Dump
 from pyspark_mysqlbinlog.connector.server.information_schema import read_table_schemas
 from pyspark_mysqlbinlog.decoder.wanted.event_filter import EventFilter
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
@@ -46,7 +46,7 @@ def log_events(server: Server, start: tuple[str, int], database: str) -> list[Ev
     """What the filter keeps of one database's changes from `start` to the end of the log."""
     keep = EventFilter(lambda name, _: name == database)
     with ReplicaClient.connect(server.settings()) as client:
-        events = dump_events(client, Position.of(*start), blocking=False)
+        events = Dump(client, Position.of(*start), None, blocking=False)
         return [kept for event in events for kept in keep.feed(event)]
 
 

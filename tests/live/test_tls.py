@@ -9,7 +9,8 @@ import pytest
 
 from helpers.servers import Certificates, MariaDBServer, Server, write_certificates
 from pyspark_mysqlbinlog.checkpoints.position import Position
-from pyspark_mysqlbinlog.connector.log.logs import NO_LIMIT, ServerLog, dump_events
+from pyspark_mysqlbinlog.connector.log.dump import Dump
+from pyspark_mysqlbinlog.connector.log.logs import NO_LIMIT, ServerLog
 from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.decoder.wanted.event_filter import EventFilter
 from pyspark_mysqlbinlog.errors import (
@@ -57,7 +58,7 @@ def _cipher_and_events(options: Options) -> tuple[str, list[Event]]:
     with ReplicaClient.connect(options.server_settings()) as client:
         cipher = str(client.query("SHOW SESSION STATUS LIKE 'Ssl_cipher'")[0][1])
         first = str(client.query("SHOW BINARY LOGS")[0][0])
-        return cipher, list(dump_events(client, Position.of(first, 4), blocking=False))
+        return cipher, list(Dump(client, Position.of(first, 4), None, blocking=False))
 
 
 @pytest.mark.parametrize("mode", ["PREFERRED", "REQUIRED", "VERIFY_CA", "VERIFY_IDENTITY"])

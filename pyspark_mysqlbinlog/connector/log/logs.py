@@ -8,44 +8,45 @@ the same in runs (see `decoder/kernel/log_scanner.py`).
 from __future__ import annotations
 
 import glob
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
+from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
 from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position, file_number
+from pyspark_mysqlbinlog.connector.log.dump import Dump, Limit, ScannedDump
 from pyspark_mysqlbinlog.connector.log.file_chain import expect_chain
+from pyspark_mysqlbinlog.connector.log.fingerprints import at_beginning, behind
 from pyspark_mysqlbinlog.decoder.kernel.implementation import implementation
 from pyspark_mysqlbinlog.decoder.kernel.log_scanner import LogScanner, Run
-from pyspark_mysqlbinlog.errors import InvalidPositionError, MySQLBinlogError, OptionError
-from pyspark_mysqlbinlog.protocol.client import DumpStream, ReplicaClient, ServerSettings
+from pyspark_mysqlbinlog.errors import (
+    FormatError,
+    InvalidPositionError,
+    LostConnectionError,
+    OptionError,
+    ServerError,
+)
+from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
 from pyspark_mysqlbinlog.protocol.events import Event
 from pyspark_mysqlbinlog.protocol.files import FileStream, is_binlog
 from pyspark_mysqlbinlog.protocol.messages import parse_server_version
 from pyspark_mysqlbinlog.protocol.walker import LogWalker
 
 __all__ = [
-    "LAST_DUMP_START",
     "NO_LIMIT",
     "FileLog",
-    "Limit",
     "Log",
-    "ScannedDump",
     "ScannedLog",
     "ServerLog",
-    "dump_events",
     "statement_events",
 ]
 
 
-# COM_BINLOG_DUMP has the position as u32.
-LAST_DUMP_START = (1 << 32) - 1
-
-
-# File -> the position in it that no run goes beyond.
-Limit = Callable[[str], int]
 NO_LIMIT = (1 << 63) - 1
+# So far into a file it is read, at a start, to know the event in front of the position.
+_MOST_LOOKED_THROUGH = 64 << 20
 
 
 class Log(Protocol):
@@ -95,17 +96,24 @@ def _without_rows(log: ScannedLog, start: Position, end: Position | None) -> Ite
 
 @dataclass(frozen=True, slots=True)
 class ServerLog:
-    """A server's log; every read opens one connection and closes it."""
+    """A server's log; every read opens one connection and closes it.
+
+    Attributes
+    ----------
+    known : a position and its fingerprint: who reads from there reads the log that it lies in.
+    """
 
     settings: ServerSettings
+    known: tuple[Position, Fingerprint | None] | None = None
 
     def events(self, start: Position) -> Iterator[Event]:
         with ReplicaClient.connect(self.settings) as client:
-            yield from dump_events(client, start, blocking=False)
+            yield from Dump(client, start, self.fingerprint_of(start), blocking=False)
 
     def scan(self, start: Position, scanner: LogScanner, limit: Limit) -> Iterator[Run | Event]:
         with ReplicaClient.connect(self.settings) as client:
-            dump = ScannedDump(client, start, scanner, blocking=False)
+            known = self.fingerprint_of(start)
+            dump = ScannedDump(Dump(client, start, known, blocking=False), scanner)
             while (found := dump.next(limit)) is not None:
                 yield found
 
@@ -116,91 +124,59 @@ class ServerLog:
         told: list[str] = [""]
         begin = Position.of(file, FIRST_EVENT)
         with ReplicaClient.connect(self.settings) as client:
-            next(dump_events(client, begin, blocking=False, told_version=told.append), None)
+            Dump(client, begin, None, blocking=False, told_version=told.append)
         return told[-1]
 
+    def look_at(self, position: Position) -> Fingerprint | None:
+        """A position's fingerprint; without its event where the log does not give it soon.
 
-def dump_events(
-    client: ReplicaClient,
-    start: Position,
-    *,
-    blocking: bool,
-    told_version: Callable[[str], None] | None = None,
-    on_heartbeat: Callable[[], None] | None = None,
-) -> Iterator[Event]:
-    """Events from `start` on over an open connection; for ever when blocking.
+        InvalidPositionError where it lies inside an event.
+        """
+        is_near = position.pos - FIRST_EVENT <= _MOST_LOOKED_THROUGH
+        begin = position._replace(pos=FIRST_EVENT) if is_near else position
+        with ReplicaClient.connect(self.settings) as client:
+            dump = Dump(client, begin, None, blocking=False)
+            head = dump.head
+            if position.pos == FIRST_EVENT or not is_near:
+                return at_beginning(head)
+            try:
+                for found in _found_in(dump, position.pos):
+                    if found.file != position.file:
+                        break
+                    if found.end >= position.pos:
+                        _expect_end(position, found)
+                        return behind(head, found)
+            except LostConnectionError:
+                raise
+            except (FormatError, ServerError):
+                pass  # what lies before the start and can't be read is nobody's affair
+        # A server tells where its log ends a moment before it sends it.
+        return at_beginning(head)
 
-    told_version, on_heartbeat : see LogWalker.
-    """
-    stream, walker = _dump(
-        client,
-        start,
-        blocking=blocking,
-        told_version=told_version,
-        on_heartbeat=on_heartbeat,
-    )
-    try:
-        while (raw := stream.next_event()) is not None:
-            event = walker.feed(raw)
-            del raw  # may be large, and the event has its own copy
-            if event is None or (event.file == start.file and event.start < start.pos):
-                continue
-            yield event
-    except MySQLBinlogError as error:
-        # A dump that the server refuses in its middle is refused at the place it had reached.
-        raise error.at(walker.file, walker.pos) from None
-
-
-def _dump(
-    client: ReplicaClient,
-    start: Position,
-    *,
-    blocking: bool,
-    told_version: Callable[[str], None] | None,
-    on_heartbeat: Callable[[], None] | None,
-) -> tuple[DumpStream, LogWalker]:
-    """A dump and its walker, from `start` on or from before it.
-
-    A dump can't be asked for from behind 4 GiB: what lies before is read and passed over.
-    """
-    begin = start.pos if start.pos <= LAST_DUMP_START else FIRST_EVENT
-    stream = client.dump(start.file, begin, blocking=blocking)
-    return stream, LogWalker(start.file, begin, stream.checksum, told_version, on_heartbeat)
+    def fingerprint_of(self, position: Position) -> Fingerprint | None:
+        """What is known of a position."""
+        return self.known[1] if self.known is not None and self.known[0] == position else None
 
 
-class ScannedDump:
-    """The same for a scanner; `next` gives a run or an event."""
+def _found_in(dump: Dump, end: int) -> Iterator[Run | Event]:
+    """What lies before a position of the dump's first file, and a little more."""
+    if implementation() == "python":
+        yield from dump
+        return
+    scanned = ScannedDump(dump, LogScanner())
+    while (found := scanned.next(lambda _: end)) is not None:
+        yield found
 
-    def __init__(
-        self,
-        client: ReplicaClient,
-        start: Position,
-        scanner: LogScanner,
-        *,
-        blocking: bool,
-        told_version: Callable[[str], None] | None = None,
-        on_heartbeat: Callable[[], None] | None = None,
-    ) -> None:
-        stream, self._walker = _dump(
-            client,
-            start,
-            blocking=blocking,
-            told_version=told_version,
-            on_heartbeat=on_heartbeat,
+
+def _expect_end(position: Position, found: Run | Event) -> None:
+    """InvalidPositionError unless what was found in the position's file ends there."""
+    if found.end != position.pos:
+        raise InvalidPositionError(
+            f"no event begins at this position: it lies inside one that ends at {found.end}; give"
+            " one that SHOW BINLOG EVENTS lists",
+            file=position.file,
+            position=position.pos,
         )
-        self._start = start
-        self._scanner = scanner
-        scanner.open(stream, self._walker)
-
-    def next(self, limit: Limit) -> Run | Event | None:
-        """None at the end; see `LogScanner.next`."""
-        walker, start = self._walker, self._start
-        while True:
-            is_passing = walker.file == start.file and walker.pos < start.pos
-            found = self._scanner.next(limit, runs=not is_passing)
-            if isinstance(found, Event) and found.file == start.file and found.start < start.pos:
-                continue
-            return found
 
 
 @dataclass(frozen=True)

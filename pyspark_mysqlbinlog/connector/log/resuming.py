@@ -6,8 +6,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
+from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
 from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
-from pyspark_mysqlbinlog.connector.log.logs import Limit, ScannedDump, ServerLog, dump_events
+from pyspark_mysqlbinlog.connector.log.dump import Dump, Limit, ScannedDump
+from pyspark_mysqlbinlog.connector.log.fingerprints import behind
+from pyspark_mysqlbinlog.connector.log.logs import ServerLog
 from pyspark_mysqlbinlog.connector.log.prefetch import Interrupt
 from pyspark_mysqlbinlog.connector.log.retry import lost_connection
 from pyspark_mysqlbinlog.connector.server.settings import check_identity
@@ -42,32 +45,30 @@ class ResumingLog(ServerLog):
     interrupt: Interrupt | None = None
 
     def events(self, start: Position) -> Iterator[Event]:
-        def dump(client: ReplicaClient, here: Position) -> Next[Event]:
-            events = dump_events(client, here, blocking=False)
-            return lambda: next(events, None)
-
-        return self._resume(start, dump)
+        return self._resume(start, lambda dump: dump.next)
 
     def scan(self, start: Position, scanner: LogScanner, limit: Limit) -> Iterator[Run | Event]:
-        def dump(client: ReplicaClient, here: Position) -> Next[Run | Event]:
-            scanned = ScannedDump(client, here, scanner, blocking=False)
+        def following(dump: Dump) -> Next[Run | Event]:
+            scanned = ScannedDump(dump, scanner)
             return lambda: scanned.next(limit)
 
-        return self._resume(start, dump)
+        return self._resume(start, following)
 
-    def _resume(
-        self, start: Position, dump: Callable[[ReplicaClient, Position], Next[Found]]
-    ) -> Iterator[Found]:
-        here = start
+    def _resume(self, start: Position, following: Callable[[Dump], Next[Found]]) -> Iterator[Found]:
+        here, known = start, self.fingerprint_of(start)
         while True:
-            client, following, found = lost_connection(_PULL_RETRY_TIMEOUT)(self._open, here, dump)
+            retrying = lost_connection(_PULL_RETRY_TIMEOUT)
+            client, dump, find, found = retrying(self._open, here, known, following)
             with client:
                 try:
                     while found is not None:
-                        here = _behind(found)
+                        here, known = _behind(found), behind(dump.head, found)
+                        if here.pos == FIRST_EVENT:
+                            # In another file, whose head has not come yet.
+                            known = None
                         yield found
                         found = None  # may be large
-                        found = following()
+                        found = find()
                     return
                 except LostConnectionError:
                     if self.interrupt is not None and self.interrupt.stopped:
@@ -76,8 +77,11 @@ class ResumingLog(ServerLog):
                     continue
 
     def _open(
-        self, start: Position, dump: Callable[[ReplicaClient, Position], Next[Found]]
-    ) -> tuple[ReplicaClient, Next[Found], Found | None]:
+        self,
+        start: Position,
+        known: Fingerprint | None,
+        following: Callable[[Dump], Next[Found]],
+    ) -> tuple[ReplicaClient, Dump, Next[Found], Found | None]:
         """A dump that has given its first event; a server that refuses does so before that."""
         if self.interrupt is not None:
             # Else a thread that nobody waits for tries again until its time is over.
@@ -88,8 +92,9 @@ class ResumingLog(ServerLog):
                 self.interrupt.watch(client)
             # A file of this name on another server has other rows in it.
             check_identity(client, self.server_uuid)
-            following = dump(client, start)
-            return client, following, following()
+            dump = Dump(client, start, known, blocking=False)
+            find = following(dump)
+            return client, dump, find, find()
         except BaseException:
             client.close()
             raise

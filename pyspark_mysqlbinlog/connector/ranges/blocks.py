@@ -85,11 +85,11 @@ def scanned_blocks(
     for event in unpack_events(partition.prelude):
         gathered.add_events(filtering.feed(event))
         scanner.learn(event)
-    bounds = RangeBounds(log, partition.start, partition.end)
+    bounds = RangeBounds(log, partition.start, partition.end, partition.end_fingerprint)
     try:
         for found in log.scan(partition.start, scanner, bounds.limit):
             if isinstance(found, Run):
-                bounds.passed(found.file, found.end)
+                bounds.passed(found)
                 gathered.add_packed(found.pack())
             else:
                 if not bounds.admits(found):

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
 from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.connector.log.dump import expect_fingerprint
+from pyspark_mysqlbinlog.connector.log.fingerprints import behind
 from pyspark_mysqlbinlog.connector.log.logs import NO_LIMIT, Log
+from pyspark_mysqlbinlog.decoder.kernel.log_scanner import Run
 from pyspark_mysqlbinlog.decoder.wanted.event_filter import EventFilter
 from pyspark_mysqlbinlog.errors import InvalidPositionError
 from pyspark_mysqlbinlog.protocol.events import Event, EventType
 from pyspark_mysqlbinlog.protocol.messages import Rotate
+from pyspark_mysqlbinlog.protocol.walker import FileHead
 
 __all__ = ["RangeBounds", "expect_between"]
 
@@ -21,6 +26,7 @@ class RangeBounds:
     ----------
     is_boundary : the end lies between two events; otherwise it is how far the files went when they
         were looked at, and the event that it lies in does not count.
+    known : the fingerprint of `end`: LogReplacedError where another event lies in front of it.
 
     Attributes
     ----------
@@ -28,10 +34,17 @@ class RangeBounds:
     """
 
     def __init__(
-        self, log: Log, start: Position, end: Position, *, is_boundary: bool = True
+        self,
+        log: Log,
+        start: Position,
+        end: Position,
+        known: Fingerprint | None = None,
+        *,
+        is_boundary: bool = True,
     ) -> None:
         self._log = log
         self._end = end
+        self._known = known
         self._is_boundary = is_boundary
         # Everything before it was read.
         self._last = start
@@ -61,6 +74,8 @@ class RangeBounds:
                 file=end.file,
                 position=end.pos,
             )
+        if order == end_order:
+            self._expect_known(event)
         if event.type == _ROTATE and (order == end_order or end.number > here.number):
             last = here.next_file(Rotate.parse(event.body).file)
             order = last.order
@@ -68,10 +83,19 @@ class RangeBounds:
         self.reached = order >= end_order
         return True
 
-    def passed(self, file: str, pos: int) -> None:
-        """All events up to a place before the limit were read, and no rotation."""
-        self._last = self._log.position(file, pos)
+    def passed(self, run: Run) -> None:
+        """A run was read, up to a place before the limit."""
+        self._last = self._log.position(run.file, run.end)
         self.reached = self._last.order >= self._end.order
+        if self.reached:
+            self._expect_known(run)
+
+    def _expect_known(self, last: Event | Run) -> None:
+        """`last` ends at the range's end."""
+        known = self._known
+        if known is not None:
+            head = FileHead(known.created, known.server_id)
+            expect_fingerprint(self._end, behind(head, last), known)
 
     def expect_reached(self) -> None:
         """The log has ended: InvalidPositionError when the range has not."""

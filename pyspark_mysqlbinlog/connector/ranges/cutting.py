@@ -13,6 +13,7 @@ from itertools import groupby
 
 from pyspark.sql.datasource import InputPartition
 
+from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.log.logs import FileLog
 from pyspark_mysqlbinlog.connector.tail.buffer import MOST_CARRIED, Span
@@ -41,6 +42,7 @@ class RangePartition(InputPartition):
     server_uuid : of the server that wrote the range; empty where it has none.
     server_version : what its statements are to be read with; in files, those of its first one.
     epoch : of `seq`.
+    fingerprint, end_fingerprint : of `start` and of `end`; None where they are not known.
     log : the files that it lies in, as they were when it was planned; None when it is a server's.
     """
 
@@ -56,6 +58,8 @@ class RangePartition(InputPartition):
     server_version: str = ""
     epoch: int = 0
     log: FileLog | None = None
+    fingerprint: Fingerprint | None = None
+    end_fingerprint: Fingerprint | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +73,7 @@ class Cut:
     pending_xa: tuple[str, ...]
     prelude: tuple[EventBlock, ...] = ()
     ends_inside: bool = False
+    fingerprint: Fingerprint | None = None
 
 
 def cut(
@@ -76,6 +81,7 @@ def cut(
     spans: Sequence[Span],
     *,
     pending_xa: tuple[str, ...],
+    fingerprint: Fingerprint | None = None,
     target_bytes: int,
     most_pulls: int,
 ) -> list[Cut]:
@@ -84,7 +90,7 @@ def cut(
     Parameters
     ----------
     spans : what the batch holds.
-    pending_xa : at `start`.
+    pending_xa, fingerprint : at `start`.
     target_bytes : log bytes of a pulled range, about, unless there would be too many of them.
     most_pulls : how many pulled ranges there may be.
     """
@@ -93,10 +99,12 @@ def cut(
         begin = start
         if span.start.position > start:
             begin, pending_xa = span.start.position, span.start.pending_xa
+            fingerprint = span.start.fingerprint
         if span.blocks is not None and span.kept_bytes <= MOST_CARRIED:
-            parts.append(Cut(begin, span.end.position, span.log_bytes, span.blocks, pending_xa))
+            part = Cut(begin, span.end.position, span.log_bytes, span.blocks, pending_xa)
+            parts.append(replace(part, fingerprint=fingerprint))
         else:
-            parts += _pieces(begin, span, pending_xa)
+            parts += _pieces(begin, span, pending_xa, fingerprint)
         pending_xa = span.end.pending_xa
     cuts = _cut_kinds(parts, target_bytes, most_pulls)
     carried = sum(part.blocks is not None for part in cuts)
@@ -117,7 +125,9 @@ def _cut_kinds(parts: list[Cut], target_bytes: int, most_pulls: int) -> list[Cut
     return cuts
 
 
-def _pieces(begin: Position, span: Span, pending_xa: tuple[str, ...]) -> list[Cut]:
+def _pieces(
+    begin: Position, span: Span, pending_xa: tuple[str, ...], fingerprint: Fingerprint | None
+) -> list[Cut]:
     """A span to pull, cut inside of its long transactions."""
     pieces = [piece for piece in span.pieces if piece.start > begin]
     starts = [begin, *(piece.start for piece in pieces)]
@@ -125,8 +135,18 @@ def _pieces(begin: Position, span: Span, pending_xa: tuple[str, ...]) -> list[Cu
     at = [0, *(piece.log_bytes for piece in pieces), span.log_bytes]
     preludes = [(), *(piece.prelude for piece in pieces)]
     pending = [pending_xa, *(piece.pending_xa for piece in pieces)]
+    known = [fingerprint, *(piece.fingerprint for piece in pieces)]
     return [
-        Cut(starts[n], ends[n], at[n + 1] - at[n], None, pending[n], preludes[n], n < len(pieces))
+        Cut(
+            starts[n],
+            ends[n],
+            at[n + 1] - at[n],
+            None,
+            pending[n],
+            preludes[n],
+            ends_inside=n < len(pieces),
+            fingerprint=known[n],
+        )
         for n in range(len(starts))
     ]
 
@@ -177,6 +197,11 @@ def _joined(parts: list[Cut]) -> Cut:
     )
 
 
-def pulled(start: Position, end: Position, pending_xa: tuple[str, ...]) -> list[Cut]:
+def pulled(
+    start: Position,
+    end: Position,
+    pending_xa: tuple[str, ...],
+    fingerprint: Fingerprint | None = None,
+) -> list[Cut]:
     """One range of which nothing is known but its ends: a replay after a restart."""
-    return [Cut(start, end, 0, None, pending_xa)]
+    return [Cut(start, end, 0, None, pending_xa, fingerprint=fingerprint)]

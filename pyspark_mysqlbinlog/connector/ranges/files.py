@@ -96,7 +96,7 @@ def _walked(
         found = log.scan(start, scanner, bounds.limit)
     for each in found:
         if not isinstance(each, Event):
-            bounds.passed(each.file, each.end)
+            bounds.passed(each)
             walk.take_run(each)
         elif bounds.admits(each):
             walk.take(each)

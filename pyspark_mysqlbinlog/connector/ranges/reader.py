@@ -7,6 +7,7 @@ from contextlib import closing
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
 from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.log.logs import FileLog, Log, ScannedLog
@@ -42,9 +43,14 @@ _UNPLACED: dict[str, Unplaced] = {
 }
 
 
-def events_between(log: Log, start: Position, end: Position) -> Iterator[Event]:
-    """A log's events from `start` up to `end`; InvalidPositionError when it ends before."""
-    bounds = RangeBounds(log, start, end)
+def events_between(
+    log: Log, start: Position, end: Position, known: Fingerprint | None = None
+) -> Iterator[Event]:
+    """A log's events from `start` up to `end`; InvalidPositionError when it ends before.
+
+    known : the fingerprint of `end`: LogReplacedError where another event lies in front of it.
+    """
+    bounds = RangeBounds(log, start, end, known)
     for event in log.events(start):
         if not bounds.admits(event):
             return
@@ -138,7 +144,8 @@ def _log_of(options: Options, partition: RangePartition) -> ScannedLog:
         # Which need not be the files that the planner saw.
         partition.log.expect_chain(is_whole=False)
         return partition.log
-    return ResumingLog(options.server_settings(), partition.server_uuid)
+    known = partition.start, partition.fingerprint
+    return ResumingLog(options.server_settings(), known, server_uuid=partition.server_uuid)
 
 
 def _payload_of(options: Options, case_sensitive: bool) -> PayloadFactory:
@@ -171,7 +178,7 @@ def _wanted(
     )
     for event in unpack_events(partition.prelude):
         yield from filtering.feed(event)
-    for event in events_between(log, partition.start, partition.end):
+    for event in events_between(log, partition.start, partition.end, partition.end_fingerprint):
         yield from filtering.feed(event)
     if not partition.ends_inside:
         expect_between(filtering, partition.end)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.log.logs import FileLog, ServerLog
@@ -29,17 +30,20 @@ def history_of_files(log: FileLog, options: Options) -> SchemaHistory:
 
 
 def history_for_other_tables(
-    options: Options, history: SchemaHistory, position: Position
+    options: Options,
+    history: SchemaHistory,
+    position: Position,
+    fingerprint: Fingerprint | None = None,
 ) -> SchemaHistory:
     """A checkpoint's history, for a query that wants other tables than the one that wrote it.
 
-    position : where the query goes on.
+    position, fingerprint : where the query goes on.
 
     What the history does not know of the tables that are wanted now is learnt as at a start in the
     past. It stays known that it was not known where the log does not tell.
     """
     settings = options.server_settings()
-    log = ServerLog(settings)
+    log = ServerLog(settings, (position, fingerprint))
     with known_server(options.retry_timeout, ReplicaClient.connect, settings) as client:
         case_sensitive = ServerFacts.ask(client).case_sensitive
         tables = options.table_filter(case_sensitive)

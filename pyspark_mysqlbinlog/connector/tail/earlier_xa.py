@@ -93,7 +93,7 @@ class EarlierXa:
             with first_connection()(ReplicaClient.connect, settings) as client:
                 return [Position.of(file, FIRST_EVENT) for file in binlog_files(client)]
 
-        return cls(ResumingLog(settings, server_uuid), begins, before, wants, stopped)
+        return cls(ResumingLog(settings, server_uuid=server_uuid), begins, before, wants, stopped)
 
     def expect_unwanted(self, xid: str) -> None:
         """Look for the transaction that XA COMMIT has just named.

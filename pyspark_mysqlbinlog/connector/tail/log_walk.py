@@ -13,6 +13,7 @@ from typing import Protocol
 
 from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
+from pyspark_mysqlbinlog.connector.log.fingerprints import at_beginning, behind
 from pyspark_mysqlbinlog.connector.tail.buffer import LogBuffer, Mark, Piece
 from pyspark_mysqlbinlog.connector.tail.lag import Lag
 from pyspark_mysqlbinlog.decoder.kernel.log_scanner import Run
@@ -22,6 +23,7 @@ from pyspark_mysqlbinlog.decoder.wanted.event_filter import EventFilter
 from pyspark_mysqlbinlog.protocol.blocks import pack_events
 from pyspark_mysqlbinlog.protocol.events import HEADER_LENGTH, ROWS_EVENT_TYPES, Event, EventType
 from pyspark_mysqlbinlog.protocol.messages import Rotate
+from pyspark_mysqlbinlog.protocol.walker import FileHead
 
 __all__ = ["FollowedSchemas", "LogWalk"]
 
@@ -60,6 +62,7 @@ class LogWalk:
     counter : tells the buffer how many wanted rows a transaction has.
     last_start : the furthest position in a file from which it can be read again.
     lag : is told how far the walk is.
+    head : of the start's file; None where nobody needs fingerprints.
 
     Attributes
     ----------
@@ -78,6 +81,7 @@ class LogWalk:
         counter: RowCounter | None = None,
         last_start: int,
         lag: Lag | None = None,
+        head: FileHead | None = None,
     ) -> None:
         self.mark = start
         self.scanned = start.position
@@ -88,6 +92,7 @@ class LogWalk:
         self._counter = counter
         self._last_start = last_start
         self._lag = lag
+        self._head = head
         # A boundary that nobody can start from, until the next file gives it another spelling.
         self._late: Mark | None = None
         self._begin_transaction()
@@ -110,7 +115,8 @@ class LogWalk:
             pending_xa = self._filtering.pending_xa
 
             def mark_at(pos: int) -> Mark:
-                return Mark(Position(number, pos, run.file), history, pending_xa)
+                known = behind(self._head, run, pos)
+                return Mark(Position(number, pos, run.file), history, pending_xa, known)
 
             self.mark = mark_at(run.end)
             self._buffer.transactions(run, self._log_bytes, mark_at)
@@ -124,7 +130,7 @@ class LogWalk:
                 self._kept_any = True
                 self._buffer.append_run(run)
             if run.rows_end:
-                self._maybe_piece(end)
+                self._maybe_piece(end, run)
         self.scanned = end
         if self._lag is not None:
             self._lag.walked(end, run.time, between=bool(run.ends))
@@ -145,16 +151,21 @@ class LogWalk:
             if self._counter is not None:
                 self._rows += sum(self._counter.rows(each) for each in kept)
         if event.type in ROWS_EVENT_TYPES:
-            self._maybe_piece(end)
+            self._maybe_piece(end, event)
         if filtering.ended:
             if self._lag is not None and self._kept_any:
                 self._lag.wanted(end, event.timestamp)
-            self._boundary(Mark(end, self.history, filtering.pending_xa))
+            known = behind(self._head, event)
+            self._boundary(Mark(end, self.history, filtering.pending_xa, known))
         elif event.type == _ROTATE:
             if self._lag is not None:
                 self._lag.file_ended(end.number, end.pos)
-            self._next_file(end.next_file(Rotate.parse(event.body).file))
+            # With fingerprints, the next file's beginning has one when its head has come.
+            if self._head is None:
+                self._next_file(end.next_file(Rotate.parse(event.body).file))
         elif event.type == _FORMAT_DESCRIPTION:
+            if self._head is not None:
+                self._head = FileHead(event.timestamp, event.server_id)
             # After a crash there is no ROTATE: the next file just begins.
             self._next_file(end._replace(pos=FIRST_EVENT))
         self.scanned = end
@@ -192,7 +203,7 @@ class LogWalk:
         self._pieces: list[Piece] = []
         self._piece_bytes = _PIECE_BYTES
 
-    def _maybe_piece(self, end: Position) -> None:
+    def _maybe_piece(self, end: Position, found: Event | Run) -> None:
         """A long transaction is cut behind some of its rows events, so that many can read it."""
         last = self._pieces[-1].log_bytes if self._pieces else 0
         if self._log_bytes - last < self._piece_bytes or end.pos > self._last_start:
@@ -201,15 +212,17 @@ class LogWalk:
         if sum(HEADER_LENGTH + len(event.body) for event in events) > _LARGEST_PRELUDE:
             return  # a statement whose own text is huge: not even packed, at each rows event
         prelude = tuple(pack_events(events))
-        self._pieces.append(Piece(end, self._log_bytes, prelude, self._filtering.pending_xa))
+        pending_xa, known = self._filtering.pending_xa, behind(self._head, found)
+        self._pieces.append(Piece(end, self._log_bytes, prelude, pending_xa, known))
         if len(self._pieces) > _MOST_PIECES:
             del self._pieces[::2]
             self._piece_bytes *= 2
 
     def _next_file(self, begin: Position) -> None:
         """The boundary at the end of a file is spelled as the beginning of the next."""
+        known = at_beginning(self._head)
         if self._late is not None:
-            self._boundary(replace(self._late, position=begin))
+            self._boundary(replace(self._late, position=begin, fingerprint=known))
         elif begin != self.mark.position:
-            self.mark = replace(self.mark, position=begin)
+            self.mark = replace(self.mark, position=begin, fingerprint=known)
             self._buffer.moved(self.mark)

@@ -10,6 +10,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.protocol.blocks import EventBlock
@@ -24,6 +25,7 @@ class Mark:
     position: Position
     history: SchemaHistory
     pending_xa: tuple[str, ...] = ()
+    fingerprint: Fingerprint | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +38,14 @@ class Piece:
     prelude : what the events behind it can't be read without: the transaction's first events and
         the table maps of the statement that is going on.
     pending_xa : prepared XA transactions at this place that hold no wanted rows.
+    fingerprint : of this place.
     """
 
     start: Position
     log_bytes: int
     prelude: tuple[EventBlock, ...]
     pending_xa: tuple[str, ...] = ()
+    fingerprint: Fingerprint | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,8 @@ from time import monotonic
 
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
-from pyspark_mysqlbinlog.connector.log.logs import LAST_DUMP_START, ScannedDump, dump_events
+from pyspark_mysqlbinlog.connector.log.dump import LAST_DUMP_START, Dump, ScannedDump
+from pyspark_mysqlbinlog.connector.log.replaced import IdleCheck, told_apart
 from pyspark_mysqlbinlog.connector.log.retry import LOG, connected_again, lost_connection
 from pyspark_mysqlbinlog.connector.schemas.tracker import SchemaTracker
 from pyspark_mysqlbinlog.connector.schemas.watch import SchemaWatch
@@ -89,12 +90,19 @@ class Tail:
         self._check = check
         # By the clock of `monotonic`: when the connection broke, or the first was wanted.
         self._lost_at = 0.0
+        self._compared = False
+        self._idle: IdleCheck | None = None
         self._is_retrying = False
         # By the clock of `monotonic`; None while there is no connection.
         self._connected_at: float | None = None
         self._client: ReplicaClient | None = None
         self._thread = Thread(target=self._run, name="mysqlbinlog-tail", daemon=True)
         self._counter = RowCounter() if count_rows else None
+
+    @property
+    def compared(self) -> bool:
+        """Whether the log was found to be the one that the start lies in."""
+        return self._compared
 
     @property
     def scanned(self) -> Position:
@@ -125,7 +133,8 @@ class Tail:
             while not self.buffer.closed:
                 self._run_until_lost()
         except MySQLBinlogError as error:
-            self.buffer.fail(error)
+            mark = self._mark
+            self.buffer.fail(told_apart(self._settings, mark.position, mark.fingerprint, error))
         except BaseException as error:
             # Whatever it is, the query must end with it and not wait for a thread that is gone.
             self.buffer.fail(MySQLBinlogError(f"the tail failed: {type(error).__name__}: {error}"))
@@ -180,6 +189,17 @@ class Tail:
                 earlier_xa=search.expect_unwanted,
             )
             schemas = _Schemas(client, mark.history, self._wants, self._watch, self.buffer)
+            self.lag.connected(server_time(client))
+            dump = Dump(
+                client,
+                mark.position,
+                mark.fingerprint,
+                blocking=True,
+                told_version=filtering.written_by,
+                on_heartbeat=self._heartbeat,
+            )
+            self._idle = IdleCheck(self._settings, lambda: self.scanned)
+            self._compared = True
             self._walk = walk = LogWalk(
                 mark,
                 filtering,
@@ -188,43 +208,34 @@ class Tail:
                 counter=self._counter,
                 last_start=LAST_DUMP_START,
                 lag=self.lag,
+                head=dump.head,
             )
-            self.lag.connected(server_time(client))
             if self._is_retrying:
                 connected_again(self._lost_at)
                 self._is_retrying = False
             self._connected_at = monotonic()
             # Rows are counted event by event.
             if implementation() == "c" and self._counter is None:
-                self._scan(client, walk, filtering)
+                self._scan(dump, walk, filtering)
             else:
-                events = dump_events(
-                    client,
-                    mark.position,
-                    blocking=True,
-                    told_version=filtering.written_by,
-                    on_heartbeat=self.lag.heartbeat,
-                )
-                for event in events:
+                for event in dump:
                     if self.buffer.closed:
                         return
                     walk.take(event)
         if not self.buffer.closed:
             raise LostConnectionError("the server ended a dump that should have gone on for ever")
 
-    def _scan(self, client: ReplicaClient, walk: LogWalk, filtering: EventFilter) -> None:
+    def _heartbeat(self) -> None:
+        self.lag.heartbeat()
+        if self._idle is not None:
+            self._idle.heartbeat()
+
+    def _scan(self, dump: Dump, walk: LogWalk, filtering: EventFilter) -> None:
         """The same by the compiled scan: what it understands comes in runs."""
         scanner = LogScanner(filtering, whole_maps=self._watch is not None, ask_at=walk.piece_due)
-        dump = ScannedDump(
-            client,
-            walk.mark.position,
-            scanner,
-            blocking=True,
-            told_version=filtering.written_by,
-            on_heartbeat=self.lag.heartbeat,
-        )
+        scanned = ScannedDump(dump, scanner)
         while not self.buffer.closed:
-            found = dump.next(lambda _: LAST_DUMP_START)
+            found = scanned.next(lambda _: LAST_DUMP_START)
             if found is None:
                 return
             if isinstance(found, Run):

@@ -31,6 +31,8 @@ cdef extern from "scan.hpp" namespace "mysqlbinlog" nogil:
         int64_t end
         uint64_t kept
         size_t segments
+        size_t last_length
+        uint32_t last_checksum
 
     ctypedef enum Stop "mysqlbinlog::ScanStop":
         More "mysqlbinlog::ScanStop::More"
@@ -56,6 +58,8 @@ cdef extern from "scan.hpp" namespace "mysqlbinlog" nogil:
         uint32_t time()
         size_t verified()
         uint64_t kept()
+        size_t last_length()
+        uint32_t last_checksum()
         size_t trailer()
         const vector[Segment]& segments()
         const vector[Ending]& endings()
@@ -187,6 +191,18 @@ cdef class Scanner:
     def kept(self):
         """Bytes of what is wanted, packed."""
         return self.native.kept()
+
+    @property
+    def last(self):
+        """Of the last event that was passed: bytes, and the CRC32 of all but its own checksum."""
+        return self.native.last_length(), self.native.last_checksum()
+
+    def last_of(self, size_t transaction):
+        """The same for the last event of one of the transactions."""
+        cdef const vector[Ending]* endings = &self.native.endings()
+        if transaction >= endings.size():
+            raise IndexError(f"transaction {transaction} of {endings.size()}")
+        return endings[0][transaction].last_length, endings[0][transaction].last_checksum
 
     @property
     def segment_count(self):

@@ -9,6 +9,7 @@ transactions, or a part of the one that is going on.
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_left
 from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -38,6 +39,7 @@ class Run:
     file, start, end : where they lie.
     time : of the last one, in seconds, as its header tells it.
     kept_bytes : of what is wanted of them, packed.
+    last : of the last of them: bytes, and the CRC32 of all but its own checksum.
     rows_end : the scan stopped behind a rows event, where it was asked to.
     """
 
@@ -48,6 +50,7 @@ class Run:
         self.end = scanner.pos
         self.time = scanner.time
         self.kept_bytes = scanner.kept
+        self.last = scanner.last
         self.rows_end = scanner.stop == "asked"
 
     @cached_property
@@ -70,6 +73,10 @@ class Run:
         behind = self._endings[2][transaction + 1]
         _, _, data = self._scanner.pack(behind - 1, behind)
         return int.from_bytes(data[:4], "little")
+
+    def last_at(self, pos: int) -> tuple[int, int]:
+        """`last` of what lies before the end of one of its transactions."""
+        return self._scanner.last_of(bisect_left(self.ends, pos))
 
     def pack(self) -> PackedEvents | None:
         """What is wanted of it; None when nothing is."""

@@ -44,6 +44,8 @@ struct Ending {
     int64_t end;
     uint64_t kept;    // bytes of wanted events since the beginning of the scan
     size_t segments;  // likewise
+    size_t last_length;      // of the event that ends there, its checksum included
+    uint32_t last_checksum;
 };
 
 enum class ScanStop : uint8_t {
@@ -87,6 +89,7 @@ public:
         new_statement_ = false;
         state_ = TransactionState();
         kept_rows_events_ = 0;
+        last_offset_ = last_length_ = 0;
     }
 
     // --- what a scan leaves
@@ -97,6 +100,14 @@ public:
     uint32_t time() const { return time_; }   // of the last event, as its header tells it
     size_t verified() const { return verified_ > at_ ? verified_ - at_ : 0; }
     uint64_t kept() const { return kept_; }
+    // Of the last event that was passed: bytes, and the CRC32 of all but its own checksum.
+    size_t last_length() const { return last_length_; }
+    uint32_t last_checksum() const {
+        if (last_length_ == 0) return 0;
+        const uint8_t* head = data_ + last_offset_;
+        if (trailer_ != 0) return load32(head + last_length_ - EVENT_CHECKSUM);
+        return crc32(head, last_length_);
+    }
     size_t trailer() const { return trailer_; }
     const std::vector<Segment>& segments() const { return segments_; }
     const std::vector<Ending>& endings() const { return endings_; }
@@ -133,15 +144,19 @@ public:
             const size_t at = at_;
             const int64_t pos = pos_;
             const uint32_t time = time_;
+            const size_t last_offset = last_offset_;
+            const size_t last_length = last_length_;
             if (!scan_transaction()) {
                 segments_.resize(segments);
                 kept_ = kept;
                 at_ = at;
                 pos_ = pos;
                 time_ = time;
+                last_offset_ = last_offset;
+                last_length_ = last_length;
                 return;
             }
-            endings_.push_back({pos_, kept_, segments_.size()});
+            endings_.push_back({pos_, kept_, segments_.size(), last_length_, last_checksum()});
         } while (true);
     }
 
@@ -305,6 +320,8 @@ private:
         at_ = event.next;
         pos_ = event.end;
         time_ = load32(data_ + event.offset);
+        last_offset_ = event.offset;
+        last_length_ = event.next - event.offset;
     }
     Segment segment(const Event& event) const {
         return {event.end, event.offset, EVENT_HEADER + event.body_size};
@@ -414,6 +431,8 @@ private:
     size_t at_ = 0;
     size_t verified_ = 0;
     size_t trailer_ = 0;
+    size_t last_offset_ = 0;
+    size_t last_length_ = 0;
     int64_t pos_ = 0;
     uint32_t time_ = 0;
     int64_t limit_ = 0;

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
 from pyspark_mysqlbinlog.checkpoints.offset import PAYLOADS, Offset
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.errors import OffsetError
@@ -18,11 +20,13 @@ OFFSET = Offset(
     server_uuid="3e11fa47-71ca-11e1-9e33-c80aa9429562",
     schemas="abc",
     xa=("X'61',X'',1",),
+    fingerprint=Fingerprint(1_600_000_000, 7, 31, 0xFFFFFFFF),
 )
 STORED = (
     '{"v": 2, "epoch": 0, "file": "mysql-bin.000003", "pos": 1234,'
     ' "server_uuid": "3e11fa47-71ca-11e1-9e33-c80aa9429562", "gtid": "",'
-    ' "xa": ["X\'61\',X\'\',1"], "schemas": "abc", "phase": "stream"}'
+    ' "xa": ["X\'61\',X\'\',1"], "schemas": "abc", "phase": "stream",'
+    ' "fingerprint": {"created": 1600000000, "server_id": 7, "length": 31, "checksum": 4294967295}}'
 )
 
 
@@ -33,7 +37,14 @@ def test_version_2_byte_for_byte() -> None:
 
 
 def test_version_1_is_read() -> None:
-    assert Offset.from_dict(changed(v=1)) == OFFSET
+    first = changed(v=1)
+    del first["fingerprint"]
+    assert Offset.from_dict(first) == replace(OFFSET, fingerprint=None)
+
+
+def test_a_fingerprint_that_is_not_known() -> None:
+    assert Offset.from_dict(changed(fingerprint={})) == replace(OFFSET, fingerprint=None)
+    assert replace(OFFSET, fingerprint=None).to_dict()["fingerprint"] == {}
 
 
 @given(
@@ -48,6 +59,7 @@ def test_version_1_is_read() -> None:
         xa=st.lists(st.text(max_size=5), max_size=3).map(tuple),
         gtid=st.text(max_size=5),
         epoch=st.integers(0, 100),
+        fingerprint=st.none() | st.builds(Fingerprint, *[st.integers(0, 2**32 - 1)] * 2),
     )
 )
 def test_round_trip(offset: Offset) -> None:
@@ -101,6 +113,12 @@ BROKEN: list[tuple[dict[str, Any], str]] = [
     (changed(xa="x"), "'xa' is 'x', expected list"),
     (changed(schemas=[]), "'schemas' is .*, expected str"),
     (changed(schemas="avro:abc"), "payload is 'avro', expected one of json, struct, variant"),
+    (changed(fingerprint=None), "'fingerprint' is None, expected whole numbers for created"),
+    (changed(fingerprint={"created": 1}), "'fingerprint' is .*; the checkpoint is damaged"),
+    (
+        changed(fingerprint=Fingerprint(1, 1, 1231, 0).to_dict()),
+        "'fingerprint' is .*; the checkpoint is damaged",
+    ),
     (changed(phase="snapshot"), "'phase' is 'snapshot', which this release does not know"),
 ]
 

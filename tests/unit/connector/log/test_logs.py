@@ -15,7 +15,8 @@ import pytest
 from helpers.decoding import CAPTURED, read_log
 from helpers.events import LogBuilder, format_description_body, raw_event
 from pyspark_mysqlbinlog.checkpoints.position import Position
-from pyspark_mysqlbinlog.connector.log.logs import FileLog, dump_events, statement_events
+from pyspark_mysqlbinlog.connector.log.dump import Dump
+from pyspark_mysqlbinlog.connector.log.logs import FileLog, statement_events
 from pyspark_mysqlbinlog.decoder.kernel.implementation import Implementation
 from pyspark_mysqlbinlog.errors import (
     FormatError,
@@ -230,7 +231,7 @@ def test_a_start_behind_4_gib(n: int) -> None:
     """Which a dump can't be asked for: the events before it are passed over."""
     start = Position.of("b.000001", 4 + (n << 30))
     server = BigFile("b.000001", 8)
-    events = dump_events(cast(ReplicaClient, server), start, blocking=False)
+    events = Dump(cast(ReplicaClient, server), start, None, blocking=False)
     assert [event.start for event in events] == [4 + (k << 30) for k in range(n, 8)]
     assert server.asked == [start.pos if n < 4 else 4]
 

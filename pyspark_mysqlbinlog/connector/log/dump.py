@@ -1,0 +1,214 @@
+"""One dump of a server's log, from a position on.
+
+Where a fingerprint of the position is known, the dump begins one event earlier: that event, and the
+head of its file, which the server repeats at each start, tell whether this is still the log that
+the position was found in. Both are there already, so nobody waits for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
+from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
+from pyspark_mysqlbinlog.connector.log.fingerprints import behind
+from pyspark_mysqlbinlog.decoder.kernel.log_scanner import LogScanner, Run
+from pyspark_mysqlbinlog.errors import (
+    InvalidPositionError,
+    LogReplacedError,
+    MySQLBinlogError,
+    ServerError,
+)
+from pyspark_mysqlbinlog.protocol.client import ReplicaClient
+from pyspark_mysqlbinlog.protocol.events import Event
+from pyspark_mysqlbinlog.protocol.server_errors import log_replaced
+from pyspark_mysqlbinlog.protocol.walker import FileHead, LogWalker
+
+__all__ = [
+    "LAST_DUMP_START",
+    "Dump",
+    "Limit",
+    "ScannedDump",
+    "expect_fingerprint",
+]
+
+# COM_BINLOG_DUMP has the position as u32.
+LAST_DUMP_START = (1 << 32) - 1
+
+# As servers of 5.6 and later say it, in errors that may have other causes elsewhere.
+_UNREADABLE = ("truncated in the middle", "i/o error reading", "did not pass crc")
+
+# File -> the position in it that no run goes beyond.
+Limit = Callable[[str], int]
+
+
+class Dump:
+    """A dump whose first event, the file's FORMAT_DESCRIPTION, has come.
+
+    Parameters
+    ----------
+    known : the fingerprint of `start`; without one, nothing is compared.
+    told_version, on_heartbeat : see LogWalker.
+
+    Raises
+    ------
+    LogReplacedError : the log is another one than that of the fingerprint.
+    MySQLBinlogError : what a dump's beginning raises.
+    """
+
+    def __init__(
+        self,
+        client: ReplicaClient,
+        start: Position,
+        known: Fingerprint | None,
+        *,
+        blocking: bool,
+        told_version: Callable[[str], None] | None = None,
+        on_heartbeat: Callable[[], None] | None = None,
+    ) -> None:
+        self._start = start
+        begin = start.pos - (known.length if known is not None else 0)
+        if start.pos > LAST_DUMP_START:
+            # It can't be asked for: what lies before is read and passed over.
+            begin = FIRST_EVENT
+        self.stream = client.dump(start.file, begin, blocking=blocking)
+        self.walker = LogWalker(start.file, begin, self.stream.checksum, told_version, on_heartbeat)
+        # What was read already, and belongs to whoever reads.
+        self._first: Event | None = None
+        try:
+            self._open(known)
+        except (InvalidPositionError, ServerError) as error:
+            if known is None or not _is_unreadable(error):
+                raise
+            raise self._replaced(error.message) from None
+
+    @property
+    def head(self) -> FileHead | None:
+        """Of the file that the dump is in; None where the log has ended before it."""
+        return self.walker.head
+
+    def next(self) -> Event | None:
+        """The next event; None at the end."""
+        event, self._first = self._first, None
+        walker, stream = self.walker, self.stream
+        try:
+            while event is None:
+                raw = stream.next_event()
+                if raw is None:
+                    return None
+                event = walker.feed(raw)
+                del raw  # may be large, and the event has its own copy
+                if event is not None and self.is_before(event):
+                    event = None
+            return event
+        except MySQLBinlogError as error:
+            # A dump that the server refuses in its middle is refused at the place it had reached.
+            raise error.at(walker.file, walker.pos) from None
+
+    def __iter__(self) -> Iterator[Event]:
+        while (event := self.next()) is not None:
+            yield event
+
+    def first(self) -> Event | None:
+        """What was read already; then nothing."""
+        event, self._first = self._first, None
+        return event
+
+    @property
+    def is_passing(self) -> bool:
+        """Whether the next event may lie before the start."""
+        return self.walker.file == self._start.file and self.walker.pos < self._start.pos
+
+    def is_before(self, event: Event) -> bool:
+        """Whether an event ends at the start or before it; InvalidPositionError when across it."""
+        start = self._start
+        if event.file != start.file or event.start >= start.pos:
+            return False
+        if event.end > start.pos:
+            raise InvalidPositionError(
+                f"no event begins at this position: it lies inside one that begins at"
+                f" {event.start}; give one that SHOW BINLOG EVENTS lists",
+                file=start.file,
+                position=start.pos,
+            )
+        return True
+
+    def _open(self, known: Fingerprint | None) -> None:
+        event: Event | None = None
+        while self.walker.head is None:
+            raw = self.stream.next_event()
+            if raw is None:
+                if known is not None:
+                    raise self._replaced("it ends before this position")
+                return
+            event = self.walker.feed(raw)
+        if event is not None and not self.is_before(event):
+            self._first = event
+        if known is None:
+            return
+        head = self.walker.head
+        if head != (known.created, known.server_id):
+            raise self._replaced(
+                f"the file was begun at {head.created} by the server {head.server_id}, expected"
+                f" {known.created} by {known.server_id} (seconds since 1970, server_id)"
+            )
+        if known.length:
+            self._expect_event(known)
+
+    def _expect_event(self, known: Fingerprint) -> None:
+        """Read up to the event that ends at the start."""
+        start, event = self._start, None
+        while event is None or (self.is_before(event) and event.end < start.pos):
+            raw = self.stream.next_event()
+            if raw is None:
+                raise self._replaced("it ends before this position")
+            event = self.walker.feed(raw)
+            del raw
+        if event.file != start.file or event.end != start.pos:
+            raise self._replaced("no event ends at this position")
+        expect_fingerprint(start, behind(self.walker.head, event), known)
+
+    def _replaced(self, found: str) -> LogReplacedError:
+        return log_replaced(found, self._start.file, self._start.pos)
+
+
+def _is_unreadable(error: MySQLBinlogError) -> bool:
+    """Whether it is what a server may answer where no event begins."""
+    if isinstance(error, InvalidPositionError):
+        return True
+    return any(words in error.message.lower() for words in _UNREADABLE)
+
+
+def expect_fingerprint(
+    position: Position, found: Fingerprint | None, known: Fingerprint | None
+) -> None:
+    """LogReplacedError where the event in front of a position is another than it was."""
+    if found is None or known is None or not known.length or found == known:
+        return
+    raise log_replaced(
+        f"another event lies in front of this position: one of {found.length} bytes with the CRC32"
+        f" 0x{found.checksum:08x}, expected {known.length} bytes with 0x{known.checksum:08x}",
+        position.file,
+        position.pos,
+    )
+
+
+class ScannedDump:
+    """The same for a scanner; `next` gives a run or an event."""
+
+    def __init__(self, dump: Dump, scanner: LogScanner) -> None:
+        self._dump = dump
+        self._scanner = scanner
+        scanner.open(dump.stream, dump.walker)
+
+    def next(self, limit: Limit) -> Run | Event | None:
+        """None at the end; see `LogScanner.next`."""
+        dump = self._dump
+        found: Run | Event | None = dump.first()
+        if found is not None:
+            return found
+        while True:
+            found = self._scanner.next(limit, runs=not dump.is_passing)
+            if isinstance(found, Event) and dump.is_before(found):
+                continue
+            return found

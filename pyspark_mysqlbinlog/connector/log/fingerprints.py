@@ -1,0 +1,28 @@
+"""Fingerprints of positions, as a log is read: see `checkpoints/fingerprint.py`."""
+
+from __future__ import annotations
+
+from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
+from pyspark_mysqlbinlog.decoder.kernel.log_scanner import Run
+from pyspark_mysqlbinlog.protocol.checksum import event_checksum
+from pyspark_mysqlbinlog.protocol.events import Event
+from pyspark_mysqlbinlog.protocol.walker import FileHead
+
+__all__ = ["at_beginning", "behind"]
+
+
+def at_beginning(head: FileHead | None) -> Fingerprint | None:
+    """Of a file's beginning; of any place in it, where no more is known."""
+    return None if head is None else Fingerprint(*head)
+
+
+def behind(head: FileHead | None, found: Event | Run, pos: int | None = None) -> Fingerprint | None:
+    """Of the position behind an event or a run; or behind one of the run's transactions.
+
+    head : of their file.
+    """
+    if head is None:
+        return None
+    if isinstance(found, Event):
+        return Fingerprint(*head, found.end - found.start, event_checksum(found))
+    return Fingerprint(*head, *(found.last if pos is None else found.last_at(pos)))

@@ -1,0 +1,165 @@
+"""A log that is another one than the checkpoint's, under the same names: no row may be passed over.
+
+Each server is one test's own: RESET MASTER takes the log of everybody.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from helpers.servers import LocalServer
+from helpers.source_runner import Offset, Spark, ids, insert
+from live.conftest import NewStream
+from pyspark_mysqlbinlog.errors import LogReplacedError, MySQLBinlogError
+
+TABLE = "shop.t"
+
+
+@pytest.fixture
+def shop(own_server: LocalServer) -> LocalServer:
+    own_server.execute("CREATE DATABASE shop", f"CREATE TABLE {TABLE} (id INT PRIMARY KEY)")
+    own_server.execute("RESET MASTER")
+    return own_server
+
+
+def follow(stream: Spark, start: Offset, count: int) -> tuple[list[int], Offset]:
+    got: list[int] = []
+    while len(got) < count:
+        end = stream.next_batch(start)
+        got += ids(stream.rows(start, end))
+        start = end
+    return got, start
+
+
+def stopped(new_stream: NewStream, server: LocalServer) -> tuple[Offset, Offset]:
+    """The first and the last offset of a stream that has delivered two rows."""
+    stream = new_stream(server, TABLE)
+    start = stream.initial()
+    assert stream.latest(start) == start
+    insert(server, TABLE, 1, 2)
+    got, end = follow(stream, start, 2)
+    assert got == [1, 2]
+    stream.reader.stop()
+    return start, end
+
+
+def grow_to(server: LocalServer, place: Offset, first: int) -> None:
+    """Rows until the log is at a place or behind it."""
+    while server.position() < (place["file"], place["pos"]):
+        insert(server, TABLE, first)
+        first += 1
+
+
+def with_same_sizes(server: LocalServer, place: Offset) -> None:
+    server.execute("RESET MASTER")
+    insert(server, TABLE, 3, 4)
+    assert server.position() == (place["file"], place["pos"])
+
+
+def with_more(server: LocalServer, place: Offset) -> None:
+    server.execute("RESET MASTER")
+    insert(server, TABLE, 3, 4, 5)
+
+
+def with_less(server: LocalServer, place: Offset) -> None:
+    server.execute("RESET MASTER")
+    insert(server, TABLE, 3)
+
+
+def with_other_sizes(server: LocalServer, place: Offset) -> None:
+    """No event ends at the place."""
+    server.execute("RESET MASTER", f"INSERT INTO {TABLE} VALUES (3), (4), (5)")
+    grow_to(server, place, 6)
+    assert server.position() != (place["file"], place["pos"])
+
+
+REPLACED = [with_same_sizes, with_more, with_less, with_other_sizes]
+
+
+@pytest.mark.parametrize("trigger", ["default", "available now"])
+@pytest.mark.parametrize("replace", REPLACED)
+def test_reset_master_under_a_stopped_stream(
+    shop: LocalServer,
+    new_stream: NewStream,
+    replace: Callable[[LocalServer, Offset], None],
+    trigger: str,
+) -> None:
+    start, end = stopped(new_stream, shop)
+    replace(shop, end)
+    stream = new_stream(shop, TABLE)
+    go_on = stream.next_batch
+    if trigger == "available now":
+        stream.reader.prepareForTriggerAvailableNow()
+        go_on = stream.latest
+    with pytest.raises(LogReplacedError, match=r"RESET MASTER.* new checkpoint"):
+        go_on(end)
+    # Nor is the batch before it run again with other rows.
+    with pytest.raises(MySQLBinlogError) as refused:
+        new_stream(shop, TABLE).rows(start, end)
+    assert isinstance(refused.value, LogReplacedError)
+
+
+@pytest.mark.parametrize("checksum", ["CRC32", "NONE"])
+def test_a_restored_snapshot(shop: LocalServer, new_stream: NewStream, checksum: str) -> None:
+    """The file has the same beginning then; what was written behind it is other."""
+    shop.execute(f"SET GLOBAL binlog_checksum = {checksum}")
+    insert(shop, TABLE, 0)
+    shop.halt()
+    assert shop.folder is not None and shop.datadir is not None
+    snapshot = shop.folder / "snapshot"
+    shutil.copytree(shop.datadir, snapshot)
+    shop.start()
+    shop.execute(f"SET GLOBAL binlog_checksum = {checksum}")
+    start, end = stopped(new_stream, shop)
+    shop.kill()
+    shutil.rmtree(shop.datadir)
+    Path(snapshot).rename(shop.datadir)
+    shop.start()
+    shop.execute(f"SET GLOBAL binlog_checksum = {checksum}")
+    insert(shop, TABLE, 3, 4, 5)
+    with pytest.raises(LogReplacedError):
+        new_stream(shop, TABLE).next_batch(end)
+    with pytest.raises(LogReplacedError):
+        new_stream(shop, TABLE).rows(start, end)
+
+
+def test_a_log_that_was_not_replaced(shop: LocalServer, new_stream: NewStream) -> None:
+    """Restarts, rotations and kills of the connection are none; the same place is the same text."""
+    stream = new_stream(shop, TABLE)
+    start = stream.initial()
+    assert stream.latest(start) == start
+    insert(shop, TABLE, 1)
+    _, first = follow(stream, start, 1)
+    shop.rotate()
+    insert(shop, TABLE, 2)
+    _, second = follow(stream, first, 1)
+    shop.restart()
+    insert(shop, TABLE, 3)
+    for place, rows in ((start, [1, 2, 3]), (first, [2, 3]), (second, [3])):
+        again = new_stream(shop, TABLE)
+        got, end = follow(again, place, len(rows))
+        assert got == rows
+        file, pos = shop.position()
+        assert (end["file"], end["pos"]) == (file, pos)
+        assert end == new_stream(shop, TABLE).initial()
+        # And pulled by an executor.
+        assert ids(new_stream(shop, TABLE).rows(place, end)) == rows
+
+
+def test_a_checkpoint_of_version_1(shop: LocalServer, new_stream: NewStream) -> None:
+    """It has nothing to compare; the first new offset has."""
+    _, end = stopped(new_stream, shop)
+    assert end.pop("fingerprint")
+    end["v"] = 1
+    insert(shop, TABLE, 3)
+    got, behind = follow(new_stream(shop, TABLE), end, 1)
+    assert got == [3]
+    assert behind["fingerprint"]["length"] > 0
+    # Where the position is no longer there, that much can be told.
+    shop.execute("RESET MASTER")
+    with pytest.raises(LogReplacedError, match="RESET MASTER"):
+        new_stream(shop, TABLE).next_batch(end)
