@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from struct import pack
 
-from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.log.dump import Limit
-from pyspark_mysqlbinlog.connector.log.logs import ScannedLog
+from pyspark_mysqlbinlog.connector.log.logs import FileLog, ScannedLog
 from pyspark_mysqlbinlog.connector.schemas.tracker import SchemaTracker
 from pyspark_mysqlbinlog.decoder.events.statements import DDL_KINDS
 from pyspark_mysqlbinlog.decoder.kernel.log_scanner import LogScanner, Run
@@ -32,7 +32,7 @@ from pyspark_mysqlbinlog.decoder.sql.tokens import TokenStream
 from pyspark_mysqlbinlog.errors import MySQLBinlogError, OptionError
 from pyspark_mysqlbinlog.protocol.events import Event, EventType
 
-__all__ = ["SeededLog", "seeded"]
+__all__ = ["SeededLog", "declared_tables", "seeded"]
 
 _FILE = "schemaDdl"
 _PIECE = re.compile(
@@ -89,15 +89,24 @@ def seeded(log: ScannedLog, start: Position, name: str | None) -> ScannedLog:
     """
     if name is None:
         return log
+    made = _read(name, log, start)
+    _history(name, made)
+    return made
+
+
+def declared_tables(name: str) -> SchemaHistory:
+    """What the file tells of tables, by itself; the same errors."""
+    return _history(name, _read(name, FileLog((), ()), Position(1, FIRST_EVENT, _FILE)))
+
+
+def _read(name: str, log: ScannedLog, start: Position) -> SeededLog:
     try:
         text = Path(name).read_text(encoding="utf-8")
     except OSError as error:
         raise _wrong(name, f"can't be read: {error.strerror or type(error).__name__}") from None
     except UnicodeDecodeError:
         raise _wrong(name, "is not UTF-8") from None
-    made = SeededLog(log, start, tuple(_events(name, text)))
-    _expect_tables(name, made)
-    return made
+    return SeededLog(log, start, tuple(_events(name, text)))
 
 
 def _statements(text: str) -> Iterator[str]:
@@ -171,7 +180,7 @@ def _query_body(sql: str, database: str) -> bytes:
     return pack("<IIBHH", 0, 0, len(name), 0, 0) + name + b"\x00" + sql.encode()
 
 
-def _expect_tables(name: str, log: SeededLog) -> None:
+def _history(name: str, log: SeededLog) -> SchemaHistory:
     """A table whose definition can't be followed is told now, not at its first row."""
     tracker = SchemaTracker(SchemaHistory(), lambda *_: True, case_sensitive=True)
     for event in log.seeds:
@@ -186,6 +195,7 @@ def _expect_tables(name: str, log: SeededLog) -> None:
     told = [*tracker.history.tables(), *tracker.history.databases()]
     if not told:
         raise _wrong(name, "has no CREATE TABLE")
+    return tracker.history
 
 
 def _wrong(name: str, problem: str) -> OptionError:

@@ -20,6 +20,7 @@ from pyspark_mysqlbinlog.connector.log.retry import first_connection
 from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.connector.options.table_filter import ColumnFilter, TableFilter
 from pyspark_mysqlbinlog.connector.schemas.histories import history_of_files
+from pyspark_mysqlbinlog.connector.schemas.schema_ddl import declared_tables
 from pyspark_mysqlbinlog.connector.server.information_schema import read_table_schemas
 from pyspark_mysqlbinlog.connector.server.settings import ServerFacts
 from pyspark_mysqlbinlog.decoder.schemas.struct_types import StructOptions, arrow_type
@@ -48,9 +49,24 @@ def read_payload_type(options: Options) -> StructType:
         case_sensitive = ServerFacts.ask(client).case_sensitive
         tables = options.table_filter(case_sensitive)
         schemas = read_table_schemas(client, tables.wants)
+    schemas += _dropped(options, tables, schemas, case_sensitive)
     _expect_all(tables, schemas, case_sensitive)
     columns = options.column_filter(case_sensitive)
     return payload_type(schemas, options.struct_options, columns, nested=tables.nests)
+
+
+def _dropped(
+    options: Options, tables: TableFilter, found: list[TableSchema], case_sensitive: bool
+) -> list[TableSchema]:
+    """Tables that the server does not have any more, or not yet, as schemaDdl tells them."""
+    if options.schema_ddl is None:
+        return []
+    folded = table_folding(case_sensitive)
+    missing = set(map(folded, tables.literals))
+    missing -= {folded((schema.database, schema.table)) for schema in found}
+    history = declared_tables(options.schema_ddl)
+    names = [name for name in history.tables() if folded(name) in missing]
+    return [_last_of(history, *name) for name in names]
 
 
 def payload_type(
@@ -117,7 +133,8 @@ def _expect_all(tables: TableFilter, schemas: list[TableSchema], case_sensitive:
         if folded((database, table)) not in found:
             raise UnknownTableError(
                 "option tables: the server does not have this table, and payload=struct needs its"
-                " columns; check the spelling and the user's SELECT grant, give the columns with"
-                " .schema(…), or set payload=json",
+                " columns; check the spelling and the user's SELECT grant; of a table that was"
+                " dropped, give its CREATE TABLE with schemaDdl, or its columns with .schema(…), or"
+                " set payload=json",
                 table=f"{database}.{table}",
             )
