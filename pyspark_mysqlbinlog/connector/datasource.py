@@ -84,14 +84,15 @@ class MySQLBinlogDataSource(DataSource):
 
     def _stream_reader(self, schema: StructType) -> DataSourceStreamReader:
         from pyspark_mysqlbinlog.connector.columns import check_schema
+        from pyspark_mysqlbinlog.connector.options.checks import expect_stream
         from pyspark_mysqlbinlog.connector.stream_reader import MySQLBinlogStreamReader
 
         options = self._parsed()
-        options.expect_stream()
+        expect_stream(options)
         check_schema(schema, options.payload_kind, rescued=options.rescues)
         return MySQLBinlogStreamReader(options, schema)
 
     def _parsed(self) -> Options:
-        from pyspark_mysqlbinlog.connector.options.model import Options
+        from pyspark_mysqlbinlog.connector.options.parse import parse_options
 
-        return Options.parse(self.options)
+        return parse_options(self.options)

@@ -15,6 +15,7 @@ from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.columns import arrow_schema, envelope
 from pyspark_mysqlbinlog.connector.log.logs import FileLog
 from pyspark_mysqlbinlog.connector.options.model import Options
+from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.connector.ranges.cutting import RangePartition
 from pyspark_mysqlbinlog.connector.ranges.reader import read_range
 from pyspark_mysqlbinlog.connector.schemas.struct_schema import payload_type
@@ -48,7 +49,7 @@ class Chain:
         Once with ranges that are read from the files, and once with events that are carried, where
         the filter lets them pass.
         """
-        options = Options.parse({"path": str(self.folder), **self.options})
+        options = parse_options({"path": str(self.folder), **self.options})
         schema = self._arrow_schema(options)
         partition = self._partition(None)
         expected, found = (_read(twin, options, partition, schema) for twin in ("python", "c"))

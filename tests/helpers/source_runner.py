@@ -11,7 +11,7 @@ from pyspark.sql.types import StringType
 from helpers.servers import Server
 from helpers.waiting import wait_until
 from pyspark_mysqlbinlog.connector.columns import envelope
-from pyspark_mysqlbinlog.connector.options.model import Options
+from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.connector.ranges.cutting import RangePartition
 from pyspark_mysqlbinlog.connector.stream_reader import MySQLBinlogStreamReader
 
@@ -24,7 +24,7 @@ def new_reader(server: Server, tables: str | None, **options: str) -> MySQLBinlo
     """A reader of these tables; of all without any."""
     named = {} if tables is None else {"tables": tables}
     texts = server.options(**named, heartbeatInterval="1s", payload="json") | options
-    return MySQLBinlogStreamReader(Options.parse(texts), envelope(StringType()))
+    return MySQLBinlogStreamReader(parse_options(texts), envelope(StringType()))
 
 
 class Spark:

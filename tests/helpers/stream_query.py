@@ -14,7 +14,7 @@ from pyspark.sql.types import StringType, StructType
 from helpers.servers import Server
 from helpers.source_runner import Offset, Spark
 from pyspark_mysqlbinlog.connector.columns import envelope
-from pyspark_mysqlbinlog.connector.options.model import Options
+from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.connector.schemas.struct_schema import read_payload_type
 from pyspark_mysqlbinlog.connector.stream_reader import MySQLBinlogStreamReader
 
@@ -46,7 +46,7 @@ class Query:
 
     def start(self, payload: StructType | None = None) -> Query:
         """Load and begin, with the struct of now unless it is given."""
-        options = Options.parse(self.texts)
+        options = parse_options(self.texts)
         kind: Any = StringType()
         if options.payload_kind == "struct":
             kind = payload or read_payload_type(options)

@@ -11,7 +11,7 @@ from helpers.servers import Server
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.log.logs import ServerLog
-from pyspark_mysqlbinlog.connector.options.model import Options
+from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.connector.ranges.cutting import RangePartition
 from pyspark_mysqlbinlog.connector.ranges.reader import events_between, read_range
 from pyspark_mysqlbinlog.decoder.wanted.event_filter import EventFilter
@@ -46,7 +46,7 @@ def test_pulled_and_carried(mariadb: Server) -> None:
         mariadb.execute("SET GLOBAL log_bin_compress = 0")
     end = Position.of(*mariadb.position())
 
-    options = Options.parse(mariadb.options(tables=f"{DATABASE}.t", payload="json"))
+    options = parse_options(mariadb.options(tables=f"{DATABASE}.t", payload="json"))
     schema = TableSchema(DATABASE, "t", COLUMNS, ("id",))
     schemas = SchemaHistory().with_table(start, schema).pack()
     filtering = EventFilter(lambda database, _: database == DATABASE)

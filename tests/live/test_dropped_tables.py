@@ -11,7 +11,7 @@ from pyspark.sql.types import StructType
 
 from helpers.servers import Server
 from helpers.stream_query import Query, images, run
-from pyspark_mysqlbinlog.connector.options.model import Options
+from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.connector.schemas.struct_schema import read_payload_type
 from pyspark_mysqlbinlog.errors import UnknownTableError
 
@@ -30,7 +30,7 @@ def pending(any_server: Server, table: str, queries: list[Query]) -> tuple[Query
     )
     query.stop()
     _, create = any_server.execute(f"SHOW CREATE TABLE {table}")[0]
-    struct = read_payload_type(Options.parse(query.texts))
+    struct = read_payload_type(parse_options(query.texts))
     run(any_server, table, "DROP TABLE {t}")
     return query, create, struct
 

@@ -14,7 +14,7 @@ from helpers.downloads import download
 from helpers.servers import LocalServer, Server
 from pyspark_mysqlbinlog.connector.batch_reader import MySQLBinlogReader
 from pyspark_mysqlbinlog.connector.columns import envelope
-from pyspark_mysqlbinlog.connector.options.model import Options
+from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.errors import LogGapError
 
 ROTATES = 4
@@ -22,7 +22,7 @@ ROTATES = 4
 
 def ids(path: Path, tables: str) -> list[int]:
     """The column `id` of the rows at a path."""
-    options = Options.parse({"path": str(path), "tables": tables, "payload": "json"})
+    options = parse_options({"path": str(path), "tables": tables, "payload": "json"})
     reader = MySQLBinlogReader(options, envelope(StringType()))
     return [
         json.loads(row["after"])["id"]

@@ -13,7 +13,7 @@ from helpers.servers import Server
 from pyspark_mysqlbinlog.connector.batch_reader import MySQLBinlogReader
 from pyspark_mysqlbinlog.connector.columns import envelope
 from pyspark_mysqlbinlog.connector.datasource import MySQLBinlogDataSource
-from pyspark_mysqlbinlog.connector.options.model import Options
+from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.errors import UnknownSchemaError
 
 # Both implementations, each test.
@@ -45,7 +45,7 @@ CASES: list[tuple[str, str, str, str, str]] = [
 
 def texts(path: Path, **options: str) -> list[dict[str, str]]:
     """The last rows of inherits.t, without the key."""
-    parsed = Options.parse(
+    parsed = parse_options(
         {"path": str(path), "tables": f"{DATABASE}.t", "payload": "json"} | options
     )
     reader = MySQLBinlogReader(parsed, envelope(StringType()))

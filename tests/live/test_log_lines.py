@@ -19,8 +19,9 @@ if sys.argv[2] == "configured":
 before = list(logging.getLogger().handlers), logging.getLogger().level
 from pyspark_mysqlbinlog.connector.columns import envelope
 from pyspark_mysqlbinlog.connector.options.model import Options
+from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.connector.stream_reader import MySQLBinlogStreamReader
-options = Options.parse(json.loads(sys.argv[1]))
+options = parse_options(json.loads(sys.argv[1]))
 for _ in range(2):
     reader = MySQLBinlogStreamReader(options, envelope(StringType()))
 start = reader.initialOffset()

@@ -15,7 +15,7 @@ from pyspark_mysqlbinlog.connector.batch_reader import MySQLBinlogReader
 from pyspark_mysqlbinlog.connector.columns import envelope
 from pyspark_mysqlbinlog.connector.log.logs import ServerLog
 from pyspark_mysqlbinlog.connector.log.times import first_since
-from pyspark_mysqlbinlog.connector.options.model import Options
+from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.connector.server.settings import binlog_files
 
 HOUR = 3600
@@ -47,7 +47,7 @@ def test_a_time_in_many_files(any_server: Server, any_database: str) -> None:
 def batch(server: Server, **options: str) -> list[int]:
     """The ids that a batch read gives."""
     given = server.options(tables="d.t", payload="json") | options
-    reader = MySQLBinlogReader(Options.parse(given), envelope(StringType()))
+    reader = MySQLBinlogReader(parse_options(given), envelope(StringType()))
     batches = [each for part in reader.partitions() for each in reader.read(part)]
     return ids([row for each in batches for row in each.to_pylist()])
 

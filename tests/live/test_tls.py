@@ -12,6 +12,7 @@ from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.log.dump import Dump
 from pyspark_mysqlbinlog.connector.log.logs import NO_LIMIT, ServerLog
 from pyspark_mysqlbinlog.connector.options.model import Options
+from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.decoder.wanted.event_filter import EventFilter
 from pyspark_mysqlbinlog.errors import (
     AccessDeniedError,
@@ -50,7 +51,7 @@ def tls_server(mariadb: Server, certificates: Certificates) -> Iterator[Server]:
 
 def _options(server: Server, **more: str | Path) -> Options:
     given = {"host": server.host, "port": str(server.port), "user": "tls", "password": "secret"}
-    return Options.parse(given | {name: str(value) for name, value in more.items()})
+    return parse_options(given | {name: str(value) for name, value in more.items()})
 
 
 def _cipher_and_events(options: Options) -> tuple[str, list[Event]]:
@@ -155,7 +156,7 @@ def test_a_clients_certificate_of_another_authority(tls_server: Server, tmp_path
 
 def test_a_server_without_tls_is_refused_when_it_is_required(mysql56: Server) -> None:
     given = {"host": mysql56.host, "port": str(mysql56.port), "user": mysql56.user}
-    options = Options.parse(given | {"password": mysql56.password, "sslMode": "REQUIRED"})
+    options = parse_options(given | {"password": mysql56.password, "sslMode": "REQUIRED"})
     with pytest.raises(MySQLBinlogError, match=r"(?i)ssl") as caught:
         ReplicaClient.connect(options.server_settings())
     assert "\n" not in str(caught.value)

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from pydantic.alias_generators import to_camel
 
+from pyspark_mysqlbinlog.connector.options.model import Options, told
 from pyspark_mysqlbinlog.errors import OptionError
 
-if TYPE_CHECKING:
-    from pyspark_mysqlbinlog.connector.options.model import Options
-
-__all__ = ["check_together"]
+__all__ = ["check_together", "expect_stream"]
 
 _OF_STRUCTS = (
     "schema_evolution_mode",
@@ -109,4 +106,14 @@ def _expect_no_struct_options(options: Options, texts: Mapping[str, str]) -> Non
             raise OptionError(
                 f"option {name}: {texts[name].strip()!r} is for payload=struct and means nothing"
                 f" with payload={options.payload_kind}; leave it out, or set payload=struct"
+            )
+
+
+def expect_stream(options: Options) -> None:
+    """OptionError when one is given that is for batch reads only."""
+    for name in sorted(map(to_camel, options.model_fields_set)):
+        if told(name, "reads") == "batch reads":
+            instead = "give host" if name == "path" else "leave it out"
+            raise OptionError(
+                f"option {name} is for batch reads: use spark.read, or {instead} for a stream"
             )

@@ -9,17 +9,12 @@ table; a test compares them.
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 from zlib import crc32
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr
 from pydantic.alias_generators import to_camel
 
-from pyspark_mysqlbinlog.connector.options.checks import check_together
-from pyspark_mysqlbinlog.connector.options.not_built import refuse_not_built
 from pyspark_mysqlbinlog.connector.options.table_filter import ColumnFilter, TableFilter
 from pyspark_mysqlbinlog.connector.options.values import (
     Earliest,
@@ -38,7 +33,7 @@ from pyspark_mysqlbinlog.decoder.schemas.struct_types import StructOptions
 from pyspark_mysqlbinlog.errors import OptionError
 from pyspark_mysqlbinlog.protocol.client import ServerSettings
 
-__all__ = ["Options"]
+__all__ = ["FIELDS", "Options", "told"]
 
 Operation = Literal["insert", "update", "delete", "truncate", "ddl"]
 _OPERATIONS: tuple[Operation, ...] = ("insert", "update", "delete", "truncate", "ddl")
@@ -389,30 +384,6 @@ class Options(BaseModel):
         "whether TINYINT(1) is a boolean in a `struct` payload: all but 0 is true",
     )
 
-    @classmethod
-    def parse(cls, given: Mapping[str, str]) -> Self:
-        """Read Spark's options.
-
-        Raises
-        ------
-        OptionError : an option is unknown, given twice, wrong, missing, not built yet or at odds
-            with another; the message names it, and no secret.
-        """
-        texts = _known(given)
-        refuse_not_built(texts)
-        try:
-            options = cls.model_validate(texts)
-        except ValidationError as error:
-            names = [str(problem["loc"][0]) for problem in error.errors(include_input=False)]
-            problem = _wrong(names[0], texts)
-        else:
-            if isinstance(options.ending_offset, Earliest):
-                raise _wrong("endingOffset", texts)
-            check_together(options, texts, {name: _told(name, "reads") for name in _FIELDS})
-            return options._with_password_read()
-        # Raised out here, our error holds no reference to pydantic's, nor to the texts in it.
-        raise problem
-
     def table_filter(self, case_sensitive: bool = True) -> TableFilter:
         """What `tables` and `excludeTables` say; see TableFilter.parse."""
         return TableFilter.parse(self.tables, self.exclude_tables, case_sensitive)
@@ -453,15 +424,6 @@ class Options(BaseModel):
             tiny_int1_is_boolean=self.tiny_int1_is_boolean,
         )
 
-    def expect_stream(self) -> None:
-        """OptionError when one is given that is for batch reads only."""
-        for name in sorted(map(to_camel, self.model_fields_set)):
-            if _told(name, "reads") == "batch reads":
-                instead = "give host" if name == "path" else "leave it out"
-                raise OptionError(
-                    f"option {name} is for batch reads: use spark.read, or {instead} for a stream"
-                )
-
     def place_to_start(self, *, streaming: bool) -> Place:
         """`startingOffset`, or its default for this kind of read."""
         if self.starting_offset is not None:
@@ -486,55 +448,12 @@ class Options(BaseModel):
             server_ids=self.server_id,
         )
 
-    def _with_password_read(self) -> Self:
-        if self.password_file is None:
-            return self
-        try:
-            text = Path(self.password_file).read_text(encoding="utf-8")
-        except OSError as error:
-            reason = error.strerror or type(error).__name__
-        except UnicodeDecodeError:
-            reason = "it is not UTF-8"
-        else:
-            secret = SecretStr(text.removesuffix("\n").removesuffix("\r"))
-            return self.model_copy(update={"password": secret})
-        raise OptionError(
-            f"option passwordFile: {self.password_file!r} can't be read: {reason}; it must be"
-            " readable on the driver"
-        )
-
 
 # Spark's name of each option -> its field.
-_FIELDS = {to_camel(name): field for name, field in Options.model_fields.items()}
-_NAMES = {name.lower(): name for name in _FIELDS}
-# Shown in no message: the value may be a secret given under the wrong name.
-_SECRETS = frozenset({"password"})
-_SHOWN_CHARACTERS = 80
+FIELDS = {to_camel(name): field for name, field in Options.model_fields.items()}
 
 
-def _known(given: Mapping[str, str]) -> dict[str, str]:
-    """The same texts under the options' right names."""
-    texts: dict[str, str] = {}
-    for key, text in given.items():
-        name = _NAMES.get(key.lower())
-        if name is None:
-            near = difflib.get_close_matches(key.lower(), _NAMES, n=1, cutoff=0.6)
-            hint = f"did you mean {_NAMES[near[0]]}?" if near else "docs/options.md lists them all"
-            raise OptionError(f"unknown option {key!r}: {hint}")
-        if name in texts:
-            raise OptionError(f"option {name}: given twice, in different case; leave one out")
-        texts[name] = text
-    return texts
-
-
-def _told(name: str, what: str) -> str:
+def told(name: str, what: str) -> str:
     """What an option's definition says besides pydantic's part."""
-    extra = _FIELDS[name].json_schema_extra
+    extra = FIELDS[name].json_schema_extra
     return str(extra[what]) if isinstance(extra, dict) else ""
-
-
-def _wrong(name: str, texts: Mapping[str, str]) -> OptionError:
-    expects = _told(name, "expects")
-    text = texts[name] if len(texts[name]) <= _SHOWN_CHARACTERS else texts[name][:77] + "..."
-    found = "" if name in _SECRETS else f", found {text!r}"
-    return OptionError(f"option {name}: expected {expects}{found}")

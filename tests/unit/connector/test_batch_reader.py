@@ -12,7 +12,7 @@ from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector import batch_reader
 from pyspark_mysqlbinlog.connector.batch_reader import MySQLBinlogReader
 from pyspark_mysqlbinlog.connector.columns import envelope
-from pyspark_mysqlbinlog.connector.options.model import Options
+from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.connector.ranges.cutting import RangePartition
 from pyspark_mysqlbinlog.connector.server.settings import ServerFacts
 from pyspark_mysqlbinlog.connector.start import LogStart
@@ -44,7 +44,7 @@ def reader_of(monkeypatch: pytest.MonkeyPatch, log: LostLog) -> MySQLBinlogReade
     files = {END.file: END.pos}
     start = LogStart(log, START, END, SchemaHistory(), "", ServerFacts(True, "5.7.41"), files)
     monkeypatch.setattr(batch_reader, "start_of_server", lambda options, streaming: start)
-    return MySQLBinlogReader(Options.parse(given), envelope(StringType()))
+    return MySQLBinlogReader(parse_options(given), envelope(StringType()))
 
 
 def test_a_connection_that_is_lost_while_the_end_is_looked_for(

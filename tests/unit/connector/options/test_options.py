@@ -7,43 +7,25 @@ import re
 import subprocess
 import sys
 import traceback
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import SecretStr
-from pyspark.sql.datasource import InputPartition
-from pyspark.sql.types import StringType
 
-from pyspark_mysqlbinlog.connector.columns import envelope
-from pyspark_mysqlbinlog.connector.datasource import MySQLBinlogDataSource
-from pyspark_mysqlbinlog.connector.options.model import _FIELDS, Options, _told
-from pyspark_mysqlbinlog.connector.options.not_built import NOT_BUILT
+from helpers.refused_options import SECRET, SERVER, refused
+from pyspark_mysqlbinlog.connector.options.model import FIELDS
+from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.connector.options.values import Earliest, FilePosition, Latest, Timestamp
 from pyspark_mysqlbinlog.decoder.schemas.struct_types import StructOptions
 from pyspark_mysqlbinlog.errors import OptionError
 from pyspark_mysqlbinlog.protocol.client import ServerSettings
 
-SERVER = {"host": "db", "user": "repl"}
-SECRET = "s3cret-value"
 DOCS = Path(__file__).parents[4] / "docs" / "options.md"
 
 
-def refused(options: dict[str, str]) -> str:
-    with pytest.raises(OptionError) as caught:
-        Options.parse(options)
-    text = str(caught.value)
-    assert "\n" not in text
-    # pydantic's error holds what was given: nothing may lead to it.
-    assert caught.value.__cause__ is None
-    assert caught.value.__context__ is None
-    assert "pydantic" not in "".join(traceback.format_exception(caught.value))
-    return text
-
-
 def test_defaults() -> None:
-    options = Options.parse(SERVER)
+    options = parse_options(SERVER)
     assert (options.host, options.port, options.user) == ("db", 3306, "repl")
     assert options.password is None
     assert options.operations == {"insert", "update", "delete", "truncate"}
@@ -52,17 +34,17 @@ def test_defaults() -> None:
     assert options.server_id == (2**30, 2**31 - 1)
 
 
-@pytest.mark.parametrize("name", _FIELDS)
+@pytest.mark.parametrize("name", FIELDS)
 def test_the_shown_default_is_the_default(name: str) -> None:
-    extra = _FIELDS[name].json_schema_extra
+    extra = FIELDS[name].json_schema_extra
     assert isinstance(extra, dict)
     assert extra["expects"]
     shown = extra["shown"]
     if shown == "":
-        assert _FIELDS[name].default is None
+        assert FIELDS[name].default is None
     else:
         field = re.sub("[A-Z]|1", lambda m: "_" + m[0].lower(), name).replace("_1", "1")
-        assert getattr(Options.parse(SERVER | {name: str(shown)}), field) == _FIELDS[name].default
+        assert getattr(parse_options(SERVER | {name: str(shown)}), field) == FIELDS[name].default
 
 
 @pytest.mark.parametrize(
@@ -113,7 +95,7 @@ def test_the_shown_default_is_the_default(name: str) -> None:
     ],
 )  # fmt: skip
 def test_values(name: str, text: str, field: str, value: Any) -> None:
-    assert getattr(Options.parse(SERVER | {name: text}), field) == value
+    assert getattr(parse_options(SERVER | {name: text}), field) == value
 
 
 # option, value: each is refused with the option's name, what it expects and what was found
@@ -179,7 +161,7 @@ def test_values(name: str, text: str, field: str, value: Any) -> None:
     ],
 )
 def test_wrong_values(name: str, text: str) -> None:
-    extra = _FIELDS[name].json_schema_extra
+    extra = FIELDS[name].json_schema_extra
     assert isinstance(extra, dict)
     message = refused(SERVER | {name: text})
     shown = text if len(text) <= 80 else text[:77] + "..."
@@ -207,143 +189,6 @@ def test_unknown_options(name: str, hint: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({}, "option host is missing: give host for a server, or path for files"),
-        ({"user": "u"}, "option host is missing"),
-        ({"host": "h"}, "option user is missing"),
-        (SERVER | {"path": "/logs"}, "options host and path exclude each other"),
-        ({"path": "/logs", "user": "u"}, "option user is for servers"),
-        ({"path": "/logs", "port": "3306"}, "option port is for servers"),
-        ({"path": "/logs", "SSLMODE": "REQUIRED"}, "option sslMode is for servers"),
-        ({"path": "/logs", "password": SECRET}, "option password is for servers"),
-        (
-            SERVER | {"password": SECRET, "passwordFile": "f"},
-            "options password and passwordFile exclude each other",
-        ),
-        (SERVER | {"Port": "1", "pORT": "1"}, "option port: given twice"),
-        (SERVER | {"sslCert": "c"}, "options sslCert and sslKey need each other"),
-        (SERVER | {"sslKey": "k"}, "options sslCert and sslKey need each other"),
-        (SERVER | {"sslMode": "disabled", "sslCa": "c"}, "option sslCa means nothing with sslMode"),
-        (
-            SERVER | {"sslCa": "c"},
-            "which does not verify the server's certificate: set sslMode=VERIFY_CA or VERIFY_IDENT",
-        ),
-        (SERVER | {"sslCa": "c"}, "option sslCa means nothing with sslMode=PREFERRED, which does"),
-        (SERVER | {"sslMode": "REQUIRED", "sslCa": "c"}, "option sslCa means nothing with sslMode"),
-        (
-            SERVER | {"sslMode": "DISABLED", "sslCert": "c", "sslKey": "k"},
-            "option sslCert means nothing with sslMode=DISABLED: leave it out",
-        ),
-        (SERVER | {"sslMode": "VERIFY_CA"}, "option sslCa is missing: sslMode=VERIFY_CA needs it"),
-        (SERVER | {"sslMode": "verify_identity"}, "option sslCa is missing"),
-        (SERVER | {"tables": "orders"}, "option tables: 'orders' is only a part of database.table"),
-        (SERVER | {"excludeTables": "/(/"}, "option excludeTables: /(/ is no regex"),
-        (SERVER | {"excludeColumns": "a.b"}, "option excludeColumns: 'a.b' is only a part of"),
-        (SERVER | {"payload": "struct"}, "option payload: struct needs the names of its tables"),
-        (
-            SERVER | {"payload": "struct", "tables": "a.b,a.c*"},
-            "option payload: struct needs the names of its tables",
-        ),
-        (
-            SERVER | {"payload": "struct", "tables": "a.b", "excludeTables": "a.*"},
-            "option payload: struct needs the names of its tables",
-        ),
-        (
-            SERVER | {"onUnknownSchema": "positional", "tables": "a.b"},
-            "option onUnknownSchema: positional needs payload=json or variant",
-        ),
-        (
-            SERVER | {"onUnknownSchema": "positional", "excludeColumns": "*.*.secret"},
-            "options onUnknownSchema=positional and excludeColumns exclude each other",
-        ),
-        (
-            SERVER | {"schemaEvolutionMode": "rescue"},
-            "option schemaEvolutionMode: 'rescue' is for payload=struct",
-        ),
-        (SERVER | {"timeType": "Micros"}, "option timeType: 'Micros' is for payload=struct"),
-        (SERVER | {"jsonType": "variant"}, "option jsonType: 'variant' is for payload=struct"),
-        (
-            SERVER | {"zeroDates": "fail", "payload": "variant"},
-            "option zeroDates: 'fail' is for payload=struct and means nothing with payload=variant",
-        ),
-        (SERVER | {"tinyInt1IsBoolean": "true"}, "option tinyInt1IsBoolean: 'true' is for payload"),
-    ],
-)
-def test_options_at_odds(options: dict[str, str], message: str) -> None:
-    assert message in refused(options)
-
-
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("startingOffset", "gtid:690a9884-e53a-11f1-9af7-02fc00000001:1-11"),
-        ("startingOffset", "snapshot"),
-        ("endingOffset", "gtid:690a9884-e53a-11f1-9af7-02fc00000001:1-11"),
-        ("failOnDataLoss", "false"),
-    ],
-)
-def test_what_is_not_built_is_refused_by_name(name: str, text: str) -> None:
-    message = refused(SERVER | {name: text})
-    assert message.startswith(f"option {name}: {text!r} is not built yet; ")
-
-
-# (options, what a stream refuses of them)
-@pytest.mark.parametrize(
-    ("options", "refused_name"),
-    [
-        (SERVER, None),
-        (SERVER | {"startingOffset": "earliest", "maxRowsPerTrigger": "5"}, None),
-        (SERVER | {"endingOffset": "b.000001:4"}, "endingOffset"),
-        # What is the default, too: a stream does not end there.
-        (SERVER | {"endingOffset": "latest"}, "endingOffset"),
-        ({"path": "/logs"}, "path"),
-    ],
-)
-def test_a_stream_refuses_what_is_for_batch_reads(
-    options: dict[str, str], refused_name: str | None
-) -> None:
-    source = MySQLBinlogDataSource(options)
-    schema = envelope(StringType())
-    if refused_name is None:
-        source.streamReader(schema)
-        return
-    # What `streamReader` raises is not shown, and the first call may be any of these.
-    reader = pickle.loads(pickle.dumps(source.streamReader(schema)))
-    calls: list[Callable[[], object]] = [
-        reader.initialOffset,
-        reader.prepareForTriggerAvailableNow,
-        lambda: reader.latestOffset({}, reader.getDefaultReadLimit()),
-        lambda: reader.partitions({}, {}),
-        lambda: list(reader.read(InputPartition(None))),
-    ]
-    for call in calls:
-        with pytest.raises(OptionError) as caught:
-            call()
-    instead = "give host" if refused_name == "path" else "leave it out"
-    assert str(caught.value) == (
-        f"option {refused_name} is for batch reads: use spark.read, or {instead} for a stream"
-    )
-
-
-def test_a_batch_read_of_a_server_takes_a_streams_options() -> None:
-    """They tune and decide nothing, so one set of options does for both."""
-    streams = [name for name in _FIELDS if _told(name, "reads") == "streams"]
-    assert set(streams) == {
-        "maxBytesPerTrigger", "maxRowsPerTrigger", "bufferBytes", "idleOffsetInterval",
-        "retryTimeout", "maxConnections",
-    }  # fmt: skip
-    shown = {name: _told(name, "shown") or "5" for name in streams}
-    MySQLBinlogDataSource(SERVER | shown).reader(envelope(StringType()))
-    for name in streams:
-        assert f"option {name} is for streams" in refused({"path": "/logs", name: shown[name]})
-
-
-def test_every_rule_of_what_is_not_built_names_an_option() -> None:
-    assert {rule.option for rule in NOT_BUILT} <= set(_FIELDS)
-
-
-@pytest.mark.parametrize(
     ("streaming", "options", "place"),
     [
         (True, SERVER, Latest()),
@@ -355,7 +200,7 @@ def test_every_rule_of_what_is_not_built_names_an_option() -> None:
     ],
 )
 def test_place_to_start(streaming: bool, options: dict[str, str], place: object) -> None:
-    assert Options.parse(options).place_to_start(streaming=streaming) == place
+    assert parse_options(options).place_to_start(streaming=streaming) == place
 
 
 @pytest.mark.parametrize(
@@ -375,24 +220,24 @@ def test_place_to_start(streaming: bool, options: dict[str, str], place: object)
     ],
 )
 def test_payload_kind(given: dict[str, str], kind: str) -> None:
-    assert Options.parse(SERVER | given).payload_kind == kind
+    assert parse_options(SERVER | given).payload_kind == kind
 
 
 def test_struct_options() -> None:
     shaped = {"timeType": "interval", "jsonType": "variant", "zeroDates": "fail"}
     given = SERVER | {"tables": "a.b", "tinyInt1IsBoolean": "true"} | shaped
-    assert Options.parse(given).struct_options == StructOptions("interval", "variant", "fail", True)
-    assert Options.parse(SERVER).struct_options == StructOptions()
+    assert parse_options(given).struct_options == StructOptions("interval", "variant", "fail", True)
+    assert parse_options(SERVER).struct_options == StructOptions()
 
 
 def test_table_filter() -> None:
-    options = Options.parse(SERVER | {"tables": "Shop.*", "excludeTables": "shop.audit"})
+    options = parse_options(SERVER | {"tables": "Shop.*", "excludeTables": "shop.audit"})
     assert options.table_filter().wants("Shop", "audit")
     assert not options.table_filter(case_sensitive=False).wants("Shop", "audit")
 
 
 def test_server_settings() -> None:
-    options = Options.parse(
+    options = parse_options(
         SERVER
         | {"port": "3307", "password": SECRET, "sslMode": "VERIFY_CA", "sslCa": "ca.pem"}
         | {"sslCert": "c.pem", "sslKey": "k.pem", "connectTimeout": "3s"}
@@ -412,9 +257,9 @@ def test_server_settings() -> None:
         server_ids=(6000, 6100),
     )
     assert SECRET not in repr(options.server_settings())
-    assert Options.parse(SERVER).server_settings() == ServerSettings("db", 3306, "repl", "")
+    assert parse_options(SERVER).server_settings() == ServerSettings("db", 3306, "repl", "")
     with pytest.raises(OptionError, match="there is no server"):
-        Options.parse({"path": "/logs"}).server_settings()
+        parse_options({"path": "/logs"}).server_settings()
 
 
 # --- secrets
@@ -435,7 +280,7 @@ def test_server_settings() -> None:
 def test_password_file(tmp_path: Path, content: str, password: str) -> None:
     file = tmp_path / "password"
     file.write_bytes(content.encode())
-    options = Options.parse(SERVER | {"passwordFile": str(file)})
+    options = parse_options(SERVER | {"passwordFile": str(file)})
     assert options.password is not None
     assert options.password.get_secret_value() == password
 
@@ -468,16 +313,16 @@ def test_no_secret_is_shown(wrong: dict[str, str]) -> None:
     given = SERVER | {"password": SECRET} | wrong
     if wrong:
         with pytest.raises(OptionError) as caught:
-            Options.parse(given)
+            parse_options(given)
         assert SECRET not in "".join(traceback.format_exception(caught.value))
         assert SECRET not in repr(caught.value)
     else:
-        options = Options.parse(given)
+        options = parse_options(given)
         assert SECRET not in repr(options) + str(options) + options.model_dump_json()
 
 
 def test_it_pickles_with_its_secret() -> None:
-    options = Options.parse(SERVER | {"password": SECRET, "startingOffset": "b.000001:4"})
+    options = parse_options(SERVER | {"password": SECRET, "startingOffset": "b.000001:4"})
     copy = pickle.loads(pickle.dumps(options))
     assert copy == options
     assert copy.password.get_secret_value() == SECRET
@@ -485,7 +330,7 @@ def test_it_pickles_with_its_secret() -> None:
 
 def test_it_is_frozen() -> None:
     with pytest.raises(ValueError, match="frozen"):
-        Options.parse(SERVER).port = 1  # type: ignore[misc] # what is tested
+        parse_options(SERVER).port = 1  # type: ignore[misc] # what is tested
 
 
 def test_the_package_loads_without_pydantic() -> None:
@@ -504,7 +349,7 @@ def test_the_documentation_is_this_model() -> None:
         if re.match(r"\| `\w+` \|", line)
     ]
     expected = []
-    for name, field in _FIELDS.items():
+    for name, field in FIELDS.items():
         extra = field.json_schema_extra
         assert isinstance(extra, dict)
         shown = f"`{extra['shown']}`" if extra["shown"] else ""

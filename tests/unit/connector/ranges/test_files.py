@@ -17,7 +17,7 @@ from helpers.events import LogBuilder, xa_prepare_body
 from helpers.filtered import xa
 from pyspark_mysqlbinlog.connector.batch_reader import MySQLBinlogReader
 from pyspark_mysqlbinlog.connector.columns import envelope
-from pyspark_mysqlbinlog.connector.options.model import Options
+from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.connector.ranges.cutting import RangePartition
 from pyspark_mysqlbinlog.connector.tail import log_walk
 from pyspark_mysqlbinlog.errors import (
@@ -40,7 +40,7 @@ def cut(
 ) -> tuple[list[RangePartition], list[dict[str, Any]]]:
     """The ranges, and their rows one behind the other."""
     given = {"path": str(path), "targetPartitionBytes": str(target), "payload": "json"} | options
-    reader = MySQLBinlogReader(Options.parse(given), envelope(StringType()))
+    reader = MySQLBinlogReader(parse_options(given), envelope(StringType()))
     ranges = [part for part in reader.partitions() if isinstance(part, RangePartition)]
     batches = [batch for part in ranges for batch in reader.read(part)]
     return ranges, pa.Table.from_batches(batches).to_pylist() if batches else []
@@ -285,7 +285,7 @@ def planned(folder: Path, names: Iterable[str]) -> MySQLBinlogReader:
             log.query(CREATE)
         log.begin().rows(1, "t", n).xid().write(folder)
     given = {"path": str(folder), "tables": "d.t", "payload": "json", "targetPartitionBytes": "1"}
-    return MySQLBinlogReader(Options.parse(given), envelope(StringType()))
+    return MySQLBinlogReader(parse_options(given), envelope(StringType()))
 
 
 def ranges_of(reader: MySQLBinlogReader) -> list[RangePartition]:

@@ -17,6 +17,7 @@ from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.log.logs import FileLog
 from pyspark_mysqlbinlog.connector.options.model import Options
+from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.connector.ranges.cutting import RangePartition
 from pyspark_mysqlbinlog.connector.ranges.reader import SchemasAt, events_between, read_range
 from pyspark_mysqlbinlog.decoder.wanted.event_filter import EventFilter
@@ -71,7 +72,7 @@ class Scenario:
 
     def __init__(self, name: str) -> None:
         path = str(CAPTURED / f"{name}.*.binlog")
-        self.options = Options.parse({"path": path, "tables": "*.*", "payload": "json"})
+        self.options = parse_options({"path": path, "tables": "*.*", "payload": "json"})
         self.log = FileLog.find(path)
         history = SchemaHistory()
         for schema in captured_schemas(describe(name)):
@@ -115,7 +116,7 @@ def test_carried_is_pulled(name: str, tmp_path: Path) -> None:
     """Only a server's ranges are carried, so the file gets a server's name."""
     (tmp_path / "b.000007").write_bytes((CAPTURED / f"{name}.001.binlog").read_bytes())
     scenario = Scenario(name)
-    scenario.options = Options.parse(
+    scenario.options = parse_options(
         {"path": str(tmp_path / "b.000007"), "tables": "*.*", "payload": "json"}
     )
     scenario.log = FileLog.find(str(tmp_path / "b.000007"))
@@ -144,7 +145,7 @@ def test_the_same_range_gives_the_same_batches() -> None:
 def one_range(log: LogBuilder, folder: Path, start: Position) -> tuple[RangePartition, Options]:
     """The log from `start` on, of the table d.t."""
     path = str(log.write(folder))
-    options = Options.parse({"path": path, "tables": "d.t", "payload": "json"})
+    options = parse_options({"path": path, "tables": "d.t", "payload": "json"})
     files = FileLog.find(path)
     return RangePartition(start, log.position(), "", (), True, None, log=files), options
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from pyspark_mysqlbinlog.connector.options.model import Options
+from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.connector.schemas.evolution import Evolution
 from pyspark_mysqlbinlog.errors import SchemaChangedError
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
@@ -17,7 +17,7 @@ NESTED = pa.struct([("shop", pa.struct([("orders", TABLE), ("Items", TABLE)]))])
 
 def evolution_of(tables: str, struct: pa.StructType) -> Evolution:
     given = {"tables": tables, "payload": "struct", "schemaEvolutionMode": "failOnNewColumns"}
-    options = Options.parse({"host": "db", "user": "repl"} | given)
+    options = parse_options({"host": "db", "user": "repl"} | given)
     return Evolution(options, struct, case_sensitive=True, server_table=lambda *_: None)
 
 

@@ -14,7 +14,7 @@ from helpers.decoding import CAPTURED
 from helpers.events import LogBuilder
 from pyspark_mysqlbinlog.connector.batch_reader import MySQLBinlogReader
 from pyspark_mysqlbinlog.connector.columns import envelope
-from pyspark_mysqlbinlog.connector.options.model import Options
+from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.connector.schemas.struct_schema import read_payload_type
 from pyspark_mysqlbinlog.errors import OptionError, UnknownSchemaError, UnknownTableError
 
@@ -36,7 +36,7 @@ DELIMITER ;
 
 
 def rows(**options: str) -> list[dict[str, Any]]:
-    parsed = Options.parse(options)
+    parsed = parse_options(options)
     reader = MySQLBinlogReader(parsed, envelope(StringType()))
     batches = [batch for part in reader.partitions() for batch in reader.read(part)]
     return pa.Table.from_batches(batches).to_pylist() if batches else []
@@ -64,7 +64,7 @@ def test_a_dump_tells_the_columns(text: str, log: str, tmp_path: Path) -> None:
     for tables in ("d.t", "d.*"):
         found = rows(path=log, tables=tables, payload="json", schemaDdl=str(ddl))
         assert [row["after"] for row in found] == ['{"a;b":5}']
-    options = Options.parse({"path": log, "tables": "d.t", "schemaDdl": str(ddl)})
+    options = parse_options({"path": log, "tables": "d.t", "schemaDdl": str(ddl)})
     assert read_payload_type(options).simpleString() == "struct<a;b:int>"
 
 
@@ -84,7 +84,7 @@ def test_a_database_alone(text: str, tmp_path: Path) -> None:
     log = LogBuilder().format_description().query("CREATE TABLE t (a INT, b TEXT)")
     log.query("CREATE TABLE IF NOT EXISTS other (a INT)").begin().rows(2, "other", 1).xid()
     path = str(log.write(tmp_path))
-    options = Options.parse({"path": path, "tables": "d.t", "schemaDdl": str(ddl)})
+    options = parse_options({"path": path, "tables": "d.t", "schemaDdl": str(ddl)})
     assert read_payload_type(options).simpleString() == "struct<a:int,b:string>"
     with pytest.raises(UnknownSchemaError, match="one with IF NOT EXISTS may have created nothing"):
         rows(path=path, tables="d.*", payload="json", schemaDdl=str(ddl))

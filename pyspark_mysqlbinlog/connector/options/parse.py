@@ -1,0 +1,89 @@
+"""From Spark's options, a mapping of texts, to `Options`: the one way in.
+
+Every error names the option and what it expects, and shows no secret.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from pathlib import Path
+
+from pydantic import SecretStr, ValidationError
+
+from pyspark_mysqlbinlog.connector.options.checks import check_together
+from pyspark_mysqlbinlog.connector.options.model import FIELDS, Options, told
+from pyspark_mysqlbinlog.connector.options.not_built import refuse_not_built
+from pyspark_mysqlbinlog.connector.options.values import Earliest
+from pyspark_mysqlbinlog.errors import OptionError
+
+__all__ = ["parse_options"]
+
+_NAMES = {name.lower(): name for name in FIELDS}
+# Shown in no message: the value may be a secret given under the wrong name.
+_SECRETS = frozenset({"password"})
+_SHOWN_CHARACTERS = 80
+
+
+def parse_options(given: Mapping[str, str]) -> Options:
+    """Read Spark's options.
+
+    Raises
+    ------
+    OptionError : an option is unknown, given twice, wrong, missing, not built yet or at odds
+        with another; the message names it, and no secret.
+    """
+    texts = _known(given)
+    refuse_not_built(texts)
+    try:
+        options = Options.model_validate(texts)
+    except ValidationError as error:
+        names = [str(problem["loc"][0]) for problem in error.errors(include_input=False)]
+        problem = _wrong(names[0], texts)
+    else:
+        if isinstance(options.ending_offset, Earliest):
+            raise _wrong("endingOffset", texts)
+        check_together(options, texts, {name: told(name, "reads") for name in FIELDS})
+        return _with_password_read(options)
+    # Raised out here, our error holds no reference to pydantic's, nor to the texts in it.
+    raise problem
+
+
+def _known(given: Mapping[str, str]) -> dict[str, str]:
+    """The same texts under the options' right names."""
+    texts: dict[str, str] = {}
+    for key, text in given.items():
+        name = _NAMES.get(key.lower())
+        if name is None:
+            near = difflib.get_close_matches(key.lower(), _NAMES, n=1, cutoff=0.6)
+            hint = f"did you mean {_NAMES[near[0]]}?" if near else "docs/options.md lists them all"
+            raise OptionError(f"unknown option {key!r}: {hint}")
+        if name in texts:
+            raise OptionError(f"option {name}: given twice, in different case; leave one out")
+        texts[name] = text
+    return texts
+
+
+def _wrong(name: str, texts: Mapping[str, str]) -> OptionError:
+    expects = told(name, "expects")
+    text = texts[name] if len(texts[name]) <= _SHOWN_CHARACTERS else texts[name][:77] + "..."
+    found = "" if name in _SECRETS else f", found {text!r}"
+    return OptionError(f"option {name}: expected {expects}{found}")
+
+
+def _with_password_read(options: Options) -> Options:
+    if options.password_file is None:
+        return options
+    try:
+        text = Path(options.password_file).read_text(encoding="utf-8")
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+    except UnicodeDecodeError:
+        reason = "it is not UTF-8"
+    else:
+        secret = SecretStr(text.removesuffix("\n").removesuffix("\r"))
+        return options.model_copy(update={"password": secret})
+    raise OptionError(
+        f"option passwordFile: {options.password_file!r} can't be read: {reason}; it must be"
+        " readable on the driver"
+    )

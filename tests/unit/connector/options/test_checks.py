@@ -1,0 +1,154 @@
+"""What options want of one another, and of the kind of read that they are given to."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+
+import pytest
+from pyspark.sql.datasource import InputPartition
+from pyspark.sql.types import StringType
+
+from helpers.refused_options import SECRET, SERVER, refused
+from pyspark_mysqlbinlog.connector.columns import envelope
+from pyspark_mysqlbinlog.connector.datasource import MySQLBinlogDataSource
+from pyspark_mysqlbinlog.connector.options.model import FIELDS, told
+from pyspark_mysqlbinlog.connector.options.not_built import NOT_BUILT
+from pyspark_mysqlbinlog.errors import OptionError
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "option host is missing: give host for a server, or path for files"),
+        ({"user": "u"}, "option host is missing"),
+        ({"host": "h"}, "option user is missing"),
+        (SERVER | {"path": "/logs"}, "options host and path exclude each other"),
+        ({"path": "/logs", "user": "u"}, "option user is for servers"),
+        ({"path": "/logs", "port": "3306"}, "option port is for servers"),
+        ({"path": "/logs", "SSLMODE": "REQUIRED"}, "option sslMode is for servers"),
+        ({"path": "/logs", "password": SECRET}, "option password is for servers"),
+        (
+            SERVER | {"password": SECRET, "passwordFile": "f"},
+            "options password and passwordFile exclude each other",
+        ),
+        (SERVER | {"Port": "1", "pORT": "1"}, "option port: given twice"),
+        (SERVER | {"sslCert": "c"}, "options sslCert and sslKey need each other"),
+        (SERVER | {"sslKey": "k"}, "options sslCert and sslKey need each other"),
+        (SERVER | {"sslMode": "disabled", "sslCa": "c"}, "option sslCa means nothing with sslMode"),
+        (
+            SERVER | {"sslCa": "c"},
+            "which does not verify the server's certificate: set sslMode=VERIFY_CA or VERIFY_IDENT",
+        ),
+        (SERVER | {"sslCa": "c"}, "option sslCa means nothing with sslMode=PREFERRED, which does"),
+        (SERVER | {"sslMode": "REQUIRED", "sslCa": "c"}, "option sslCa means nothing with sslMode"),
+        (
+            SERVER | {"sslMode": "DISABLED", "sslCert": "c", "sslKey": "k"},
+            "option sslCert means nothing with sslMode=DISABLED: leave it out",
+        ),
+        (SERVER | {"sslMode": "VERIFY_CA"}, "option sslCa is missing: sslMode=VERIFY_CA needs it"),
+        (SERVER | {"sslMode": "verify_identity"}, "option sslCa is missing"),
+        (SERVER | {"tables": "orders"}, "option tables: 'orders' is only a part of database.table"),
+        (SERVER | {"excludeTables": "/(/"}, "option excludeTables: /(/ is no regex"),
+        (SERVER | {"excludeColumns": "a.b"}, "option excludeColumns: 'a.b' is only a part of"),
+        (SERVER | {"payload": "struct"}, "option payload: struct needs the names of its tables"),
+        (
+            SERVER | {"payload": "struct", "tables": "a.b,a.c*"},
+            "option payload: struct needs the names of its tables",
+        ),
+        (
+            SERVER | {"payload": "struct", "tables": "a.b", "excludeTables": "a.*"},
+            "option payload: struct needs the names of its tables",
+        ),
+        (
+            SERVER | {"onUnknownSchema": "positional", "tables": "a.b"},
+            "option onUnknownSchema: positional needs payload=json or variant",
+        ),
+        (
+            SERVER | {"onUnknownSchema": "positional", "excludeColumns": "*.*.secret"},
+            "options onUnknownSchema=positional and excludeColumns exclude each other",
+        ),
+        (
+            SERVER | {"schemaEvolutionMode": "rescue"},
+            "option schemaEvolutionMode: 'rescue' is for payload=struct",
+        ),
+        (SERVER | {"timeType": "Micros"}, "option timeType: 'Micros' is for payload=struct"),
+        (SERVER | {"jsonType": "variant"}, "option jsonType: 'variant' is for payload=struct"),
+        (
+            SERVER | {"zeroDates": "fail", "payload": "variant"},
+            "option zeroDates: 'fail' is for payload=struct and means nothing with payload=variant",
+        ),
+        (SERVER | {"tinyInt1IsBoolean": "true"}, "option tinyInt1IsBoolean: 'true' is for payload"),
+    ],
+)
+def test_options_at_odds(options: dict[str, str], message: str) -> None:
+    assert message in refused(options)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("startingOffset", "gtid:690a9884-e53a-11f1-9af7-02fc00000001:1-11"),
+        ("startingOffset", "snapshot"),
+        ("endingOffset", "gtid:690a9884-e53a-11f1-9af7-02fc00000001:1-11"),
+        ("failOnDataLoss", "false"),
+    ],
+)
+def test_what_is_not_built_is_refused_by_name(name: str, text: str) -> None:
+    message = refused(SERVER | {name: text})
+    assert message.startswith(f"option {name}: {text!r} is not built yet; ")
+
+
+# (options, what a stream refuses of them)
+@pytest.mark.parametrize(
+    ("options", "refused_name"),
+    [
+        (SERVER, None),
+        (SERVER | {"startingOffset": "earliest", "maxRowsPerTrigger": "5"}, None),
+        (SERVER | {"endingOffset": "b.000001:4"}, "endingOffset"),
+        # What is the default, too: a stream does not end there.
+        (SERVER | {"endingOffset": "latest"}, "endingOffset"),
+        ({"path": "/logs"}, "path"),
+    ],
+)
+def test_a_stream_refuses_what_is_for_batch_reads(
+    options: dict[str, str], refused_name: str | None
+) -> None:
+    source = MySQLBinlogDataSource(options)
+    schema = envelope(StringType())
+    if refused_name is None:
+        source.streamReader(schema)
+        return
+    # What `streamReader` raises is not shown, and the first call may be any of these.
+    reader = pickle.loads(pickle.dumps(source.streamReader(schema)))
+    calls: list[Callable[[], object]] = [
+        reader.initialOffset,
+        reader.prepareForTriggerAvailableNow,
+        lambda: reader.latestOffset({}, reader.getDefaultReadLimit()),
+        lambda: reader.partitions({}, {}),
+        lambda: list(reader.read(InputPartition(None))),
+    ]
+    for call in calls:
+        with pytest.raises(OptionError) as caught:
+            call()
+    instead = "give host" if refused_name == "path" else "leave it out"
+    assert str(caught.value) == (
+        f"option {refused_name} is for batch reads: use spark.read, or {instead} for a stream"
+    )
+
+
+def test_a_batch_read_of_a_server_takes_a_streams_options() -> None:
+    """They tune and decide nothing, so one set of options does for both."""
+    streams = [name for name in FIELDS if told(name, "reads") == "streams"]
+    assert set(streams) == {
+        "maxBytesPerTrigger", "maxRowsPerTrigger", "bufferBytes", "idleOffsetInterval",
+        "retryTimeout", "maxConnections",
+    }  # fmt: skip
+    shown = {name: told(name, "shown") or "5" for name in streams}
+    MySQLBinlogDataSource(SERVER | shown).reader(envelope(StringType()))
+    for name in streams:
+        assert f"option {name} is for streams" in refused({"path": "/logs", name: shown[name]})
+
+
+def test_every_rule_of_what_is_not_built_names_an_option() -> None:
+    assert {rule.option for rule in NOT_BUILT} <= set(FIELDS)
