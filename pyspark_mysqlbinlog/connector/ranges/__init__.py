@@ -1,0 +1,1 @@
+"""How a batch becomes tasks, and what a task reads."""

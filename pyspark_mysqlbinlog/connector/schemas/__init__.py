@@ -1,0 +1,1 @@
+"""What the tables look like: the baseline, DDL followed, the struct's schema, evolution."""

@@ -1,0 +1,1 @@
+"""What is asked of a server beside its log: settings, grants, filters, information_schema."""

@@ -1,0 +1,1 @@
+"""The walk through the log ahead of Spark: buffer, spans, boundaries, lag."""

@@ -1,0 +1,1 @@
+"""What stands in events: table maps, heads of rows events, field types, transactions."""

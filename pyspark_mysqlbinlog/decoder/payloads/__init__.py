@@ -1,0 +1,1 @@
+"""Row images to one Arrow column: json, struct or variant."""

@@ -1,0 +1,1 @@
+"""Which events are wanted, and what stops a stream."""
