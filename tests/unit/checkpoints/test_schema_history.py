@@ -263,6 +263,13 @@ def test_garbage_is_refused(text: str) -> None:
         SchemaHistory.unpack(text)
 
 
+def test_every_changed_character_is_noticed() -> None:
+    for index in range(len(PACKED)):
+        other = PACKED[:index] + ("0" if PACKED[index] != "0" else "1") + PACKED[index + 1 :]
+        with pytest.raises(OffsetError):
+            SchemaHistory.unpack(other)
+
+
 def test_a_table_twice_is_refused() -> None:
     plain = json.loads(bz2.decompress(base64.b85decode(PACKED)))
     plain["tables"] *= 2
