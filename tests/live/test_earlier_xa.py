@@ -11,7 +11,8 @@ import pytest
 from helpers.servers import Server
 from helpers.source_runner import ids, insert
 from live.conftest import NewStream
-from pyspark_mysqlbinlog.errors import UnsupportedTransactionError
+from pyspark_mysqlbinlog.connector.tail.earlier_xa import EarlierXa
+from pyspark_mysqlbinlog.errors import ConnectionFailedError, UnsupportedTransactionError
 
 Xa = Callable[..., None]
 
@@ -68,6 +69,34 @@ def test_unwanted_tables(
     assert ids(stream.rows(start, end)) == [7]
     # By a pull, as after a restart.
     assert ids(new_stream(any_server, f"{tables}.t").rows(start, end)) == [7]
+
+
+def test_server_that_is_away_for_longer_than_the_search_tries(
+    any_server: Server,
+    tables: str,
+    session: Xa,
+    new_stream: NewStream,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    xid = f"'{os.urandom(6).hex()}'"
+    search = EarlierXa.expect_unwanted
+    failures = ["gave up after 3 tries"]
+
+    def fail_once(self: EarlierXa, found: str) -> None:
+        if failures:
+            raise ConnectionFailedError(failures.pop())
+        search(self, found)
+
+    monkeypatch.setattr(EarlierXa, "expect_unwanted", fail_once)
+    prepare(session, xid, "INSERT INTO other VALUES (1)")
+    stream = new_stream(any_server, f"{tables}.t")
+    start = stream.initial()
+    stream.latest(start)
+    session(f"XA COMMIT {xid}")
+    insert(any_server, f"{tables}.t", 7)
+    assert stream.latest(start) == start
+    assert ids(stream.rows(start, stream.next_batch(start))) == [7]
+    assert bool(failures) == (not prepares(any_server))
 
 
 def test_wanted_tables(

@@ -36,7 +36,11 @@ from pyspark_mysqlbinlog.decoder.kernel.log_scanner import LogScanner, Run
 from pyspark_mysqlbinlog.decoder.payloads.row_counter import RowCounter
 from pyspark_mysqlbinlog.decoder.sql.logged_statement import LoggedStatement
 from pyspark_mysqlbinlog.decoder.wanted.event_filter import EventFilter
-from pyspark_mysqlbinlog.errors import LostConnectionError, MySQLBinlogError
+from pyspark_mysqlbinlog.errors import (
+    ConnectionFailedError,
+    LostConnectionError,
+    MySQLBinlogError,
+)
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
 from pyspark_mysqlbinlog.protocol.events import Event
 
@@ -186,7 +190,7 @@ class Tail:
                 mark.pending_xa,
                 client.server_version,
                 operations=self._operations,
-                earlier_xa=search.expect_unwanted,
+                earlier_xa=lambda xid: self._expect_unwanted(search, xid),
             )
             schemas = _Schemas(client, mark.history, self._wants, self._watch, self.buffer)
             self.lag.connected(server_time(client))
@@ -224,6 +228,15 @@ class Tail:
                     walk.take(event)
         if not self.buffer.closed:
             raise LostConnectionError("the server ended a dump that should have gone on for ever")
+
+    def _expect_unwanted(self, search: EarlierXa, xid: str) -> None:
+        try:
+            search.expect_unwanted(xid)
+        except ConnectionFailedError as error:
+            # The few tries of its own connections are over, and retryTimeout need not be. That is
+            # a failed try of the tail, however long it took: else there would be no end of them.
+            self._connected_at = None
+            raise LostConnectionError(error.message, code=error.code) from None
 
     def _heartbeat(self) -> None:
         self.lag.heartbeat()
