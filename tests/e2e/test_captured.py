@@ -226,9 +226,10 @@ def uncommit_newest(checkpoint: Path) -> int:
 
 
 def start_of_batch(checkpoint: Path, batch_id: int) -> tuple[str, int]:
+    """Where a dump for it begins: one event before it, which tells that the log is the same."""
     lines = (checkpoint / "offsets" / str(batch_id - 1)).read_text().splitlines()
     offset = json.loads(lines[-1])
-    return offset["file"], offset["pos"]
+    return offset["file"], offset["pos"] - offset["fingerprint"]["length"]
 
 
 def dumps_from(server: LocalServer, place: tuple[str, int]) -> int:

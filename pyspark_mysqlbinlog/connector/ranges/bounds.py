@@ -12,6 +12,7 @@ from pyspark_mysqlbinlog.decoder.wanted.event_filter import EventFilter
 from pyspark_mysqlbinlog.errors import InvalidPositionError
 from pyspark_mysqlbinlog.protocol.events import Event, EventType
 from pyspark_mysqlbinlog.protocol.messages import Rotate
+from pyspark_mysqlbinlog.protocol.server_errors import log_replaced
 from pyspark_mysqlbinlog.protocol.walker import FileHead
 
 __all__ = ["RangeBounds", "expect_between"]
@@ -26,7 +27,8 @@ class RangeBounds:
     ----------
     is_boundary : the end lies between two events; otherwise it is how far the files went when they
         were looked at, and the event that it lies in does not count.
-    known : the fingerprint of `end`: LogReplacedError where another event lies in front of it.
+    known : the fingerprint of `end`: LogReplacedError where another event lies in front of it, or
+        across it, or none.
 
     Attributes
     ----------
@@ -50,6 +52,10 @@ class RangeBounds:
         self._last = start
         self.reached = False
 
+    @property
+    def _place(self) -> tuple[str, int]:
+        return self._end.file, self._end.pos
+
     def limit(self, _file: str) -> int:
         """The position in the file that comes next that belongs to the range at most."""
         # A file's name may be the one that a ROTATE gave it; what was read last has its number.
@@ -68,6 +74,9 @@ class RangeBounds:
             if not self._is_boundary:
                 self.reached = True
                 return False
+            if self._known is not None:
+                # It was a boundary once.
+                raise log_replaced(f"an event begins at {here} and ends behind it", *self._place)
             raise InvalidPositionError(
                 f"the end lies inside an event that begins at {here}; give a position that SHOW"
                 " BINLOG EVENTS lists",
@@ -100,6 +109,8 @@ class RangeBounds:
     def expect_reached(self) -> None:
         """The log has ended: InvalidPositionError when the range has not."""
         if not self.reached and self._last.order < self._end.order:
+            if self._known is not None:
+                raise log_replaced(f"it ends at {self._last}, before it", *self._place)
             raise InvalidPositionError(
                 f"the log ends at {self._last}, expected to read up to here: the server lost its"
                 " tail or was restored; start again with a new checkpoint",
