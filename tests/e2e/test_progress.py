@@ -70,6 +70,8 @@ def is_idle_at(source: Source, end: tuple[str, int]) -> bool:
 def test_progress_tells_how_far_the_query_is_behind(
     spark: SparkSession, live_server: Server, tables: str, query: StreamingQuery
 ) -> None:
+    # What is written before it would lie in front of the query's start.
+    progress(query, lambda it: it["endOffset"] is not None, "batch 0 is done")
     live_server.execute(f"INSERT INTO `{tables}`.wanted VALUES (1), (2)")
     wait_until(lambda: spark.table("delivered").count() == 2, "both rows arrive")
     before = live_server.position()
