@@ -25,7 +25,8 @@ class MemoryStream:
 
     packets = False
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, may_be_cut: bool = False) -> None:
+        del may_be_cut  # a benchmark's log is whole
         self._content = memoryview(_content(path))
         self._at = _MAGIC_LENGTH
         self._end = _MAGIC_LENGTH
