@@ -1,0 +1,169 @@
+"""How far a first load has come, as an offset's `phase` stores it.
+
+A load goes through its tables in order, and through each table by key, in chunks. What is stored
+says which tables are in step with the log, which are still to be loaded and from which key on, and
+which chunks belong to the batch that ends here: whoever runs the batch again reads the same ones.
+
+As text: ``load:`` and JSON, compressed where that is shorter. The names of 1,000 tables take some
+4 kB then.
+"""
+
+from __future__ import annotations
+
+import bz2
+import json
+from base64 import b85decode, b85encode
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark_mysqlbinlog.errors import OffsetError
+from pyspark_mysqlbinlog.names import Table
+
+__all__ = ["Bound", "Chunk", "LoadState", "TableLoad"]
+
+_PREFIX = "load:"
+_COMPRESSED = "bz2,"
+
+# A key's values as SQL literals, one for each of its columns: what the server gave, in a form that
+# compares with the column as the value itself does.
+Bound = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A part of one table, by key.
+
+    Attributes
+    ----------
+    key : the mark of the key that the bounds are meant by (see `connector/load/keys.py`); empty
+        where the chunk is the whole table.
+    after : the bound behind which it begins; None for the table's beginning.
+    upto : the bound that it ends with, which belongs to it; None for the table's end.
+    """
+
+    table: Table
+    key: str = ""
+    after: Bound | None = None
+    upto: Bound | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TableLoad:
+    """A table that is to be loaded, or the rest of it.
+
+    Attributes
+    ----------
+    key : as in `Chunk`; empty before the first chunk.
+    after : everything up to here is read, or part of this batch; None before the first chunk.
+    last : the greatest key when the load of this table began: rows behind it are in the log.
+    """
+
+    table: Table
+    key: str = ""
+    after: Bound | None = None
+    last: Bound | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LoadState:
+    """How far a load has come.
+
+    Attributes
+    ----------
+    in_step : tables whose rows are loaded, or were all written behind the start.
+    waiting : tables that are to be loaded, in order; the first may be loaded in part.
+    chunks : of the batch that ends here.
+    rows : about how many rows the load has read, this batch included.
+    reload : the name of the last `reload` that was begun; empty when there was none.
+    """
+
+    in_step: frozenset[Table] = frozenset()
+    waiting: tuple[TableLoad, ...] = ()
+    chunks: tuple[Chunk, ...] = ()
+    rows: int = 0
+    reload: str = ""
+
+    @property
+    def is_done(self) -> bool:
+        """Whether all tables are loaded, or will be with this batch."""
+        return not self.waiting
+
+    def pack(self) -> str:
+        """As text; the same state is the same text."""
+        value = {
+            "in_step": _grouped(self.in_step),
+            "begun": [_listed(load) for load in self.waiting if load.key or load.after],
+            "waiting": _grouped(load.table for load in self.waiting),
+            "chunks": [_listed(chunk) for chunk in self.chunks],
+            "rows": self.rows,
+            "reload": self.reload,
+        }
+        text = json.dumps(value, separators=(",", ":"))
+        compressed = _COMPRESSED + b85encode(bz2.compress(text.encode())).decode()
+        return _PREFIX + min(text, compressed, key=len)
+
+    @staticmethod
+    def is_packed(phase: str) -> bool:
+        """Whether a phase is a load's."""
+        return phase.startswith(_PREFIX)
+
+    @classmethod
+    def unpack(cls, phase: str) -> LoadState:
+        """Read what `pack` gave; OffsetError for anything else."""
+        try:
+            text = phase.removeprefix(_PREFIX)
+            if text.startswith(_COMPRESSED):
+                text = bz2.decompress(b85decode(text.removeprefix(_COMPRESSED))).decode()
+            value = json.loads(text)
+            begun = {load.table: load for load in map(_table_load, value["begun"])}
+            return cls(
+                in_step=frozenset(_tables(value["in_step"])),
+                waiting=tuple(
+                    begun.get(table, TableLoad(table)) for table in _tables(value["waiting"])
+                ),
+                chunks=tuple(map(_chunk, value["chunks"])),
+                rows=int(value["rows"]),
+                reload=str(value["reload"]),
+            )
+        except (ValueError, KeyError, TypeError, OSError, AttributeError) as error:
+            raise OffsetError(
+                f"the offset's 'phase' can't be read ({type(error).__name__}); the checkpoint is"
+                " damaged"
+            ) from None
+
+
+def _grouped(tables: Iterable[Table]) -> list[list[Any]]:
+    """``[database, [table, …]]``, in the tables' order; databases may come more than once."""
+    groups: list[list[Any]] = []
+    # A set has no order of its own.
+    for database, table in sorted(tables) if isinstance(tables, frozenset) else tables:
+        if not groups or groups[-1][0] != database:
+            groups.append([database, []])
+        groups[-1][1].append(table)
+    return groups
+
+
+def _tables(groups: list[list[Any]]) -> Iterable[Table]:
+    for database, names in groups:
+        for name in names:
+            yield str(database), str(name)
+
+
+def _listed(part: Chunk | TableLoad) -> list[Any]:
+    end = part.upto if isinstance(part, Chunk) else part.last
+    return [*part.table, part.key, part.after, end]
+
+
+def _bound(value: list[str] | None) -> Bound | None:
+    return None if value is None else tuple(map(str, value))
+
+
+def _chunk(value: list[Any]) -> Chunk:
+    database, table, key, after, upto = value
+    return Chunk((str(database), str(table)), str(key), _bound(after), _bound(upto))
+
+
+def _table_load(value: list[Any]) -> TableLoad:
+    database, table, key, after, last = value
+    return TableLoad((str(database), str(table)), str(key), _bound(after), _bound(last))

@@ -1,0 +1,32 @@
+"""What an executor is told of a load: the chunks that one task reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pyspark.sql.datasource import InputPartition
+
+from pyspark_mysqlbinlog.checkpoints.load_state import Chunk
+from pyspark_mysqlbinlog.names import Table
+
+__all__ = ["LoadPartition"]
+
+
+@dataclass
+class LoadPartition(InputPartition):
+    """The chunks of one task, read one after the other over one connection.
+
+    Attributes
+    ----------
+    case_sensitive : whether the server tells table names by case.
+    server_uuid : of the server whose offset it is; empty where it has none.
+    epoch : of `seq`.
+    conditions : an SQL condition for each table that is not loaded in full.
+    """
+
+    chunks: tuple[Chunk, ...]
+    case_sensitive: bool
+    server_uuid: str = ""
+    epoch: int = 0
+    conditions: Mapping[Table, str] = field(default_factory=dict)
