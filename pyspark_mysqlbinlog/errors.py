@@ -17,6 +17,7 @@
      ├── FormatError                 bytes that are not what the format says
      │    ├── ChecksumError
      │    ├── MalformedEventError    truncated, too long, inconsistent, left-over bytes
+     │    ├── MalformedResultError   a row of a SELECT that can't be what the server meant
      │    └── UnsupportedEventError  an event whose meaning is not known and can't be skipped
      ├── StatementError              a change that was not logged as rows
      │    ├── StatementFormatError   DML in statement format
@@ -57,6 +58,7 @@ __all__ = [
     "LogReplacedError",
     "LostConnectionError",
     "MalformedEventError",
+    "MalformedResultError",
     "MySQLBinlogError",
     "OffsetError",
     "OptionError",
@@ -281,6 +283,15 @@ class MalformedEventError(FormatError):
     """An event is truncated, claims more than there is, or has bytes left over."""
 
     what_to_do = "try again; if it stays, compare with mysqlbinlog --verify-binlog-checksum"
+
+
+class MalformedResultError(FormatError):
+    """A row that a first load read is truncated, or has a value that its column can't hold."""
+
+    what_to_do = (
+        "start again with the same checkpoint; if it stays, look at the value with SELECT, and "
+        "correct it or exclude the column"
+    )
 
 
 class UnsupportedEventError(FormatError):

@@ -4,6 +4,9 @@ pymysql does the handshake, TLS and authentication and runs the few queries befo
 the socket is ours: COM_REGISTER_SLAVE, COM_BINLOG_DUMP, and packets until the end. Packets are
 framed as length u24, sequence u8; a payload of 2^24 - 1 bytes goes on in the next packet. In a dump
 each payload is a status byte (0x00 event, 0xff error, 0xfe end) and one event.
+
+The rows of a prepared SELECT come the same way (see `result_set`), and pymysql has the socket again
+behind their end.
 """
 
 from __future__ import annotations
@@ -25,8 +28,9 @@ from pyspark_mysqlbinlog.errors import AccessDeniedError, MalformedEventError, M
 from pyspark_mysqlbinlog.protocol.account_errors import Login
 from pyspark_mysqlbinlog.protocol.checksum import ChecksumAlgorithm
 from pyspark_mysqlbinlog.protocol.chunks import ChunkBuffer
+from pyspark_mysqlbinlog.protocol.result_set import ResultSet
 from pyspark_mysqlbinlog.protocol.server_errors import dump_refused, refused
-from pyspark_mysqlbinlog.protocol.session import SESSION_SETTINGS
+from pyspark_mysqlbinlog.protocol.session import RAW_ROWS_SETTINGS, SESSION_SETTINGS
 
 __all__ = ["DumpStream", "ReplicaClient", "ServerSettings"]
 
@@ -38,6 +42,10 @@ _WORTH_SCANNING = 1 << 18
 # A dump may wait for us as long as Spark lets a batch run; the server's default is one minute.
 _NET_WRITE_TIMEOUT = 7 * 24 * 3600
 _QUERY_TIMEOUT = 120.0
+# Until a SELECT's first row comes it may have to read a whole table.
+_ROWS_TIMEOUT = 3600.0
+# Seconds: a peer that is gone is noticed after two minutes, though nothing is sent to it.
+_KEEPALIVE = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 4}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +87,7 @@ def _without_ssl(given: dict[str, str]) -> dict[str, str]:
 
 
 class ReplicaClient:
-    """One connection: queries first, then at most one dump.
+    """One connection: queries and prepared SELECTs first, then at most one dump.
 
     Every failure is one of our errors; a LostConnectionError is worth another try.
     """
@@ -89,7 +97,7 @@ class ReplicaClient:
         self._connection = connection
         # pymysql has no public way to its socket and packets, and its stubs leave them out.
         self._internals: Any = connection
-        self._is_dumping = False
+        self._is_streaming = False
 
     @classmethod
     def connect(cls, settings: ServerSettings) -> ReplicaClient:
@@ -143,8 +151,8 @@ class ReplicaClient:
         self.close()
 
     def close(self) -> None:
-        """Close the socket; a server in mid-dump notices when it next writes."""
-        if self._is_dumping or not self._connection.open:
+        """Close the socket; a server that still sends notices when it next writes."""
+        if self._is_streaming or not self._connection.open:
             self._internals._force_close()
         else:
             # With COM_QUIT: else the server notes an aborted connection in its error log.
@@ -197,6 +205,56 @@ class ReplicaClient:
         rows = self.query(f"SHOW GLOBAL VARIABLES LIKE '{name}'")
         return str(rows[0][1]) if rows else None
 
+    def begin_raw_rows(self) -> None:
+        """Make this the session of a reader of rows (see `session.RAW_ROWS_SETTINGS`).
+
+        Raises LostConnectionError, ServerError.
+        """
+        for statement in RAW_ROWS_SETTINGS:
+            self.query(statement)
+
+    def prepared(self, sql: str) -> ResultSet:
+        """The rows of a SELECT in the binary protocol, as they come.
+
+        Nothing else can be asked of this connection until they have been read to the end.
+
+        Raises
+        ------
+        LostConnectionError, AccessDeniedError, ServerError : as for `query`.
+        """
+        statement = self._prepare(sql)
+        self._is_streaming = True
+        sock: socket.socket = self._internals._sock
+        for name, seconds in _KEEPALIVE.items():
+            option = getattr(socket, name, None)
+            if option is not None:
+                sock.setsockopt(socket.IPPROTO_TCP, option, seconds)
+
+        def at_end() -> None:
+            self._is_streaming = False
+            # pymysql remembers the timeout that it set last.
+            self._internals._current_timeout = None
+            self._send(COMMAND.COM_STMT_CLOSE, struct.pack("<I", statement))
+
+        # statement id u32 | flags u8: no cursor | how many times u32, always 1
+        self._send(COMMAND.COM_STMT_EXECUTE, struct.pack("<IBI", statement, 0, 1))
+        sock.settimeout(_ROWS_TIMEOUT)
+        return ResultSet(_receiving(sock), self._settings.address, at_end)
+
+    def _prepare(self, sql: str) -> int:
+        """0x00 | statement id u32 | columns u16 | parameters u16 | …, then what each of them is."""
+        read = self._internals._read_packet
+        try:
+            self._internals._execute_command(COMMAND.COM_STMT_PREPARE, sql)
+            statement, columns, parameters = struct.unpack_from("<IHH", read().get_all_data(), 1)
+            for count in (parameters, columns):
+                # An EOF packet follows them, where there are any.
+                for _ in range(count + 1 if count else 0):
+                    read()
+        except (pymysql.err.MySQLError, OSError) as error:
+            raise refused(error, self._settings.address, f"preparing {sql[:60]!r}") from None
+        return int(statement)
+
     def dump(self, file: str, pos: int, *, blocking: bool) -> DumpStream:
         """The log from (file, pos) on, to its end, or for ever when blocking.
 
@@ -209,7 +267,7 @@ class ReplicaClient:
         checksum = self._negotiate()
         server_id = random.randint(*self._settings.server_ids)
         self._register(server_id)
-        self._is_dumping = True
+        self._is_streaming = True
         flags = 0 if blocking else _BINLOG_DUMP_NON_BLOCK
         if self.is_mariadb:
             flags |= _MARIADB_SEND_ANNOTATE_ROWS
@@ -270,10 +328,9 @@ class DumpStream:
         self, sock: socket.socket, address: str, file: str, pos: int, checksum: ChecksumAlgorithm
     ) -> None:
         self.checksum = checksum
-        self._socket = sock
         self._address = address
         self._place = (file, pos)
-        self._buffer = ChunkBuffer(self._receive)
+        self._buffer = ChunkBuffer(_receiving(sock))
         self.view = self._buffer.view
         self.consume = self._buffer.consume
 
@@ -286,9 +343,12 @@ class DumpStream:
     def next_event(self) -> bytes | None:
         return _next_event(self._buffer.take, self._address, *self._place)
 
-    def _receive(self, memory: memoryview) -> int:
+
+def _receiving(sock: socket.socket) -> Callable[[memoryview], int]:
+    """How a buffer gets what comes over a socket."""
+
+    def receive(memory: memoryview) -> int:
         """Wait for bytes, then take those as well that are there already."""
-        sock = self._socket
         received = sock.recv_into(memory)
         if isinstance(sock, ssl.SSLSocket):  # which can't tell whether it would wait
             return received
@@ -305,6 +365,8 @@ class DumpStream:
         finally:
             sock.settimeout(timeout)
         return received
+
+    return receive
 
 
 def _next_event(read: Callable[[int], bytes], address: str, file: str, pos: int) -> bytes | None:

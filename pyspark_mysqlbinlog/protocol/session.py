@@ -23,7 +23,7 @@ don't matter.
 
 from __future__ import annotations
 
-__all__ = ["SESSION_SETTINGS"]
+__all__ = ["RAW_ROWS_SETTINGS", "SESSION_SETTINGS"]
 
 _LONGEST = 31_536_000  # seconds: a year, the most that both timeouts take, and the default of one
 
@@ -35,4 +35,13 @@ SESSION_SETTINGS = (
     f" SESSION lock_wait_timeout = {_LONGEST}, SESSION wait_timeout = {_LONGEST},"
     " SESSION lc_messages = 'en_US'"
     " /*!50708 , SESSION max_execution_time = 0 */ /*M!100101 , SESSION max_statement_time = 0 */"
+)
+
+# Behind them, for a session that reads rows: texts come in their column's own character set, and
+# TIMESTAMPs in UTC. A server waits for a reader as long as Spark lets a batch run.
+RAW_ROWS_SETTINGS = (
+    "SET SESSION character_set_results = NULL",
+    "SET SESSION time_zone = '+00:00'",
+    "SET SESSION net_write_timeout = 604800",
+    "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
 )

@@ -16,12 +16,13 @@ from __future__ import annotations
 from pyspark_mysqlbinlog.decoder.values.codec import Codec, cut_short, fixed_skip, make_codec
 from pyspark_mysqlbinlog.errors import MalformedEventError
 
-__all__ = ["decimal", "decimal_size"]
+__all__ = ["BYTES_OF_DIGITS", "decimal", "decimal_size", "digit_groups"]
 
-_BYTES_OF_DIGITS = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
+# By the number of digits in a group.
+BYTES_OF_DIGITS = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
 
 
-def _groups(precision: int, scale: int) -> tuple[list[int], list[int]]:
+def digit_groups(precision: int, scale: int) -> tuple[list[int], list[int]]:
     """Digits of each group, before and after the point."""
     before, after = precision - scale, scale
     left = ([before % 9] if before % 9 else []) + [9] * (before // 9)
@@ -31,18 +32,18 @@ def _groups(precision: int, scale: int) -> tuple[list[int], list[int]]:
 
 def decimal_size(precision: int, scale: int) -> int:
     """Bytes of a stored DECIMAL(precision, scale)."""
-    left, right = _groups(precision, scale)
-    return sum(_BYTES_OF_DIGITS[digits] for digits in left + right)
+    left, right = digit_groups(precision, scale)
+    return sum(BYTES_OF_DIGITS[digits] for digits in left + right)
 
 
 def decimal(what: str, precision: int, scale: int) -> Codec:
     """NEWDECIMAL. Value: text, with exactly `scale` digits after the point, as SELECT shows it."""
     size = decimal_size(precision, scale)
-    left, right = _groups(precision, scale)
+    left, right = digit_groups(precision, scale)
     shift = size * 8
     fields: list[tuple[int, int, int]] = []  # (shift, mask, 10 ** digits), first group first
     for digits in left + right:
-        width = _BYTES_OF_DIGITS[digits] * 8
+        width = BYTES_OF_DIGITS[digits] * 8
         shift -= width
         fields.append((shift, (1 << width) - 1, 10**digits))
     whole_fields, fraction_fields = fields[: len(left)], fields[len(left) :]

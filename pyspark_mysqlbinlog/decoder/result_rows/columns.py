@@ -1,0 +1,260 @@
+"""What to SELECT of a table so that row images can be made of the rows.
+
+Most columns are asked for as they are: the binary protocol gives the stored number, and texts in
+the column's own character set where the session has no ``character_set_results``. ENUM and SET are
+asked for as numbers, for their labels may be anything. A column that is excluded is asked for as
+NULL, which the decoder passes over. The table map that goes before the images is made of the
+schema, as `schemas/fit.py` expects it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+from pyspark_mysqlbinlog.charsets import canonical_charset, charset_of_collation
+from pyspark_mysqlbinlog.decoder.events.field_types import (
+    METADATA_LENGTHS,
+    FieldType,
+    field_type_name,
+)
+from pyspark_mysqlbinlog.decoder.schemas.fit import expected_fields
+from pyspark_mysqlbinlog.decoder.values.sizes import stored_size
+from pyspark_mysqlbinlog.errors import SchemaMismatchError
+from pyspark_mysqlbinlog.protocol.result_set import ResultColumn
+from pyspark_mysqlbinlog.protocol.wire import lenenc_int
+from pyspark_mysqlbinlog.tables import (
+    BLOB_TYPES,
+    INTEGER_TYPES,
+    SPATIAL_TYPES,
+    ColumnSchema,
+    TableSchema,
+)
+
+__all__ = ["TABLE_ID", "Kind", "ResultPlan", "SelectedColumn"]
+
+# Of the table map and of the rows events behind it; any but those of "no table".
+TABLE_ID = 1
+
+_TEXTS = frozenset({"tinytext", "text", "mediumtext", "longtext"})
+_BLOBS = frozenset({"tinyblob", "blob", "mediumblob", "longblob"})
+_BLOB_CODES = frozenset(
+    {FieldType.TINY_BLOB, FieldType.BLOB, FieldType.MEDIUM_BLOB, FieldType.LONG_BLOB}
+)
+# By the column's type: the type that its values have in a result.
+_COMES_AS: dict[str, frozenset[int]] = {
+    "tinyint": frozenset({FieldType.TINY}),
+    "smallint": frozenset({FieldType.SHORT}),
+    "mediumint": frozenset({FieldType.INT24}),
+    "int": frozenset({FieldType.LONG}),
+    "bigint": frozenset({FieldType.LONGLONG}),
+    "float": frozenset({FieldType.FLOAT}),
+    "double": frozenset({FieldType.DOUBLE}),
+    "decimal": frozenset({FieldType.NEWDECIMAL}),
+    "bit": frozenset({FieldType.BIT}),
+    "year": frozenset({FieldType.YEAR}),
+    "date": frozenset({FieldType.DATE, FieldType.NEWDATE}),
+    "time": frozenset({FieldType.TIME}),
+    "datetime": frozenset({FieldType.DATETIME}),
+    "timestamp": frozenset({FieldType.TIMESTAMP}),
+    "char": frozenset({FieldType.STRING}),
+    "binary": frozenset({FieldType.STRING}),
+    "varchar": frozenset({FieldType.VAR_STRING}),
+    "varbinary": frozenset({FieldType.VAR_STRING}),
+    "enum": frozenset({FieldType.LONGLONG}),
+    "set": frozenset({FieldType.LONGLONG}),
+    "json": frozenset({FieldType.JSON}),
+    **dict.fromkeys(_TEXTS | _BLOBS, _BLOB_CODES),
+    **dict.fromkeys(SPATIAL_TYPES, frozenset({FieldType.GEOMETRY})),
+}
+
+
+class Kind(IntEnum):
+    """How a value of the result becomes one of the row image.
+
+    The kernel has the same numbers.
+    """
+
+    # Nothing but NULL may come.
+    EXCLUDED = 0
+    # Little-endian bytes as they are stored: integers, FLOAT, DOUBLE.
+    FIXED = 1
+    # MEDIUMINT: four bytes, stored are three.
+    INT24 = 2
+    # ENUM and SET: eight bytes, stored are fewer.
+    LABELS = 3
+    YEAR = 4
+    DATE = 5
+    TIME = 6
+    DATETIME = 7
+    TIMESTAMP = 8
+    # Text, stored are packed digits.
+    DECIMAL = 9
+    BIT = 10
+    # A length and bytes, in both.
+    BYTES = 11
+    # BINARY(n): without the zeros at its end.
+    BINARY = 12
+    JSON = 13
+
+
+@dataclass(frozen=True, slots=True)
+class SelectedColumn:
+    """One column of the SELECT.
+
+    Attributes
+    ----------
+    schema : the table's column.
+    expression : what is asked for.
+    kind : how its values become those of the image.
+    code, metadata : of the column in the table map.
+    size : bytes of a stored value; of the length in front of it where there is one.
+    """
+
+    schema: ColumnSchema
+    expression: str
+    kind: Kind
+    code: int
+    metadata: int
+    size: int
+
+    @property
+    def what(self) -> str:
+        """The column, for messages."""
+        return f"column `{self.schema.name}` ({self.schema.type})"
+
+    @classmethod
+    def of(cls, column: ColumnSchema, *, excluded: bool) -> SelectedColumn:
+        """The column's part of the SELECT. SchemaMismatchError for a type that is not known."""
+        code, metadata = next(expected_fields(column))
+        name = quoted(column.name)
+        expression = f"CAST({name} AS UNSIGNED)" if column.type in ("enum", "set") else name
+        return cls(
+            column,
+            "NULL" if excluded else expression,
+            Kind.EXCLUDED if excluded else _kind(column),
+            code,
+            metadata,
+            stored_size(code, metadata).size,
+        )
+
+    def check(self, found: ResultColumn, table: str) -> None:
+        """SchemaMismatchError where the result has something else in the column's place."""
+        if self.kind == Kind.EXCLUDED:
+            return
+        expected = _COMES_AS[self.schema.type]
+        if found.type not in expected:
+            raise SchemaMismatchError(
+                f"{self.what}: expected {field_type_name(min(expected))} from SELECT, found"
+                f" {field_type_name(found.type)}; the table was changed meanwhile: start again"
+                " with the same checkpoint",
+                table=table,
+            )
+        if self.schema.charset is None or self.schema.type in ("enum", "set"):
+            return
+        charset = canonical_charset(charset_of_collation(found.collation))
+        if charset != self.schema.charset:
+            raise SchemaMismatchError(
+                f"{self.what}: expected texts in {self.schema.charset} from SELECT, found"
+                f" {charset}; the table was changed meanwhile: start again with the same"
+                " checkpoint",
+                table=table,
+            )
+
+
+def quoted(name: str) -> str:
+    """An identifier as SQL has it."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _kind(column: ColumnSchema) -> Kind:
+    name = column.type
+    if name == "mediumint":
+        return Kind.INT24
+    if name in INTEGER_TYPES or name in ("float", "double"):
+        return Kind.FIXED
+    if name in ("enum", "set"):
+        return Kind.LABELS
+    if name in BLOB_TYPES - {"json"} or name in ("char", "varchar", "varbinary"):
+        return Kind.BYTES
+    return Kind[name.upper()]
+
+
+@dataclass(frozen=True, slots=True)
+class ResultPlan:
+    """How the rows of one table are asked for, and what they are in the log.
+
+    Attributes
+    ----------
+    columns : all of the table's, in its order.
+    table_map : the body of the TABLE_MAP event that goes before the images.
+    """
+
+    schema: TableSchema
+    columns: tuple[SelectedColumn, ...]
+    table_map: bytes
+
+    @classmethod
+    def make(
+        cls,
+        schema: TableSchema,
+        excluded: Callable[[str, str, str], bool] | None = None,
+    ) -> ResultPlan:
+        """Plan a table.
+
+        excluded : (database, table, column) -> whether the column is left out.
+
+        Raises SchemaMismatchError for a type that is not known.
+        """
+        name = (schema.database, schema.table)
+        columns = tuple(
+            SelectedColumn.of(column, excluded=bool(excluded and excluded(*name, column.name)))
+            for column in schema.columns
+        )
+        return cls(schema, columns, _table_map(schema, columns))
+
+    @property
+    def select_list(self) -> str:
+        """What stands between SELECT and FROM."""
+        return ", ".join(column.expression for column in self.columns)
+
+    @property
+    def source(self) -> str:
+        """The table's name, quoted."""
+        return f"{quoted(self.schema.database)}.{quoted(self.schema.table)}"
+
+    def check(self, found: Sequence[ResultColumn]) -> None:
+        """SchemaMismatchError unless a result has the columns that were asked for."""
+        table = self.schema.full_name
+        if len(found) != len(self.columns):
+            raise SchemaMismatchError(
+                f"expected {len(self.columns)} columns from SELECT, found {len(found)}", table=table
+            )
+        for column, each in zip(self.columns, found, strict=True):
+            column.check(each, table)
+
+
+def _table_map(schema: TableSchema, columns: Sequence[SelectedColumn]) -> bytes:
+    """See `events/table_map.py` for the layout."""
+    metadata = b"".join(
+        column.metadata.to_bytes(
+            METADATA_LENGTHS[column.code],
+            "big" if column.code in (FieldType.STRING, FieldType.NEWDECIMAL) else "little",
+        )
+        for column in columns
+    )
+    nullable = sum(1 << at for at, column in enumerate(schema.columns) if column.nullable)
+    names = (schema.database.encode(), schema.table.encode())
+    return b"".join(
+        (
+            TABLE_ID.to_bytes(6, "little"),
+            b"\x01\x00",
+            *(bytes((len(name),)) + name + b"\x00" for name in names),
+            lenenc_int(len(columns)),
+            bytes(column.code for column in columns),
+            lenenc_int(len(metadata)),
+            metadata,
+            nullable.to_bytes((len(columns) + 7) // 8, "little"),
+        )
+    )

@@ -1,0 +1,127 @@
+"""Rows of a binary result to row images.
+
+A row is a null bitmap and the values that are not NULL; an image is the same, with the values as
+they are stored::
+
+    row      0x00 | null bitmap, beginning at its third bit | values
+    image    null bitmap | values
+
+The bits behind an image's last column are set, as the server sets them. An encoder is made once per
+column and then called once per value: (payload, pos) -> (bytes of the image, pos behind the value).
+All reads are checked, and a row must end where its last value does.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from pyspark_mysqlbinlog.decoder.result_rows.columns import ResultPlan
+from pyspark_mysqlbinlog.decoder.result_rows.values import Encode, encoder_of
+from pyspark_mysqlbinlog.errors import MalformedResultError, MySQLBinlogError
+from pyspark_mysqlbinlog.protocol.result_set import MAX_PAYLOAD
+
+__all__ = ["IMAGES_BYTES", "Encoded", "RowImages"]
+
+# After so many bytes `encode` stops.
+IMAGES_BYTES = 1 << 20
+
+_PACKET_HEAD = 4
+_ROW, _END, _ERROR = 0x00, 0xFE, 0xFF
+_MAX_HELD = 1024
+
+
+class Encoded(NamedTuple):
+    """What `RowImages.encode` made of a part of a result.
+
+    Attributes
+    ----------
+    consumed : bytes of the packets that it took.
+    images : of `rows` rows.
+    ended : what comes next is no row: the result's end, or an error.
+    """
+
+    consumed: int
+    rows: int
+    images: bytes
+    ended: bool
+
+
+class RowImages:
+    """Makes row images of one table's rows."""
+
+    __slots__ = ("_encoders", "_held", "_unused", "plan")
+
+    def __init__(self, plan: ResultPlan) -> None:
+        self.plan = plan
+        self._encoders = tuple(map(encoder_of, plan.columns))
+        count = len(plan.columns)
+        self._unused = (1 << 8 * ((count + 7) // 8)) - (1 << count)
+        # Null bitmap of a row -> that of the image, and the encoders of the others.
+        self._held: dict[bytes, tuple[bytes, tuple[Encode, ...]]] = {}
+
+    def encode(self, view: memoryview) -> Encoded:
+        """Make images of the rows at the beginning of `view`.
+
+        Stops in front of a packet that is not all there, one that goes on in the next, and one that
+        is no row; and after `IMAGES_BYTES`. Raises MalformedResultError, with the table.
+        """
+        images: list[bytes] = []
+        pos = size = 0
+        ended = False
+        while pos + _PACKET_HEAD < len(view) and size < IMAGES_BYTES:
+            begin = pos + _PACKET_HEAD
+            length = int.from_bytes(view[pos : pos + 3], "little")
+            if length == MAX_PAYLOAD or begin + length > len(view):
+                break
+            if length and view[begin] in (_END, _ERROR):
+                ended = True
+                break
+            image = self.encode_row(bytes(view[begin : begin + length]))
+            images.append(image)
+            size += len(image)
+            pos = begin + length
+        return Encoded(pos, len(images), b"".join(images), ended)
+
+    def encode_row(self, payload: bytes) -> bytes:
+        """The image of one row. Raises MalformedResultError, with the table."""
+        try:
+            return self._image(payload)
+        except MySQLBinlogError as error:
+            raise error.at(table=self.plan.schema.full_name) from None
+
+    def _image(self, payload: bytes) -> bytes:
+        begin = 1 + (len(self._encoders) + 9) // 8
+        if len(payload) < begin or payload[0] != _ROW:
+            raise MalformedResultError(
+                f"a row of {len(payload)} bytes begins with 0x{payload[:1].hex()}, expected 0x00"
+                f" and a null bitmap of {begin - 1} bytes"
+            )
+        nulls = payload[1:begin]
+        bitmap, encoders = self._held.get(nulls) or self._hold(nulls)
+        parts = [bitmap]
+        pos = begin
+        for encode in encoders:
+            part, pos = encode(payload, pos)
+            parts.append(part)
+        if pos != len(payload):
+            raise MalformedResultError(
+                f"a row of {len(payload)} bytes has {len(payload) - pos} left over behind its last"
+                " value"
+            )
+        return b"".join(parts)
+
+    def _hold(self, nulls: bytes) -> tuple[bytes, tuple[Encode, ...]]:
+        bits = int.from_bytes(nulls, "little") >> 2
+        count = len(self._encoders)
+        if bits >> count:
+            raise MalformedResultError(
+                f"a row has a NULL behind its {count} columns (null bitmap 0x{nulls.hex()})"
+            )
+        bitmap = (bits | self._unused).to_bytes((count + 7) // 8, "little")
+        encoders: tuple[Encode, ...] = tuple(
+            encode for at, encode in enumerate(self._encoders) if not bits >> at & 1
+        )
+        if len(self._held) >= _MAX_HELD:
+            self._held.clear()
+        self._held[nulls] = bitmap, encoders
+        return bitmap, encoders

@@ -1,0 +1,186 @@
+"""The rows of a prepared SELECT, as raw bytes in a buffer.
+
+Rows of a prepared statement come in binary: integers, floats and times as the server has them,
+texts in whatever character set the session asked for. Nothing is turned into a value here. Whoever
+reads them takes whole packets out of the buffer (see `chunks.ChunkBuffer`) as long as they are
+there, and one row at a time, however large, where they are not.
+
+What the server sends behind COM_STMT_EXECUTE, each a packet ``length u24 | sequence u8 | payload``
+(the manual's "Client/Server Protocol", Binary Protocol Resultset; without CLIENT_DEPRECATE_EOF)::
+
+    column count lenenc
+    column definition     once for each
+    EOF                   0xfe | warnings u16 | status u16
+    row                   0x00 | null bitmap, two bits in | the values that are not NULL; any number
+    EOF, or an error      0xff | code u16 | '#' | SQL state char[5] | text
+
+A payload of 2^24 - 1 bytes goes on in the next packet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pymysql
+
+from pyspark_mysqlbinlog.errors import LostConnectionError, MalformedResultError, MySQLBinlogError
+from pyspark_mysqlbinlog.protocol.chunks import ChunkBuffer
+from pyspark_mysqlbinlog.protocol.server_errors import refused
+from pyspark_mysqlbinlog.protocol.wire import Reader
+
+__all__ = ["MAX_PAYLOAD", "ResultColumn", "ResultSet"]
+
+# A payload of so many bytes is not all of it.
+MAX_PAYLOAD = (1 << 24) - 1
+_PACKET_HEAD = 4
+_ROW, _END, _ERROR = b"\x00", b"\xfe", b"\xff"
+_END_LENGTH = 9  # an EOF packet is shorter
+
+
+@dataclass(frozen=True, slots=True)
+class ResultColumn:
+    """What the server says of one column of a result.
+
+    Attributes
+    ----------
+    type : MySQL's type code (`FieldType`); texts and times have those of the protocol.
+    collation : id of the collation that its texts are in; 63 where they are bytes.
+    """
+
+    name: str
+    type: int
+    collation: int
+
+    @classmethod
+    def parse(cls, payload: bytes) -> ResultColumn:
+        """catalog | database | table | original table | name | original name, each lenenc
+        | 0x0c | collation u16 | length u32 | type u8 | flags u16 | decimals u8 | 0x0000
+        """
+        reader = Reader(payload, "a column of the result")
+        for _ in range(4):
+            reader.lenenc_bytes()
+        name = reader.lenenc_bytes().decode("utf-8", "replace")
+        reader.lenenc_bytes()
+        reader.lenenc_int()
+        collation = reader.u16()
+        reader.u32()
+        return cls(name, reader.u8(), collation)
+
+
+class ResultSet:
+    """A result, from its columns to its end.
+
+    Parameters
+    ----------
+    receive : waits for bytes of the connection and puts some into the memory that it is given; 0 at
+        the end of the connection.
+    address : of the server, for errors.
+    at_end : called once, behind the result's last packet: the connection is free again.
+
+    Attributes
+    ----------
+    columns : what the rows are made of.
+    """
+
+    def __init__(
+        self, receive: Callable[[memoryview], int], address: str, at_end: Callable[[], None]
+    ) -> None:
+        self._address = address
+        self._at_end = at_end
+        self._buffer = ChunkBuffer(receive)
+        self._is_open = True
+        self.view = self._buffer.view
+        self.consume = self._buffer.consume
+        self.columns = self._read_columns()
+
+    def fill(self) -> bool:
+        """Wait for more bytes; False when there is no room for them, or none will come.
+
+        Raises LostConnectionError.
+        """
+        try:
+            return self._buffer.fill()
+        except (OSError, ValueError) as error:
+            raise self._refused(error) from None
+
+    def next_row(self) -> bytes | None:
+        """The next row's payload, however large; None at the result's end.
+
+        Raises
+        ------
+        LostConnectionError : the connection broke; the rows that came before it are right.
+        ServerError : the server ended the result; `code` tells why (1317: killed, 1412: the table
+            was altered since the snapshot, …).
+        """
+        if not self._is_open:
+            return None
+        payload = self._packet()
+        first = payload[:1]
+        if first == _ROW:
+            return payload
+        if first == _END and len(payload) < _END_LENGTH:
+            self._close()
+            return None
+        raise self._unexpected(payload, "a row")
+
+    def _close(self) -> None:
+        self._is_open = False
+        left = len(self._buffer.view())
+        if left:
+            raise MalformedResultError(
+                f"{self._address} sent {left} bytes behind the end of a result, expected none"
+            )
+        self._at_end()
+
+    def _read_columns(self) -> tuple[ResultColumn, ...]:
+        head = self._packet()
+        if head[:1] in (_ERROR, _ROW):
+            raise self._unexpected(head, "a number of columns")
+        reader = Reader(head, "the head of a result")
+        count = reader.lenenc_int()
+        reader.expect_end()
+        columns = tuple(ResultColumn.parse(self._packet()) for _ in range(count))
+        end = self._packet()
+        if end[:1] != _END or len(end) >= _END_LENGTH:
+            raise self._unexpected(end, "the end of the columns")
+        return columns
+
+    def _packet(self) -> bytes:
+        """One payload, joined from as many packets as it took."""
+        parts: list[bytes] = []
+        take = self._buffer.take
+        try:
+            while True:
+                head = take(_PACKET_HEAD)
+                length = int.from_bytes(head[:3], "little")
+                payload = take(length)
+                if len(head) < _PACKET_HEAD or len(payload) < length:
+                    raise EOFError("the server closed the connection inside a result")
+                if length < MAX_PAYLOAD and not parts:
+                    return payload
+                parts.append(payload)
+                if length < MAX_PAYLOAD:
+                    return b"".join(parts)
+        except (OSError, EOFError, ValueError) as error:
+            raise self._refused(error) from None
+
+    def _unexpected(self, payload: bytes, expected: str) -> MySQLBinlogError:
+        """The error of an error packet, or of one that nobody expects."""
+        if payload[:1] == _ERROR:
+            self._is_open = False
+            try:
+                pymysql.err.raise_mysql_exception(payload)
+            except pymysql.err.MySQLError as error:
+                found = self._refused(error)
+            if not isinstance(found, LostConnectionError):
+                # An error ends the result as EOF does.
+                self._at_end()
+            return found
+        return MalformedResultError(
+            f"{self._address} sent a packet of {len(payload)} bytes that begins with"
+            f" 0x{payload[:1].hex()} where {expected} was expected"
+        )
+
+    def _refused(self, error: Exception) -> MySQLBinlogError:
+        return refused(error, self._address, "reading rows")

@@ -1,0 +1,147 @@
+"""Rows that a SELECT gives as row images, beside those that the server logs of the same rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from helpers.decode_twins import Decoded, Payloads, Twins
+from helpers.live_log import client_of, log_events, schemas_of
+from helpers.servers import Server
+from pyspark_mysqlbinlog.decoder.events.rows import OPERATIONS, RowsHead
+from pyspark_mysqlbinlog.decoder.events.table_map import parse_table_name, table_id_of
+from pyspark_mysqlbinlog.decoder.result_rows.columns import ResultPlan, quoted
+from pyspark_mysqlbinlog.decoder.result_rows.encode import RowImages
+from pyspark_mysqlbinlog.decoder.result_rows.events import event_blocks
+from pyspark_mysqlbinlog.decoder.result_rows.read import read_images
+from pyspark_mysqlbinlog.protocol.blocks import EventBlock, pack_events, unpack_events
+from pyspark_mysqlbinlog.protocol.client import ReplicaClient
+from pyspark_mysqlbinlog.protocol.events import Event, EventType
+from pyspark_mysqlbinlog.tables import TableSchema
+
+__all__ = [
+    "assert_same_rows",
+    "copied",
+    "events_of",
+    "images_of",
+    "logged_images",
+    "raw_client",
+    "select_images",
+]
+
+Excludes = Callable[[str, str, str], bool]
+
+
+def raw_client(server: Server) -> ReplicaClient:
+    """A client whose SELECTs give the stored bytes."""
+    client = client_of(server)
+    client.begin_raw_rows()
+    return client
+
+
+def images_of(client: ReplicaClient, plan: ResultPlan, behind: str = "") -> Iterator[bytes]:
+    """The images of a table's rows, in parts."""
+    result = client.prepared(f"SELECT {plan.select_list} FROM {plan.source} {behind}")
+    return read_images(result, RowImages(plan))
+
+
+def select_images(
+    server: Server, schema: TableSchema, excluded: Excludes | None = None
+) -> tuple[ResultPlan, list[bytes]]:
+    """A table's plan and images, in the order of its primary key."""
+    plan = ResultPlan.make(schema, excluded)
+    key = ", ".join(map(quoted, schema.primary_key))
+    with raw_client(server) as client:
+        return plan, list(images_of(client, plan, f"ORDER BY {key}" if key else ""))
+
+
+def copied(
+    server: Server, database: str, names: Iterable[str]
+) -> tuple[list[TableSchema], list[Event]]:
+    """Copies of tables, filled by one INSERT … SELECT each, and the log of that."""
+    names = list(names)
+    with server.connect(database=database) as connection, connection.cursor() as cursor:
+        cursor.execute(
+            "SET sql_mode = 'NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES',"
+            " time_zone = '+00:00', foreign_key_checks = 0"
+        )
+        for name in names:
+            cursor.execute(f"CREATE TABLE `copy_{name}` LIKE `{name}`")
+        start = server.position()
+        for name in names:
+            cursor.execute(f"SHOW COLUMNS FROM `{name}`")
+            written = [
+                quoted(str(row[0]))
+                for row in cursor.fetchall()
+                if not {"VIRTUAL", "STORED", "PERSISTENT"} & set(str(row[5]).split())
+            ]
+            columns = ", ".join(written)
+            cursor.execute(f"INSERT INTO `copy_{name}` ({columns}) SELECT {columns} FROM `{name}`")
+    wanted = {f"copy_{name}" for name in names}
+    schemas = [schema for schema in schemas_of(server, database) if schema.table in wanted]
+    return schemas, log_events(server, start, database)
+
+
+def events_of(schema: TableSchema, events: Iterable[Event]) -> list[Event]:
+    """One table's maps and rows events."""
+    ids: set[int] = set()
+    found = []
+    for event in events:
+        if event.type == EventType.TABLE_MAP_EVENT:
+            table_id, _, table = parse_table_name(event.body)
+            if table == schema.table:
+                ids.add(table_id)
+        elif event.type not in OPERATIONS:
+            continue
+        if table_id_of(event.body) in ids:
+            found.append(event)
+    return found
+
+
+def logged_images(events: Iterable[Event]) -> bytes:
+    """The row images of rows events, one behind the other."""
+    return b"".join(
+        event.body[RowsHead.parse(event.type, event.body).rows_start :]
+        for event in events
+        if event.type in OPERATIONS
+    )
+
+
+def blocks_of(plan: ResultPlan, images: Iterable[bytes]) -> list[EventBlock]:
+    return list(
+        event_blocks(
+            plan, images, file="mysql-bin.000007", pos=(5 << 32) + 4, timestamp=7, server_id=3
+        )
+    )
+
+
+def assert_same_rows(
+    schema: TableSchema, events: Iterable[Event], images: Iterable[bytes], payload: Payloads
+) -> int:
+    """What a table's logged rows are is what the images give, with both decoders; how many."""
+    twins = Twins([schema], payload, file_ordinal=lambda _: 7)
+    logged = twins.kernel(pack_events(events))
+    blocks = blocks_of(ResultPlan.make(schema, payload.columns.excludes), images)
+    expected = _column(logged, "after")
+    assert expected
+    for found in (twins.kernel(blocks), twins.python(unpack_events(blocks))):
+        rows = _column(found, "after")
+        assert len(rows) == len(expected)
+        for at, (one, other) in enumerate(zip(rows, expected, strict=True)):
+            assert repr(one) == repr(other), f"{schema.full_name}, row {at}"
+        assert set(_column(found, "seq", "pos")) == {(5 << 32) + 4}
+        assert set(_column(found, "op")) == {"c"}
+        assert _column(found, "source", "key") == _column(logged, "source", "key")
+        assert _column(found, "source", "absent") == _column(logged, "source", "absent")
+    return len(expected)
+
+
+def _column(decoded: Decoded, *path: str) -> list[object]:
+    assert decoded.error is None, decoded.error
+    found: list[object] = []
+    for batch in decoded.batches:
+        column: Any = batch[path[0]]
+        for name in path[1:]:
+            column = column.field(name)
+        found += column.to_pylist()
+    return found
