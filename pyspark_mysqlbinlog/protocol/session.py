@@ -14,11 +14,12 @@ sql_quote_show_create  off: SHOW GRANTS has names without quotes
 lock_wait_timeout      information_schema leaves out what stays locked for longer
 wait_timeout           ends a connection that waits while another one reads the log
 lc_messages            the language of errors: what is refused in a dump is told apart by its text
+time_zone              how a TIMESTAMP is read and compared: in most zones one hour comes twice
 =====================  ============================================================================
 
 The character set of answers is set by pymysql, with SET NAMES behind the server's init_connect.
-What is asked has no times, no sorting and no long concatenations in it, so the settings of those
-don't matter.
+What is asked has no sorting and no long concatenations in it, so the settings of those don't
+matter.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ SESSION_SETTINGS = (
     "SET SESSION sql_select_limit = 18446744073709551615, SESSION sql_big_selects = 1,"
     " SESSION sql_mode = '', SESSION sql_quote_show_create = 1,"
     f" SESSION lock_wait_timeout = {_LONGEST}, SESSION wait_timeout = {_LONGEST},"
-    " SESSION lc_messages = 'en_US'"
+    " SESSION lc_messages = 'en_US', SESSION time_zone = '+00:00'"
     " /*!50708 , SESSION max_execution_time = 0 */ /*M!100101 , SESSION max_statement_time = 0 */"
 )
 

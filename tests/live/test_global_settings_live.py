@@ -99,6 +99,7 @@ def test_a_session_sets_for_itself_what_could_change_an_answer(any_server: Serve
         "lock_wait_timeout": 1,
         "wait_timeout": 1,
         "lc_messages": "de_DE",
+        "time_zone": "+05:30",
     }
     names = list(values)
     with globally(any_server, **values), client_of(any_server) as client:
@@ -110,6 +111,7 @@ def test_a_session_sets_for_itself_what_could_change_an_answer(any_server: Serve
         "lock_wait_timeout": 31_536_000,
         "wait_timeout": 31_536_000,
         "lc_messages": "en_US",
+        "time_zone": "+00:00",
     }
 
 
