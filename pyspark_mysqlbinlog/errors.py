@@ -29,6 +29,7 @@
      │    └── SchemaChangedError     columns that the query's struct has no place for
      ├── UnrepresentableValueError   a value that the payload's types can't hold
      ├── OffsetError                 an offset that can't be read
+     ├── MirrorError                 a Delta table can't be kept equal to the server's
      └── KernelMissingError          the compiled kernel was asked for, and is not there
 
 A message is one line: expected, found, where, what to do. It never holds a secret.
@@ -59,6 +60,7 @@ __all__ = [
     "LostConnectionError",
     "MalformedEventError",
     "MalformedResultError",
+    "MirrorError",
     "MySQLBinlogError",
     "OffsetError",
     "OptionError",
@@ -363,6 +365,12 @@ class OffsetError(MySQLBinlogError, ValueError):
     """An offset can't be read: newer version, missing names, or not ours."""
 
     what_to_do = "upgrade the package, or take a new checkpoint"
+
+
+class MirrorError(MySQLBinlogError):
+    """A mirrored table can't be kept equal to the server's by what the log tells."""
+
+    what_to_do = "load the table anew"
 
 
 class KernelMissingError(MySQLBinlogError, ImportError):

@@ -1,4 +1,4 @@
-"""examples/delta_mirror.py as a process, writers for its tables, and both sides' rows."""
+"""A Delta mirror as a process, the example or DeltaMirror; writers, and both sides' rows."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from deltalake import DeltaTable
 from helpers.servers import Server
 
 __all__ = [
+    "DRIVER",
     "TABLES",
     "Traffic",
     "committed",
@@ -29,6 +30,8 @@ __all__ = [
 ]
 
 _SCRIPT = Path(__file__).resolve().parents[2] / "examples" / "delta_mirror.py"
+# DeltaMirror, with the example's arguments.
+DRIVER = Path(__file__).resolve().parent / "delta_mirror_driver.py"
 TABLES = ("orders", "lines")
 
 
@@ -84,7 +87,12 @@ class Traffic:
 
 @contextlib.contextmanager
 def mirror(
-    server: Server, database: str, folder: Path, *, connect: bool = False
+    server: Server,
+    database: str,
+    folder: Path,
+    *,
+    connect: bool = False,
+    script: Path = _SCRIPT,
 ) -> Iterator[subprocess.Popen[bytes]]:
     """The script in a process of its own, killed with -9 at the end, with all its children.
 
@@ -101,7 +109,7 @@ def mirror(
         "into": folder / "lake",
         "checkpoint": folder / "checkpoint",
     }
-    command = [sys.executable, str(_SCRIPT)]
+    command = [sys.executable, str(script)]
     for name, value in arguments.items():
         command += [f"--{name}", str(value)]
     environment = os.environ | {
@@ -143,5 +151,6 @@ def rows_of_server(server: Server, database: str, table: str) -> list[tuple[Any,
 def rows_of_delta(folder: Path, database: str, table: str) -> list[tuple[Any, ...]]:
     rows = DeltaTable(folder / "lake" / database / table).to_pyarrow_table().to_pylist()
     return sorted(
-        (tuple(int(v) if k == "id" else v for k, v in row.items()) for row in rows), key=repr
+        (tuple(int(v) if k == "id" else v for k, v in row.items() if k != "_seq") for row in rows),
+        key=repr,
     )

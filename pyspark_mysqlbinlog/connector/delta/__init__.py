@@ -1,0 +1,1 @@
+"""Delta tables that are kept in step with MySQL tables."""

@@ -1,0 +1,124 @@
+"""One table's changes of a batch to what they leave: of each key its last state.
+
+A change gives states: a deleted row is gone, an inserted one is there, and an update whose key
+changes is both, gone under the old key and there under the new one. Of each key's states the last
+counts, by `seq`. What came before a TRUNCATE counts no more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import compute
+
+from pyspark_mysqlbinlog.connector.delta.typed import TypedRows
+from pyspark_mysqlbinlog.tables import TableSchema
+
+__all__ = ["GONE", "SEQ", "SEQ_TYPE", "after", "in_order", "last_states", "states_of"]
+
+# The stubs know neither chunked arrays beside plain values nor what comes of them.
+pc: Any = compute
+
+SEQ = "_seq"
+GONE = "_gone"
+SEQ_TYPE = pa.struct(
+    [
+        pa.field("epoch", pa.int32()),
+        pa.field("file", pa.int32()),
+        pa.field("pos", pa.int64()),
+        pa.field("row", pa.int32()),
+    ]
+)
+_ORDER = "_order"
+
+
+def in_order(changes: pa.Table) -> pa.Table:
+    """Changes sorted by `seq`."""
+    seq = _columns_of(changes.column("seq"))
+    keys = [(name, "ascending") for name in seq.column_names]
+    return changes.take(pc.sort_indices(seq, sort_keys=keys))
+
+
+def after(changes: pa.Table, seq: dict[str, int]) -> pa.Table:
+    """The changes with a greater `seq`."""
+    columns = _columns_of(changes.column("seq"))
+    is_greater: Any = pa.scalar(False)
+    for name in reversed(columns.column_names):
+        value = seq[name]
+        is_greater = pc.or_(
+            pc.greater(columns.column(name), value),
+            pc.and_(pc.equal(columns.column(name), value), is_greater),
+        )
+    return changes.filter(is_greater)
+
+
+def _columns_of(seq: pa.ChunkedArray[Any]) -> pa.Table:
+    typed: Any = seq.cast(SEQ_TYPE)
+    return pa.Table.from_struct_array(typed)
+
+
+def states_of(changes: pa.Table, schema: TableSchema, key: Sequence[str]) -> pa.Table:
+    """The states that changes of one schema give, with `SEQ`, `GONE`, in the changes' order.
+
+    changes : inserts, updates, deletes and rows that were loaded, of one version of the table.
+    """
+    names = [column.name for column in schema.columns]
+    place = pa.array(range(changes.num_rows), pa.int64())
+    changes = changes.select(["op", "before", "after", "seq"]).append_column(_ORDER, place)
+    there = changes.filter(pc.is_valid(changes.column("after")))
+    gone = changes.filter(pc.is_valid(changes.column("before")))
+
+    whole = TypedRows(schema.columns, schema.full_name)
+    of_key = TypedRows(
+        (column for column in schema.columns if column.name in key), schema.full_name, only=True
+    )
+    after_rows = whole.read(there.column("after"))
+    before_keys = of_key.read(gone.column("before"))
+    moved = _moved(gone, before_keys, there, after_rows)
+    gone, before_keys = gone.filter(moved), before_keys.filter(moved)
+
+    nothing = [
+        before_keys.column(field.name) if field.name in key else pa.nulls(gone.num_rows, field.type)
+        for field in whole.schema
+    ]
+    states = pa.concat_tables(
+        [
+            _with_seq(pa.table(nothing, names), gone, is_gone=True),
+            _with_seq(after_rows, there, is_gone=False),
+        ]
+    )
+    # The old key's end and the new key's beginning have one place, and are of two keys.
+    return states.take(pc.sort_indices(states, sort_keys=[(_ORDER, "ascending")])).drop([_ORDER])
+
+
+def _moved(gone: pa.Table, before: pa.Table, there: pa.Table, after: pa.Table) -> Any:
+    """Of each row with a before image: whether the row is no longer there under its key."""
+    index = pc.index_in(gone.column(_ORDER), there.column(_ORDER).combine_chunks())
+    moved: Any = pc.is_null(index)
+    for name in before.column_names:
+        same = pc.equal(before.column(name), after.column(name).take(index))
+        moved = pc.or_(moved, pc.invert(pc.fill_null(same, False)))
+    return moved
+
+
+def _with_seq(rows: pa.Table, changes: pa.Table, *, is_gone: bool) -> pa.Table:
+    count = pa.repeat(is_gone, rows.num_rows)
+    return (
+        rows.append_column(SEQ, changes.column("seq").cast(SEQ_TYPE))
+        .append_column(GONE, count)
+        .append_column(_ORDER, changes.column(_ORDER))
+    )
+
+
+def last_states(states: pa.Table, key: Sequence[str]) -> pa.Table:
+    """Of each key the last of these states, which come in order."""
+    places = pa.array(range(states.num_rows), pa.int64())
+    keyed = pa.table(
+        [states.column(name) for name in key] + [places],
+        [*(f"k{number}" for number in range(len(key))), _ORDER],
+    )
+    last = keyed.group_by(keyed.column_names[:-1], use_threads=False).aggregate([(_ORDER, "max")])
+    kept: Any = last.column(f"{_ORDER}_max")
+    return states.take(kept.take(pc.sort_indices(kept)))

@@ -1,0 +1,59 @@
+"""Where each table's Delta table is: a URI template, filled in with the table's names.
+
+Names in MySQL may hold any character, a slash, too. What a path or a URI would take for more than
+a name is written as in URIs, ``%2F``; all else stands as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Self
+
+from pyspark_mysqlbinlog.errors import OptionError
+from pyspark_mysqlbinlog.names import Table
+
+__all__ = ["Targets"]
+
+_FIELD = re.compile(r"\{([^{}]*)\}")
+# Beside control characters: what ends a part of a path, or means something in a URI or a glob.
+_UNSAFE = re.compile(r"[\x00-\x20/\\:?#%*\[\]{}\"<>|\x7f]|^\.+")
+
+
+@dataclass(frozen=True, slots=True)
+class Targets:
+    """A checked template.
+
+    Attributes
+    ----------
+    template : a path or URI with ``{database}`` and ``{table}`` in it.
+    """
+
+    template: str
+
+    @classmethod
+    def parse(cls, template: str) -> Self:
+        """Check a template; OptionError says what is wrong with it."""
+        expected = "expected a path or URI such as /lake/{database}/{table}"
+        fields = _FIELD.findall(template)
+        unknown = [name for name in fields if name not in {"database", "table"}]
+        if unknown:
+            raise OptionError(f"target: {expected}, found {{{unknown[0]}}} in {template!r}")
+        # One database's tables may go without its name; all tables in one place may not.
+        if "table" not in fields:
+            raise OptionError(f"target: {expected}, found no {{table}} in {template!r}")
+        if "{" in _FIELD.sub("", template) or "}" in _FIELD.sub("", template):
+            raise OptionError(f"target: {expected}, found a single brace in {template!r}")
+        return cls(template)
+
+    def of(self, table: Table) -> str:
+        """The URI of a table's Delta table."""
+        names = {"database": _quoted(table[0]), "table": _quoted(table[1])}
+        return _FIELD.sub(lambda found: names[found[1]], self.template)
+
+
+def _quoted(name: str) -> str:
+    return _UNSAFE.sub(
+        lambda found: "".join(f"%{byte:02X}" for byte in found[0].encode()),
+        name,
+    )

@@ -1,0 +1,71 @@
+"""A DeltaMirror of one database, and both sides' rows: by content, and by type."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+from helpers.servers import Server
+from pyspark_mysqlbinlog import DeltaMirror
+
+__all__ = ["MirroredDatabase"]
+
+
+class MirroredDatabase:
+    """Tables of a database that a mirror follows from here on, and runs of it up to the log's end.
+
+    options : of the source, beside the server's; `tables` are all of the database by default.
+    """
+
+    def __init__(
+        self, spark: SparkSession, server: Server, database: str, folder: Path, **options: Any
+    ) -> None:
+        self.spark, self.server, self.database, self.folder = spark, server, database, folder
+        start = "{}:{}".format(*server.position())
+        self.options = {"tables": f"{database}.*", "startingOffset": start} | options
+
+    def execute(self, *statements: str) -> None:
+        self.server.execute(*statements, database=self.database)
+
+    def mirror(self, checkpoint: str = "checkpoint") -> DeltaMirror:
+        """A mirror as a new process would make it."""
+        return DeltaMirror(
+            target=f"{self.folder}/lake/{{database}}/{{table}}",
+            checkpoint=str(self.folder / checkpoint),
+            options=self.server.options(**self.options),
+        )
+
+    def run(self, checkpoint: str = "checkpoint") -> None:
+        """Bring in all that is in the log."""
+        query = self.mirror(checkpoint).start(self.spark, availableNow=True)
+        query.awaitTermination()
+
+    def delta(self, table: str) -> DeltaTable:
+        return DeltaTable(self.folder / "lake" / self.database / table)
+
+    def rows(self, table: str) -> pa.Table:
+        """The rows that Delta has, without the mirror's own column."""
+        return self.delta(table).to_pyarrow_table().drop(["_seq"])
+
+    def expect_equal(self, *tables: str) -> None:
+        """Each Delta table has the columns and rows that SELECT shows."""
+        for table in tables:
+            with self.server.connect(database=self.database) as connection:
+                cursor = connection.cursor()
+                cursor.execute("SET time_zone = '+00:00'")
+                cursor.execute(f"SELECT * FROM `{table}`")
+                names = [column[0] for column in cursor.description]
+                selected = sorted(map(repr, cursor.fetchall()))
+            found = self.rows(table)
+            assert found.column_names == names
+            listed = found.to_pylist()
+            assert sorted(repr(tuple(map(_plain, row.values()))) for row in listed) == selected
+
+
+def _plain(value: Any) -> Any:
+    """A value as pymysql gives it."""
+    return value
