@@ -1,22 +1,17 @@
 """The twins against each other, on logs that nobody thought of: the same rows, the same errors.
 
 Logs of hypothesis' own making, and captured ones; whole, or damaged where a checksum would not
-tell. The run's header has the seed, with which MYSQLBINLOG_FUZZ_SEED runs the same examples again;
-`make fuzz` goes on with new seeds until its time is over.
+tell.
 """
 
 from __future__ import annotations
 
-import logging
-import os
 import shutil
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
-from time import monotonic
 from typing import Any
 
-from hypothesis import HealthCheck, given, seed, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import helpers.compiled  # noqa: F401 - it says that the kernel is missing
@@ -24,12 +19,10 @@ from helpers.captured_logs import SCENARIOS, describe
 from helpers.chain import Chain
 from helpers.damage import RawEvent, damaged, from_bytes
 from helpers.decoding import CAPTURED
+from helpers.fuzzing import fuzz
 from helpers.made_logs import logs, tables
 from helpers.replay import captured_schemas
 
-LOG = logging.getLogger(__name__)
-SEED = int(os.environ["MYSQLBINLOG_FUZZ_SEED"])
-MINUTES = float(os.environ.get("MYSQLBINLOG_FUZZ_MINUTES") or 0)
 EXAMPLES = 150
 
 # Hypothesis is slow with logs that are long, and finds nothing in them that shorter ones have not.
@@ -67,29 +60,6 @@ def without_xa(events: list[RawEvent], checksum: bool) -> tuple[list[RawEvent], 
 OPTIONS = _OPTIONS.map(struct_options_only_for_structs)
 
 
-def fuzz(test: Callable[..., None], examples: int) -> None:
-    """Run a property with this run's seed; with MINUTES, with other seeds as well."""
-    until = monotonic() + 60 * MINUTES / 2
-    limited = settings(
-        max_examples=examples,
-        deadline=None,
-        database=None,
-        print_blob=True,
-        suppress_health_check=list(HealthCheck),
-    )(test)
-    number = SEED
-    while True:
-        LOG.info("MYSQLBINLOG_FUZZ_SEED=%d", number)
-        try:
-            seed(number)(limited)()
-        except BaseException as error:
-            error.add_note(f"to see it again: MYSQLBINLOG_FUZZ_SEED={number}")
-            raise
-        number = (number + 1) % 2**32
-        if monotonic() >= until:
-            return
-
-
 def test_logs_that_were_made() -> None:
     @given(st.data(), tables(), st.booleans(), OPTIONS)
     def run(data: st.DataObject, made: Any, checksum: bool, options: dict[str, str]) -> None:
@@ -102,7 +72,7 @@ def test_logs_that_were_made() -> None:
             (Path(folder) / "b.000007").write_bytes(raw)
             Chain(Path(folder), schemas, options).assert_same()
 
-    fuzz(run, EXAMPLES)
+    fuzz(run, EXAMPLES, share=0.4)
 
 
 def test_logs_that_were_captured() -> None:
@@ -132,4 +102,4 @@ def test_logs_that_were_captured() -> None:
                     shutil.copyfile(CAPTURED / each, target)
             Chain(Path(folder), schemas[name], options).assert_same()
 
-    fuzz(run, EXAMPLES)
+    fuzz(run, EXAMPLES, share=0.4)

@@ -10,10 +10,11 @@ from helpers.live_log import client_of, log_events, schemas_of
 from helpers.servers import Server
 from pyspark_mysqlbinlog.decoder.events.rows import OPERATIONS, RowsHead
 from pyspark_mysqlbinlog.decoder.events.table_map import parse_table_name, table_id_of
+from pyspark_mysqlbinlog.decoder.kernel.result_rows import KernelRowImages, row_images
 from pyspark_mysqlbinlog.decoder.result_rows.columns import ResultPlan, quoted
 from pyspark_mysqlbinlog.decoder.result_rows.encode import RowImages
 from pyspark_mysqlbinlog.decoder.result_rows.events import event_blocks
-from pyspark_mysqlbinlog.decoder.result_rows.read import read_images
+from pyspark_mysqlbinlog.decoder.result_rows.read import MakesImages, read_images
 from pyspark_mysqlbinlog.protocol.blocks import EventBlock, pack_events, unpack_events
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 from pyspark_mysqlbinlog.protocol.events import Event, EventType
@@ -39,20 +40,29 @@ def raw_client(server: Server) -> ReplicaClient:
     return client
 
 
-def images_of(client: ReplicaClient, plan: ResultPlan, behind: str = "") -> Iterator[bytes]:
+def images_of(
+    client: ReplicaClient,
+    plan: ResultPlan,
+    behind: str = "",
+    twin: Callable[[ResultPlan], MakesImages] = row_images,
+) -> Iterator[bytes]:
     """The images of a table's rows, in parts."""
     result = client.prepared(f"SELECT {plan.select_list} FROM {plan.source} {behind}")
-    return read_images(result, RowImages(plan))
+    return read_images(result, twin(plan))
 
 
 def select_images(
     server: Server, schema: TableSchema, excluded: Excludes | None = None
 ) -> tuple[ResultPlan, list[bytes]]:
-    """A table's plan and images, in the order of its primary key."""
+    """A table's plan and images, in the order of its primary key; the same of both twins."""
     plan = ResultPlan.make(schema, excluded)
     key = ", ".join(map(quoted, schema.primary_key))
+    order = f"ORDER BY {key}" if key else ""
     with raw_client(server) as client:
-        return plan, list(images_of(client, plan, f"ORDER BY {key}" if key else ""))
+        images = list(images_of(client, plan, order, RowImages))
+        compiled = b"".join(images_of(client, plan, order, KernelRowImages))
+    assert compiled == b"".join(images), schema.full_name
+    return plan, images
 
 
 def copied(

@@ -29,7 +29,7 @@ VARIABLE = "MYSQLBINLOG_IMPL"
 # for tests: no process that decodes shall load it.
 KERNEL_MODULES = tuple(
     f"pyspark_mysqlbinlog.decoder.kernel.{name}"
-    for name in ("_build", "_scan", "_values", "_decode")
+    for name in ("_build", "_scan", "_values", "_decode", "_result_rows")
 )
 
 _chosen: Implementation | None = None
