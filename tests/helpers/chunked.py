@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
+from unittest.mock import patch
 
 from helpers.live_log import schemas_of
 from helpers.servers import Server
@@ -17,7 +20,7 @@ from pyspark_mysqlbinlog.connector.load.keys import (
 )
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 
-__all__ = ["Walked", "key_of", "reads_of", "walk"]
+__all__ = ["Plans", "Reads", "Walked", "by_key", "counting_reads", "key_of", "plans_of", "walk"]
 
 
 @dataclass(frozen=True)
@@ -60,9 +63,55 @@ def walk(
         after = upto
 
 
-def reads_of(client: ReplicaClient, query: str) -> dict[str, int]:
-    """How many rows the engine gave for a query, by the way they were come by."""
-    client.query("FLUSH STATUS")
-    client.query(query)
+@dataclass
+class Reads:
+    """How many rows a session's statements had from the engine."""
+
+    total: int = -1
+
+
+@contextmanager
+def counting_reads(client: ReplicaClient) -> Iterator[Reads]:
+    reads = Reads()
+    before = _handler_reads(client)
+    yield reads
+    reads.total = _handler_reads(client) - before
+
+
+def _handler_reads(client: ReplicaClient) -> int:
     shown = client.query("SHOW SESSION STATUS LIKE 'Handler_read%'")
-    return {name.removeprefix("Handler_read_"): int(count) for name, count in shown}
+    return sum(int(count) for _, count in shown)
+
+
+@dataclass
+class Plans:
+    """How the server runs the SELECTs that a client sent."""
+
+    statements: list[str]
+    explained: list[dict[str, Any]]
+
+    def sorting(self) -> list[dict[str, Any]]:
+        return [plan for plan in self.explained if "sort" in str(plan["Extra"])]
+
+    def extras(self) -> list[str]:
+        return [str(plan["Extra"]) for plan in self.explained if plan["table"] is not None]
+
+    def keys(self) -> set[str | None]:
+        return {plan["key"] for plan in self.explained}
+
+
+@contextmanager
+def plans_of(client: ReplicaClient) -> Iterator[Plans]:
+    """EXPLAIN, afterwards, of what is asked meanwhile."""
+    plans = Plans([], [])
+    query = client.query
+
+    def noted(sql: str, arguments: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        if sql.startswith("SELECT"):
+            plans.statements.append(sql)
+        return query(sql, arguments)
+
+    with patch.object(client, "query", noted):
+        yield plans
+    for statement in plans.statements:
+        plans.explained.extend(client.records(f"EXPLAIN {statement}"))
