@@ -18,7 +18,11 @@ from pyspark_mysqlbinlog.connector.schemas.struct_schema import payload_type
 from pyspark_mysqlbinlog.decoder.decode import Decoder, SchemaLookup
 from pyspark_mysqlbinlog.decoder.events.rows import OPERATIONS
 from pyspark_mysqlbinlog.decoder.kernel.decoder import KernelDecoder
-from pyspark_mysqlbinlog.decoder.payloads.payload import PayloadBuilder, json_payload
+from pyspark_mysqlbinlog.decoder.payloads.payload import (
+    PayloadBuilder,
+    json_payload,
+    json_with_texts,
+)
 from pyspark_mysqlbinlog.decoder.payloads.struct_payload import StructPayload, Unplaced
 from pyspark_mysqlbinlog.decoder.payloads.variant_payload import VariantPayload
 from pyspark_mysqlbinlog.decoder.schemas.struct_types import StructOptions
@@ -82,7 +86,7 @@ class Payloads:
         self, schemas: Sequence[TableSchema]
     ) -> Callable[[str, pa.DataType], PayloadBuilder]:
         if self.kind == "json":
-            return json_payload
+            return json_with_texts if self.options.json_type == "text" else json_payload
         if self.kind == "variant":
             return lambda _, type_: VariantPayload(type_)
         nested = self._nested(schemas)
@@ -97,6 +101,7 @@ class Payloads:
 KINDS = ("json", "struct", "variant")
 PAYLOADS = {
     "json": Payloads("json"),
+    "json-text": Payloads("json", StructOptions(json_type="text")),
     "variant": Payloads("variant"),
     "struct": Payloads("struct"),
     "struct-micros": Payloads(

@@ -45,7 +45,11 @@ pc: Any = compute
 
 _LOG = logging.getLogger(__name__)
 # What the mirror's stream must be.
-_SETTLED = {"payload": "json", "operations": "insert,update,delete,truncate,ddl"}
+_SETTLED = {
+    "payload": "json",
+    "jsonType": "text",
+    "operations": "insert,update,delete,truncate,ddl",
+}
 
 
 class DeltaMirror:

@@ -131,6 +131,7 @@ class MirroredTable:
             if not key:
                 raise self._error("the table has no primary key; leave it out")
             states = pa.concat_tables(self._segments(rows, end, schema))
+            self._expect_keys(states, key)
             self._target.merge(last_states(states, key), key, end.mark)
         return count
 
@@ -155,6 +156,14 @@ class MirroredTable:
                 f"the log has rows without {lost[0].removeprefix('after.')}: set"
                 f" binlog_row_image=FULL everywhere, and {_LOAD_ANEW}"
             )
+
+    def _expect_keys(self, states: pa.Table, key: Sequence[str]) -> None:
+        """MirrorError for a key that Delta can't tell from others."""
+        for name in key:
+            if states.column(name).null_count:
+                raise self._error(
+                    f"the key's column {name} has a date that is no day, which Delta can't hold"
+                )
 
     def _segments(self, rows: pa.Table, end: BatchEnd, schema: TableSchema) -> Iterator[pa.Table]:
         """The states of the rows, version by version, with the columns of the last one."""

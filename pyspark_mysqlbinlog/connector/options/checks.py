@@ -97,11 +97,18 @@ def _check_struct(options: Options) -> None:
             "option payload: struct needs the names of its tables; give tables as database.table"
             " without globs, or set payload=json or variant"
         )
+    if options.json_type == "text":
+        raise OptionError(
+            "option jsonType: 'text' is for payload=json; set jsonType=string or variant"
+        )
 
 
 def _expect_no_struct_options(options: Options, texts: Mapping[str, str]) -> None:
     for field in _OF_STRUCTS:
-        if getattr(options, field) != type(options).model_fields[field].default:
+        value = getattr(options, field)
+        if (options.payload_kind, field, value) == ("json", "json_type", "text"):
+            continue
+        if value != type(options).model_fields[field].default:
             name = to_camel(field)
             raise OptionError(
                 f"option {name}: {texts[name].strip()!r} is for payload=struct and means nothing"

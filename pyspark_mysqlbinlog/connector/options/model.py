@@ -82,7 +82,7 @@ UnknownSchema = Annotated[Literal["fail", "positional"], _choice("fail", "positi
 TimeType = Annotated[
     Literal["string", "interval", "micros"], _choice("string", "interval", "micros")
 ]
-JsonType = Annotated[Literal["string", "variant"], _choice("string", "variant")]
+JsonType = Annotated[Literal["string", "variant", "text"], _choice("string", "variant", "text")]
 ZeroDates = Annotated[Literal["null", "fail"], _choice("null", "fail")]
 
 
@@ -367,8 +367,10 @@ class Options(BaseModel):
     json_type: JsonType = _option(
         "string",
         "string",
-        "string or variant",
-        "how JSON is given in a `struct` payload",
+        "string, variant or text",
+        "how JSON is given: in a `struct` payload as `string` or `variant`. In a `json` payload a"
+        " document is the value itself; with `text` it is a string that holds the document's text,"
+        " so that JSON's own null is not NULL",
     )
     zero_dates: ZeroDates = _option(
         "null",

@@ -20,7 +20,11 @@ from pyspark_mysqlbinlog.connector.ranges.statement_rows import StatementRows
 from pyspark_mysqlbinlog.connector.tail.earlier_xa import search_before_range
 from pyspark_mysqlbinlog.decoder.decode import Decoder
 from pyspark_mysqlbinlog.decoder.kernel.implementation import implementation
-from pyspark_mysqlbinlog.decoder.payloads.payload import PayloadFactory, json_payload
+from pyspark_mysqlbinlog.decoder.payloads.payload import (
+    PayloadFactory,
+    json_payload,
+    json_with_texts,
+)
 from pyspark_mysqlbinlog.decoder.payloads.struct_payload import StructPayload, Unplaced
 from pyspark_mysqlbinlog.decoder.payloads.variant_payload import VariantPayload
 from pyspark_mysqlbinlog.decoder.wanted.event_filter import EventFilter
@@ -152,7 +156,7 @@ def _payload_of(options: Options, case_sensitive: bool) -> PayloadFactory:
     """What builds `before` and `after`."""
     kind = options.payload_kind
     if kind == "json":
-        return json_payload
+        return json_with_texts if options.json_type == "text" else json_payload
     if kind == "variant":
         return lambda _, arrow_type: VariantPayload(arrow_type)
     nested = options.table_filter(case_sensitive).nests

@@ -32,6 +32,7 @@ cdef extern from "decode_loop.hpp" namespace "mysqlbinlog" nogil:
         Json
         Struct
         Variant
+        JsonWithTexts
 
     cpdef enum class Operation(uint8_t):
         Insert

@@ -18,7 +18,7 @@ public:
         notes_.prefix = prefix;
         notes_.zero_dates_fail = zero_dates_fail;
         if (payload != Payload::Struct) {
-            const Out type = payload == Payload::Json ? Out::Text : Out::Variant;
+            const Out type = payload == Payload::Variant ? Out::Variant : Out::Text;
             whole_.columns.push_back(std::make_unique<OutColumn>(type, uint8_t{0}, ""));
         }
     }
@@ -41,7 +41,8 @@ public:
     bool append(const Image& image, Input& in) {
         last_size_ = size_;
         switch (payload_) {
-            case Payload::Json: return append_json(image, in);
+            case Payload::Json:
+            case Payload::JsonWithTexts: return append_json(image, in);
             case Payload::Struct: return append_struct(image, in);
             default: return append_variant(image, in);
         }
@@ -92,7 +93,7 @@ private:
         size_ += out.size() - begin;
         return true;
     }
-    static bool write_text(const Image& image, const uint8_t* nulls, Input& in, Bytes& out) {
+    bool write_text(const Image& image, const uint8_t* nulls, Input& in, Bytes& out) {
         const size_t begin = out.size();
         if (!write_members(image, nulls, in, out)) return false;
         // Each member begins with a comma; the first one's becomes the brace.
@@ -104,7 +105,7 @@ private:
         out.push('}');
         return true;
     }
-    static bool write_members(const Image& image, const uint8_t* nulls, Input& in, Bytes& out) {
+    bool write_members(const Image& image, const uint8_t* nulls, Input& in, Bytes& out) {
         size_t at = 0;
         for (const Step& step : image.steps) {
             const bool is_null = bit_at(nulls, at++);
@@ -115,10 +116,19 @@ private:
             step.column->json_member.append_to(out);
             if (is_null) {
                 out.append("null");
-            } else if (!write_json(in, *step.column, out)) {
+            } else if (!write_value(in, *step.column, out)) {
                 return false;
             }
         }
+        return true;
+    }
+
+    bool write_value(Input& in, const Column& column, Bytes& out) {
+        if (payload_ != Payload::JsonWithTexts || column.kind != Kind::Json)
+            return write_json(in, column, out);
+        document_.clear();
+        if (!write_json(in, column, document_)) return false;
+        append_quoted(out, document_.view());
         return true;
     }
 
@@ -233,6 +243,7 @@ private:
     }
 
     Payload payload_;
+    Bytes document_;  // the text of one document, before it is quoted
     RowNotes notes_;
     std::vector<std::unique_ptr<TableRows>> tables_;
     std::vector<Database> databases_;

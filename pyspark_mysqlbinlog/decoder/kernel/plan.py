@@ -21,7 +21,7 @@ from pyspark_mysqlbinlog.decoder.kernel._decode import (
     Payload,
 )
 from pyspark_mysqlbinlog.decoder.payloads.envelope import RESCUED
-from pyspark_mysqlbinlog.decoder.payloads.payload import JsonPayload, PayloadBuilder
+from pyspark_mysqlbinlog.decoder.payloads.payload import JsonPayload, JsonWithTexts, PayloadBuilder
 from pyspark_mysqlbinlog.decoder.payloads.struct_payload import StructPayload
 from pyspark_mysqlbinlog.decoder.payloads.variant_payload import VariantPayload
 from pyspark_mysqlbinlog.decoder.schemas.struct_types import GEOMETRY, VARIANT, arrow_type
@@ -119,7 +119,7 @@ def decode_loop(python: Decoder) -> DecodeLoop | None:
         if kind == Payload.Struct:
             if not isinstance(side, StructPayload) or not _describe_struct(loop, at, side, type_):
                 return None
-        elif type_ != (_STRING if kind == Payload.Json else VARIANT):
+        elif type_ != (VARIANT if kind == Payload.Variant else _STRING):
             return None
     return loop
 
@@ -128,6 +128,7 @@ def _kind(side: PayloadBuilder) -> Payload | None:
     # Of exactly these types: what a subclass does is not known.
     kinds: dict[type, Payload] = {
         JsonPayload: Payload.Json,
+        JsonWithTexts: Payload.JsonWithTexts,
         StructPayload: Payload.Struct,
         VariantPayload: Payload.Variant,
     }

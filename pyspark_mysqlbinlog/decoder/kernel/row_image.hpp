@@ -12,7 +12,8 @@
 
 namespace mysqlbinlog {
 
-enum class Payload : uint8_t { Json, Struct, Variant };
+// JsonWithTexts: as Json, with each document of a JSON column as a JSON string that holds its text.
+enum class Payload : uint8_t { Json, Struct, Variant, JsonWithTexts };
 
 // One kind of row image, of one side.
 struct Image {

@@ -17,15 +17,17 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from pyspark_mysqlbinlog.decoder.payloads.plan import ImagePlan
-from pyspark_mysqlbinlog.decoder.values.codec import ReadJson, cut_short, skipping
+from pyspark_mysqlbinlog.decoder.values.codec import ReadJson, cut_short, quote, skipping
 from pyspark_mysqlbinlog.errors import UnsupportedEventError
 
 __all__ = [
     "MAX_COMPILED_COLUMNS",
     "JsonPayload",
+    "JsonWithTexts",
     "PayloadBuilder",
     "PayloadFactory",
     "json_payload",
+    "json_with_texts",
     "skip_image",
 ]
 
@@ -94,6 +96,8 @@ class JsonPayload:
     """One JSON object per image: columns in table order, NULL as null, absent columns left out."""
 
     __slots__ = ("_texts", "_type", "lost", "rescued", "size")
+    # Whether a JSON column's document is a JSON string that holds its text.
+    quotes_documents = False
 
     def __init__(self, arrow_type: pa.DataType) -> None:
         self._type = arrow_type
@@ -107,7 +111,9 @@ class JsonPayload:
         nulls = data[pos:values]
         if values > len(data):
             raise cut_short("its null bitmap", image.bitmap_length, data, pos)
-        texts = image.cache.get(nulls) or _compile(image, nulls)
+        texts = image.cache.get(nulls) or _compile(
+            image, nulls, quotes_documents=self.quotes_documents
+        )
         parts = list(texts.template)
         pos = values
         for at, read_json in texts.reads:
@@ -156,7 +162,30 @@ def json_payload(_side: str, arrow_type: pa.DataType) -> JsonPayload:
     return JsonPayload(arrow_type)
 
 
-def _compile(image: ImagePlan, nulls: bytes) -> _Texts:
+class JsonWithTexts(JsonPayload):
+    """As `JsonPayload`, with each document of a JSON column as a string.
+
+    So a reader need not know where a document ends, and JSON's null is not NULL.
+    """
+
+    __slots__ = ()
+    quotes_documents = True
+
+
+def json_with_texts(_side: str, arrow_type: pa.DataType) -> JsonWithTexts:
+    """The factory of payload=json with jsonType=text."""
+    return JsonWithTexts(arrow_type)
+
+
+def _quoting(read_json: ReadJson) -> ReadJson:
+    def read(data: bytes, pos: int) -> tuple[str, int]:
+        text, pos = read_json(data, pos)
+        return quote(text), pos
+
+    return read
+
+
+def _compile(image: ImagePlan, nulls: bytes, *, quotes_documents: bool) -> _Texts:
     """Texts and reads of images with this null bitmap (1 = NULL, present columns only)."""
     bits = int.from_bytes(nulls, "little")
     template: list[str] = []
@@ -175,7 +204,10 @@ def _compile(image: ImagePlan, nulls: bytes) -> _Texts:
             comma = ","
         else:
             template += [f"{constant}{comma}{column.json_key}", ""]
-            reads.append((len(template) - 1, column.codec.read_json))
+            is_quoted = quotes_documents and column.schema is not None
+            is_quoted = is_quoted and column.schema.type == "json"
+            read_json = column.codec.read_json
+            reads.append((len(template) - 1, _quoting(read_json) if is_quoted else read_json))
             constant, comma = "", ","
     texts = _Texts((*template, constant + "}"), tuple(reads))
     if len(image.cache) * len(image.columns) >= MAX_COMPILED_COLUMNS:

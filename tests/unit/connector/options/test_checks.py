@@ -73,6 +73,11 @@ from pyspark_mysqlbinlog.errors import OptionError
             "option schemaEvolutionMode: 'rescue' is for payload=struct",
         ),
         (SERVER | {"timeType": "Micros"}, "option timeType: 'Micros' is for payload=struct"),
+        (
+            SERVER | {"tables": "a.b", "payload": "struct", "jsonType": "text"},
+            "option jsonType: 'text' is for payload=json",
+        ),
+        (SERVER | {"payload": "variant", "jsonType": "text"}, "is for payload=struct"),
         (SERVER | {"jsonType": "variant"}, "option jsonType: 'variant' is for payload=struct"),
         (
             SERVER | {"zeroDates": "fail", "payload": "variant"},
