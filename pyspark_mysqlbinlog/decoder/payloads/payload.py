@@ -204,10 +204,10 @@ def _compile(image: ImagePlan, nulls: bytes, *, quotes_documents: bool) -> _Text
             comma = ","
         else:
             template += [f"{constant}{comma}{column.json_key}", ""]
-            is_quoted = quotes_documents and column.schema is not None
-            is_quoted = is_quoted and column.schema.type == "json"
             read_json = column.codec.read_json
-            reads.append((len(template) - 1, _quoting(read_json) if is_quoted else read_json))
+            if quotes_documents and column.schema is not None and column.schema.type == "json":
+                read_json = _quoting(read_json)
+            reads.append((len(template) - 1, read_json))
             constant, comma = "", ","
     texts = _Texts((*template, constant + "}"), tuple(reads))
     if len(image.cache) * len(image.columns) >= MAX_COMPILED_COLUMNS:
