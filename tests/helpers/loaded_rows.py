@@ -80,13 +80,18 @@ def copied(
         start = server.position()
         for name in names:
             cursor.execute(f"SHOW COLUMNS FROM `{name}`")
+            described = cursor.fetchall()
             written = [
                 quoted(str(row[0]))
-                for row in cursor.fetchall()
+                for row in described
                 if not {"VIRTUAL", "STORED", "PERSISTENT"} & set(str(row[5]).split())
             ]
             columns = ", ".join(written)
-            cursor.execute(f"INSERT INTO `copy_{name}` ({columns}) SELECT {columns} FROM `{name}`")
+            key = [quoted(str(row[0])) for row in described if row[3] == "PRI"]
+            order = f" ORDER BY {', '.join(key)}" if key else ""
+            cursor.execute(
+                f"INSERT INTO `copy_{name}` ({columns}) SELECT {columns} FROM `{name}`{order}"
+            )
     wanted = {f"copy_{name}" for name in names}
     schemas = [schema for schema in schemas_of(server, database) if schema.table in wanted]
     return schemas, log_events(server, start, database)
