@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
-from helpers.decode_twins import Decoded, Payloads, Twins
+from helpers.decode_twins import PAYLOADS, Decoded, Payloads, Twins
 from helpers.live_log import client_of, log_events, schemas_of
 from helpers.servers import Server
 from pyspark_mysqlbinlog.decoder.events.rows import OPERATIONS, RowsHead
 from pyspark_mysqlbinlog.decoder.events.table_map import parse_table_name, table_id_of
-from pyspark_mysqlbinlog.decoder.kernel.result_rows import KernelRowImages, row_images
+from pyspark_mysqlbinlog.decoder.kernel.result_rows import KernelRowImages
 from pyspark_mysqlbinlog.decoder.result_rows.columns import ResultPlan, quoted
 from pyspark_mysqlbinlog.decoder.result_rows.encode import RowImages
 from pyspark_mysqlbinlog.decoder.result_rows.events import event_blocks
-from pyspark_mysqlbinlog.decoder.result_rows.read import MakesImages, read_images
+from pyspark_mysqlbinlog.decoder.result_rows.read import read_rows
 from pyspark_mysqlbinlog.protocol.blocks import EventBlock, pack_events, unpack_events
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 from pyspark_mysqlbinlog.protocol.events import Event, EventType
@@ -24,13 +24,10 @@ __all__ = [
     "assert_same_rows",
     "copied",
     "events_of",
-    "images_of",
     "logged_images",
     "raw_client",
     "select_images",
 ]
-
-Excludes = Callable[[str, str, str], bool]
 
 
 def raw_client(server: Server) -> ReplicaClient:
@@ -40,29 +37,22 @@ def raw_client(server: Server) -> ReplicaClient:
     return client
 
 
-def images_of(
-    client: ReplicaClient,
-    plan: ResultPlan,
-    behind: str = "",
-    twin: Callable[[ResultPlan], MakesImages] = row_images,
-) -> Iterator[bytes]:
-    """The images of a table's rows, in parts."""
-    result = client.prepared(f"SELECT {plan.select_list} FROM {plan.source} {behind}")
-    return read_images(result, twin(plan))
-
-
 def select_images(
-    server: Server, schema: TableSchema, excluded: Excludes | None = None
-) -> tuple[ResultPlan, list[bytes]]:
-    """A table's plan and images, in the order of its primary key; the same of both twins."""
-    plan = ResultPlan.make(schema, excluded)
+    server: Server, schema: TableSchema, payload: Payloads = PAYLOADS["json"]
+) -> list[bytes]:
+    """A table's images, in the order of its primary key; the same of both twins."""
+    typed = payload.kind == "variant" or (
+        payload.kind == "struct" and payload.options.json_type == "variant"
+    )
+    plan = ResultPlan.make(schema, payload.columns.excludes, typed_json=typed)
     key = ", ".join(map(quoted, schema.primary_key))
     order = f"ORDER BY {key}" if key else ""
     with raw_client(server) as client:
-        images = list(images_of(client, plan, order, RowImages))
-        compiled = b"".join(images_of(client, plan, order, KernelRowImages))
-    assert compiled == b"".join(images), schema.full_name
-    return plan, images
+        client.query("START TRANSACTION WITH CONSISTENT SNAPSHOT")
+        images = list(read_rows(client, plan, order, RowImages))
+        compiled = list(read_rows(client, plan, order, KernelRowImages))
+    assert b"".join(compiled) == b"".join(images), schema.full_name
+    return images
 
 
 def copied(

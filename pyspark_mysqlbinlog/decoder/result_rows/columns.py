@@ -5,12 +5,15 @@ the column's own character set where the session has no ``character_set_results`
 asked for as numbers, for their labels may be anything. A column that is excluded is asked for as
 NULL, which the decoder passes over. The table map that goes before the images is made of the
 schema, as `schemas/fit.py` expects it.
+
+Beside a JSON column the types of some of its numbers may be asked for, in a column of the result
+that goes before it (see `json_types`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import IntEnum
 
 from pyspark_mysqlbinlog.charsets import canonical_charset, charset_of_collation
@@ -19,6 +22,8 @@ from pyspark_mysqlbinlog.decoder.events.field_types import (
     FieldType,
     field_type_name,
 )
+from pyspark_mysqlbinlog.decoder.result_rows.json_text import JsonPath
+from pyspark_mysqlbinlog.decoder.result_rows.json_types import NumbersAsked
 from pyspark_mysqlbinlog.decoder.schemas.fit import expected_fields
 from pyspark_mysqlbinlog.decoder.values.sizes import stored_size
 from pyspark_mysqlbinlog.errors import SchemaMismatchError
@@ -32,7 +37,7 @@ from pyspark_mysqlbinlog.tables import (
     TableSchema,
 )
 
-__all__ = ["TABLE_ID", "Kind", "ResultPlan", "SelectedColumn"]
+__all__ = ["TABLE_ID", "Kind", "ResultPlan", "SelectedColumn", "quoted"]
 
 # Of the table map and of the rows events behind it; any but those of "no table".
 TABLE_ID = 1
@@ -68,6 +73,7 @@ _COMES_AS: dict[str, frozenset[int]] = {
     **dict.fromkeys(_TEXTS | _BLOBS, _BLOB_CODES),
     **dict.fromkeys(SPATIAL_TYPES, frozenset({FieldType.GEOMETRY})),
 }
+_NOTHING_ASKED = NumbersAsked()
 
 
 class Kind(IntEnum):
@@ -110,6 +116,8 @@ class SelectedColumn:
     kind : how its values become those of the image.
     code, metadata : of the column in the table map.
     size : bytes of a stored value; of the length in front of it where there is one.
+    numbers : of a JSON column: what is asked for beside it.
+    typed : of a JSON column: the types of all its numbers matter.
     """
 
     schema: ColumnSchema
@@ -118,6 +126,8 @@ class SelectedColumn:
     code: int
     metadata: int
     size: int
+    numbers: NumbersAsked = _NOTHING_ASKED
+    typed: bool = False
 
     @property
     def what(self) -> str:
@@ -125,7 +135,7 @@ class SelectedColumn:
         return f"column `{self.schema.name}` ({self.schema.type})"
 
     @classmethod
-    def of(cls, column: ColumnSchema, *, excluded: bool) -> SelectedColumn:
+    def of(cls, column: ColumnSchema, *, excluded: bool, typed: bool) -> SelectedColumn:
         """The column's part of the SELECT. SchemaMismatchError for a type that is not known."""
         code, metadata = next(expected_fields(column))
         name = quoted(column.name)
@@ -139,7 +149,15 @@ class SelectedColumn:
             code,
             metadata,
             stored_size(code, metadata).size,
+            typed=typed,
         )
+
+    @property
+    def beside(self) -> str | None:
+        """What is asked for in front of the column."""
+        if self.kind != Kind.JSON:
+            return None
+        return self.numbers.expression(self.expression)
 
     def check(self, found: ResultColumn, table: str) -> None:
         """SchemaMismatchError where the result has something else in the column's place."""
@@ -202,16 +220,23 @@ class ResultPlan:
         cls,
         schema: TableSchema,
         excluded: Callable[[str, str, str], bool] | None = None,
+        *,
+        typed_json: bool = False,
     ) -> ResultPlan:
         """Plan a table.
 
         excluded : (database, table, column) -> whether the column is left out.
+        typed_json : whether JSON documents become VARIANTs, in which the numbers have types.
 
         Raises SchemaMismatchError for a type that is not known.
         """
         name = (schema.database, schema.table)
         columns = tuple(
-            SelectedColumn.of(column, excluded=bool(excluded and excluded(*name, column.name)))
+            SelectedColumn.of(
+                column,
+                excluded=bool(excluded and excluded(*name, column.name)),
+                typed=typed_json,
+            )
             for column in schema.columns
         )
         return cls(schema, columns, _table_map(schema, columns))
@@ -219,7 +244,38 @@ class ResultPlan:
     @property
     def select_list(self) -> str:
         """What stands between SELECT and FROM."""
-        return ", ".join(column.expression for column in self.columns)
+        asked = (each for column in self.columns for each in (column.beside, column.expression))
+        return ", ".join(each for each in asked if each is not None)
+
+    @property
+    def asks_beside(self) -> bool:
+        """Whether the result has columns that are none of the table's."""
+        return any(column.beside is not None for column in self.columns)
+
+    @property
+    def asks_for_sizes(self) -> bool:
+        """Whether it has JSON_STORAGE_SIZE in it, which servers before 5.7.22 don't have."""
+        return any(column.beside and column.numbers.has_size for column in self.columns)
+
+    def without_sizes(self) -> ResultPlan:
+        """For a server that does not have it."""
+        columns = (
+            replace(column, numbers=replace(column.numbers, has_size=False))
+            for column in self.columns
+        )
+        return replace(self, columns=tuple(columns))
+
+    def asking(self, paths: Mapping[str, Collection[JsonPath]]) -> ResultPlan:
+        """With the types of these numbers, by the names of their columns."""
+        return replace(
+            self,
+            columns=tuple(
+                replace(column, numbers=column.numbers.more(paths[column.schema.name]))
+                if column.schema.name in paths
+                else column
+                for column in self.columns
+            ),
+        )
 
     @property
     def source(self) -> str:
@@ -229,12 +285,16 @@ class ResultPlan:
     def check(self, found: Sequence[ResultColumn]) -> None:
         """SchemaMismatchError unless a result has the columns that were asked for."""
         table = self.schema.full_name
-        if len(found) != len(self.columns):
+        expected: list[SelectedColumn | None] = []
+        for column in self.columns:
+            expected += [column] if column.beside is None else [None, column]
+        if len(found) != len(expected):
             raise SchemaMismatchError(
-                f"expected {len(self.columns)} columns from SELECT, found {len(found)}", table=table
+                f"expected {len(expected)} columns from SELECT, found {len(found)}", table=table
             )
-        for column, each in zip(self.columns, found, strict=True):
-            column.check(each, table)
+        for each, selected in zip(found, expected, strict=True):
+            if selected is not None:
+                selected.check(each, table)
 
 
 def _table_map(schema: TableSchema, columns: Sequence[SelectedColumn]) -> bytes:

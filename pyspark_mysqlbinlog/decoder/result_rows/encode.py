@@ -6,7 +6,8 @@ they are stored::
     row      0x00 | null bitmap, beginning at its third bit | values
     image    null bitmap | values
 
-The bits behind an image's last column are set, as the server sets them. An encoder is made once per
+The bits behind an image's last column are set, as the server sets them. What was asked for beside a
+JSON column is in the row, and not in the image. An encoder is made once per
 column and then called once per value: (payload, pos) -> (bytes of the image, pos behind the value).
 All reads are checked, and a row must end where its last value does.
 """
@@ -16,7 +17,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from pyspark_mysqlbinlog.decoder.result_rows.columns import ResultPlan
-from pyspark_mysqlbinlog.decoder.result_rows.values import Encode, encoder_of
+from pyspark_mysqlbinlog.decoder.result_rows.values import Encode, encoders_of
 from pyspark_mysqlbinlog.errors import MalformedResultError, MySQLBinlogError
 from pyspark_mysqlbinlog.protocol.result_set import MAX_PAYLOAD
 
@@ -53,7 +54,11 @@ class RowImages:
 
     def __init__(self, plan: ResultPlan) -> None:
         self.plan = plan
-        self._encoders = tuple(map(encoder_of, plan.columns))
+        # In the order of the row; what stands beside a column is not shown.
+        self._encoders: list[tuple[Encode, bool]] = []
+        for column in plan.columns:
+            *beside, encode = encoders_of(column)
+            self._encoders += [*((each, False) for each in beside), (encode, True)]
         count = len(plan.columns)
         self._unused = (1 << 8 * ((count + 7) // 8)) - (1 << count)
         # Null bitmap of a row -> that of the image, and the encoders of the others.
@@ -63,7 +68,7 @@ class RowImages:
         """Make images of the rows at the beginning of `view`.
 
         Stops in front of a packet that is not all there, one that goes on in the next, and one that
-        is no row; and after `IMAGES_BYTES`. Raises MalformedResultError, with the table.
+        is no row; and after `IMAGES_BYTES`. Raises what `encode_row` does.
         """
         images: list[bytes] = []
         pos = size = 0
@@ -83,7 +88,14 @@ class RowImages:
         return Encoded(pos, len(images), b"".join(images), ended)
 
     def encode_row(self, payload: bytes) -> bytes:
-        """The image of one row. Raises MalformedResultError, with the table."""
+        """The image of one row.
+
+        Raises
+        ------
+        MalformedResultError : with the table; the row is not what the plan says.
+        UntoldNumbers : a document's numbers have types that were not asked for.
+        UnrepresentableValueError : with the table; they can't be asked for.
+        """
         try:
             return self._image(payload)
         except MySQLBinlogError as error:
@@ -112,16 +124,22 @@ class RowImages:
 
     def _hold(self, nulls: bytes) -> tuple[bytes, tuple[Encode, ...]]:
         bits = int.from_bytes(nulls, "little") >> 2
-        count = len(self._encoders)
-        if bits >> count:
+        if bits >> len(self._encoders):
             raise MalformedResultError(
-                f"a row has a NULL behind its {count} columns (null bitmap 0x{nulls.hex()})"
+                f"a row has a NULL behind its {len(self._encoders)} columns (null bitmap"
+                f" 0x{nulls.hex()})"
             )
-        bitmap = (bits | self._unused).to_bytes((count + 7) // 8, "little")
-        encoders: tuple[Encode, ...] = tuple(
-            encode for at, encode in enumerate(self._encoders) if not bits >> at & 1
-        )
+        encoders: list[Encode] = []
+        image_bits = self._unused
+        shown = 0
+        for at, (encode, is_shown) in enumerate(self._encoders):
+            if not bits >> at & 1:
+                encoders.append(encode)
+            elif is_shown:
+                image_bits |= 1 << shown
+            shown += is_shown
+        held = image_bits.to_bytes((shown + 7) // 8, "little"), tuple(encoders)
         if len(self._held) >= _MAX_HELD:
             self._held.clear()
-        self._held[nulls] = bitmap, encoders
-        return bitmap, encoders
+        self._held[nulls] = held
+        return held

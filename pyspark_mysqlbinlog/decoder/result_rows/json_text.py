@@ -2,29 +2,60 @@
 
 The layout is drawn in `values/json_binary.py`. Keys come in the order in which they are stored.
 Dates and opaque values are strings in the text, and what the decoder makes of the stored ones are
-the same strings. Only numbers can have been of another type than they look.
+the same strings. Only of numbers the text does not always tell the type (measured on 5.7.41)::
+
+    5, 5000000000         an integer, a DOUBLE (5.0 is shown as 5) or a DECIMAL without a fraction
+    1.5                   a DOUBLE or a DECIMAL
+    1.50                  a DECIMAL: a DOUBLE has no zeros at its end
+    1e300, -0             a DOUBLE
+
+In the text of a payload the three are the same digits, but for a DOUBLE below 0.0001, which has an
+exponent there and none in the server's text. In a VARIANT they are three types. What matters and is
+not told must be asked (see `columns.JsonNumbers`): JSON_TYPE of the number's path.
 """
 
 from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from struct import Struct
+from types import MappingProxyType
+from typing import Any, TypeAlias
 
 from pyspark_mysqlbinlog.decoder.events.field_types import FieldType
 from pyspark_mysqlbinlog.decoder.values.decimals import BYTES_OF_DIGITS, digit_groups
 from pyspark_mysqlbinlog.errors import MalformedResultError
 
-__all__ = ["binary_json"]
+__all__ = ["JsonPath", "Numbers", "binary_json"]
 
 _SMALL_OBJECT, _LARGE_OBJECT, _SMALL_ARRAY, _LARGE_ARRAY = 0x00, 0x01, 0x02, 0x03
-_LITERAL, _INT16, _INT32, _INT64, _UINT64 = 0x04, 0x05, 0x07, 0x09, 0x0A
+_LITERAL, _INT16, _UINT16, _INT32, _UINT32 = 0x04, 0x05, 0x06, 0x07, 0x08
+_INT64, _UINT64 = 0x09, 0x0A
 _DOUBLE, _STRING, _OPAQUE = 0x0B, 0x0C, 0x0F
 _LARGEST_SMALL = 0xFFFF
 _LITERALS = {None: b"\x00", True: b"\x01", False: b"\x02"}
+# The narrowest first.
+_SIGNED = ((_INT16, Struct("<h")), (_INT32, Struct("<i")), (_INT64, Struct("<q")))
+_UNSIGNED = ((_UINT16, Struct("<H")), (_UINT32, Struct("<I")), (_UINT64, Struct("<Q")))
+# Types that stand in the value entry, by an offset's bytes.
+_INLINED = {
+    2: frozenset({_LITERAL, _INT16, _UINT16}),
+    4: frozenset({_LITERAL, _INT16, _UINT16, _INT32, _UINT32}),
+}
 # (Type, bytes) of a value.
 _Value = tuple[int, bytes]
+# What JSON_TYPE says of a number.
+_IS_INTEGER, _IS_UNSIGNED, _IS_DOUBLE, _IS_DECIMAL = (
+    "INTEGER",
+    "UNSIGNED INTEGER",
+    "DOUBLE",
+    "DECIMAL",
+)
+
+# The keys and indexes that lead to a value.
+JsonPath: TypeAlias = tuple[str | int, ...]
 
 
 class _Number(str):
@@ -37,8 +68,80 @@ class _Object(list[tuple[str, Any]]):
     """The members of an object, in order."""
 
 
-def binary_json(text: bytes, what: str) -> bytes:
-    """The binary document. MalformedResultError, which names `what`, for a text that is no JSON."""
+@dataclass(frozen=True, slots=True)
+class _Leg:
+    """The last step of a path in a document: a key or an index, behind those before it."""
+
+    behind: _Leg | None
+    step: str | int
+
+    def steps(self) -> tuple[str | int, ...]:
+        """The whole path."""
+        found: list[str | int] = []
+        leg: _Leg | None = self
+        while leg is not None:
+            found.append(leg.step)
+            leg = leg.behind
+        return tuple(reversed(found))
+
+
+class Numbers:
+    """The types of a document's numbers.
+
+    Parameters
+    ----------
+    all_matter : a number's type is seen by whoever reads the payload.
+    known : path -> what JSON_TYPE says of it.
+    unsigned : integers that are not known come from unsigned columns.
+
+    Attributes
+    ----------
+    untold : the paths of the numbers whose types matter and are not known.
+    as_they_look : no number's type was told that is not the likeliest.
+    """
+
+    __slots__ = ("_all_matter", "_known", "_likely_integer", "as_they_look", "untold")
+
+    def __init__(
+        self,
+        all_matter: bool,
+        known: Mapping[JsonPath, str] = MappingProxyType({}),
+        *,
+        unsigned: bool = False,
+    ) -> None:
+        self._all_matter = all_matter
+        self._known = known
+        self._likely_integer = _IS_UNSIGNED if unsigned else _IS_INTEGER
+        self.untold: list[JsonPath] = []
+        self.as_they_look = True
+
+    def type_of(self, text: str, leg: _Leg | None) -> str:
+        """As JSON_TYPE says it; where that is not known, what is likeliest."""
+        if "e" in text or "E" in text or text == "-0":
+            return _IS_DOUBLE
+        has_point = "." in text
+        if has_point and (text[-1] == "0" or sum(map(str.isdigit, text.lstrip("-0."))) > 17):
+            return _IS_DECIMAL
+        if not has_point and not -1 << 63 <= int(text) < 1 << 64:
+            return _IS_DECIMAL
+        likely = _IS_DOUBLE if has_point else self._likely_integer
+        if not self._all_matter and not text.lstrip("-").startswith("0.0000"):
+            return likely
+        path = () if leg is None else leg.steps()
+        told = self._known.get(path)
+        if told is None:
+            self.untold.append(path)
+            return likely
+        self.as_they_look &= told == _IS_DOUBLE if has_point else told.endswith(_IS_INTEGER)
+        return told
+
+
+def binary_json(text: bytes, what: str, numbers: Numbers) -> bytes:
+    """The binary document.
+
+    Raises MalformedResultError, which names `what`, for a text that is no JSON, or has not the
+    numbers that were told.
+    """
     try:
         # Not strict: 5.7 breaks the base64 of opaque values into lines and leaves them raw.
         tree = json.loads(
@@ -49,8 +152,8 @@ def binary_json(text: bytes, what: str) -> bytes:
             parse_constant=_no_constant,
             object_pairs_hook=_Object,
         )
-        code, value = _encoded(tree)
-    except (ValueError, OverflowError) as error:
+        code, value = _encoded(tree, None, numbers)
+    except (ValueError, OverflowError, RecursionError) as error:
         raise MalformedResultError(
             f"{what} holds {len(text)} bytes that can't be read as JSON ({error}), expected a"
             " document as MySQL shows it"
@@ -62,17 +165,19 @@ def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is no number of JSON")
 
 
-def _encoded(tree: Any) -> _Value:
+def _encoded(tree: Any, leg: _Leg | None, numbers: Numbers) -> _Value:
     if isinstance(tree, _Number):
-        return _number(tree)
+        return _number(tree, numbers.type_of(tree, leg))
     if isinstance(tree, str):
         raw = tree.encode("utf-8")
         return _STRING, _length(len(raw)) + raw
     if isinstance(tree, _Object):
         keys = [key.encode("utf-8") for key, _ in tree]
-        return _container(_SMALL_OBJECT, keys, [_encoded(value) for _, value in tree])
+        values = [_encoded(value, _Leg(leg, key), numbers) for key, value in tree]
+        return _container(_SMALL_OBJECT, keys, values)
     if isinstance(tree, list):
-        return _container(_SMALL_ARRAY, None, [_encoded(value) for value in tree])
+        values = [_encoded(value, _Leg(leg, at), numbers) for at, value in enumerate(tree)]
+        return _container(_SMALL_ARRAY, None, values)
     return _LITERAL, _LITERALS[tree]
 
 
@@ -99,7 +204,7 @@ def _container(small: int, keys: Sequence[bytes] | None, values: Sequence[_Value
 
 def _laid_out(width: int, keys: Sequence[bytes] | None, values: Sequence[_Value]) -> bytes | None:
     """None where an offset needs more than `width` bytes."""
-    inlined = (_LITERAL, _INT16) if width == 2 else (_LITERAL, _INT16, _INT32)
+    inlined = _INLINED[width]
     place = 2 * width + len(values) * (width + 1)
     heads: list[bytes] = []
     behind: list[bytes] = []
@@ -128,25 +233,28 @@ def _laid_out(width: int, keys: Sequence[bytes] | None, values: Sequence[_Value]
 
 
 def _widened(code: int, value: bytes, width: int) -> bytes:
-    signed = code != _LITERAL
+    signed = code in (_INT16, _INT32)
     return int.from_bytes(value, "little", signed=signed).to_bytes(width, "little", signed=signed)
 
 
-def _number(text: str) -> _Value:
-    if "e" in text or "E" in text or text == "-0":
+def _number(text: str, kind: str) -> _Value:
+    if kind == _IS_DOUBLE:
         return _DOUBLE, struct.pack("<d", float(text))
-    if "." in text:
-        # A double has no zero at its end, and 17 digits at most.
-        if text.endswith("0") or len(text.lstrip("-0.").replace(".", "")) > 17:
-            return _decimal(text)
-        return _DOUBLE, struct.pack("<d", float(text))
+    if kind == _IS_DECIMAL:
+        return _decimal(text)
     value = int(text)
-    for code, size in ((_INT16, 2), (_INT32, 4), (_INT64, 8)):
-        if -1 << 8 * size - 1 <= value < 1 << 8 * size - 1:
-            return code, value.to_bytes(size, "little", signed=True)
-    if 0 <= value < 1 << 64:
-        return _UINT64, value.to_bytes(8, "little")
-    return _decimal(text)
+    if kind == _IS_UNSIGNED and value >= 0:
+        codes = _UNSIGNED
+    elif kind in (_IS_INTEGER, _IS_UNSIGNED):
+        codes = _SIGNED
+    else:
+        raise ValueError(f"JSON_TYPE calls the number {text[:40]} {kind[:40]!r}")
+    for code, number in codes:
+        try:
+            return code, number.pack(value)
+        except struct.error:
+            continue
+    return _UINT64, value.to_bytes(8, "little")
 
 
 def _decimal(text: str) -> _Value:

@@ -1,15 +1,28 @@
-"""The row images of a whole result, a part at a time, in bounded memory."""
+"""The row images of a whole SELECT, a part at a time, in bounded memory."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from pyspark_mysqlbinlog.decoder.result_rows.columns import ResultPlan
-from pyspark_mysqlbinlog.decoder.result_rows.encode import IMAGES_BYTES, Encoded
+from pyspark_mysqlbinlog.decoder.result_rows.encode import IMAGES_BYTES, Encoded, RowImages
+from pyspark_mysqlbinlog.decoder.result_rows.json_text import JsonPath
+from pyspark_mysqlbinlog.decoder.result_rows.json_types import MOST_PATHS, UntoldNumbers
+from pyspark_mysqlbinlog.errors import ServerError
 from pyspark_mysqlbinlog.protocol.result_set import ResultSet
 
-__all__ = ["MakesImages", "read_images"]
+__all__ = ["Asks", "MakesImages", "read_images", "read_rows"]
+
+_NO_SUCH_FUNCTION = 1305
+
+
+class Asks(Protocol):
+    """A connection that SELECTs can be asked of: `protocol.client.ReplicaClient`."""
+
+    def prepared(self, sql: str) -> ResultSet:
+        """See `ReplicaClient.prepared`."""
+        ...
 
 
 class MakesImages(Protocol):
@@ -27,6 +40,63 @@ class MakesImages(Protocol):
         ...
 
 
+def read_rows(
+    client: Asks,
+    plan: ResultPlan,
+    behind: str = "",
+    make: Callable[[ResultPlan], MakesImages] = RowImages,
+) -> Iterator[bytes]:
+    """The images of a table's rows, in parts as `read_images` gives them.
+
+    Where documents in it have numbers whose types were not asked for, the same is asked again, and
+    rows may come twice; so it must be inside a transaction that sees one snapshot.
+
+    Parameters
+    ----------
+    client : in a session for raw rows (`ReplicaClient.begin_raw_rows`).
+    behind : what stands behind the table's name: FORCE INDEX, WHERE, ….
+    make : makes the implementation that is wanted.
+
+    Raises
+    ------
+    UnrepresentableValueError : the types of a document's numbers can't be told.
+    SchemaMismatchError, MalformedResultError, LostConnectionError, ServerError : as `read_images`.
+    """
+    while True:
+        images = make(plan)
+        try:
+            # The names are quoted, and what stands behind them is ours.
+            sql = f"SELECT {plan.select_list} FROM {plan.source} {behind}"  # noqa: S608
+            result = client.prepared(sql)
+        except ServerError as error:
+            if error.code != _NO_SUCH_FUNCTION or not plan.asks_for_sizes:
+                raise
+            plan = plan.without_sizes()
+            continue
+        try:
+            yield from read_images(result, images)
+        except UntoldNumbers as untold:
+            plan = plan.asking(_all_untold(result, images, untold))
+        else:
+            return
+
+
+def _all_untold(
+    result: ResultSet, images: MakesImages, first: UntoldNumbers
+) -> dict[str, set[JsonPath]]:
+    """What all the rows want that have not been taken out of the result; it is read to its end."""
+    paths = first.paths
+    while (payload := result.next_row()) is not None:
+        if any(len(each) > MOST_PATHS for each in paths.values()):
+            continue
+        try:
+            images.encode_row(payload)
+        except UntoldNumbers as untold:
+            for column, more in untold.paths.items():
+                paths.setdefault(column, set()).update(more)
+    return paths
+
+
 def read_images(result: ResultSet, images: MakesImages) -> Iterator[bytes]:
     """The images of a result's rows, about `IMAGES_BYTES` in each part, or one row that is larger.
 
@@ -34,6 +104,7 @@ def read_images(result: ResultSet, images: MakesImages) -> Iterator[bytes]:
     ------
     SchemaMismatchError : the result has other columns than the plan; nothing has been given.
     MalformedResultError : a row can't be read.
+    UntoldNumbers : a document has them; the rows behind are in the result still.
     LostConnectionError, ServerError : what `ResultSet.next_row` raises.
     """
     images.plan.check(result.columns)

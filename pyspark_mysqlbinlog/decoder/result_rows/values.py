@@ -13,15 +13,20 @@ from struct import Struct
 from typing import TypeAlias
 
 from pyspark_mysqlbinlog.decoder.result_rows.columns import Kind, SelectedColumn
-from pyspark_mysqlbinlog.decoder.result_rows.json_text import binary_json
+from pyspark_mysqlbinlog.decoder.result_rows.json_text import Numbers, binary_json
+from pyspark_mysqlbinlog.decoder.result_rows.json_types import (
+    MOST_IN_DOCUMENT,
+    MOST_PATHS,
+    UntoldNumbers,
+)
 from pyspark_mysqlbinlog.decoder.values.decimals import (
     BYTES_OF_DIGITS,
     decimal_size,
     digit_groups,
 )
-from pyspark_mysqlbinlog.errors import MalformedResultError
+from pyspark_mysqlbinlog.errors import MalformedResultError, UnrepresentableValueError
 
-__all__ = ["Encode", "encoder_of"]
+__all__ = ["Encode", "encoders_of"]
 
 Encode: TypeAlias = Callable[[bytes, int], tuple[bytes, int]]
 
@@ -33,8 +38,18 @@ _CLOCK = Struct("<BBB")
 _TIME = Struct("<BIBBB")
 
 
-def encoder_of(column: SelectedColumn) -> Encode:
-    """The encoder of a column's values; it raises MalformedResultError."""
+def encoders_of(column: SelectedColumn) -> tuple[Encode, ...]:
+    """The encoder of a column's values, behind that of what is asked for beside it.
+
+    They raise MalformedResultError.
+    """
+    if column.kind == Kind.JSON:
+        json = _JsonEncoder(column)
+        return (json.encode,) if column.beside is None else (json.beside, json.encode)
+    return (_encoder_of(column),)
+
+
+def _encoder_of(column: SelectedColumn) -> Encode:
     what, size, schema = column.what, column.size, column.schema
     match column.kind:
         case Kind.EXCLUDED:
@@ -63,8 +78,8 @@ def encoder_of(column: SelectedColumn) -> Encode:
             return _bytes(what, size)
         case Kind.BINARY:
             return _binary(what, size)
-        case Kind.JSON:
-            return _json(what, size)
+        case _:
+            raise AssertionError(column.kind)
 
 
 def _cut_short(what: str, length: int, data: bytes, pos: int) -> MalformedResultError:
@@ -312,9 +327,41 @@ def _binary(what: str, size: int) -> Encode:
     return encode
 
 
-def _json(what: str, size: int) -> Encode:
-    def encode(data: bytes, pos: int) -> tuple[bytes, int]:
-        raw, end = _lenenc(what, data, pos)
-        return _prefixed(what, size, binary_json(raw, what)), end
+class _JsonEncoder:
+    """JSON documents, and what was asked for beside them, which comes before each of them."""
 
-    return encode
+    __slots__ = ("_answer", "_column")
+
+    def __init__(self, column: SelectedColumn) -> None:
+        self._column = column
+        self._answer = b""
+
+    def beside(self, data: bytes, pos: int) -> tuple[bytes, int]:
+        """Take the answer for the document that comes next; nothing of the image."""
+        self._answer, end = _lenenc(self._column.what, data, pos)
+        return b"", end
+
+    def encode(self, data: bytes, pos: int) -> tuple[bytes, int]:
+        """Raises UntoldNumbers, too; UnrepresentableValueError where asking is no way out."""
+        column = self._column
+        what, asked = column.what, column.numbers
+        raw, end = _lenenc(what, data, pos)
+        told = asked.told(self._answer, what)
+        numbers = Numbers(column.typed, told.types)
+        document = binary_json(raw, what, numbers)
+        if numbers.untold:
+            is_large = len(numbers.untold) > MOST_IN_DOCUMENT
+            if not (asked.is_full or (is_large and asked.paths)):
+                raise UntoldNumbers(column.schema.name, numbers.untold)
+            unsigned = Numbers(column.typed, told.types, unsigned=True)
+            likely = {len(document), len(binary_json(raw, what, unsigned))}
+            if not numbers.as_they_look or told.size not in likely:
+                raise self._untellable(len(numbers.untold))
+        return _prefixed(what, column.size, document), end
+
+    def _untellable(self, count: int) -> UnrepresentableValueError:
+        return UnrepresentableValueError(
+            f"{self._column.what} holds a document with {count} numbers whose types its text does"
+            f" not tell, and more than {MOST_IN_DOCUMENT} of one document, or {MOST_PATHS} of all,"
+            " are not asked for; exclude the column with excludeColumns, or use payload=json"
+        )
