@@ -8,6 +8,7 @@
      │    ├── ConnectionFailedError  no answer, wrong port, lost for longer than retryTimeout
      │    │    └── LostConnectionError  broken, or no answer for now: the one that is tried again
      │    ├── AccessDeniedError      wrong user or password, missing grant
+     │    ├── UnprovenWatermarkError  a first load waited too long for transactions to end
      │    └── BinlogSettingsError    log_bin off, binlog_format not ROW
      ├── PositionError               the log can't be read from where it was asked to
      │    ├── BinlogPurgedError      the file is gone
@@ -73,6 +74,7 @@ __all__ = [
     "StatementFormatError",
     "UnknownSchemaError",
     "UnknownTableError",
+    "UnprovenWatermarkError",
     "UnrepresentableValueError",
     "UnsupportedEventError",
     "UnsupportedTransactionError",
@@ -227,6 +229,14 @@ class AccessDeniedError(ServerError):
     what_to_do = (
         "correct the password or give the grant that the message names, and start again "
         "with the same checkpoint"
+    )
+
+
+class UnprovenWatermarkError(ServerError):
+    """A first load waited too long for what is in the log to be visible to SELECT."""
+
+    what_to_do = (
+        "end the transactions that the message names, and start again with the same checkpoint"
     )
 
 

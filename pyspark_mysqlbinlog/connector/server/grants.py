@@ -150,6 +150,18 @@ class Grants:
             grant.on_columns or grant.privileges & _SELECTS for grant in self.grants
         )
 
+    def allows(self, privilege: str, database: str | None = None) -> bool:
+        """Whether it has a privilege on all tables, or on those of a database.
+
+        Whoever has what was not understood, a role of MySQL 8.0, may have it.
+        """
+        privileges = frozenset({privilege, "ALL PRIVILEGES"})
+        if database is not None:
+            return not self.is_complete or self._has(privileges, database)
+        return not self.is_complete or any(
+            grant.database is None and grant.privileges & privileges for grant in self.grants
+        )
+
     def sees_all_of(self, database: str) -> bool:
         """Whether no table of a database, nor the database, can be hidden from the account."""
         return self._has(_SELECTS, database)
