@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
-from pyspark_mysqlbinlog.checkpoints.load_state import LoadState
 from pyspark_mysqlbinlog.checkpoints.offset import Offset
 from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
-from pyspark_mysqlbinlog.connector.load.following import begin_load
 from pyspark_mysqlbinlog.connector.log.logs import FileLog, Log, ServerLog
 from pyspark_mysqlbinlog.connector.log.places import expect_there, place_of
 from pyspark_mysqlbinlog.connector.log.retry import first_connection
@@ -22,7 +20,6 @@ from pyspark_mysqlbinlog.connector.options.values import (
     FilePosition,
     Latest,
     Place,
-    Snapshot,
     Timestamp,
 )
 from pyspark_mysqlbinlog.connector.schemas.baseline import history_of_server
@@ -81,10 +78,6 @@ class LogStart:
             fingerprint=self.fingerprint,
         )
 
-    def load(self, wants: Callable[[str, str], bool]) -> LoadState:
-        """A load of all tables that are wanted and there."""
-        return begin_load(self.history, self.position, wants)
-
 
 def start_of_server(options: Options, *, streaming: bool) -> LogStart:
     """Ask the server. Every error that its settings, grants or tables give comes from here."""
@@ -131,7 +124,7 @@ def start_of_files(options: Options) -> LogStart:
             position = log.position(file, pos)
         case Timestamp(seconds):
             position = first_since(log, log.begins(), seconds) or log.end()
-        case Latest() | Snapshot():
+        case Latest():
             position = log.end()
         case Earliest():
             position = log.begins()[0]

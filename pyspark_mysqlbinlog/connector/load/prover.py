@@ -149,7 +149,7 @@ class Prover:
                     break
             reasons = "; ".join(f"{attempt.proof}: {attempt.waits_for}" for attempt in attempts)
             raise UnprovenWatermarkError(
-                f"waited {patience:.0f} s for what the log has already and SELECT may not show"
+                f"waited {patience:g} s for what the log has already and SELECT may not show"
                 f" yet ({reasons}); end these transactions",
                 table=".".join(table),
             )
