@@ -4,46 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import pymysql
 import pytest
 
+from helpers.gtid_modes import switch, switchable_mode
 from helpers.servers import Server
 from helpers.source_runner import ids, insert
 from live.conftest import NewStream
 from pyspark_mysqlbinlog.errors import ServerError
 
-MODES = ["OFF", "OFF_PERMISSIVE", "ON_PERMISSIVE", "ON"]
-
-
-def switch(server: Server, mode: str) -> None:
-    """Step by step, as the server wants it."""
-    now = str(server.execute("SELECT @@GLOBAL.gtid_mode")[0][0])
-    server.execute("SET GLOBAL enforce_gtid_consistency = ON")
-    step = 1 if MODES.index(mode) > MODES.index(now) else -1
-    while now != mode:
-        now = MODES[MODES.index(now) + step]
-        server.execute(f"SET GLOBAL gtid_mode = {now}")
-
 
 @pytest.fixture
 def switchable(live_server: Server) -> Iterator[Server]:
-    """A server whose gtid_mode can be set while it runs (5.7.6 and later); set back behind."""
-    try:
-        mode, consistency = live_server.execute(
-            "SELECT @@GLOBAL.gtid_mode, @@GLOBAL.enforce_gtid_consistency"
-        )[0]
-        live_server.execute(f"SET GLOBAL gtid_mode = {mode}")
-    except pymysql.err.MySQLError as error:
-        # The text that such a server would send is mapped in unit/protocol/test_server_errors.py.
-        pytest.skip(f"{live_server.version()} can't switch gtid_mode: {error.args[1]}")
-    yield live_server
-    switch(live_server, str(mode))
-    live_server.execute(f"SET GLOBAL enforce_gtid_consistency = {consistency}")
-    # Nobody can read the whole log in this mode: it holds transactions of both kinds.
-    for thread in live_server.dump_threads():
-        live_server.execute(f"KILL {thread}")
-    live_server.rotate()
-    live_server.execute(f"PURGE BINARY LOGS TO '{live_server.position()[0]}'")
+    """A server whose gtid_mode can be set while it runs; set back behind."""
+    with switchable_mode(live_server):
+        yield live_server
 
 
 @pytest.mark.parametrize(
