@@ -12,7 +12,7 @@ xa              XA transactions that are prepared at the boundary and hold no wa
 schemas         the query's payload, a comma, a mark of the tables that it wants, a colon, then the
                 packed schema history: every version that holds anywhere in the batch that ends
                 here, with primary keys
-phase           reserved: "stream"
+phase           "stream", or how far a first load has come (see `load_state`)
 fingerprint     what tells that the server's log is still the one of the boundary: an object with
                 the names of `Fingerprint`; empty where it is not known
 ==============  ====================================================================================
@@ -27,9 +27,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
+from pyspark_mysqlbinlog.checkpoints.load_state import LoadState
 from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
 from pyspark_mysqlbinlog.errors import InvalidPositionError, OffsetError
 
@@ -68,6 +70,11 @@ class Offset:
     payload: str = ""
     tables: str = ""
     fingerprint: Fingerprint | None = None
+
+    @property
+    def load(self) -> LoadState | None:
+        """How far the query's load has come; None where it has none."""
+        return None if self.phase == "stream" else _unpacked(self.phase)
 
     @property
     def order(self) -> tuple[int, int, int]:
@@ -121,7 +128,7 @@ class Offset:
                 )
         if value["pos"] < FIRST_EVENT:
             raise OffsetError(f"the offset's 'pos' is {value['pos']}, expected 4 or more")
-        if value["phase"] != "stream":
+        if value["phase"] != "stream" and not LoadState.is_packed(value["phase"]):
             raise OffsetError(
                 f"the offset's 'phase' is {value['phase']!r}, which this release does not know"
             )
@@ -146,8 +153,15 @@ class Offset:
             xa=tuple(value["xa"]),
             gtid=value["gtid"],
             epoch=value["epoch"],
+            phase=value["phase"],
             fingerprint=None if version == 1 else _fingerprint(value, position),
         )
+
+
+@lru_cache(maxsize=4)
+def _unpacked(phase: str) -> LoadState:
+    """Spark hands the same offsets over again and again."""
+    return LoadState.unpack(phase)
 
 
 def _fingerprint(value: Mapping[str, Any], position: Position) -> Fingerprint | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
@@ -11,6 +12,10 @@ from pyspark.sql.types import StructType
 
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.columns import arrow_schema
+from pyspark_mysqlbinlog.connector.load.chunk_reader import read_chunks
+from pyspark_mysqlbinlog.connector.load.load import Load
+from pyspark_mysqlbinlog.connector.load.partition import LoadPartition
+from pyspark_mysqlbinlog.connector.load.planner import BatchLimits
 from pyspark_mysqlbinlog.connector.log.logs import FileLog, Log
 from pyspark_mysqlbinlog.connector.log.retry import first_connection
 from pyspark_mysqlbinlog.connector.options.log_lines import show_log_lines
@@ -44,6 +49,8 @@ class MySQLBinlogReader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         """The ranges of what is to be read, in log order."""
         options = self._options
+        if options.loads:
+            return self._load_tasks()
         if options.path is not None:
             start = start_of_files(options)
         else:
@@ -74,6 +81,21 @@ class MySQLBinlogReader(DataSourceReader):
             for part in self._cut(start, end)
         ]
 
+    def _load_tasks(self) -> list[LoadPartition]:
+        """The rows that the tables have, and nothing of the log."""
+        options = self._options
+        start = start_of_server(options, streaming=False)
+        case_sensitive = start.facts.case_sensitive
+        load = Load.of(options, case_sensitive=case_sensitive)
+        try:
+            state = load.planned(
+                start.load(options.table_filter(case_sensitive).wants), BatchLimits()
+            )
+        finally:
+            load.close()
+        last = replace(start.offset, phase=state.pack())
+        return load.tasks(last, options.max_connections)
+
     def _cut(self, start: LogStart, end: Position) -> list[Cut]:
         if start.position >= end:
             return []
@@ -95,6 +117,8 @@ class MySQLBinlogReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Record batches of one range; runs on an executor."""
+        if isinstance(partition, LoadPartition):
+            return read_chunks(self._options, partition, arrow_schema(self._schema))
         if not isinstance(partition, RangePartition):
             # Spark makes one partition of its own when there are none.
             return iter(())

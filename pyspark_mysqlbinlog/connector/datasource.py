@@ -63,8 +63,10 @@ class MySQLBinlogDataSource(DataSource):
         """A batch read."""
         from pyspark_mysqlbinlog.connector.batch_reader import MySQLBinlogReader
         from pyspark_mysqlbinlog.connector.columns import check_schema
+        from pyspark_mysqlbinlog.connector.options.checks import expect_batch
 
         options = self._parsed()
+        expect_batch(options)
         check_schema(schema, options.payload_kind, rescued=options.rescues)
         return MySQLBinlogReader(options, schema)
 

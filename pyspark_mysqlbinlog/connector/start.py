@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
+from pyspark_mysqlbinlog.checkpoints.load_state import LoadState
 from pyspark_mysqlbinlog.checkpoints.offset import Offset
 from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
+from pyspark_mysqlbinlog.connector.load.following import begin_load
 from pyspark_mysqlbinlog.connector.log.logs import FileLog, Log, ServerLog
 from pyspark_mysqlbinlog.connector.log.places import expect_there, place_of
 from pyspark_mysqlbinlog.connector.log.retry import first_connection
@@ -20,6 +22,7 @@ from pyspark_mysqlbinlog.connector.options.values import (
     FilePosition,
     Latest,
     Place,
+    Snapshot,
     Timestamp,
 )
 from pyspark_mysqlbinlog.connector.schemas.baseline import history_of_server
@@ -78,6 +81,10 @@ class LogStart:
             fingerprint=self.fingerprint,
         )
 
+    def load(self, wants: Callable[[str, str], bool]) -> LoadState:
+        """A load of all tables that are wanted and there."""
+        return begin_load(self.history, self.position, wants)
+
 
 def start_of_server(options: Options, *, streaming: bool) -> LogStart:
     """Ask the server. Every error that its settings, grants or tables give comes from here."""
@@ -124,7 +131,7 @@ def start_of_files(options: Options) -> LogStart:
             position = log.position(file, pos)
         case Timestamp(seconds):
             position = first_since(log, log.begins(), seconds) or log.end()
-        case Latest():
+        case Latest() | Snapshot():
             position = log.end()
         case Earliest():
             position = log.begins()[0]

@@ -30,15 +30,21 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from pyspark_mysqlbinlog.checkpoints.load_state import LoadState
 from pyspark_mysqlbinlog.checkpoints.offset import Offset
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.checkpoints.schema_packing import is_of_version_0_1
 from pyspark_mysqlbinlog.connector.columns import arrow_schema
+from pyspark_mysqlbinlog.connector.load.chunk_reader import read_chunks
+from pyspark_mysqlbinlog.connector.load.load import Load
+from pyspark_mysqlbinlog.connector.load.partition import LoadPartition
+from pyspark_mysqlbinlog.connector.load.planner import BatchLimits
 from pyspark_mysqlbinlog.connector.log.retry import first_connection, known_server
 from pyspark_mysqlbinlog.connector.options.log_lines import LOGGER, show_log_lines
 from pyspark_mysqlbinlog.connector.options.model import Options
-from pyspark_mysqlbinlog.connector.ranges.cutting import Cut, RangePartition, cut, pulled
+from pyspark_mysqlbinlog.connector.ranges.cutting import RangePartition
+from pyspark_mysqlbinlog.connector.ranges.planning import range_partitions
 from pyspark_mysqlbinlog.connector.ranges.reader import read_range
 from pyspark_mysqlbinlog.connector.schemas.evolution import Evolution
 from pyspark_mysqlbinlog.connector.schemas.histories import history_for_other_tables
@@ -88,6 +94,9 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         self._committed: Position | None = None
         self._end: EndOfLog | None = None
         self._packed: tuple[SchemaHistory, str] | None = None
+        self._load: Load | None = None
+        # An offset of other options, and what it says for those of today.
+        self._resumed: tuple[Offset, LoadState | None] | None = None
 
     # --- offsets
 
@@ -97,11 +106,15 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
             start = start_of_server(self._options, streaming=True)
             self._facts = start.facts
             self._end = EndOfLog(start.end, time())
-            self._initial = replace(
+            initial = replace(
                 start.offset,
                 payload=self._options.payload_kind,
                 tables=self._options.tables_mark,
             )
+            if self._options.loads:
+                tables = self._options.table_filter(start.facts.case_sensitive)
+                initial = replace(initial, phase=start.load(tables.wants).pack())
+            self._initial = initial
         return self._initial.to_dict()
 
     def getDefaultReadLimit(self) -> ReadLimit:
@@ -143,6 +156,9 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         buffer.release(position)
         most = None if isinstance(limit, ReadAllAvailable) else self._most_bytes(limit)
         target = self._target
+        load = self._load_at(offset)
+        if load is not None and not load.is_done:
+            return self._load_step(tail, offset, load, most)
         if target is not None and target < position and self._initial is None:
             # Nothing to wait for would end the query as if all were well. (A start of this very
             # run may lie behind the target: it was looked up later.)
@@ -170,7 +186,59 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         if mark is None:
             return start
         self._moved_at = monotonic()
-        return self._offset(offset, mark).to_dict()
+        if load is not None:
+            load = self._followed(load, position, mark)
+        return self._offset(offset, mark, load).to_dict()
+
+    def _load_step(
+        self, tail: Tail, offset: Offset, load: LoadState, most_bytes: int | None
+    ) -> dict[str, Any]:
+        """The end of a batch with the load's next chunks, and with what has come in the log.
+
+        Half of the limits is the log's: it must not be left behind by a load that takes hours.
+        """
+        buffer, options = tail.buffer, self._options
+        # What lies in another server's log, or in one that was begun anew, is no place to go on.
+        buffer.wait(lambda: tail.compared)
+        limits = BatchLimits.of(
+            None if most_bytes is None else options.max_rows_per_trigger,
+            most_bytes,
+            options.max_connections,
+        )
+        mark = None
+        if options.max_connections > 1 or load.chunks:
+            mark = buffer.furthest(offset.position, limits.bytes, self._target, limits.rows)
+        if mark is None and buffer.error is not None:
+            raise buffer.error
+        state = load if mark is None else self._followed(load, offset.position, mark)
+        if mark is None or options.max_connections > 1:
+            state = self._the_load().planned(state, limits)
+        self._moved_at = monotonic()
+        if mark is None:
+            history = self._history(offset, offset)
+            mark = Mark(offset.position, history, self._pending_xa(offset), offset.fingerprint)
+        return self._offset(offset, mark, state).to_dict()
+
+    def _load_at(self, offset: Offset) -> LoadState | None:
+        """How far the load has come at an offset, for the options of today."""
+        if offset.tables == self._options.tables_mark and self._options.reload is None:
+            return offset.load
+        if self._resumed is None or self._resumed[0] != offset:
+            load = self._the_load().resumed(offset, lambda: self._history(offset, offset))
+            self._resumed = offset, load
+        return self._resumed[1]
+
+    def _followed(self, load: LoadState, start: Position, mark: Mark) -> LoadState:
+        """The load at a batch's end, by what the log has brought."""
+        assert self._tail is not None
+        renamed = self._tail.renamed(start, mark.position)
+        return self._the_load().followed(load, mark.history, mark.position, renamed)
+
+    def _the_load(self) -> Load:
+        if self._load is None:
+            facts = self._server_facts()
+            self._load = Load.of(self._options, case_sensitive=facts.case_sensitive)
+        return self._load
 
     def _idle_move(
         self, buffer: LogBuffer, position: Position, target: Position | None
@@ -192,7 +260,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
             given or self._options.max_bytes_per_trigger, self._options.max_bytes_per_trigger
         )
 
-    def _offset(self, start: Offset, mark: Mark) -> Offset:
+    def _offset(self, start: Offset, mark: Mark, load: LoadState | None) -> Offset:
         """The offset of a batch's end: with every schema that holds anywhere in the batch."""
         history = mark.history.needed_from(start.position)
         if self._packed is None or self._packed[0] != history:
@@ -204,6 +272,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
             xa=mark.pending_xa,
             fingerprint=mark.fingerprint,
             epoch=start.epoch,
+            phase="stream" if load is None else load.pack(),
             payload=self._options.payload_kind,
             tables=self._options.tables_mark,
         )
@@ -233,7 +302,9 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
             return None
         tip = self._tail.buffer.tip
         offset = Offset(tip.position, fingerprint=tip.fingerprint)
-        return offset.to_dict() | self._tail.lag.report(self._committed)
+        load = None if self._load is None else self._load.report()
+        told = {} if load is None else {"load": load}
+        return offset.to_dict() | self._tail.lag.report(self._committed) | told
 
     def commit(self, end: dict[str, Any]) -> None:
         """Let go of what is delivered."""
@@ -244,6 +315,8 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         """End the tail. Spark mostly ends the process instead."""
         if self._tail is not None:
             self._tail.stop()
+        if self._load is not None:
+            self._load.close()
 
     # --- partitions
 
@@ -256,52 +329,39 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         # Whatever batch this is: batch 0 is behind us.
         self._batch_zero_done = True
         # Batch 0 of an earlier process was empty, wherever this one would begin.
-        if first.order >= last.order or replays_batch_zero:
+        if replays_batch_zero:
             return []
-        schemas = last.schemas
-        if last.tables != self._options.tables_mark or is_of_version_0_1(schemas):
-            # Planned by a query that wanted other tables, or by another version.
-            schemas = self._history(last, first).pack()
-        facts = self._server_facts()
-        cuts = self._cut(first, last)
-        known = {part.start: part.fingerprint for part in cuts}
-        known[last.position] = last.fingerprint
-        return [
-            RangePartition(
-                start=part.start,
-                end=part.end,
-                schemas=schemas,
-                pending_xa=part.pending_xa,
-                case_sensitive=facts.case_sensitive,
-                blocks=part.blocks,
-                prelude=part.prelude,
-                ends_inside=part.ends_inside,
-                server_uuid=last.server_uuid,
-                server_version=facts.version,
-                epoch=last.epoch,
-                fingerprint=part.fingerprint,
-                end_fingerprint=known.get(part.end),
-            )
-            for part in cuts
-        ]
+        loads = last.load is not None and first.phase != last.phase and bool(last.load.chunks)
+        most = self._options.max_connections
+        ranges = self._ranges(first, last, max(most - 1, 1) if loads else most)
+        if not loads:
+            return ranges
+        pulls = sum(part.blocks is None for part in ranges)
+        return [*ranges, *self._the_load().tasks(last, most - pulls)]
 
-    def _cut(self, first: Offset, last: Offset) -> list[Cut]:
+    def _ranges(self, first: Offset, last: Offset, most_pulls: int) -> list[RangePartition]:
+        """What a batch reads of the log, by at most `most_pulls` connections."""
+        if first.order >= last.order:
+            return []
+        if last.tables != self._options.tables_mark or is_of_version_0_1(last.schemas):
+            # Planned by a query that wanted other tables, or by another version.
+            last = replace(last, schemas=self._history(last, first).pack())
         spans = None
         if self._tail is not None:
             spans = self._tail.buffer.spans(first.position, last.position)
-        if spans is None:
-            return pulled(first.position, last.position, self._pending_xa(first), first.fingerprint)
-        return cut(
-            first.position,
+        return range_partitions(
+            replace(first, xa=self._pending_xa(first)),
+            last,
             spans,
-            pending_xa=self._pending_xa(first),
-            fingerprint=first.fingerprint,
+            facts=self._server_facts(),
             target_bytes=self._options.target_partition_bytes,
-            most_pulls=self._options.max_connections,
+            most_pulls=most_pulls,
         )
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Record batches of one range; runs on an executor."""
+        """Record batches of one task; runs on an executor."""
+        if isinstance(partition, LoadPartition):
+            return read_chunks(self._options, partition, arrow_schema(self._schema))
         assert isinstance(partition, RangePartition)
         return read_range(self._options, partition, arrow_schema(self._schema))
 

@@ -12,6 +12,7 @@ from pyspark_mysqlbinlog.connector.options.values import (
     FilePosition,
     Latest,
     Place,
+    Snapshot,
     Timestamp,
 )
 from pyspark_mysqlbinlog.connector.server.settings import current_position
@@ -36,7 +37,7 @@ def place_of(
     client: ReplicaClient, log: ServerLog, files: Mapping[str, int], place: Place
 ) -> Position:
     match place:
-        case Latest():
+        case Latest() | Snapshot():
             return _spelled(log, current_position(client))
         case Earliest():
             return Position.of(next(iter(files)), FIRST_EVENT)

@@ -9,7 +9,7 @@ from pydantic.alias_generators import to_camel
 from pyspark_mysqlbinlog.connector.options.model import Options, told
 from pyspark_mysqlbinlog.errors import OptionError
 
-__all__ = ["check_together", "expect_stream"]
+__all__ = ["check_together", "expect_batch", "expect_stream"]
 
 _OF_STRUCTS = (
     "schema_evolution_mode",
@@ -30,6 +30,7 @@ def check_together(options: Options, texts: Mapping[str, str], reads: Mapping[st
     """
     _check_source(options, texts, reads)
     _check_tls(options, texts)
+    _check_load(options, texts)
     options.table_filter()
     options.column_filter()
     if options.on_unknown_schema == "positional":
@@ -56,6 +57,29 @@ def _check_source(options: Options, texts: Mapping[str, str], reads: Mapping[str
         raise OptionError("option user is missing: host needs an account")
     if options.password is not None and options.password_file is not None:
         raise OptionError("options password and passwordFile exclude each other: leave one out")
+
+
+def _check_load(options: Options, texts: Mapping[str, str]) -> None:
+    """What goes with a first load."""
+    if options.loads and options.path is not None:
+        raise OptionError(
+            "option startingOffset: snapshot reads the tables of a server, and path has none; give"
+            " host, or another start"
+        )
+    if options.loads and "endingOffset" in texts:
+        raise OptionError(
+            "options startingOffset=snapshot and endingOffset exclude each other: a batch read of"
+            " the tables as they are has nothing of the log; leave one out"
+        )
+    tables = options.table_filter()
+    for table in options.conditions():
+        if not tables.wants(*table):
+            raise OptionError(
+                f"option snapshotWhere: {'.'.join(table)} is not among the wanted tables; correct"
+                " its name, or the option tables"
+            )
+    if options.reload is not None:
+        options.reload_filter()
 
 
 def _check_tls(options: Options, texts: Mapping[str, str]) -> None:
@@ -114,6 +138,15 @@ def _expect_no_struct_options(options: Options, texts: Mapping[str, str]) -> Non
                 f"option {name}: {texts[name].strip()!r} is for payload=struct and means nothing"
                 f" with payload={options.payload_kind}; leave it out, or set payload=struct"
             )
+
+
+def expect_batch(options: Options) -> None:
+    """OptionError when one is given that would have to do something in a stream."""
+    if options.reload is not None:
+        raise OptionError(
+            "option reload is for streams: a batch read has no checkpoint; use"
+            " startingOffset=snapshot to read the tables as they are"
+        )
 
 
 def expect_stream(options: Options) -> None:

@@ -21,16 +21,20 @@ from pyspark_mysqlbinlog.connector.options.values import (
     FilePosition,
     Latest,
     Place,
+    Snapshot,
     Timestamp,
     parse_bool,
+    parse_conditions,
     parse_duration,
     parse_number,
     parse_place,
+    parse_reload,
     parse_server_ids,
     parse_size,
 )
 from pyspark_mysqlbinlog.decoder.schemas.struct_types import StructOptions
 from pyspark_mysqlbinlog.errors import OptionError
+from pyspark_mysqlbinlog.names import Table
 from pyspark_mysqlbinlog.protocol.client import ServerSettings
 
 __all__ = ["FIELDS", "Options", "told"]
@@ -64,9 +68,11 @@ Flag = Annotated[bool, BeforeValidator(lambda text: parse_bool(text.strip()))]
 Duration = Annotated[float, BeforeValidator(lambda text: parse_duration(text.strip()))]
 Size = Annotated[int, BeforeValidator(lambda text: parse_size(text.strip()))]
 PlaceInLog = Annotated[
-    Latest | Earliest | FilePosition | Timestamp,
+    Latest | Earliest | FilePosition | Timestamp | Snapshot,
     BeforeValidator(lambda text: parse_place(text.strip())),
 ]
+Conditions = Annotated[dict[str, str], BeforeValidator(parse_conditions)]
+Reload = Annotated[tuple[str, str], BeforeValidator(parse_reload)]
 ServerIds = Annotated[tuple[int, int], BeforeValidator(lambda text: parse_server_ids(text.strip()))]
 Operations = Annotated[frozenset[Operation], BeforeValidator(_parse_operations)]
 SslMode = Annotated[
@@ -198,12 +204,13 @@ class Options(BaseModel):
     starting_offset: PlaceInLog | None = _option(
         None,
         "",
-        "latest, earliest, FILE:POS with a position of at least 4, or an ISO time such as"
+        "latest, earliest, snapshot, FILE:POS with a position of at least 4, or an ISO time such as"
         " 2026-11-20T10:00:00Z",
-        "`latest`, `earliest`, `FILE:POS`, or an ISO time (UTC unless it has a zone): the first"
-        " transaction whose first event is not older. Only used when there is no checkpoint. When"
-        " left out, a stream starts at `latest`, a batch read and `path` at `earliest`. `gtid:SET`"
-        " and `snapshot` are not built yet",
+        "`latest`, `earliest`, `snapshot`, `FILE:POS`, or an ISO time (UTC unless it has a zone):"
+        " the first transaction whose first event is not older. `snapshot` is `latest`, and the"
+        " rows that the tables have already come as well (docs/loading.md). Only used when there is"
+        " no checkpoint. When left out, a stream starts at `latest`, a batch read and `path` at"
+        " `earliest`. `gtid:SET` is not built yet",
     )
     ending_offset: PlaceInLog = _option(
         Latest(),
@@ -212,6 +219,23 @@ class Options(BaseModel):
         " 2026-11-20T10:00:00Z",
         "where the read ends: `latest`, `FILE:POS`, or an ISO time",
         reads="batch reads",
+    )
+    snapshot_where: Conditions | None = _option(
+        None,
+        "",
+        'a JSON object of tables and SQL conditions such as {"shop.orders": "id > 1000"}',
+        "loads only those rows of a table for which an SQL condition holds, as a JSON object:"
+        ' `{"shop.orders": "created >= \'2026-01-01\'"}`. The log is not filtered',
+        reads="servers",
+    )
+    reload: Reload | None = _option(
+        None,
+        "",
+        "NAME: TABLES, such as fix-1: shop.orders",
+        "loads tables again in a query that has a checkpoint: `NAME: TABLES`, where TABLES is as in"
+        " `tables`, and NAME is another one than the last time. A name is done once, however often"
+        " the query is started with it. Streams only",
+        reads="servers",
     )
     payload: Payload | None = _option(
         None,
@@ -328,7 +352,7 @@ class Options(BaseModel):
         4,
         "4",
         "a number above 0",
-        "how many executors read from the server at once, on top of the stream's own connection",
+        "how many executors read from the server at once, on top of the stream's own connections",
         gt=0,
         reads="streams",
     )
@@ -437,6 +461,29 @@ class Options(BaseModel):
             zero_dates=self.zero_dates,
             tiny_int1_is_boolean=self.tiny_int1_is_boolean,
         )
+
+    @property
+    def loads(self) -> bool:
+        """Whether a query without a checkpoint begins with the rows that the tables have."""
+        return isinstance(self.starting_offset, Snapshot)
+
+    def conditions(self, case_sensitive: bool = True) -> dict[Table, str]:
+        """What `snapshotWhere` says, by (database, table)."""
+        found = {}
+        for name, condition in (self.snapshot_where or {}).items():
+            literals = TableFilter.parse(name, None, case_sensitive).literals
+            if len(literals) != 1:
+                raise OptionError(
+                    f"option snapshotWhere: expected the name of one table, database.table, found"
+                    f" {name!r}"
+                )
+            found[literals[0]] = condition
+        return found
+
+    def reload_filter(self, case_sensitive: bool = True) -> TableFilter:
+        """The tables of `reload`; without it, none is meant."""
+        tables = "" if self.reload is None else self.reload[1]
+        return TableFilter.parse(tables, self.exclude_tables, case_sensitive)
 
     def place_to_start(self, *, streaming: bool) -> Place:
         """`startingOffset`, or its default for this kind of read."""

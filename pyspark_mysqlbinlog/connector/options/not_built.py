@@ -31,7 +31,6 @@ class NotBuilt(NamedTuple):
 NOT_BUILT = (
     NotBuilt("startingOffset", "gtid:.*", "give FILE:POS or a time"),
     NotBuilt("endingOffset", "gtid:.*", "give FILE:POS or a time"),
-    NotBuilt("startingOffset", "snapshot", "load the tables with Spark's jdbc source first"),
     NotBuilt("failOnDataLoss", "false", "leave it out"),
 )
 

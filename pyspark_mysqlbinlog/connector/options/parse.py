@@ -14,7 +14,7 @@ from pydantic import SecretStr, ValidationError
 from pyspark_mysqlbinlog.connector.options.checks import check_together
 from pyspark_mysqlbinlog.connector.options.model import FIELDS, Options, told
 from pyspark_mysqlbinlog.connector.options.not_built import refuse_not_built
-from pyspark_mysqlbinlog.connector.options.values import Earliest
+from pyspark_mysqlbinlog.connector.options.values import Earliest, Snapshot
 from pyspark_mysqlbinlog.errors import OptionError
 
 __all__ = ["parse_options"]
@@ -41,7 +41,7 @@ def parse_options(given: Mapping[str, str]) -> Options:
         names = [str(problem["loc"][0]) for problem in error.errors(include_input=False)]
         problem = _wrong(names[0], texts)
     else:
-        if isinstance(options.ending_offset, Earliest):
+        if isinstance(options.ending_offset, Earliest | Snapshot):
             raise _wrong("endingOffset", texts)
         check_together(options, texts, {name: told(name, "reads") for name in FIELDS})
         return _with_password_read(options)

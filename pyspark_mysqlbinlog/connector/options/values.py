@@ -6,6 +6,7 @@ names the option and what it expects.
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -17,11 +18,14 @@ __all__ = [
     "FilePosition",
     "Latest",
     "Place",
+    "Snapshot",
     "Timestamp",
     "parse_bool",
+    "parse_conditions",
     "parse_duration",
     "parse_number",
     "parse_place",
+    "parse_reload",
     "parse_server_ids",
     "parse_size",
 ]
@@ -52,7 +56,12 @@ class Timestamp:
     seconds: float
 
 
-Place = Latest | Earliest | FilePosition | Timestamp
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The end of the log, and before it the rows that the tables have."""
+
+
+Place = Latest | Earliest | FilePosition | Timestamp | Snapshot
 
 _NUMBER = re.compile(r"\d+", re.ASCII)
 
@@ -65,6 +74,8 @@ _SIZE_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 # Anything that begins like a date is a time: no binlog file is called 2026-11-20T10.
 _TIME = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ].*)?", re.ASCII)
 _FILE_POSITION = re.compile(r"([^/\\:]+):(\d+)", re.ASCII)
+
+_NAME = re.compile(r"[\w.-]+", re.ASCII)
 
 _SERVER_IDS = re.compile(r"(\d+)(?:\s*-\s*(\d+))?", re.ASCII)
 _LARGEST_SERVER_ID = (1 << 32) - 1
@@ -105,12 +116,17 @@ def parse_bool(text: str) -> bool:
 
 
 def parse_place(text: str) -> Place:
-    """``latest``, ``earliest``, ``FILE:POS`` or an ISO time (UTC unless it has a zone)."""
+    """``latest``, ``earliest``, ``snapshot``, ``FILE:POS`` or an ISO time (UTC unless it has a
+    zone).
+    """
     word = text.lower()
-    if word == "latest":
-        return Latest()
-    if word == "earliest":
-        return Earliest()
+    words: dict[str, Place] = {
+        "latest": Latest(),
+        "earliest": Earliest(),
+        "snapshot": Snapshot(),
+    }
+    if word in words:
+        return words[word]
     if _TIME.fullmatch(text):
         time = datetime.fromisoformat(text)
         return Timestamp((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp())
@@ -118,6 +134,24 @@ def parse_place(text: str) -> Place:
     if found is None or int(found[2]) < FIRST_EVENT:
         raise ValueError("no place in the log")
     return FilePosition(found[1], int(found[2]))
+
+
+def parse_conditions(text: str) -> dict[str, str]:
+    """Table -> condition of ``{"shop.orders": "created >= '2026-01-01'"}``."""
+    value = json.loads(text)
+    if not isinstance(value, dict) or not value:
+        raise ValueError("no object")
+    if not all(isinstance(each, str) and each.strip() for each in value.values()):
+        raise ValueError("no condition")
+    return {str(table): str(condition).strip() for table, condition in value.items()}
+
+
+def parse_reload(text: str) -> tuple[str, str]:
+    """(name, tables) of ``NAME: TABLES``."""
+    name, colon, tables = text.partition(":")
+    if not colon or _NAME.fullmatch(name.strip()) is None or not tables.strip():
+        raise ValueError("no name and tables")
+    return name.strip(), tables.strip()
 
 
 def parse_server_ids(text: str) -> tuple[int, int]:

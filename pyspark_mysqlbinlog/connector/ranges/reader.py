@@ -36,7 +36,7 @@ from pyspark_mysqlbinlog.tables import TableSchema
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["SchemasAt", "events_between", "read_range"]
+__all__ = ["SchemasAt", "events_between", "payload_factory", "read_range"]
 
 # By schemaEvolutionMode. What addNewColumns stops at is the driver's affair (see `evolution`).
 _UNPLACED: dict[str, Unplaced] = {
@@ -119,7 +119,7 @@ def _read_range(
         file_ordinal=number,
         statement_rows=statements.of,
         excluded=options.column_filter(partition.case_sensitive).excludes,
-        payload=_payload_of(options, partition.case_sensitive),
+        payload=payload_factory(options, partition.case_sensitive),
         positional=options.on_unknown_schema == "positional",
     )
     if implementation() == "python":
@@ -152,7 +152,7 @@ def _log_of(options: Options, partition: RangePartition) -> ScannedLog:
     return ResumingLog(options.server_settings(), known, server_uuid=partition.server_uuid)
 
 
-def _payload_of(options: Options, case_sensitive: bool) -> PayloadFactory:
+def payload_factory(options: Options, case_sensitive: bool) -> PayloadFactory:
     """What builds `before` and `after`."""
     kind = options.payload_kind
     if kind == "json":

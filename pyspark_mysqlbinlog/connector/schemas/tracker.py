@@ -86,6 +86,7 @@ class SchemaTracker:
     server_default : a database whose CREATE is not in the log is taken to have the charset of the
         session's collation_server (see inherited_charsets.py, which looks for proof).
     explicit_timestamps : the server's explicit_defaults_for_timestamp.
+    on_rename : is told of each table that gets its name by a statement, and from where on.
 
     Attributes
     ----------
@@ -101,8 +102,10 @@ class SchemaTracker:
         complete: Callable[[str], bool] | None = None,
         server_default: bool = False,
         explicit_timestamps: bool = False,
+        on_rename: Callable[[Position, Table], None] = lambda _position, _table: None,
     ) -> None:
         self.history = history
+        self._on_rename = on_rename
         self._fold = folding(case_sensitive)
         self._wants = wants
         self._complete: Callable[[str], bool] = complete or (lambda _: False)
@@ -300,6 +303,7 @@ class SchemaTracker:
                 )
             ddl.states[old] = UnknownFrom(f"it was renamed at {ddl.end}", gone=True)
             ddl.states[new] = state
+            self._on_rename(ddl.end, new)
 
     # --- databases
 

@@ -41,6 +41,7 @@ from pyspark_mysqlbinlog.errors import (
     LostConnectionError,
     MySQLBinlogError,
 )
+from pyspark_mysqlbinlog.names import Table
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
 from pyspark_mysqlbinlog.protocol.events import Event
 
@@ -102,6 +103,8 @@ class Tail:
         self._client: ReplicaClient | None = None
         self._thread = Thread(target=self._run, name="mysqlbinlog-tail", daemon=True)
         self._counter = RowCounter() if count_rows else None
+        # Wanted tables by the place behind the statement that gave them their names.
+        self._renamed: dict[tuple[Position, Table], None] = {}
 
     @property
     def compared(self) -> bool:
@@ -114,6 +117,20 @@ class Tail:
         # The tail's thread may take it away in between.
         walk = self._walk
         return self._start.position if walk is None else walk.scanned
+
+    def renamed(self, start: Position, end: Position) -> frozenset[Table]:
+        """Wanted tables that got their names behind `start`, up to `end`; asked for in log order.
+
+        What lies before `start` is forgotten.
+        """
+        # The tail's thread may add to them in between.
+        for place in [place for place in tuple(self._renamed) if place[0] <= start]:
+            del self._renamed[place]
+        return frozenset(table for behind, table in tuple(self._renamed) if behind <= end)
+
+    def _note_rename(self, behind: Position, table: Table) -> None:
+        if self._wants(*table):
+            self._renamed[behind, table] = None
 
     @property
     def _mark(self) -> Mark:
@@ -192,7 +209,14 @@ class Tail:
                 operations=self._operations,
                 earlier_xa=lambda xid: self._expect_unwanted(search, xid),
             )
-            schemas = _Schemas(client, mark.history, self._wants, self._watch, self.buffer)
+            schemas = _Schemas(
+                client,
+                mark.history,
+                self._wants,
+                self._watch,
+                self.buffer,
+                on_rename=self._note_rename,
+            )
             self.lag.connected(server_time(client))
             dump = Dump(
                 client,
@@ -273,6 +297,8 @@ class _Schemas:
         wants: Callable[[str, str], bool],
         watch: SchemaWatch | None,
         buffer: LogBuffer,
+        *,
+        on_rename: Callable[[Position, Table], None],
     ) -> None:
         case_sensitive = ServerFacts.ask(client).case_sensitive
         self._is_mariadb = client.is_mariadb
@@ -284,6 +310,7 @@ class _Schemas:
             case_sensitive=case_sensitive,
             complete=Grants.ask(client, case_sensitive=case_sensitive).sees_all_of,
             explicit_timestamps=explicit_timestamps(client),
+            on_rename=on_rename,
         )
 
     @property

@@ -1,0 +1,102 @@
+"""Which tables a load has to read, as the query's tables come and go.
+
+A table that is there where a load begins is read. One that is created later is not: all of its rows
+are in the log. One that gets a wanted name by RENAME is read, whatever it was before: its rows were
+logged under another name, or as those of a table that nobody wanted (gh-ost and pt-osc end so). One
+that is dropped, or not wanted any more, is forgotten, and read when it comes back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import replace
+
+from pyspark_mysqlbinlog.checkpoints.load_state import LoadState, TableLoad
+from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
+from pyspark_mysqlbinlog.checkpoints.versions import UnknownFrom
+from pyspark_mysqlbinlog.names import Table
+
+__all__ = ["begin_load", "follow_log", "follow_options", "reload_tables"]
+
+
+def begin_load(
+    history: SchemaHistory, position: Position, wants: Callable[[str, str], bool]
+) -> LoadState:
+    """Every wanted table that is there at `position` is to be read."""
+    return LoadState(waiting=tuple(map(TableLoad, _there(history, position, wants))))
+
+
+def follow_options(
+    state: LoadState,
+    history: SchemaHistory,
+    position: Position,
+    wants: Callable[[str, str], bool],
+) -> LoadState:
+    """The query wants other tables than before: those that it did not want are to be read."""
+    kept = tuple(load for load in state.waiting if wants(*load.table))
+    in_step = frozenset(table for table in state.in_step if wants(*table))
+    known = in_step.union(load.table for load in kept)
+    new = [table for table in _there(history, position, wants) if table not in known]
+    return replace(state, in_step=in_step, waiting=(*kept, *map(TableLoad, new)))
+
+
+def reload_tables(
+    state: LoadState,
+    name: str,
+    history: SchemaHistory,
+    position: Position,
+    wants: Callable[[str, str], bool],
+) -> LoadState:
+    """All tables that `wants` are to be read again, under a name that is remembered."""
+    again = list(_there(history, position, wants))
+    return replace(_read_again(state, again), reload=name)
+
+
+def follow_log(
+    state: LoadState,
+    history: SchemaHistory,
+    position: Position,
+    wants: Callable[[str, str], bool],
+    renamed: Collection[Table],
+) -> LoadState:
+    """The state where a batch ends that begins at `state`; it has no chunks of its own yet.
+
+    Parameters
+    ----------
+    history, position : where the batch ends.
+    renamed : tables that got their names in this batch.
+    """
+    there = set(_there(history, position, wants))
+    waiting = tuple(load for load in state.waiting if not _is_gone(history, position, load.table))
+    left = {load.table for load in waiting}
+    # What was not there before and is now, was created: its rows are in the log.
+    in_step = frozenset(there - left)
+    state = replace(state, in_step=in_step, waiting=waiting, chunks=())
+    return _read_again(state, [table for table in sorted(renamed) if table in there])
+
+
+def _read_again(state: LoadState, tables: Collection[Table]) -> LoadState:
+    waiting = tuple(load for load in state.waiting if load.table not in tables)
+    return replace(
+        state,
+        in_step=state.in_step.difference(tables),
+        waiting=(*waiting, *map(TableLoad, tables)),
+    )
+
+
+def _there(
+    history: SchemaHistory, position: Position, wants: Callable[[str, str], bool]
+) -> Iterator[Table]:
+    """The wanted tables that are there at `position`, sorted."""
+    for table in history.tables():
+        state = history.state(position, *table)
+        is_gone = isinstance(state, UnknownFrom) and state.gone
+        if wants(*table) and state is not None and not is_gone:
+            yield table
+
+
+def _is_gone(history: SchemaHistory, position: Position, table: Table) -> bool:
+    """Whether the log says so; a table of which it says nothing is there."""
+    state = history.state(position, *table)
+    return isinstance(state, UnknownFrom) and state.gone

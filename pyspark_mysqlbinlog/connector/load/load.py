@@ -1,0 +1,136 @@
+"""The load of one stream, as its driver follows it from batch to batch.
+
+What a load has done lies in the offsets alone: this gives the state that the next offset stores,
+and the tasks of a batch whose end is given, be it planned just now or by an earlier process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from pyspark_mysqlbinlog.checkpoints.load_state import LoadState
+from pyspark_mysqlbinlog.checkpoints.offset import Offset
+from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
+from pyspark_mysqlbinlog.connector.load.following import (
+    follow_log,
+    follow_options,
+    reload_tables,
+)
+from pyspark_mysqlbinlog.connector.load.partition import LoadPartition
+from pyspark_mysqlbinlog.connector.load.planner import BatchLimits, LoadPlanner
+from pyspark_mysqlbinlog.connector.load.progress import LoadProgress
+from pyspark_mysqlbinlog.connector.load.prover import Prover
+from pyspark_mysqlbinlog.connector.load.sizes import engine_of
+from pyspark_mysqlbinlog.connector.load.tasks import load_tasks
+from pyspark_mysqlbinlog.connector.options.log_lines import LOGGER
+from pyspark_mysqlbinlog.connector.options.model import Options
+from pyspark_mysqlbinlog.names import Table
+from pyspark_mysqlbinlog.protocol.client import ReplicaClient
+
+__all__ = ["Load"]
+
+
+def _prove(options: Options, case_sensitive: bool, client: ReplicaClient, table: Table) -> None:
+    """Wait until all that is in the log now can be seen in a table that is there."""
+    engine = engine_of(client, table)
+    if engine is None:
+        return
+    prover = Prover.ask(client, options.snapshot_proof, case_sensitive=case_sensitive)
+    settings = options.server_settings()
+    watermark = prover.prove(client, partial(ReplicaClient.connect, settings), table, engine)
+    LOGGER.info("loading %s: %s proves what is visible", ".".join(table), watermark.proof)
+
+
+class Load:
+    """One query's load, in one process.
+
+    Parameters
+    ----------
+    planner : finds chunks on the server.
+    """
+
+    def __init__(self, options: Options, planner: LoadPlanner, *, case_sensitive: bool) -> None:
+        self._options = options
+        self._planner = planner
+        self._case_sensitive = case_sensitive
+        self._tables = options.table_filter(case_sensitive)
+        self._progress = LoadProgress()
+
+    @classmethod
+    def of(cls, options: Options, *, case_sensitive: bool) -> Load:
+        """For these options, with a planner that connects when it is first asked."""
+        planner = LoadPlanner(
+            options.server_settings(),
+            prove=partial(_prove, options, case_sensitive),
+            case_sensitive=case_sensitive,
+            chunk_bytes=options.target_partition_bytes,
+            retry_timeout=options.retry_timeout,
+        )
+        return cls(options, planner, case_sensitive=case_sensitive)
+
+    def resumed(self, offset: Offset, history_of: Callable[[], SchemaHistory]) -> LoadState | None:
+        """What an offset says of the load, for the options of today; None where there is none.
+
+        history_of : gives what is known of the tables that are wanted today; it may ask a server.
+        """
+        state, options = offset.load, self._options
+        position, wants = offset.position, self._tables.wants
+        if state is not None and offset.tables != options.tables_mark:
+            state = follow_options(state, history_of(), position, wants)
+        if options.reload is None or (state is not None and state.reload == options.reload[0]):
+            return state
+        name, tables = options.reload
+        history = history_of()
+        if state is None:
+            # Nothing was to be loaded so far: all that is there is in step.
+            state = follow_log(LoadState(), history, position, wants, ())
+        again = options.reload_filter(self._case_sensitive)
+        state = reload_tables(
+            state, name, history, position, lambda *table: wants(*table) and again.wants(*table)
+        )
+        LOGGER.info("reload %r: %s are loaded again", name, tables)
+        return state
+
+    def followed(
+        self,
+        state: LoadState,
+        history: SchemaHistory,
+        position: Position,
+        renamed: Collection[Table],
+    ) -> LoadState:
+        """The state at a batch's end that the log gives; see `follow_log`."""
+        followed = follow_log(state, history, position, self._tables.wants, renamed)
+        return replace(followed, chunks=())
+
+    def planned(self, state: LoadState, limits: BatchLimits) -> LoadState:
+        """The state at the end of a batch that reads the next chunks."""
+        planned = self._planner.next_batch(state, limits)
+        self._progress.planned(planned, self._planner.sizes(planned))
+        if planned.is_done:
+            self._planner.close()
+        return planned
+
+    def tasks(self, last: Offset, most: int) -> list[LoadPartition]:
+        """At most `most` tasks that read the chunks of the batch that ends there."""
+        chunks = () if last.load is None else last.load.chunks
+        return load_tasks(
+            # Planned, maybe, by a query that wanted other tables.
+            [chunk for chunk in chunks if self._tables.wants(*chunk.table)],
+            most,
+            case_sensitive=self._case_sensitive,
+            server_uuid=last.server_uuid,
+            epoch=last.epoch,
+            conditions=self._options.conditions(self._case_sensitive),
+        )
+
+    def report(self) -> dict[str, Any] | None:
+        """What the query's progress tells of it."""
+        return self._progress.report()
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        self._planner.close()

@@ -1,0 +1,229 @@
+"""The driver's part of a load: which chunks a batch reads.
+
+A table is divided by its key, one chunk after the other: the server says where the next one ends,
+by an index-only read, so chunks are even in rows whatever the keys look like. Nothing is planned
+ahead: a batch's chunks are found when Spark asks for the batch, and stored in its offset.
+
+The first batch is small, so that the first rows are there soon; later ones have a chunk for each
+connection, or as many small tables as make up for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from time import monotonic
+from typing import TypeVar
+
+from pyspark_mysqlbinlog.checkpoints.load_state import Chunk, LoadState, TableLoad
+from pyspark_mysqlbinlog.connector.load.bounds import last_bound, next_bound
+from pyspark_mysqlbinlog.connector.load.keys import choose_key
+from pyspark_mysqlbinlog.connector.load.sizes import TableSize, table_sizes
+from pyspark_mysqlbinlog.connector.log.retry import LOG, known_server
+from pyspark_mysqlbinlog.connector.server.information_schema import read_table_schemas
+from pyspark_mysqlbinlog.errors import LostConnectionError
+from pyspark_mysqlbinlog.names import Table
+from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
+
+__all__ = ["BatchLimits", "LoadPlanner"]
+
+T = TypeVar("T")
+
+_FEWEST_ROWS, _MOST_ROWS = 1_000, 1_000_000
+_FIRST_ROWS = 5_000
+# Seconds that finding a batch's chunks may take, once there is one.
+_PATIENCE = 0.5
+_FIRST_PATIENCE = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class BatchLimits:
+    """How much a batch may read; None is no limit.
+
+    Attributes
+    ----------
+    chunks : full ones; small tables count by their share.
+    """
+
+    rows: int | None = None
+    bytes: int | None = None
+    chunks: int | None = None
+
+    @classmethod
+    def of(cls, rows: int | None, size: int | None, chunks: int) -> BatchLimits:
+        """Half of a batch's limits, whose other half is the log's; without `size` there is none."""
+        if size is None:
+            return cls()
+        return cls(None if rows is None else max(rows // 2, 1), max(size // 2, 1), chunks)
+
+
+class LoadPlanner:
+    """Finds the chunks of batches, over a connection of its own that it keeps.
+
+    Parameters
+    ----------
+    prove : waits until everything in the log up to now can be seen in a table, or raises.
+    chunk_bytes : of a chunk, about.
+    retry_timeout : seconds to try for when the connection is lost.
+    """
+
+    def __init__(
+        self,
+        settings: ServerSettings,
+        *,
+        prove: Callable[[ReplicaClient, Table], None],
+        case_sensitive: bool,
+        chunk_bytes: int,
+        retry_timeout: float,
+    ) -> None:
+        self._settings = settings
+        self._prove = prove
+        self._case_sensitive = case_sensitive
+        self._chunk_bytes = chunk_bytes
+        self._retry_timeout = retry_timeout
+        self._client: ReplicaClient | None = None
+        self._sizes: dict[Table, TableSize] | None = None
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        if self._client is not None:
+            self._client.close()
+            self._client = None
+
+    def sizes(self, state: LoadState) -> dict[Table, TableSize]:
+        """About how large the tables are that are still to be read; asked for once."""
+        if self._sizes is None or any(load.table not in self._sizes for load in state.waiting):
+            wanted = {load.table for load in state.waiting}
+            found = self._asked(lambda client: table_sizes(client, wanted))
+            self._sizes = {table: found.get(table, TableSize()) for table in wanted}
+        return self._sizes
+
+    def next_batch(self, state: LoadState, limits: BatchLimits) -> LoadState:
+        """The state at the end of a batch that reads the next chunks; at least one.
+
+        Tables that are not there any more are passed over. So a state that comes back without
+        chunks has none waiting.
+        """
+        # A batch read has no first batch to be quick with.
+        is_first = state.rows == 0 and limits.chunks is not None
+        budget = _Budget(limits, _FIRST_PATIENCE if is_first else _PATIENCE)
+        chunks: list[Chunk] = []
+        waiting, in_step = list(state.waiting), set(state.in_step)
+        rows = 0
+        while waiting and not (chunks and budget.is_spent):
+            load = waiting.pop(0)
+            size = self.sizes(state)[load.table]
+            most = self._chunk_rows(size, budget, is_first=is_first)
+            planned = self._asked(partial(self._next_chunk, load, most))
+            if planned is None:
+                LOG.warning("%s is not there any more: it is not loaded", ".".join(load.table))
+                continue
+            if planned.chunk is not None:
+                chunks.append(planned.chunk)
+            count = size.rows if planned.rows is None else planned.rows
+            rows += count
+            budget.spend(count, count * size.row_bytes, self._chunk_bytes)
+            if planned.rest is None:
+                in_step.add(load.table)
+            else:
+                waiting.insert(0, planned.rest)
+        return replace(
+            state,
+            in_step=frozenset(in_step),
+            waiting=tuple(waiting),
+            chunks=tuple(chunks),
+            rows=state.rows + rows,
+        )
+
+    def _chunk_rows(self, size: TableSize, budget: _Budget, *, is_first: bool) -> int:
+        rows = max(_FEWEST_ROWS, min(_MOST_ROWS, self._chunk_bytes // size.row_bytes))
+        if is_first:
+            rows = min(rows, _FIRST_ROWS)
+        return max(1, min(rows, budget.rows_left(size.row_bytes)))
+
+    def _next_chunk(self, load: TableLoad, rows: int, client: ReplicaClient) -> _Planned | None:
+        found = read_table_schemas(client, lambda *name: name == load.table)
+        if not found:
+            return None
+        schema = found[0]
+        key = choose_key(client, schema)
+        if key is None:
+            return _Planned(Chunk(load.table), None, None)
+        if load.key != key.mark:
+            if load.key:
+                LOG.warning(
+                    "the key %s of %s is another one than when its load began: it is loaded again"
+                    " from its beginning",
+                    key.name,
+                    schema.full_name,
+                )
+            # The table's last row must be one that everything before the start lies before: rows
+            # behind it are left to the log.
+            self._prove(client, load.table)
+            last = last_bound(client, load.table, key)
+            load = TableLoad(load.table, key.mark, None, last)
+        if load.last is None:
+            # It was empty when its load began.
+            return _Planned(None, 0, None)
+        upto, count = next_bound(client, load.table, key, load.after, rows, load.last)
+        if upto is None:
+            # None of its rows is left.
+            return _Planned(None, 0, None)
+        chunk = Chunk(load.table, key.mark, load.after, upto)
+        return _Planned(chunk, count, None if upto == load.last else replace(load, after=upto))
+
+    def _asked(self, question: Callable[[ReplicaClient], T]) -> T:
+        """What the server answers, over a new connection when the old one is lost."""
+        while True:
+            if self._client is None:
+                self._client = known_server(
+                    self._retry_timeout, ReplicaClient.connect, self._settings
+                )
+            try:
+                return question(self._client)
+            except LostConnectionError as error:
+                LOG.warning("the load's connection is lost, connecting again: %s", error)
+                self._client.close()
+                self._client = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Planned:
+    """A chunk, if there is any; its rows, None where nobody has counted; the rest of its table."""
+
+    chunk: Chunk | None
+    rows: int | None
+    rest: TableLoad | None
+
+
+class _Budget:
+    """What is left of a batch's limits."""
+
+    def __init__(self, limits: BatchLimits, patience: float) -> None:
+        self._rows, self._bytes, self._chunks = limits.rows, limits.bytes, limits.chunks
+        self._share = 0.0
+        self._until = monotonic() + patience
+
+    def rows_left(self, row_bytes: int) -> int:
+        left = [_MOST_ROWS]
+        if self._rows is not None:
+            left.append(self._rows)
+        if self._bytes is not None:
+            left.append(self._bytes // row_bytes)
+        return min(left)
+
+    def spend(self, rows: int, size: int, full: int) -> None:
+        """A chunk is planned; `full` is the size of a large table's."""
+        if self._rows is not None:
+            self._rows -= rows
+        if self._bytes is not None:
+            self._bytes -= size
+        # A small table costs a task something, too.
+        self._share += max(size / full, 0.01)
+
+    @property
+    def is_spent(self) -> bool:
+        if self._chunks is not None and (self._share >= self._chunks or monotonic() > self._until):
+            return True
+        return any(left is not None and left <= 0 for left in (self._rows, self._bytes))

@@ -1,0 +1,67 @@
+"""How far a load is, for the query's progress and for the log."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from time import monotonic
+from typing import Any
+
+from pyspark_mysqlbinlog.checkpoints.load_state import LoadState
+from pyspark_mysqlbinlog.connector.load.sizes import TableSize
+from pyspark_mysqlbinlog.connector.options.log_lines import LOGGER
+from pyspark_mysqlbinlog.names import Table
+
+__all__ = ["LoadProgress"]
+
+_LOG_EVERY = 30.0  # seconds
+
+
+class LoadProgress:
+    """Follows one process's part of a load."""
+
+    def __init__(self) -> None:
+        self._began: tuple[float, int] | None = None
+        self._logged_at = monotonic()
+        self._told: dict[str, Any] | None = None
+
+    def planned(self, state: LoadState, sizes: Mapping[Table, TableSize]) -> None:
+        """A batch is planned, at whose end the load is at `state`."""
+        now = monotonic()
+        if self._began is None:
+            self._began = now, state.rows
+        began_at, began_rows = self._began
+        # The batch that is planned is not read yet, nor is the first one's time known.
+        seconds = now - began_at
+        rate = (state.rows - began_rows) / seconds if seconds > 1 else None
+        left = sum(sizes[load.table].rows for load in state.waiting if load.table in sizes)
+        self._told = {
+            "tables_done": len(state.in_step),
+            "tables_left": len(state.waiting),
+            "rows": state.rows,
+            "rows_per_second": None if rate is None else round(rate),
+            "seconds_left": round(left / rate) if rate else None,
+        }
+        if now - self._logged_at >= _LOG_EVERY or state.is_done:
+            self._logged_at = now
+            self._log(state)
+
+    def report(self) -> dict[str, Any] | None:
+        """What the query's progress tells; None while nothing is loaded."""
+        return self._told
+
+    def _log(self, state: LoadState) -> None:
+        assert self._told is not None
+        if state.is_done:
+            LOGGER.info("the load is done with this batch: about %d rows", state.rows)
+            return
+        table = ".".join(state.waiting[0].table)
+        rate, left = self._told["rows_per_second"], self._told["seconds_left"]
+        LOGGER.info(
+            "loading %s: %d tables done, %d left; about %d rows, %s rows/s, %s left",
+            table,
+            self._told["tables_done"],
+            self._told["tables_left"],
+            state.rows,
+            "?" if rate is None else rate,
+            "?" if left is None else f"{left} s",
+        )

@@ -1,0 +1,63 @@
+"""A stream's batch as tasks: what lies in the log between two offsets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark_mysqlbinlog.checkpoints.offset import Offset
+from pyspark_mysqlbinlog.connector.ranges.cutting import RangePartition, cut, pulled
+from pyspark_mysqlbinlog.connector.server.settings import ServerFacts
+from pyspark_mysqlbinlog.connector.tail.buffer import Span
+
+__all__ = ["range_partitions"]
+
+
+def range_partitions(
+    first: Offset,
+    last: Offset,
+    spans: Sequence[Span] | None,
+    *,
+    facts: ServerFacts,
+    target_bytes: int,
+    most_pulls: int,
+) -> list[RangePartition]:
+    """The ranges of one batch, in log order.
+
+    Parameters
+    ----------
+    first : where the batch begins, with the pending XA transactions that hold there.
+    last : where it ends, with the schemas of all of it.
+    spans : what the buffer holds of it; None when it can't tell.
+    target_bytes, most_pulls : see `cutting.cut`.
+    """
+    if spans is None:
+        cuts = pulled(first.position, last.position, first.xa, first.fingerprint)
+    else:
+        cuts = cut(
+            first.position,
+            spans,
+            pending_xa=first.xa,
+            fingerprint=first.fingerprint,
+            target_bytes=target_bytes,
+            most_pulls=most_pulls,
+        )
+    known = {part.start: part.fingerprint for part in cuts}
+    known[last.position] = last.fingerprint
+    return [
+        RangePartition(
+            start=part.start,
+            end=part.end,
+            schemas=last.schemas,
+            pending_xa=part.pending_xa,
+            case_sensitive=facts.case_sensitive,
+            blocks=part.blocks,
+            prelude=part.prelude,
+            ends_inside=part.ends_inside,
+            server_uuid=last.server_uuid,
+            server_version=facts.version,
+            epoch=last.epoch,
+            fingerprint=part.fingerprint,
+            end_fingerprint=known.get(part.end),
+        )
+        for part in cuts
+    ]

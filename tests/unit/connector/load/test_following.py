@@ -1,0 +1,91 @@
+"""Which tables are to be loaded, as tables come and go in the log and in the options."""
+
+from __future__ import annotations
+
+from pyspark_mysqlbinlog.checkpoints.load_state import Chunk, LoadState, TableLoad
+from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
+from pyspark_mysqlbinlog.connector.load.following import (
+    begin_load,
+    follow_log,
+    follow_options,
+    reload_tables,
+)
+from pyspark_mysqlbinlog.tables import TableSchema
+
+BEGIN, LATER = Position.of("bin.000001", 4), Position.of("bin.000001", 400)
+A, B, C = ("shop", "a"), ("shop", "b"), ("shop", "c")
+
+
+def all_of_shop(database: str, _: str) -> bool:
+    return database == "shop"
+
+
+def history(*tables: tuple[str, str]) -> SchemaHistory:
+    known = SchemaHistory()
+    for table in tables:
+        known = known.with_table(BEGIN, TableSchema(*table, ()))
+    return known
+
+
+def waiting(*tables: tuple[str, str]) -> tuple[TableLoad, ...]:
+    return tuple(map(TableLoad, tables))
+
+
+def test_a_load_begins_with_every_wanted_table_that_is_there() -> None:
+    known = history(B, A, ("else", "a")).without(BEGIN, *C, "dropped", gone=True)
+    assert begin_load(known, BEGIN, all_of_shop) == LoadState(waiting=waiting(A, B))
+
+
+def test_a_table_whose_columns_are_not_known_is_there_all_the_same() -> None:
+    known = history(A).without(BEGIN, *B, "it was altered")
+    assert begin_load(known, BEGIN, all_of_shop).waiting == waiting(A, B)
+
+
+def test_a_created_table_is_in_step() -> None:
+    state = LoadState(frozenset({A}))
+    assert follow_log(state, history(A, B), LATER, all_of_shop, ()).in_step == {A, B}
+
+
+def test_a_renamed_table_is_read_also_where_its_name_was_in_step() -> None:
+    state = LoadState(frozenset({A}))
+    followed = follow_log(state, history(A, B), LATER, all_of_shop, {A, B})
+    assert followed == LoadState(waiting=waiting(A, B))
+
+
+def test_a_table_that_is_renamed_in_mid_load_is_read_from_its_beginning() -> None:
+    state = LoadState(waiting=(TableLoad(A, "k", ("5",), ("9",)), TableLoad(B)))
+    followed = follow_log(state, history(A, B), LATER, all_of_shop, {A})
+    assert followed.waiting == waiting(B, A)
+
+
+def test_a_dropped_table_is_forgotten() -> None:
+    known = history(A, B).without(LATER, *A, "dropped", gone=True)
+    state = LoadState(frozenset({B}), waiting(A))
+    assert follow_log(state, known, LATER, all_of_shop, ()) == LoadState(frozenset({B}))
+
+
+def test_what_the_log_says_nothing_of_is_still_to_be_read() -> None:
+    state = LoadState(waiting=waiting(A, B))
+    assert follow_log(state, history(B), LATER, all_of_shop, ()).waiting == waiting(A, B)
+
+
+def test_the_chunks_of_a_batch_are_not_those_of_the_next() -> None:
+    state = LoadState(waiting=waiting(A), chunks=(Chunk(A),), rows=7)
+    assert follow_log(state, history(A), LATER, all_of_shop, ()) == LoadState(
+        waiting=waiting(A), rows=7
+    )
+
+
+def test_other_options_bring_tables_and_take_them() -> None:
+    state = LoadState(frozenset({A}), waiting(B), rows=7)
+    found = follow_options(state, history(A, B, C), LATER, lambda _, table: table in "bc")
+    assert found == LoadState(frozenset(), waiting(B, C), rows=7)
+    back = follow_options(found, history(A, B, C), LATER, all_of_shop)
+    assert back.waiting == waiting(B, C, A)
+
+
+def test_a_reload_begins_at_the_beginning() -> None:
+    state = LoadState(frozenset({A, C}), (TableLoad(B, "k", ("5",), ("9",)),))
+    found = reload_tables(state, "fix", history(A, B, C), LATER, lambda _, table: table in "ab")
+    assert found == LoadState(frozenset({C}), waiting(A, B), reload="fix")
