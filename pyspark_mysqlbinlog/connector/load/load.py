@@ -109,7 +109,7 @@ class Load:
     def planned(self, state: LoadState, limits: BatchLimits) -> LoadState:
         """The state at the end of a batch that reads the next chunks."""
         planned = self._planner.next_batch(state, limits)
-        self._progress.planned(planned, self._planner.sizes(planned))
+        self._progress.planned(planned, self._planner.sizes)
         if planned.is_done:
             self._planner.close()
         return planned

@@ -1,8 +1,8 @@
 """The driver's part of a load: which chunks a batch reads.
 
 A table is divided by its key, one chunk after the other: the server says where the next one ends,
-by an index-only read, so chunks are even in rows whatever the keys look like. Nothing is planned
-ahead: a batch's chunks are found when Spark asks for the batch, and stored in its offset.
+by an index-only read, so chunks are even in rows whatever the keys look like. While Spark runs a
+batch, the next one is planned ahead, in a thread; what counts is what an offset stores.
 
 The first batch is small, so that the first rows are there soon; later ones have a chunk for each
 connection, or as many small tables as make up for it.
@@ -10,7 +10,8 @@ connection, or as many small tables as make up for it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from time import monotonic
@@ -83,20 +84,19 @@ class LoadPlanner:
         self._chunk_bytes = chunk_bytes
         self._retry_timeout = retry_timeout
         self._client: ReplicaClient | None = None
-        self._sizes: dict[Table, TableSize] | None = None
+        # The one thread that uses the connection.
+        self._thread = ThreadPoolExecutor(1, "mysqlbinlog-load")
+        self._ahead: _Ahead | None = None
+        self._sizes: dict[Table, TableSize] = {}
 
     def close(self) -> None:
         """Let go of the connection."""
-        if self._client is not None:
-            self._client.close()
-            self._client = None
+        self._ahead = None
+        self._thread.submit(self._disconnect).result()
 
-    def sizes(self, state: LoadState) -> dict[Table, TableSize]:
-        """About how large the tables are that are still to be read; asked for once."""
-        if self._sizes is None or any(load.table not in self._sizes for load in state.waiting):
-            wanted = {load.table for load in state.waiting}
-            found = self._asked(lambda client: table_sizes(client, wanted))
-            self._sizes = {table: found.get(table, TableSize()) for table in wanted}
+    @property
+    def sizes(self) -> Mapping[Table, TableSize]:
+        """About how large the tables are of which batches were planned, as far as is known."""
         return self._sizes
 
     def next_batch(self, state: LoadState, limits: BatchLimits) -> LoadState:
@@ -105,15 +105,44 @@ class LoadPlanner:
         Tables that are not there any more are passed over. So a state that comes back without
         chunks has none waiting.
         """
+        state = replace(state, chunks=())
+        ahead, self._ahead = self._ahead, None
+        if ahead is None or (ahead.state, ahead.limits) != (state, limits):
+            ahead = self._plan(state, limits)
+        planned = ahead.planned.result()
+        if planned.waiting and planned.chunks:
+            # Of no use where the log brings other tables meanwhile: then it is planned again.
+            self._ahead = self._plan(replace(planned, chunks=()), limits)
+        return planned
+
+    def _plan(self, state: LoadState, limits: BatchLimits) -> _Ahead:
+        return _Ahead(state, limits, self._thread.submit(self._planned, state, limits))
+
+    # --- in the thread
+
+    def _disconnect(self) -> None:
+        if self._client is not None:
+            self._client.close()
+            self._client = None
+
+    def _sizes_of(self, state: LoadState) -> dict[Table, TableSize]:
+        """Of all that wait; asked for once."""
+        if any(load.table not in self._sizes for load in state.waiting):
+            wanted = {load.table for load in state.waiting}
+            found = self._asked(lambda client: table_sizes(client, wanted))
+            self._sizes = {table: found.get(table, TableSize()) for table in wanted}
+        return self._sizes
+
+    def _planned(self, state: LoadState, limits: BatchLimits) -> LoadState:
         # A batch read has no first batch to be quick with.
         is_first = state.rows == 0 and limits.chunks is not None
         budget = _Budget(limits, _FIRST_PATIENCE if is_first else _PATIENCE)
         chunks: list[Chunk] = []
         waiting, in_step = list(state.waiting), set(state.in_step)
         rows = 0
-        while waiting and not (chunks and budget.is_spent):
+        while waiting and not (chunks and budget.is_spent(len(chunks))):
             load = waiting.pop(0)
-            size = self.sizes(state)[load.table]
+            size = self._sizes_of(state)[load.table]
             most = self._chunk_rows(size, budget, is_first=is_first)
             planned = self._asked(partial(self._next_chunk, load, most))
             if planned is None:
@@ -197,6 +226,15 @@ class _Planned:
     rest: TableLoad | None
 
 
+@dataclass(frozen=True, slots=True)
+class _Ahead:
+    """A batch that is being planned."""
+
+    state: LoadState
+    limits: BatchLimits
+    planned: Future[LoadState]
+
+
 class _Budget:
     """What is left of a batch's limits."""
 
@@ -222,8 +260,11 @@ class _Budget:
         # A small table costs a task something, too.
         self._share += max(size / full, 0.01)
 
-    @property
-    def is_spent(self) -> bool:
-        if self._chunks is not None and (self._share >= self._chunks or monotonic() > self._until):
-            return True
+    def is_spent(self, chunks: int) -> bool:
+        """Whether a batch of so many chunks has enough; each connection shall have one."""
+        if self._chunks is not None:
+            if self._share >= self._chunks:
+                return True
+            if monotonic() > self._until and (chunks >= self._chunks or self._share < 1):
+                return True
         return any(left is not None and left <= 0 for left in (self._rows, self._bytes))
