@@ -12,6 +12,7 @@ behind their end.
 from __future__ import annotations
 
 import contextlib
+import os
 import random
 import socket
 import ssl
@@ -345,25 +346,23 @@ class DumpStream:
 
 
 def _receiving(sock: socket.socket) -> Callable[[memoryview], int]:
-    """How a buffer gets what comes over a socket."""
+    """How a buffer gets what comes over a socket, which has a timeout."""
+    if isinstance(sock, ssl.SSLSocket) or not hasattr(os, "readv"):
+        # TLS can't tell whether it would wait.
+        return sock.recv_into
 
     def receive(memory: memoryview) -> int:
         """Wait for bytes, then take those as well that are there already."""
         received = sock.recv_into(memory)
-        if isinstance(sock, ssl.SSLSocket):  # which can't tell whether it would wait
-            return received
         enough = min(len(memory), _WORTH_SCANNING)
-        timeout = sock.gettimeout()
-        sock.settimeout(0)
         try:
             more = received
             while more and received < enough:
-                more = sock.recv_into(memory[received:])
+                # Never waits: Python waits by itself for a socket that has a timeout.
+                more = os.readv(sock.fileno(), [memory[received:]])
                 received += more
         except OSError:
             pass  # nothing more for now; and what is wrong with the connection comes up again
-        finally:
-            sock.settimeout(timeout)
         return received
 
     return receive

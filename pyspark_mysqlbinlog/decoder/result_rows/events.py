@@ -34,11 +34,11 @@ def event_blocks(
     timestamp, server_id : of their headers.
     """
 
-    def block(kind: EventType, body: bytes) -> EventBlock:
-        length = HEADER_LENGTH + len(body)
+    def block(kind: EventType, *body: bytes) -> EventBlock:
+        length = HEADER_LENGTH + sum(map(len, body))
         end = pos + length
         header = HEADER.pack(timestamp, kind, server_id, length, end & 0xFFFFFFFF, 0)
-        return EventBlock(file, end, 0, header + body)
+        return EventBlock(file, end, 0, b"".join((header, *body)))
 
     count = len(plan.columns)
     head = b"".join(
@@ -52,4 +52,4 @@ def event_blocks(
     )
     yield block(EventType.TABLE_MAP_EVENT, plan.table_map)
     for part in images:
-        yield block(EventType.WRITE_ROWS_EVENT, head + part)
+        yield block(EventType.WRITE_ROWS_EVENT, head, part)

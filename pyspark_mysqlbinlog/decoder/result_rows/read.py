@@ -115,15 +115,14 @@ def read_images(result: ResultSet, images: MakesImages) -> Iterator[bytes]:
         result.consume(encoded.consumed)
         if encoded.rows:
             parts.append(encoded.images)
-        elif encoded.ended or not result.fill():
+            size += len(encoded.images)
+        if size < IMAGES_BYTES and (encoded.ended or not result.fill()):
             # The end, an error, or a row that the buffer has no room for.
             payload = result.next_row()
             if payload is None:
                 break
             parts.append(images.encode_row(payload))
-        else:
-            continue
-        size += len(parts[-1])
+            size += len(parts[-1])
         if size >= IMAGES_BYTES:
             yield b"".join(parts)
             parts, size = [], 0

@@ -134,12 +134,13 @@ def test_a_packet_without_a_payload() -> None:
 
 def test_so_many_images_at_a_time() -> None:
     twins = _twins(text("mediumtext"))
-    payload = row([b"\xfc\xff\xff" + bytes(0xFFFF)])
+    payload = row([b"\xfc\xff\x0f" + bytes(0x0FFF)])
     found = twins.encode(packet(payload) * 20)
     assert isinstance(found, Encoded)
-    assert found.rows == 16
+    assert found.rows == IMAGES_BYTES // 0x1000
     assert len(found.images) >= IMAGES_BYTES
     assert not twins.by_hand
+    # A row that is larger comes whole.
     large = row([b"\xfd" + (2 << 20).to_bytes(3, "little") + bytes(2 << 20)])
     found = twins.encode(packet(large) * 2)
     assert isinstance(found, Encoded)
