@@ -34,6 +34,15 @@ class BatchOffsets:
 
     checkpoint: str
 
+    def query_id(self, spark: SparkSession) -> str:
+        """The identifier of the query, which Spark makes up once for each checkpoint."""
+        location = f"{self.checkpoint.rstrip('/')}/metadata"
+        lines = self._lines(spark, location)
+        try:
+            return str(json.loads("".join(lines))["id"])
+        except (ValueError, KeyError, TypeError):
+            raise OffsetError(f"{location} does not tell the query's id") from None
+
     def end(self, spark: SparkSession, batch: int) -> Offset:
         """The offset at which a batch ends; OffsetError where it is not there, or not ours."""
         location = f"{self.checkpoint.rstrip('/')}/offsets/{batch}"

@@ -7,11 +7,11 @@ which delta-rs leaves out files.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, Schema, Transaction
+from deltalake import CommitProperties, DeltaTable, Schema, Transaction, write_deltalake
 from deltalake.exceptions import TableNotFoundError
 from pyarrow import compute
 
@@ -42,14 +42,14 @@ class DeltalakeTarget:
     """One Delta table; see `engine.DeltaTarget`."""
 
     def __init__(self, uri: str, storage_options: Mapping[str, str]) -> None:
-        self._uri = uri
+        self.uri = uri
         self._storage = dict(storage_options)
         self._table: DeltaTable | None = None
 
     def _opened(self) -> DeltaTable | None:
         if self._table is None:
             try:
-                self._table = DeltaTable(self._uri, storage_options=self._storage)
+                self._table = DeltaTable(self.uri, storage_options=self._storage)
             except TableNotFoundError:
                 return None
         else:
@@ -58,7 +58,7 @@ class DeltalakeTarget:
 
     def _there(self) -> DeltaTable:
         table = self._opened()
-        assert table is not None, f"{self._uri} is not there"
+        assert table is not None, f"{self.uri} is not there"
         return table
 
     def columns(self) -> pa.Schema | None:
@@ -69,24 +69,49 @@ class DeltalakeTarget:
         table = self._opened()
         return {} if table is None else table.metadata().configuration
 
-    def applied(self, app_id: str) -> int | None:
+    def applied(self, identifier: str) -> int | None:
         table = self._opened()
-        return None if table is None else table.transaction_version(app_id)
+        return None if table is None else table.transaction_version(identifier)
 
     def create(self, columns: pa.Schema, properties: Mapping[str, str]) -> None:
         self._table = DeltaTable.create(
-            self._uri,
+            self.uri,
             columns,
             configuration=dict(properties),
             storage_options=self._storage,
             raise_if_key_not_exists=False,
         )
 
-    def add_columns(self, columns: Sequence[pa.Field[Any]]) -> None:
-        self._there().alter.add_columns(Schema.from_arrow(pa.schema(columns)).fields)
+    def is_empty(self) -> bool:
+        table = self._opened()
+        return table is None or not table.count()
 
-    def set_property(self, name: str, value: str) -> None:
-        self._there().alter.set_table_properties({name: value}, raise_if_not_exists=False)
+    def add_columns(self, columns: Sequence[pa.Field[Any]], mark: Mark | None = None) -> None:
+        self._there().alter.add_columns(
+            Schema.from_arrow(pa.schema(columns)).fields, commit_properties=_marking(mark)
+        )
+
+    def reshape(
+        self, columns: pa.Schema, came_from: Mapping[str, str], mark: Mark | None = None
+    ) -> None:
+        table = self._there()
+        # Batch by batch, so that memory does not grow with the table.
+        held = table.to_pyarrow_dataset().scanner(columns=list(came_from.values()))
+        batches = (_reshaped(batch, columns, came_from) for batch in held.to_batches())
+        write_deltalake(
+            table,
+            pa.RecordBatchReader.from_batches(columns, batches),
+            mode="overwrite",
+            schema_mode="overwrite",
+            commit_properties=_marking(mark),
+        )
+
+    def set_properties(self, properties: Mapping[str, str], mark: Mark | None = None) -> None:
+        self._there().alter.set_table_properties(
+            dict(properties),
+            raise_if_not_exists=False,
+            commit_properties=_marking(mark),
+        )
 
     def empty(self, before: Mapping[str, int]) -> None:
         self._there().delete(_is_before(before))
@@ -110,6 +135,21 @@ class DeltalakeTarget:
             .execute()
         )
 
+    def append(self, rows: pa.Table, mark: Mark) -> None:
+        write_deltalake(self._there(), rows, mode="append", commit_properties=_marking(mark))
+
+
+def _reshaped(
+    batch: pa.RecordBatch, columns: pa.Schema, came_from: Mapping[str, str]
+) -> pa.RecordBatch:
+    values: list[Any] = [
+        batch.column(came_from[field.name]).cast(field.type)
+        if field.name in came_from
+        else pa.nulls(batch.num_rows, field.type)
+        for field in columns
+    ]
+    return pa.RecordBatch.from_arrays(values, schema=columns)
+
 
 def _pyarrow(schema: Schema) -> pa.Schema:
     # pyarrow takes what deltalake gives by its C interface; its stubs do not.
@@ -122,8 +162,12 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _marking(mark: Mark) -> CommitProperties:
-    return CommitProperties(app_transactions=[Transaction(mark.app_id, mark.version)])
+def _marking(mark: Mark | None) -> CommitProperties | None:
+    if mark is None:
+        return None
+    return CommitProperties(
+        app_transactions=[Transaction(name, number) for name, number in mark.identifiers]
+    )
 
 
 def _is_before(seq: Mapping[str, int]) -> str:
@@ -135,13 +179,11 @@ def _is_before(seq: Mapping[str, int]) -> str:
     return said
 
 
-def _bounds(states: pa.Table, key: Sequence[str]) -> list[str]:
+def _bounds(states: pa.Table, key: Sequence[str]) -> Iterator[str]:
     """Conditions by which files without any of the keys are left out."""
-    said = []
     for name in key:
         column = states.column(name)
         if pa.types.is_integer(column.type):
             bounds: Any = pc.min_max(column).as_py()
             field = f"t.{quoted(name)}"
-            said += [f"{field} >= {bounds['min']}", f"{field} <= {bounds['max']}"]
-    return said
+            yield from (f"{field} >= {bounds['min']}", f"{field} <= {bounds['max']}")

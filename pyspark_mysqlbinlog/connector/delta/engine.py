@@ -1,4 +1,4 @@
-"""What a mirror needs of Delta: the two implementations behind it have one meaning."""
+"""What a mirror needs of Delta: the implementations behind it have one meaning."""
 
 from __future__ import annotations
 
@@ -13,7 +13,13 @@ __all__ = ["DeltaTarget", "Engine"]
 
 
 class DeltaTarget(Protocol):
-    """One Delta table. Each call that writes is one commit of Delta's, or none."""
+    """One Delta table. Each call that writes is one commit of Delta's, or none.
+
+    A `mark` is written by the very commit that changes rows; where no row changes there may be no
+    commit, and no mark.
+    """
+
+    uri: str
 
     def columns(self) -> pa.Schema | None:
         """Its columns, with the column of `seq`; None where there is no table yet."""
@@ -21,26 +27,40 @@ class DeltaTarget(Protocol):
     def properties(self) -> Mapping[str, str]:
         """Its table properties."""
 
-    def applied(self, app_id: str) -> int | None:
-        """The version that was written last under an identifier (see `marks`)."""
+    def applied(self, identifier: str) -> int | None:
+        """The number that was written last under a transaction identifier (see `marks`)."""
 
     def create(self, columns: pa.Schema, properties: Mapping[str, str]) -> None:
         """Make the table, empty."""
 
-    def add_columns(self, columns: Sequence[pa.Field[Any]]) -> None:
+    def is_empty(self) -> bool:
+        """Whether it has no rows, or is not there."""
+
+    def add_columns(self, columns: Sequence[pa.Field[Any]], mark: Mark | None = None) -> None:
         """Give it columns that are null in the rows that are there."""
 
-    def set_property(self, name: str, value: str) -> None:
-        """Write one table property."""
+    def reshape(
+        self, columns: pa.Schema, came_from: Mapping[str, str], mark: Mark | None = None
+    ) -> None:
+        """Give it these columns, with the values that they have under other names and types.
+
+        came_from : a column's name -> its name until now; others are null.
+        """
+
+    def set_properties(self, properties: Mapping[str, str], mark: Mark | None = None) -> None:
+        """Write table properties."""
 
     def empty(self, before: Mapping[str, int]) -> None:
-        """Remove the rows with a smaller `seq`."""
+        """Remove the rows with a smaller `seq`, or none."""
 
     def merge(self, states: pa.Table, key: Sequence[str], mark: Mark) -> None:
         """Bring each key's last state in, where what is there is not newer.
 
         states : the columns of the table, the column of `seq`, and whether the row is gone.
         """
+
+    def append(self, rows: pa.Table, mark: Mark) -> None:
+        """Add rows."""
 
 
 class Engine(Protocol):

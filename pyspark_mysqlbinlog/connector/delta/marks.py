@@ -1,35 +1,40 @@
-"""How far a Delta table has come, as Delta itself keeps it: one transaction identifier.
+"""How far a Delta table has come, as Delta itself keeps it: transaction identifiers.
 
-Each commit that brings changes writes the boundary up to which all of the table's changes are in
-it. A change from before that boundary is in the table already, whoever brings it again: a batch
-that Spark runs a second time, or a query whose checkpoint was lost and that began anew. So each
-change counts once, without anything stored beside the table.
+Each commit that brings changes writes the boundary in the log up to which all of the table's
+changes are in it. A change from before that boundary is in the table already, whoever brings it
+again: a batch that Spark runs a second time, or a query whose checkpoint was lost and that began
+anew. So each change counts once, without anything stored beside the table. The last commit of a
+batch writes the batch's number, too, since rows that a first load reads have no place in the log.
 
-Delta's identifier is an application's name and a number that grows. The name tells the server and
-the epoch, in which positions compare; the number is the file's number and the byte offset::
+Delta's identifier is an application's name and a number that grows. For the boundary the name tells
+the log in which positions compare, and the number is the file's number and the byte offset::
 
     62               40 39                                     0
     +------------------+----------------------------------------+
     |   file number    |              byte offset               |
     +------------------+----------------------------------------+
+
+What tells that a log is still the one that a boundary lies in goes with it (see
+checkpoints/fingerprint.py): the event in front of it, and when its file was begun.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
 from pyspark_mysqlbinlog.checkpoints.offset import Offset
+from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.errors import InvalidPositionError
 
-__all__ = ["Mark", "app_id", "place"]
+__all__ = ["LogName", "Mark", "place", "place_of"]
 
 _POS_BITS = 40
 _FILE_BITS = 23
+_LENGTH_BITS = 31
 
-
-def app_id(server_uuid: str, epoch: int) -> str:
-    """The identifier under which a server's marks are kept."""
-    return f"mysqlbinlog:{server_uuid}:{epoch}"
+# (identifier, number) as Delta's transaction identifiers have them.
+Identifiers = tuple[tuple[str, int], ...]
 
 
 def place(number: int, pos: int) -> int:
@@ -43,15 +48,76 @@ def place(number: int, pos: int) -> int:
     return number << _POS_BITS | pos
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """A boundary, as a transaction identifier has it."""
+def place_of(position: Position) -> int:
+    """A position as one number."""
+    return place(position.number, position.pos)
 
-    app_id: str
-    version: int
+
+def number_and_pos(version: int) -> tuple[int, int]:
+    """The file's number and the byte offset that `place` made one number of."""
+    return version >> _POS_BITS, version & ((1 << _POS_BITS) - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class LogName:
+    """The log in which positions compare: one server's, and one epoch's."""
+
+    server: str
+    epoch: int
 
     @classmethod
-    def of(cls, offset: Offset) -> Mark:
-        """The mark of a batch that ends at this offset."""
-        version = place(offset.position.number, offset.position.pos)
-        return cls(app_id(offset.server_uuid, offset.epoch), version)
+    def of(cls, offset: Offset) -> LogName:
+        """The log of an offset. A server without a UUID is known by its id."""
+        server = offset.server_uuid
+        if not server and offset.fingerprint is not None:
+            server = f"server_id-{offset.fingerprint.server_id}"
+        return cls(server, offset.epoch)
+
+    def __str__(self) -> str:
+        return f"mysqlbinlog:{self.server}:{self.epoch}"
+
+    @property
+    def event(self) -> str:
+        """The identifier of the event in front of the boundary."""
+        return f"{self}:event"
+
+    @property
+    def file(self) -> str:
+        """The identifier of the time at which the boundary's file was begun."""
+        return f"{self}:file"
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What a commit writes down.
+
+    Attributes
+    ----------
+    log : in which the boundary lies.
+    version : the boundary, as `place` has it.
+    fingerprint : of the boundary; None where it is not known.
+    batch : the query's identifier and the batch's number, of a batch's last commit.
+    """
+
+    log: LogName
+    version: int
+    fingerprint: Fingerprint | None = None
+    batch: tuple[str, int] | None = None
+
+    @property
+    def identifiers(self) -> Identifiers:
+        """As Delta keeps it."""
+        kept = [(str(self.log), self.version)]
+        known = self.fingerprint or Fingerprint(0, 0)
+        kept.append((self.log.event, known.checksum << _LENGTH_BITS | known.length))
+        kept.append((self.log.file, known.created))
+        if self.batch is not None:
+            kept.append(self.batch)
+        return tuple(kept)
+
+
+def fingerprint_of(event: int | None, file: int | None) -> Fingerprint | None:
+    """The fingerprint that a mark's identifiers hold; its server_id is not kept."""
+    if not event or not file:
+        return None
+    return Fingerprint(file, 0, event & ((1 << _LENGTH_BITS) - 1), event >> _LENGTH_BITS)

@@ -21,16 +21,16 @@ from pyarrow import compute
 
 from pyspark_mysqlbinlog.checkpoints.offset import Offset
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
-from pyspark_mysqlbinlog.checkpoints.versions import Version
+from pyspark_mysqlbinlog.checkpoints.versions import UnknownFrom, Version
 from pyspark_mysqlbinlog.connector.delta.batch_offsets import BatchOffsets
 from pyspark_mysqlbinlog.connector.delta.deltalake_engine import DeltalakeEngine
 from pyspark_mysqlbinlog.connector.delta.engine import Engine
-from pyspark_mysqlbinlog.connector.delta.marks import Mark
-from pyspark_mysqlbinlog.connector.delta.mirrored_table import BatchEnd, MirroredTable
+from pyspark_mysqlbinlog.connector.delta.marks import LogName, Mark, place_of
+from pyspark_mysqlbinlog.connector.delta.mirrored_table import MirroredTable, TableVersions
 from pyspark_mysqlbinlog.connector.delta.targets import Targets
 from pyspark_mysqlbinlog.connector.options.log_lines import show_log_lines
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
-from pyspark_mysqlbinlog.errors import MirrorError, OptionError
+from pyspark_mysqlbinlog.errors import MirrorError, OffsetError, OptionError
 from pyspark_mysqlbinlog.names import Table
 from pyspark_mysqlbinlog.tables import TableSchema
 
@@ -100,7 +100,8 @@ class DeltaMirror:
         self._engine: Engine = DeltalakeEngine(storage_options)
         self._offsets = BatchOffsets(checkpoint)
         self._tables: dict[Table, MirroredTable] = {}
-        self._history: tuple[str, SchemaHistory] = ("", SchemaHistory())
+        self._known: tuple[str, dict[Table, TableVersions]] = ("", {})
+        self._query: str | None = None
 
     def start(self, spark: SparkSession, **trigger: Any) -> StreamingQuery:
         """Start the query.
@@ -127,12 +128,18 @@ class DeltaMirror:
         """Bring one batch in; what foreachBatch calls."""
         show_log_lines()
         end = self._offsets.end(batch.sparkSession, number)
-        history = self._history_of(end)
-        by_table = _by_table(_collected(batch))
+        tables = self._tables_at(end)
+        query = f"mysqlbinlog:query:{self._query_id(batch.sparkSession)}"
+        mark = Mark(LogName.of(end), place_of(end.position), end.fingerprint, (query, number))
+        changes = _collected(batch)
+        by_table, nothing = _by_table(changes), changes.slice(0, 0)
+        unknown = by_table.keys() - tables.keys()
+        if unknown:
+            raise OffsetError(f"the batch's offset has no columns of {sorted(unknown)}")
         errors = []
-        for name in sorted({*by_table, *filter(lambda each: self._wants(*each), history.tables())}):
+        for name in sorted(tables):
             try:
-                self._bring_in(name, by_table.get(name), self._end_of(name, end, history))
+                self._bring_in(name, by_table.get(name, nothing), tables[name], mark)
             except Exception as error:  # noqa: BLE001 (raised when the other tables are done)
                 errors.append(error)
         if errors:
@@ -141,7 +148,9 @@ class DeltaMirror:
         if stopped and len(stopped) == len(self._tables):
             raise MirrorError(f"every table is stopped; the first: {stopped[0].stopped}")
 
-    def _bring_in(self, name: Table, changes: pa.Table | None, end: BatchEnd) -> None:
+    def _bring_in(
+        self, name: Table, changes: pa.Table, versions: TableVersions, mark: Mark
+    ) -> None:
         """One table's part of a batch; a table that can't be kept equal is stopped."""
         table = self._tables.get(name)
         if table is None:
@@ -152,22 +161,33 @@ class DeltaMirror:
         if table.stopped is not None:
             return
         try:
-            if changes is not None:
-                table.apply(changes, end)
-            else:
-                table.shape(end)
+            table.apply(changes, versions, mark)
         except MirrorError as error:
             _LOG.error("%s.%s is kept in step no more: %s", *name, error.message)
             table.stop(error)
 
-    def _history_of(self, end: Offset) -> SchemaHistory:
-        if self._history[0] != end.schemas:
-            self._history = end.schemas, SchemaHistory.unpack(end.schemas)
-        return self._history[1]
+    def _query_id(self, spark: SparkSession) -> str:
+        if self._query is None:
+            self._query = self._offsets.query_id(spark)
+        return self._query
 
-    def _end_of(self, name: Table, end: Offset, history: SchemaHistory) -> BatchEnd:
-        versions = tuple(self._without_excluded(each) for each in history.versions(*name))
-        return BatchEnd(versions, end.position, Mark.of(end))
+    def _tables_at(self, end: Offset) -> dict[Table, TableVersions]:
+        """The wanted tables in a batch's offset; most batches have those of the batch before."""
+        if self._known[0] != end.schemas:
+            history = SchemaHistory.unpack(end.schemas)
+            wanted = [name for name in history.tables() if self._wants(*name)]
+            gone = _gone(history)
+            self._known = (
+                end.schemas,
+                {
+                    name: TableVersions(
+                        tuple(map(self._without_excluded, history.versions(*name))),
+                        _came_by_rename(name, history, gone),
+                    )
+                    for name in wanted
+                },
+            )
+        return self._known[1]
 
     def _without_excluded(self, version: Version) -> Version:
         start, what = version
@@ -179,6 +199,27 @@ class DeltaMirror:
             if not self._excluded.excludes(what.database, what.table, column.name)
         )
         return start, replace(what, columns=kept)
+
+
+def _gone(history: SchemaHistory) -> dict[int, set[Table]]:
+    """Which tables went at which place."""
+    gone: dict[int, set[Table]] = {}
+    for name in history.tables():
+        for start, what in history.versions(*name):
+            if isinstance(what, UnknownFrom) and what.gone:
+                gone.setdefault(place_of(start), set()).add(name)
+    return gone
+
+
+def _came_by_rename(
+    name: Table, history: SchemaHistory, gone: Mapping[int, set[Table]]
+) -> frozenset[int]:
+    """Places at which a table appears as another one goes: it was renamed."""
+    return frozenset(
+        place_of(start)
+        for start, what in history.versions(*name)
+        if isinstance(what, TableSchema) and gone.get(place_of(start), set()) - {name}
+    )
 
 
 def _collected(batch: DataFrame) -> pa.Table:

@@ -15,7 +15,7 @@ from pyspark_mysqlbinlog.errors import MySQLBinlogError
 from pyspark_mysqlbinlog.names import fold
 from pyspark_mysqlbinlog.tables import INTEGER_TYPES, ColumnSchema, TableSchema
 
-__all__ = ["DdlEffect", "ddl_effect"]
+__all__ = ["DdlEffect", "alter_effect", "ddl_effect"]
 
 
 class DdlEffect(StrEnum):
@@ -62,12 +62,13 @@ def ddl_effect(
         alter = parse_alter(sql, context)
     except MySQLBinlogError:
         return DdlEffect.DATA_LOSING
-    return _of_alter(alter, before, after)
+    return alter_effect(alter, before, after)
 
 
-def _of_alter(
+def alter_effect(
     alter: AlterTable, before: TableSchema | None, after: TableSchema | None
 ) -> DdlEffect:
+    """Class what an ALTER TABLE says."""
     if alter.loses_rows or alter.drops or alter.ignore:
         return DdlEffect.DATA_LOSING
     touches = alter.changes or alter.convert_to is not None or alter.key is not None

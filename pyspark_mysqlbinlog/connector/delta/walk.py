@@ -1,0 +1,276 @@
+"""The way of one table through a batch: its sections one after another, then one merge.
+
+What the changes leave is gathered, under the names that the columns have at that moment. It is
+merged at the end, and wherever what comes behind can't be gathered with what came before: where the
+primary key becomes another, and in front of a statement after which nobody knows what the rows are.
+The Delta table gets the shape of the moment right before that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import compute
+
+from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.checkpoints.versions import UnknownFrom
+from pyspark_mysqlbinlog.connector.delta.apply import GONE, SEQ, SEQ_TYPE, last_states, states_of
+from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget
+from pyspark_mysqlbinlog.connector.delta.marks import Mark, place, place_of
+from pyspark_mysqlbinlog.connector.delta.schema_changes import CannotFollowError, kind_of, renamed
+from pyspark_mysqlbinlog.connector.delta.timeline import Section
+from pyspark_mysqlbinlog.connector.delta.typed import typed_field
+from pyspark_mysqlbinlog.decoder.sql.classifier import StatementKind
+from pyspark_mysqlbinlog.errors import MirrorError
+from pyspark_mysqlbinlog.tables import TableSchema
+
+__all__ = ["LOAD_ANEW", "Walk", "shape_of"]
+
+# The stubs know neither chunked arrays beside plain values nor what comes of them.
+pc: Any = compute
+
+LOAD_ANEW = "load the table anew"
+_STATEMENTS = pa.array(["t", "ddl"])
+_DROPS = frozenset({StatementKind.DROP_TABLE, StatementKind.DROP_DATABASE})
+# In front of every change at a place, and of rows that were loaded there.
+_BEFORE_ALL = -2
+
+
+def shape_of(schema: TableSchema) -> pa.Schema:
+    """The columns of the Delta table of a table."""
+    return pa.schema([*map(typed_field, schema.columns), pa.field(SEQ, SEQ_TYPE)])
+
+
+class Walk:
+    """Takes the sections of a batch in order; `finish` ends it.
+
+    Both raise MirrorError where the rows behind a place are not known. What came before is merged.
+
+    Parameters
+    ----------
+    mark : of the batch's end.
+    applied : the place up to which the Delta table has everything.
+    came_by_rename : places at which another table took this one's name.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        target: DeltaTarget,
+        mark: Mark,
+        applied: int,
+        came_by_rename: frozenset[int],
+    ) -> None:
+        self._name = name
+        self._target = target
+        self._mark = mark
+        self._applied = applied
+        self._came_by_rename = came_by_rename
+        self.schema: TableSchema | None = None
+        self._is_there = False
+        self._is_known = True
+        # A column's name now -> its name in the Delta table.
+        self._came_from: dict[str, str] = {}
+        self._states: list[pa.Table] = []
+        self._emptied: dict[str, int] | None = None
+        # A statement of which it is not known yet what it did to the rows.
+        self._told: dict[str, Any] | None = None
+
+    def take(self, section: Section) -> None:
+        """The next version, and its changes."""
+        self._enter(section.start, section.what)
+        changes, begin = section.changes, 0
+        for at in pc.indices_nonzero(pc.is_in(changes.column("op"), _STATEMENTS)).to_pylist():
+            self._gather(changes.slice(begin, at - begin))
+            self._hear(changes.slice(at, 1).to_pylist()[0])
+            begin = at + 1
+        self._gather(changes.slice(begin))
+
+    def finish(self) -> None:
+        """Merge what was gathered."""
+        if self._told is not None and (self._is_there or not _is_drop(self._told)):
+            self._stop_at(self._told)
+        self._merge(self._mark)
+
+    def _enter(self, start: Position, what: TableSchema | UnknownFrom) -> None:
+        told, self._told = self._told, None
+        if isinstance(what, UnknownFrom):
+            self._is_there = self._is_there and not what.gone
+            self._is_known = what.gone
+            if self._is_there and told is not None:
+                self._stop_at(told)
+        elif self.schema is None and place_of(start) <= self._applied:
+            self._is_there = True
+            self.schema = what
+            self._came_from = {column.name: column.name for column in what.columns}
+        elif not self._is_there and self._is_known:
+            self._create(start, what)
+        elif self.schema is None or not self._is_known:
+            # The server was asked what it looks like; nobody told what became of its rows.
+            self._stop(place_of(start), "its columns were not known for a while")
+            self._is_known = self._is_there = True
+            self.schema, self._came_from = what, {}
+        elif what != self.schema:
+            self._alter(start, what, told)
+        elif told is not None:
+            self._stop_at(told)
+
+    def _create(self, start: Position, what: TableSchema) -> None:
+        if place_of(start) in self._came_by_rename:
+            self._stop(
+                place_of(start), "another table took its name, with rows that nobody told of"
+            )
+        # Rows of a table that had the name before.
+        self._states.clear()
+        self._emptied = {
+            "epoch": self._mark.log.epoch,
+            "file": start.number,
+            "pos": start.pos,
+            "row": _BEFORE_ALL,
+        }
+        self._is_there = True
+        self.schema, self._came_from = what, {}
+
+    def _alter(self, start: Position, what: TableSchema, told: dict[str, Any] | None) -> None:
+        before = self.schema
+        assert before is not None
+        try:
+            names: Mapping[str, str] = renamed(
+                before, what, None if told is None else told["query"]
+            )
+        except CannotFollowError as error:
+            if not self._is_empty():
+                self._stop(place_of(start) if told is None else _place(told), str(error))
+            names = {}
+        if tuple(names.get(name) for name in before.primary_key) != what.primary_key:
+            self._merge(replace(self._mark, version=place_of(start), batch=None, fingerprint=None))
+        self._states = [_renamed(states, names) for states in self._states]
+        self._came_from = {
+            names[name]: held for name, held in self._came_from.items() if name in names
+        }
+        self.schema = what
+
+    def _hear(self, statement: dict[str, Any]) -> None:
+        """A statement that touches rows without row events."""
+        if self._told is not None:
+            self._stop_at(self._told)
+        if statement["op"] == "ddl" or "PARTITION" in (statement["query"] or "").upper():
+            self._told = statement
+        else:
+            self._emptied = statement["seq"]
+            self._states.clear()
+
+    def _gather(self, rows: pa.Table) -> None:
+        if not rows.num_rows:
+            return
+        if self._told is not None:
+            # It changed no column: then it changed rows.
+            self._stop_at(self._told)
+        if self.schema is None or not self._is_there:
+            raise self._error("there are rows of a table that is not there")
+        lost = pc.list_flatten(rows.column("absent"))
+        lost = pc.unique(lost.filter(pc.starts_with(lost, "after."))).to_pylist()
+        if lost:
+            self._merge(replace(self._mark, version=_place(rows.slice(0, 1).to_pylist()[0])))
+            raise self._error(
+                f"the log has rows without {lost[0].removeprefix('after.')}: set"
+                f" binlog_row_image=FULL everywhere, and {LOAD_ANEW}"
+            )
+        key = self.schema.primary_key
+        if not key:
+            raise self._error("the table has no primary key; leave it out")
+        self._states.append(states_of(rows, self.schema, key))
+
+    def _merge(self, mark: Mark) -> None:
+        """Bring in what was gathered, up to a place."""
+        if self.schema is None:
+            return
+        self._shape(self.schema, None if self._states or self._emptied else mark)
+        if self._emptied is not None:
+            self._target.empty(self._emptied)
+        if self._states:
+            key = self.schema.primary_key
+            fields = shape_of(self.schema)
+            states = pa.concat_tables([_brought_to(fields, each) for each in self._states])
+            for name in key:
+                if states.column(name).null_count:
+                    raise self._error(
+                        f"the key's column {name} has a date that is no day, which Delta can't hold"
+                    )
+            self._target.merge(last_states(states, key), key, mark)
+        self._states, self._emptied = [], None
+        self._came_from = {column.name: column.name for column in self.schema.columns}
+
+    def _shape(self, schema: TableSchema, mark: Mark | None) -> None:
+        """Give the Delta table the columns that the table has."""
+        wanted, held = shape_of(schema), self._target.columns()
+        if held is None:
+            self._target.create(wanted, {})
+            return
+        if _described(held) == _described(wanted):
+            return
+        came_from = {name: old for name, old in self._came_from.items() if old in held.names} | {
+            SEQ: SEQ
+        }
+        stays = all(
+            came_from.get(name) == name and wanted.field(name).type == held.field(name).type
+            for name in held.names
+        )
+        if stays:
+            added = [field for field in wanted if field.name not in held.names]
+            self._target.add_columns(added, mark)
+        else:
+            self._target.reshape(wanted, came_from, mark)
+
+    def _is_empty(self) -> bool:
+        """Whether there are no rows: what is done to them then does no harm."""
+        return not self._states and (self._emptied is not None or self._target.is_empty())
+
+    def _stop_at(self, told: dict[str, Any]) -> None:
+        """Unless there are no rows, merge what came before a statement, and raise."""
+        query = f"{(told['query'] or '')[:200]!r}"
+        self._stop(_place(told), f"a statement changed rows without telling the log which: {query}")
+        self._told = None
+
+    def _stop(self, at: int, reason: str) -> None:
+        if self._is_empty():
+            return
+        self._merge(replace(self._mark, version=at, batch=None, fingerprint=None))
+        raise self._error(f"{reason}; {LOAD_ANEW}")
+
+    def _error(self, message: str) -> MirrorError:
+        return MirrorError(message, table=self._name)
+
+
+def _place(change: Mapping[str, Any]) -> int:
+    return place(change["seq"]["file"], change["seq"]["pos"])
+
+
+def _is_drop(told: Mapping[str, Any]) -> bool:
+    return kind_of(told["query"] or "") in _DROPS
+
+
+def _described(columns: pa.Schema) -> dict[str, pa.DataType]:
+    return {field.name: field.type for field in columns}
+
+
+def _renamed(states: pa.Table, names: Mapping[str, str]) -> pa.Table:
+    """The states under the columns' names behind a statement, without those that it dropped."""
+    kept = [name for name in states.column_names if name in names or name in {SEQ, GONE}]
+    return states.select(kept).rename_columns([names.get(name, name) for name in kept])
+
+
+def _brought_to(fields: pa.Schema, states: pa.Table) -> pa.Table:
+    """The states with a table's columns, in its order and types."""
+    columns = [
+        states.column(field.name).cast(field.type)
+        if field.name in states.column_names
+        else pa.nulls(states.num_rows, field.type)
+        for field in fields
+    ]
+    return pa.table(
+        [*columns, states.column(GONE)], schema=fields.append(pa.field(GONE, pa.bool_()))
+    )

@@ -1,0 +1,95 @@
+"""Changes to last states, compared with a dict that is changed row by row."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyspark_mysqlbinlog.connector.delta.apply import (
+    GONE,
+    SEQ,
+    SEQ_TYPE,
+    in_order,
+    last_states,
+    states_of,
+)
+from pyspark_mysqlbinlog.tables import ColumnSchema as C
+from pyspark_mysqlbinlog.tables import TableSchema
+
+TABLE = TableSchema(
+    "d",
+    "t",
+    (C("a", "int"), C("b", "varchar", 9, charset="utf8mb4"), C("v", "decimal", 9, 2)),
+    ("b", "a"),
+)
+KEYS = st.tuples(st.integers(0, 2), st.sampled_from("xy"))
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> tuple[list[dict[str, Any]], dict[Any, Any]]:
+    """Changes that a server could log, and what each key that they touch is in the end."""
+    rows: dict[Any, Any] = {}
+    touched: dict[Any, Any] = {}
+    changes: list[tuple[str, Any, Any]] = []
+    for number in range(draw(st.integers(0, 12))):
+        key = draw(KEYS)
+        value = f"{number}.25"
+        if key not in rows:
+            changes.append(("c", None, (key, value)))
+            rows[key] = touched[key] = (value, number)
+            continue
+        before = key, rows.pop(key)[0]
+        to = draw(st.one_of(st.none(), st.just(key), KEYS))
+        if to is None or to in rows:
+            changes.append(("d", before, None))
+            touched[key] = (None, number)
+            continue
+        changes.append(("u", before, (to, value)))
+        touched[key] = (None, number)
+        rows[to] = touched[to] = (value, number)
+    return [_change(number, *each) for number, each in enumerate(changes)], touched
+
+
+def _change(number: int, op: str, before: Any, after: Any) -> dict[str, Any]:
+    return {
+        "op": op,
+        "before": _text(before),
+        "after": _text(after),
+        # Of several events, and several rows in each.
+        "seq": {"epoch": 0, "file": 1 + number // 8, "pos": 4 + number // 3, "row": number % 3},
+    }
+
+
+def _text(image: Any) -> str | None:
+    if image is None:
+        return None
+    (a, b), v = image
+    return '{"a":%d,"b":%s,"v":%s}' % (a, json.dumps(b), v)  # noqa: UP031 (braces)
+
+
+SCHEMA = pa.schema(
+    [("op", pa.string()), ("before", pa.string()), ("after", pa.string()), ("seq", SEQ_TYPE)]
+)
+
+
+@given(histories(), st.randoms(use_true_random=False))
+def test_last_states_are_what_the_changes_leave(
+    history: tuple[list[dict[str, Any]], dict[Any, Any]], random: Any
+) -> None:
+    changes, touched = history
+    random.shuffle(changes)
+    ordered = in_order(pa.Table.from_pylist(changes, SCHEMA))
+    states = last_states(states_of(ordered, TABLE, TABLE.primary_key), TABLE.primary_key)
+    found = {
+        (row["a"], row["b"]): (None if row[GONE] else str(row["v"]), row[SEQ])
+        for row in states.to_pylist()
+    }
+    assert len(found) == states.num_rows
+    assert found == {
+        key: (value, _change(number, "", None, None)["seq"])
+        for key, (value, number) in touched.items()
+    }

@@ -1,0 +1,62 @@
+"""What the columns are called behind a statement, or that nobody knows."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyspark_mysqlbinlog.connector.delta.schema_changes import CannotFollowError, renamed
+from pyspark_mysqlbinlog.tables import ColumnSchema as C
+from pyspark_mysqlbinlog.tables import TableSchema
+
+ID, V = C("id", "int", nullable=False), C("v", "varchar", 20, charset="utf8mb4")
+N = C("n", "int")
+
+
+def _table(*columns: C) -> TableSchema:
+    return TableSchema("d", "t", columns, ("id",))
+
+
+BEFORE = _table(ID, V, N)
+
+
+@pytest.mark.parametrize(
+    ("after", "told", "expected"),
+    [
+        ((ID, V, N, C("x", "int")), None, {"id": "id", "v": "v", "n": "n"}),
+        ((ID, V, C("m", "int")), None, {"id": "id", "v": "v", "n": "m"}),
+        ((ID, V, C("N", "int")), None, {"id": "id", "v": "v", "n": "N"}),
+        ((ID, N), "/* data-losing */ ALTER TABLE t DROP COLUMN v", {"id": "id", "n": "n"}),
+        (
+            (ID, C("w", "varchar", 30, charset="utf8mb4"), C("m", "int")),
+            "/* data-losing */ ALTER TABLE t DROP n, ADD m INT, CHANGE v w VARCHAR(30)",
+            {"id": "id", "v": "w"},
+        ),
+    ],
+)
+def test_names(after: tuple[C, ...], told: str | None, expected: dict[str, str]) -> None:
+    assert renamed(BEFORE, _table(*after), told) == expected
+
+
+@pytest.mark.parametrize(
+    ("after", "told"),
+    [
+        # Which of the two is which?
+        ((ID, C("a", "varchar", 20, charset="utf8mb4"), C("b", "int")), None),
+        ((ID, V, C("a", "int"), C("b", "int")), None),
+        ((ID, V), None),
+        ((ID, V, N, C("w", "int", nullable=False)), "ALTER TABLE t ADD w INT NOT NULL DEFAULT 5"),
+        (
+            (ID, C("v", "varchar", 20, charset="latin1")),
+            "ALTER TABLE t DROP n, MODIFY v VARCHAR(20) CHARACTER SET latin1",
+        ),
+        ((ID, V), "ALTER TABLE t DROP n, DROP PARTITION p0"),
+        ((ID, V), "ALTER IGNORE TABLE t DROP n, ADD UNIQUE (v)"),
+        ((ID, V), "RENAME TABLE t TO x, y TO t"),
+        ((ID, V), "ALTER TABLE t DROP something(that can't be read"),
+        # The statement says other columns than there are.
+        ((ID, V), "ALTER TABLE t DROP v"),
+    ],
+)
+def test_what_nobody_knows(after: tuple[C, ...], told: str | None) -> None:
+    with pytest.raises(CannotFollowError):
+        renamed(BEFORE, _table(*after), told)

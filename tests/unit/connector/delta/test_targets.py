@@ -1,0 +1,37 @@
+"""URI templates: names in, and what is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyspark_mysqlbinlog.connector.delta.targets import Targets
+from pyspark_mysqlbinlog.errors import OptionError
+
+
+@pytest.mark.parametrize(
+    ("template", "table", "uri"),
+    [
+        ("/lake/{database}/{table}", ("shop", "orders"), "/lake/shop/orders"),
+        ("s3://b/{table}", ("shop", "größe"), "s3://b/größe"),
+        ("/lake/{database}.{table}/delta", ("a.b", "c d"), "/lake/a.b.c%20d/delta"),
+        ("/lake/{database}/{table}", ("..", "a/b"), "/lake/%2E%2E/a%2Fb"),
+        ("/lake/{database}/{table}", ("{table}", "100%"), "/lake/%7Btable%7D/100%25"),
+    ],
+)
+def test_where_a_table_is(template: str, table: tuple[str, str], uri: str) -> None:
+    assert Targets.parse(template).of(table) == uri
+
+
+@pytest.mark.parametrize(
+    ("template", "said"),
+    [
+        ("/lake/{database}", "no {table}"),
+        ("/lake/{db}/{table}", "{db}"),
+        ("/lake/{table}/{", "single brace"),
+        ("/lake/{}/{table}", "{}"),
+    ],
+)
+def test_what_is_refused(template: str, said: str) -> None:
+    with pytest.raises(OptionError, match="target: expected") as caught:
+        Targets.parse(template)
+    assert said in caught.value.message
