@@ -1,26 +1,55 @@
 """What an executor does with chunks: their rows, as the log would have brought them.
 
 A row of a SELECT is made into the row image that the log would hold of it, and goes through the
-decoder of the log: so each payload gives the very values that the stream gives. Each chunk has a
-watermark of its own, which is proven before its transaction begins.
+decoder of the log: so each payload gives the very values that the stream gives.
+
+For each chunk, in this order:
+
+1. what the table looks like, and its engine;
+2. a watermark, proven (see `watermark.py`);
+3. a transaction that sees one state of the data, and whose first SELECT holds the table's
+   definition until it ends;
+4. what the table looks like now: the same as in 1, or all is done again. So the rows have the
+   columns that the log's rows have at the watermark;
+5. the key: when it is another one than the chunk's, its bounds mean nothing, and the whole table is
+   read: more than was asked for, and right;
+6. the rows, fetched in a thread somewhat ahead of the decode. The transaction ends with the last of
+   them, however slow the sink is: an ALTER TABLE waits for it, and whoever uses the table waits
+   behind that.
+
+What goes wrong on the way, a lost connection, an ALTER TABLE between 3 and 6 (error 1412), a KILL,
+is done again with a new watermark. Rows that were given before that stay, and come once more: each
+is right by its own `seq`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import closing, contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple, NoReturn, Self
 
 import pyarrow as pa
+from tenacity import (
+    RetryCallState,
+    Retrying,
+    retry_if_exception,
+    stop_after_attempt,
+    stop_after_delay,
+    stop_all,
+    wait_random_exponential,
+)
 
 from pyspark_mysqlbinlog.checkpoints.load_state import Chunk
 from pyspark_mysqlbinlog.checkpoints.position import BEGINNING, FIRST_EVENT, Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.load.bounds import where
-from pyspark_mysqlbinlog.connector.load.keys import choose_key, quoted
+from pyspark_mysqlbinlog.connector.load.keys import choose_key, quoted, quoted_table
 from pyspark_mysqlbinlog.connector.load.partition import LoadPartition
 from pyspark_mysqlbinlog.connector.load.prover import Prover
-from pyspark_mysqlbinlog.connector.load.sizes import engine_of
+from pyspark_mysqlbinlog.connector.load.sizes import engine_of, is_view
+from pyspark_mysqlbinlog.connector.load.watermark import Watermark
+from pyspark_mysqlbinlog.connector.log.prefetch import Interrupt, prefetched
 from pyspark_mysqlbinlog.connector.log.retry import LOG, known_server
 from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.connector.ranges.reader import SchemasAt, payload_factory
@@ -32,17 +61,25 @@ from pyspark_mysqlbinlog.decoder.kernel.result_rows import row_images
 from pyspark_mysqlbinlog.decoder.result_rows.columns import ResultPlan
 from pyspark_mysqlbinlog.decoder.result_rows.events import event_blocks
 from pyspark_mysqlbinlog.decoder.result_rows.read import read_rows
+from pyspark_mysqlbinlog.errors import LostConnectionError, SchemaMismatchError, ServerError
+from pyspark_mysqlbinlog.names import Table, table_folding
 from pyspark_mysqlbinlog.protocol.blocks import EventBlock, unpack_events
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from pyspark_mysqlbinlog.tables import TableSchema
 
 __all__ = ["read_chunks"]
 
-_RETRY_TIMEOUT = 60.0  # seconds, as for pulls: Spark tries a task again on top
+# Seconds, as for pulls: Spark tries a task again on top. A large chunk may take longer than that
+# before it fails, so it gets some tries however long they take.
+_RETRY_TIMEOUT = 60.0
+_FEWEST_TRIES = 5
+# Row images that are fetched ahead: a usual chunk, so that the server is done with it soon.
+_AHEAD_BYTES = 64 << 20
 # In front of whatever happened at the watermark: a TRUNCATE there has row 0.
 _BEFORE_ALL_ROWS = -1
+
+_UNKNOWN_DATABASE, _NO_SUCH_TABLE = 1049, 1146
+_NO_SUCH_KEY, _QUERY_INTERRUPTED, _TABLE_DEFINITION_CHANGED = 1176, 1317, 1412
 
 
 def read_chunks(
@@ -50,72 +87,194 @@ def read_chunks(
 ) -> Generator[pa.RecordBatch]:
     """Record batches of one task's chunks.
 
-    Whoever does not take all of them must close it: it holds a connection.
+    Whoever does not take all of them must close it: it holds a connection and a thread.
 
     Raises
     ------
     MySQLBinlogError : whatever can't be asked, proven, read or told by `schema`; see errors.py.
     """
-    settings = options.server_settings()
-    for chunk in partition.chunks:
-        with known_server(_RETRY_TIMEOUT, ReplicaClient.connect, settings) as client:
-            check_identity(client, partition.server_uuid)
-            yield from _read_chunk(options, partition, chunk, client, schema)
+    with _Connected(options, partition) as connected:
+        for chunk in partition.chunks:
+            for attempt in _tries():
+                with attempt:
+                    yield from _read_chunk(connected, chunk, schema)
+
+
+class _AlteredError(Exception):
+    """The table, whose name this has, is another one than a moment ago."""
+
+
+class _GoneError(Exception):
+    """There is no such table any more."""
+
+
+class _Look(NamedTuple):
+    """What a table looks like."""
+
+    schema: TableSchema
+    engine: str
+
+
+class _Connected:
+    """One task's connection, made again when it is lost, and what it knows of the server."""
+
+    def __init__(self, options: Options, partition: LoadPartition) -> None:
+        self.options = options
+        self.partition = partition
+        self.excludes = options.column_filter(partition.case_sensitive).excludes
+        self.connect = partial(ReplicaClient.connect, options.server_settings())
+        self._client: ReplicaClient | None = None
+        self._prover: Prover | None = None
+        # What a table looked like when its last chunk was read, which is before the next one's
+        # watermark.
+        self._looks: dict[Table, _Look] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.drop()
+
+    def client(self) -> ReplicaClient:
+        """A connection whose SELECTs give rows as they are stored."""
+        if self._client is None:
+            client = known_server(_RETRY_TIMEOUT, self.connect)
+            self._client = client
+            check_identity(client, self.partition.server_uuid)
+            client.begin_raw_rows()
+        return self._client
+
+    def drop(self) -> None:
+        """Forget the connection, and whatever it was doing."""
+        client, self._client, self._prover = self._client, None, None
+        self._looks.clear()
+        if client is not None:
+            client.close()
+
+    def watermark(self, client: ReplicaClient, table: Table, engine: str) -> Watermark:
+        if self._prover is None:
+            wanted, case_sensitive = self.options.snapshot_proof, self.partition.case_sensitive
+            self._prover = Prover.ask(client, wanted, case_sensitive=case_sensitive)
+        return self._prover.prove(client, self.connect, table, engine)
+
+    def look(self, client: ReplicaClient, table: Table) -> _Look:
+        """What the table looks like now; _GoneError."""
+        fold = table_folding(self.partition.case_sensitive)
+        found = read_table_schemas(client, lambda *name: fold(name) == fold(table), only=table)
+        engine = engine_of(client, table)
+        if not found or engine is None:
+            # Not there, or not described: only a SELECT tells.
+            _hold_definition(client, table)
+            if is_view(client, table):
+                raise _GoneError
+            raise _AlteredError(".".join(table))
+        self._looks[table] = _Look(found[0], engine)
+        return self._looks[table]
+
+    def last_look(self, client: ReplicaClient, table: Table) -> _Look:
+        """What it looked like last; _GoneError."""
+        return self._looks.get(table) or self.look(client, table)
+
+
+def _hold_definition(client: ReplicaClient, table: Table) -> None:
+    """Inside of a transaction nobody alters the table until it ends; _GoneError."""
+    sql = f"SELECT 1 FROM {quoted_table(table)} LIMIT 0"  # noqa: S608 (the name is quoted)
+    with _expecting_table():
+        client.query(sql)
+
+
+@contextmanager
+def _expecting_table() -> Iterator[None]:
+    """What the server says of a table that is not there becomes _GoneError."""
+    try:
+        yield
+    except ServerError as error:
+        if error.code in (_NO_SUCH_TABLE, _UNKNOWN_DATABASE):
+            raise _GoneError from None
+        raise
 
 
 def _read_chunk(
-    options: Options,
-    partition: LoadPartition,
-    chunk: Chunk,
-    client: ReplicaClient,
-    schema: pa.Schema,
-) -> Iterator[pa.RecordBatch]:
-    database, table = chunk.table
-    found = read_table_schemas(client, lambda *name: name == chunk.table)
-    engine = engine_of(client, chunk.table)
-    if not found or engine is None:
-        LOG.warning("%s.%s is not there any more: it is not loaded", database, table)
-        return
-    prover = Prover.ask(client, options.snapshot_proof, case_sensitive=partition.case_sensitive)
-    connect = partial(ReplicaClient.connect, options.server_settings())
-    watermark = prover.prove(client, connect, chunk.table, engine)
-    excludes = options.column_filter(partition.case_sensitive).excludes
-    typed_json = options.payload_kind == "variant" or options.json_type == "variant"
-    plan = ResultPlan.make(found[0], excludes, typed_json=typed_json)
-    behind = _rows_of(client, plan, chunk, partition.conditions.get(chunk.table))
-    client.begin_raw_rows()
+    connected: _Connected, chunk: Chunk, schema: pa.Schema
+) -> Generator[pa.RecordBatch]:
+    """One try."""
+    is_done = False
+    try:
+        yield from _batches(connected, chunk, schema)
+        is_done = True
+    except _GoneError:
+        # Its rows are gone with it; what became of them, the log says.
+        LOG.warning("%s is not there any more: it is not loaded", ".".join(chunk.table))
+    finally:
+        if not is_done:
+            # It may be in the middle of a result.
+            connected.drop()
+
+
+def _batches(
+    connected: _Connected, chunk: Chunk, arrow_schema: pa.Schema
+) -> Generator[pa.RecordBatch]:
+    options, partition = connected.options, connected.partition
+    client = connected.client()
+    look = connected.last_look(client, chunk.table)
+    with _expecting_table():
+        watermark = connected.watermark(client, chunk.table, look.engine)
     client.query("START TRANSACTION WITH CONSISTENT SNAPSHOT")
-    place = watermark.position
-    blocks = event_blocks(
-        plan,
-        read_rows(client, plan, behind, row_images),
-        file=place.file,
-        pos=place.pos,
-        timestamp=watermark.time,
-        server_id=watermark.server_id,
-    )
+    _hold_definition(client, chunk.table)
+    if connected.look(client, chunk.table) != look:
+        raise _AlteredError(".".join(chunk.table))
+    typed_json = options.payload_kind == "variant" or options.json_type == "variant"
+    plan = ResultPlan.make(look.schema, connected.excludes, typed_json=typed_json)
+    behind = _rows_of(client, plan, chunk, partition.conditions.get(chunk.table))
     decoder = Decoder(
-        SchemasAt(SchemaHistory().with_table(BEGINNING, found[0]), _number),
-        schema,
+        SchemasAt(SchemaHistory().with_table(BEGINNING, look.schema), _number),
+        arrow_schema,
         partition.epoch,
         frozenset({"insert"}),
         file_ordinal=_number,
-        excluded=excludes,
+        excluded=connected.excludes,
         payload=payload_factory(options, partition.case_sensitive),
     )
-    for batch in _decoded(decoder, blocks):
-        yield _as_loaded(batch)
+    images = prefetched(partial(_images, client, plan, behind), len, _AHEAD_BYTES)
+    with closing(images):
+        blocks = event_blocks(
+            plan,
+            images,
+            file=watermark.position.file,
+            pos=watermark.position.pos,
+            timestamp=watermark.time,
+            server_id=watermark.server_id,
+        )
+        for batch in _decoded(decoder, blocks):
+            yield _as_loaded(batch)
+
+
+def _images(
+    client: ReplicaClient, plan: ResultPlan, behind: str, interrupt: Interrupt
+) -> Generator[bytes]:
+    """The images of the rows; the transaction ends behind the last of them."""
+    interrupt.watch(client)
+    yield from read_rows(client, plan, behind, row_images)
+    client.query("COMMIT")
+    interrupt.release()
 
 
 def _rows_of(client: ReplicaClient, plan: ResultPlan, chunk: Chunk, condition: str | None) -> str:
-    """What stands behind FROM and the table: its whole, when its key is another one now."""
+    """What stands behind FROM and the table: nothing of bounds, when its key is another one now."""
     key = choose_key(client, plan.schema)
     hint, conditions = "", []
     if key is not None and key.mark == chunk.key:
         hint = f"FORCE INDEX ({quoted(key.name)}) "
         conditions.append(where(key, chunk.after, chunk.upto))
+    elif chunk.key:
+        LOG.warning(
+            "the key of %s is another one than when this chunk was planned: the whole table is"
+            " read",
+            plan.schema.full_name,
+        )
     if condition is not None:
-        conditions.append(f"({condition})")
+        # It may end in a comment.
+        conditions.append(f"({condition}\n)")
     return f"{hint}WHERE {' AND '.join(conditions) or 'TRUE'}"
 
 
@@ -143,3 +302,42 @@ def _as_loaded(batch: pa.RecordBatch) -> pa.RecordBatch:
         parts = [rows if field.name == "row" else struct.field(field.name) for field in struct.type]
         columns[name] = pa.StructArray.from_arrays(parts, fields=list(struct.type))
     return pa.RecordBatch.from_arrays(list(columns.values()), schema=batch.schema)
+
+
+def _tries() -> Retrying:
+    """For one chunk, as long as another try may help."""
+    return Retrying(
+        retry=retry_if_exception(_is_worth_another_try),
+        stop=stop_all(stop_after_attempt(_FEWEST_TRIES), stop_after_delay(_RETRY_TIMEOUT)),
+        wait=wait_random_exponential(multiplier=0.1, max=5.0),
+        before_sleep=_log,
+        retry_error_callback=_give_up,
+    )
+
+
+def _is_worth_another_try(error: BaseException) -> bool:
+    if isinstance(error, ServerError) and error.code in (
+        _NO_SUCH_KEY,
+        _QUERY_INTERRUPTED,
+        _TABLE_DEFINITION_CHANGED,
+    ):
+        return True
+    return isinstance(error, (LostConnectionError, _AlteredError))
+
+
+def _log(state: RetryCallState) -> None:
+    error = state.outcome.exception() if state.outcome else None
+    reason = f"{error} was altered" if isinstance(error, _AlteredError) else error
+    LOG.warning("try %d of a chunk failed, reading it again: %s", state.attempt_number, reason)
+
+
+def _give_up(state: RetryCallState) -> NoReturn:
+    error = state.outcome.exception() if state.outcome else None
+    if isinstance(error, _AlteredError):
+        raise SchemaMismatchError(
+            f"a table was altered again and again while it was loaded ({state.attempt_number} tries"
+            f" in {state.seconds_since_start or 0:.0f} s); start again with the same checkpoint",
+            table=str(error),
+        ) from None
+    assert error is not None
+    raise error

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pyspark_mysqlbinlog.names import Table
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 
-__all__ = ["TableSize", "engine_of", "table_sizes"]
+__all__ = ["TableSize", "engine_of", "is_view", "table_sizes"]
 
 _SIZES = (
     "SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_ROWS, AVG_ROW_LENGTH FROM information_schema.TABLES"
@@ -39,6 +39,16 @@ def engine_of(client: ReplicaClient, table: Table) -> str | None:
         table,
     )
     return str(rows[0][0]) if rows and rows[0][0] is not None else None
+
+
+def is_view(client: ReplicaClient, table: Table) -> bool:
+    """Whether a view has this name; its rows are those of other tables."""
+    rows = client.query(
+        "SELECT TABLE_TYPE FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s AND TABLE_NAME ="
+        " %s",
+        table,
+    )
+    return bool(rows) and "VIEW" in str(rows[0][0])
 
 
 def table_sizes(client: ReplicaClient, tables: Collection[Table]) -> dict[Table, TableSize]:

@@ -50,6 +50,10 @@ class Interrupt:
         if self.stopped:
             connection.abort()
 
+    def release(self) -> None:
+        """The connection has been read to the end, and is whole."""
+        self._connection = None
+
     def stop(self) -> None:
         """Nobody wants any more; may be called from any thread, and again.
 
@@ -57,8 +61,9 @@ class Interrupt:
         stopped by `check`, or by `watch`.
         """
         self.stopped = True
-        if self._connection is not None:
-            self._connection.abort()
+        connection = self._connection
+        if connection is not None:
+            connection.abort()
 
 
 def prefetched(
