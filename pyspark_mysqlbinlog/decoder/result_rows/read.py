@@ -14,7 +14,8 @@ from pyspark_mysqlbinlog.protocol.result_set import ResultSet
 
 __all__ = ["Asks", "MakesImages", "read_images", "read_rows"]
 
-_NO_SUCH_FUNCTION = 1305
+# Without a default database the server does not know where to look for one that it does not have.
+_NO_SUCH_FUNCTION = (1046, 1305)
 
 
 class Asks(Protocol):
@@ -69,7 +70,7 @@ def read_rows(
             sql = f"SELECT {plan.select_list} FROM {plan.source} {behind}"  # noqa: S608
             result = client.prepared(sql)
         except ServerError as error:
-            if error.code != _NO_SUCH_FUNCTION or not plan.asks_for_sizes:
+            if error.code not in _NO_SUCH_FUNCTION or not plan.asks_for_sizes:
                 raise
             plan = plan.without_sizes()
             continue
