@@ -24,7 +24,12 @@ from dataclasses import dataclass
 
 import pymysql
 
-from pyspark_mysqlbinlog.errors import LostConnectionError, MalformedResultError, MySQLBinlogError
+from pyspark_mysqlbinlog.errors import (
+    LostConnectionError,
+    MalformedEventError,
+    MalformedResultError,
+    MySQLBinlogError,
+)
 from pyspark_mysqlbinlog.protocol.chunks import ChunkBuffer
 from pyspark_mysqlbinlog.protocol.server_errors import refused
 from pyspark_mysqlbinlog.protocol.wire import Reader
@@ -78,6 +83,8 @@ class ResultSet:
     address : of the server, for errors.
     at_end : called once, behind the result's last packet: the connection is free again.
 
+    Raises LostConnectionError; ServerError in place of a result; MalformedResultError.
+
     Attributes
     ----------
     columns : what the rows are made of.
@@ -92,7 +99,10 @@ class ResultSet:
         self._is_open = True
         self.view = self._buffer.view
         self.consume = self._buffer.consume
-        self.columns = self._read_columns()
+        try:
+            self.columns = self._read_columns()
+        except MalformedEventError as error:
+            raise MalformedResultError(f"{address}: {error.message}") from None
 
     def fill(self) -> bool:
         """Wait for more bytes; False when there is no room for them, or none will come.

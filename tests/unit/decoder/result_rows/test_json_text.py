@@ -1,0 +1,106 @@
+"""JSON texts to binary documents: what a 5.7.41 showed and logged, and texts that are none."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from helpers.captured_logs import load
+from helpers.decoding import captured_ordinal, decoder, rows_of
+from helpers.replay import captured_schemas
+from pyspark_mysqlbinlog.decoder.result_rows.json_text import JsonPath, Numbers, binary_json
+from pyspark_mysqlbinlog.decoder.values.json_binary import json_text, parse_json
+from pyspark_mysqlbinlog.errors import MalformedResultError
+
+
+def made(text: str, *, all_matter: bool = False, **known: str) -> tuple[str, list[JsonPath]]:
+    """The payload's text of the document that is made, and the paths of what is not told."""
+    types: dict[JsonPath, str] = {(key,): kind for key, kind in known.items()}
+    numbers = Numbers(all_matter, types)
+    return json_text(parse_json(binary_json(text.encode(), "column `j`", numbers))), numbers.untold
+
+
+def test_captured_documents() -> None:
+    """SELECT's text becomes the payload that the logged document becomes."""
+    described, events = load("json_docs")
+    batches = decoder(captured_schemas(described), file_ordinal=captured_ordinal).decode(events)
+    logged: dict[str, str] = {}
+    for row in rows_of(batches):
+        if row["after"] is not None:
+            image = row["after"]
+            key = str(json.loads(image)["id"])
+            logged[key] = image
+    shown = {row[0]: row[1] for row in described["tables"]["t"]["rows"]}
+    assert len(shown) > 60
+    for key, text in shown.items():
+        found, untold = made(text)
+        assert untold == []
+        assert f'"j":{found},' in logged[key], key
+
+
+@pytest.mark.parametrize(
+    ("text", "payload", "untold"),
+    [
+        ("5", "5", [()]),
+        ("-5", "-5", [()]),
+        ("18446744073709551615", "18446744073709551615", [()]),
+        ("18446744073709551616", "18446744073709551616", []),
+        ("-9223372036854775809", "-9223372036854775809", []),
+        ("1.5", "1.5", [()]),
+        ("1.50", "1.50", []),
+        ("-0.00", "0.00", []),
+        ("0.123456789012345678", "0.123456789012345678", []),
+        ("1e300", "1e+300", []),
+        ("5e-324", "5e-324", []),
+        ("-0", "-0.0", []),
+        ('[1, {"a": 2.5, "": [3]}]', '[1,{"a":2.5,"":[3]}]', [(0,), (1, "a"), (1, "", 0)]),
+    ],
+)  # fmt: skip
+def test_what_a_text_tells(text: str, payload: str, untold: list[JsonPath]) -> None:
+    assert made(text, all_matter=True) == (payload, untold)
+    assert made(text) == (payload, [])
+
+
+@pytest.mark.parametrize(
+    ("text", "double", "decimal"),
+    [
+        ("0.00001", "1e-05", "0.00001"),
+        ("-0.000099", "-9.9e-05", "-0.000099"),
+        ("0.0001", "0.0001", "0.0001"),
+        ("12345.67", "12345.67", "12345.67"),
+        ("7", "7", "7"),
+    ],
+)
+def test_numbers_that_look_alike(text: str, double: str, decimal: str) -> None:
+    document = f'{{"k": {text}}}'
+    for kind, payload in (("DOUBLE", double), ("DECIMAL", decimal)):
+        for all_matter in (False, True):
+            found = made(document, all_matter=all_matter, k=kind)
+            assert found == (f'{{"k":{payload}}}', [])
+    # In a text they matter where they are not the same.
+    assert made(document)[1] == ([] if double == decimal else [("k",)])
+    tree: Any = parse_json(binary_json(document.encode(), "j", Numbers(True, {("k",): "DOUBLE"})))
+    assert isinstance(tree["k"], float)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "[1,]", "NaN", "Infinity", "nul", '"\\x"', '{"a" 1}', "1 2", "\ud800", '["a"', "+1"],
+)
+def test_texts_that_are_no_json(text: str) -> None:
+    raw = text.encode("utf-8", "surrogatepass")
+    with pytest.raises(MalformedResultError, match=r"^column `j` holds \d+ bytes that can't be"):
+        binary_json(raw, "column `j`", Numbers(False))
+
+
+@pytest.mark.parametrize("kind", ["STRING", "", "OBJECT", "NULL"])
+def test_a_type_that_no_number_has(kind: str) -> None:
+    with pytest.raises(MalformedResultError, match="JSON_TYPE calls the number 5"):
+        made('{"k": 5}', all_matter=True, k=kind)
+
+
+def test_more_levels_than_a_document_has() -> None:
+    with pytest.raises(MalformedResultError, match="can't be read as JSON"):
+        made("[" * 200_000 + "]" * 200_000)
