@@ -95,6 +95,19 @@ def test_the_compiled_scan_over_tls(tls_server: Server) -> None:
     assert len(found) > 50
 
 
+def test_rows_over_tls(tls_server: Server) -> None:
+    """Rows of a prepared SELECT, and of one more over the same connection."""
+    sql = "SELECT n, REPEAT('x', n) FROM (SELECT 1 n UNION ALL SELECT 700000 UNION ALL SELECT 2) t"
+    with ReplicaClient.connect(
+        _options(tls_server, sslMode="REQUIRED").server_settings()
+    ) as client:
+        client.begin_raw_rows()
+        for _ in range(2):
+            result = client.prepared(sql)
+            assert [len(row) for row in iter(result.next_row, None)] == [8, 700_010, 9]
+        assert client.query("SELECT 1") == [(1,)]
+
+
 def test_without_tls_the_account_is_refused(tls_server: Server) -> None:
     with pytest.raises(AccessDeniedError, match=r"requires TLS .*this connection has none"):
         ReplicaClient.connect(_options(tls_server, sslMode="DISABLED").server_settings())
