@@ -16,6 +16,7 @@ from pyspark_mysqlbinlog.connector.log.logs import FileLog, Log, ServerLog
 from pyspark_mysqlbinlog.connector.log.places import expect_there, place_of
 from pyspark_mysqlbinlog.connector.log.retry import first_connection
 from pyspark_mysqlbinlog.connector.log.times import first_since
+from pyspark_mysqlbinlog.connector.options.log_lines import LOGGER
 from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.connector.options.values import (
     Earliest,
@@ -82,8 +83,19 @@ class LogStart:
         )
 
     def load(self, wants: Callable[[str, str], bool]) -> LoadState:
-        """A load of all tables that are wanted and there."""
-        return begin_load(self.history, self.position, wants)
+        """A load of all tables that are wanted and there; says which have no primary key."""
+        load = begin_load(self.history, self.position, wants)
+        tables = [each.table for each in load.waiting]
+        known = [self.history.at(self.position, *table) for table in tables]
+        keyless = [schema.full_name for schema in known if schema and not schema.primary_key]
+        if keyless:
+            LOGGER.warning(
+                "tables without a primary key: %s. Where they have no UNIQUE key of NOT NULL"
+                " columns either, each is loaded by one SELECT, which begins again when it breaks"
+                " off",
+                ", ".join(keyless),
+            )
+        return load
 
 
 def start_of_server(options: Options, *, streaming: bool) -> LogStart:

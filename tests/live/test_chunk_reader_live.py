@@ -20,6 +20,7 @@ from helpers.servers import LocalServer, Server
 from helpers.servers.available import every_server
 from helpers.waiting import wait_until
 from pyspark_mysqlbinlog.checkpoints.load_state import Chunk
+from pyspark_mysqlbinlog.checkpoints.position import BEGINNING, Position
 from pyspark_mysqlbinlog.connector.columns import envelope
 from pyspark_mysqlbinlog.connector.load import chunk_reader
 from pyspark_mysqlbinlog.connector.load.bounds import last_bound, next_bound
@@ -31,7 +32,12 @@ from pyspark_mysqlbinlog.connector.load.watermark import Watermark
 from pyspark_mysqlbinlog.connector.log.prefetch import Interrupt
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.connector.schemas.struct_schema import read_payload_type
-from pyspark_mysqlbinlog.errors import AccessDeniedError, SchemaMismatchError, ServerError
+from pyspark_mysqlbinlog.errors import (
+    AccessDeniedError,
+    LogReplacedError,
+    SchemaMismatchError,
+    ServerError,
+)
 
 Row = dict[str, Any]
 DATABASE = "chunks"
@@ -58,7 +64,13 @@ class Reading:
         elif self.options.payload_kind == "variant":
             kind = VariantType()
         self.schema = to_arrow_schema(envelope(kind), timezone="UTC")
-        self.partition = LoadPartition(chunks, case_sensitive=True, epoch=3, conditions=conditions)
+        self.partition = LoadPartition(
+            chunks,
+            case_sensitive=True,
+            since=BEGINNING,
+            epoch=3,
+            conditions=conditions,
+        )
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         return read_chunks(self.options, self.partition, self.schema)
@@ -516,3 +528,14 @@ def test_a_server_that_is_restarted(
     starting.join()
     expect_all(rows)
     assert place(rows[-1]) > place(rows[0])
+
+
+def test_a_log_that_ends_before_the_batch(server: Server) -> None:
+    """After RESET MASTER a watermark would lie before changes that the sink has."""
+    reading = Reading(server, Chunk(T))
+    since = Position.of(*server.position())
+    reading.partition.since = since
+    assert len(reading.rows()) == 100
+    reading.partition.since = since._replace(pos=since.pos + 1)
+    with pytest.raises(LogReplacedError, match=f"it ends at {since}, before it"):
+        reading.rows()

@@ -65,6 +65,7 @@ from pyspark_mysqlbinlog.errors import LostConnectionError, SchemaMismatchError,
 from pyspark_mysqlbinlog.names import Table, table_folding
 from pyspark_mysqlbinlog.protocol.blocks import EventBlock, unpack_events
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
+from pyspark_mysqlbinlog.protocol.server_errors import log_replaced
 from pyspark_mysqlbinlog.tables import TableSchema
 
 __all__ = ["read_chunks"]
@@ -219,6 +220,10 @@ def _batches(
     look = connected.last_look(client, chunk.table)
     with _expecting_table():
         watermark = connected.watermark(client, chunk.table, look.engine)
+    since = partition.since
+    if watermark.position < since:
+        end = f"it ends at {watermark.position}, before it"
+        raise log_replaced(end, since.file, since.pos)
     client.query("START TRANSACTION WITH CONSISTENT SNAPSHOT")
     _hold_definition(client, chunk.table)
     if connected.look(client, chunk.table) != look:

@@ -122,6 +122,7 @@ class Load:
             [chunk for chunk in chunks if self._tables.wants(*chunk.table)],
             most,
             case_sensitive=self._case_sensitive,
+            since=last.position,
             server_uuid=last.server_uuid,
             epoch=last.epoch,
             conditions=self._options.conditions(self._case_sensitive),

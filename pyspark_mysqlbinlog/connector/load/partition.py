@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pyspark.sql.datasource import InputPartition
 
 from pyspark_mysqlbinlog.checkpoints.load_state import Chunk
+from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.names import Table
 
 __all__ = ["LoadPartition"]
@@ -20,6 +21,7 @@ class LoadPartition(InputPartition):
     Attributes
     ----------
     case_sensitive : whether the server tells table names by case.
+    since : a place that the server's log has; no watermark lies before it.
     server_uuid : of the server whose offset it is; empty where it has none.
     epoch : of `seq`.
     conditions : an SQL condition for each table that is not loaded in full.
@@ -27,6 +29,7 @@ class LoadPartition(InputPartition):
 
     chunks: tuple[Chunk, ...]
     case_sensitive: bool
+    since: Position
     server_uuid: str = ""
     epoch: int = 0
     conditions: Mapping[Table, str] = field(default_factory=dict)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pyspark_mysqlbinlog.checkpoints.load_state import Chunk
+from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.load.partition import LoadPartition
 from pyspark_mysqlbinlog.names import Table
 
@@ -16,6 +17,7 @@ def load_tasks(
     most: int,
     *,
     case_sensitive: bool,
+    since: Position,
     server_uuid: str,
     epoch: int,
     conditions: Mapping[Table, str],
@@ -27,6 +29,7 @@ def load_tasks(
             # One after the other, so that the parts of one table are read side by side.
             tuple(chunks[task::count]),
             case_sensitive,
+            since,
             server_uuid,
             epoch,
             conditions,
