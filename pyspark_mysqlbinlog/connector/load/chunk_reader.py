@@ -74,8 +74,8 @@ __all__ = ["read_chunks"]
 # before it fails, so it gets some tries however long they take.
 _RETRY_TIMEOUT = 60.0
 _FEWEST_TRIES = 5
-# Row images that are fetched ahead: a usual chunk, so that the server is done with it soon.
-_AHEAD_BYTES = 64 << 20
+# Row images that are fetched ahead: as much as memory allows, so that the server is done soon.
+_AHEAD_BYTES = 24 << 20
 # In front of whatever happened at the watermark: a TRUNCATE there has row 0.
 _BEFORE_ALL_ROWS = -1
 

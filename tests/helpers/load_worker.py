@@ -1,0 +1,63 @@
+"""A process that reads one chunk as a Python worker does, and tells what it took.
+
+Arguments: the server's port, a table as ``database.table``, the payload, and how long the sink
+takes over each batch, in seconds. The last line of its output is JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+import time
+
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StringType, VariantType
+
+from pyspark_mysqlbinlog.checkpoints.load_state import Chunk
+from pyspark_mysqlbinlog.checkpoints.position import BEGINNING
+from pyspark_mysqlbinlog.connector.columns import envelope
+from pyspark_mysqlbinlog.connector.load.chunk_reader import read_chunks
+from pyspark_mysqlbinlog.connector.load.partition import LoadPartition
+from pyspark_mysqlbinlog.connector.options.parse import parse_options
+from pyspark_mysqlbinlog.connector.schemas.struct_schema import read_payload_type
+
+
+def resident() -> int:
+    """The most that this process has had in memory so far, in MB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+
+
+def main(port: str, name: str, payload: str, pause: str) -> None:
+    options = parse_options(
+        {
+            "host": "127.0.0.1", "port": port, "user": "root", "password": "", "tables": name,
+            "payload": payload, "sslMode": "DISABLED",
+        }
+    )  # fmt: skip
+    others = {"json": StringType(), "variant": VariantType()}
+    kind = others.get(payload) or read_payload_type(options)
+    schema = to_arrow_schema(envelope(kind), timezone="UTC")
+    database, _, table = name.partition(".")
+    partition = LoadPartition((Chunk((database, table)),), case_sensitive=True, since=BEGINNING)
+    before, began = resident(), time.monotonic()
+    rows = size = 0
+    for batch in read_chunks(options, partition, schema):
+        rows += batch.num_rows
+        size += batch.nbytes
+        time.sleep(float(pause))
+    print(  # noqa: T201
+        json.dumps(
+            {
+                "rows": rows,
+                "bytes": size,
+                "seconds": time.monotonic() - began,
+                "before": before,
+                "peak": resident(),
+            }
+        )
+    )
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
