@@ -220,8 +220,17 @@ LARGE = [
 ]
 
 
-def test_rows_larger_than_a_packet(server: Server, scratch: str) -> None:
+@pytest.fixture
+def large_packets(server: Server) -> Iterator[None]:
+    """For new connections."""
+    ((before,),) = server.execute("SELECT @@GLOBAL.max_allowed_packet")
     server.execute("SET GLOBAL max_allowed_packet = 268435456")
+    yield
+    server.execute(f"SET GLOBAL max_allowed_packet = {before}")
+
+
+@pytest.mark.usefixtures("large_packets")
+def test_rows_larger_than_a_packet(server: Server, scratch: str) -> None:
     with server.connect(database=scratch) as connection, connection.cursor() as cursor:
         cursor.execute("CREATE TABLE t (id INT PRIMARY KEY, v LONGBLOB) ENGINE=MyISAM")
         start = server.position()
