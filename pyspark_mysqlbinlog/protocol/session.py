@@ -9,7 +9,8 @@ sql_select_limit       cuts any result, without an error: tables would be missin
 sql_big_selects        off: joins beyond max_join_size are refused
 max_execution_time     ends a SELECT after so many milliseconds (MySQL 5.7.8)
 max_statement_time     ends any statement after so many seconds (MariaDB 10.1.1)
-sql_mode               other quotes in SHOW GRANTS, other spaces in texts, another grammar
+sql_mode               other quotes in SHOW GRANTS, other spaces in texts, another grammar; without
+                       ALLOW_INVALID_DATES a row with 2026-02-31 is not equal to its own date
 sql_quote_show_create  off: SHOW GRANTS has names without quotes
 lock_wait_timeout      information_schema leaves out what stays locked for longer
 wait_timeout           ends a connection that waits while another one reads the log
@@ -32,7 +33,7 @@ _LONGEST = 31_536_000  # seconds: a year, the most that both timeouts take, and 
 # 50700 on, and has a kind of its own, which is a plain comment for MySQL (the manuals, "Comments").
 SESSION_SETTINGS = (
     "SET SESSION sql_select_limit = 18446744073709551615, SESSION sql_big_selects = 1,"
-    " SESSION sql_mode = '', SESSION sql_quote_show_create = 1,"
+    " SESSION sql_mode = 'ALLOW_INVALID_DATES', SESSION sql_quote_show_create = 1,"
     f" SESSION lock_wait_timeout = {_LONGEST}, SESSION wait_timeout = {_LONGEST},"
     " SESSION lc_messages = 'en_US', SESSION time_zone = '+00:00'"
     " /*!50708 , SESSION max_execution_time = 0 */ /*M!100101 , SESSION max_statement_time = 0 */"

@@ -88,6 +88,42 @@ def test_an_index_that_the_optimizer_ignores_is_no_key(mariadb: Server) -> None:
     assert key is not None and key.name == "v"
 
 
+@pytest.mark.parametrize(
+    "collation",
+    ["utf8mb4_general_nopad_ci", "latin1_nopad_bin", "utf8mb4_uca1400_nopad_ai_ci"],
+)
+def test_a_char_whose_spaces_count_is_no_key(mariadb: Server, collation: str) -> None:
+    """What the index has behind a value, a condition may have in front of it."""
+    charset = collation.partition("_")[0]
+    mariadb.execute("DROP DATABASE IF EXISTS nopad", "CREATE DATABASE nopad")
+    for kind, expected in {"CHAR(9)": None, "VARCHAR(9)": "PRIMARY"}.items():
+        mariadb.execute(
+            "DROP TABLE IF EXISTS t",
+            f"CREATE TABLE t (a {kind} CHARACTER SET {charset} COLLATE {collation} PRIMARY KEY)",
+            database="nopad",
+        )
+        found = chosen(mariadb, "nopad")
+        assert (found and found.name) == expected
+    mariadb.execute("DROP DATABASE nopad")
+
+
+def test_partitions_are_read_in_the_order_of_the_key(any_server: Server, any_database: str) -> None:
+    """MySQL 5.6 does not, where a BIT stands in front: that is no key there."""
+    values = ", ".join(f"({a}, {b})" for a in (0, 1, 17) for b in (0, 5, 3, -7, 300))
+    any_server.execute(
+        "CREATE TABLE t (a BIT(5), b INT, PRIMARY KEY (a, b)) PARTITION BY KEY (a, b) PARTITIONS 3",
+        f"INSERT INTO t VALUES {values}",
+        database=any_database,
+    )
+    by_index, sorted_rows = (
+        any_server.execute(f"SELECT a, b FROM t {hint} ORDER BY a, b", database=any_database)
+        for hint in ("FORCE INDEX (PRIMARY)", "IGNORE INDEX (PRIMARY)")
+    )
+    is_right = by_index == sorted_rows
+    assert is_right == (not any_server.version().startswith("5.6."))
+    assert (chosen(any_server, any_database) is not None) == is_right
+
+
 def test_a_column_that_is_not_known_is_no_key(any_server: Server, any_database: str) -> None:
     """The table was altered between the reading of its schema and this one."""
     any_server.execute("CREATE TABLE t (new INT PRIMARY KEY)", database=any_database)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import warnings
+from random import Random
+
 import pytest
 
 from helpers.chunked import by_key, key_of, walk
@@ -171,8 +175,77 @@ KEYS: dict[str, tuple[str, str, list[str]]] = {
     "enum inside": ("a INT, b ENUM('x','w','v'), c INT", "a, b, c", ["1", "2", "3"]),
     "set inside": ("a INT, b SET('x','w'), c INT", "a, b, c", ["0", "1", "2", "3"]),
     "enum first": ("a ENUM('x','w','v'), b INT", "a, b", ["1", "2", "3"]),
+    "dates first": (
+        "a DATE, b DATE",
+        "a, b",
+        ["'0000-00-00'", "'2026-00-00'", "'2026-02-31'", "'2026-03-01'"],
+    ),
+    "datetimes first": (
+        "a DATETIME(6), b DATETIME",
+        "a, b",
+        ["'0000-00-00 10:00:00'", "'2026-02-31 10:00:00'", "'2026-03-01 00:00:00'"],
+    ),
     "five": ("a INT, b INT, c INT, d INT, e INT", "e, d, c, b, a", ["1", "2", "3"]),
 }
+
+
+# What collations differ in: case, accents, two letters for one, spaces and what sorts before them.
+TEXTS = [
+    *("", "aaaa", "ZZZZ", "zzzz1", "a", "a ", "a\t", "a!", "b", "B1", "é", "E1", "f", "ä", "ae"),
+    *("af", "ß", "ss1", "st", "ch", "cz", "d", "ll", "lz", "m", "ij", "ñ", "ø", "'", "\\"),
+    *("İ", "ı", "Ω", "я", "漢", "字", "表", "ｱ", "한", "א", "ก", "😀", "\uffff"),
+]
+
+
+def _collations(server: Server) -> list[tuple[str, str]]:
+    """(character set, collation) of all that a column may have."""
+    names = "information_schema.COLLATION_CHARACTER_SET_APPLICABILITY"
+    (full,) = server.execute(
+        "SELECT COUNT(*) FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = 'information_schema'"
+        " AND COLUMN_NAME = 'FULL_COLLATION_NAME'"
+    )
+    column = "FULL_COLLATION_NAME" if full[0] else "COLLATION_NAME"
+    rows = server.execute(f"SELECT CHARACTER_SET_NAME, {column} FROM {names}")
+    return [(str(charset), str(collation)) for charset, collation in rows if charset != "binary"]
+
+
+@pytest.mark.parametrize("some", [40, pytest.param(0, id="all", marks=pytest.mark.endurance)])
+@pytest.mark.parametrize("server_name", every_server())
+def test_collations(server_name: str, some: int, request: pytest.FixtureRequest) -> None:
+    """All of them take minutes; the run's header has the seed that chooses some."""
+    server: Server = request.getfixturevalue(server_name)
+    collations = _collations(server)
+    assert len(collations) > 200
+    if some:
+        collations = Random(os.environ["MYSQLBINLOG_FUZZ_SEED"]).sample(collations, some)
+    with (
+        client_of(server) as client,
+        server.connect() as connection,
+        connection.cursor() as cursor,
+    ):
+        cursor.execute(f"DROP DATABASE IF EXISTS {DATABASE}")
+        cursor.execute(f"CREATE DATABASE {DATABASE} CHARACTER SET greek")
+        cursor.execute("SET sql_mode = ''")
+        for number, (charset, collation) in enumerate(collations):
+            # No CHAR is a key where its spaces count.
+            kind = "CHAR(9)" if number % 2 and "_nopad_" not in collation else "VARCHAR(9)"
+            cursor.execute(f"DROP TABLE IF EXISTS {DATABASE}.t")
+            cursor.execute(
+                f"CREATE TABLE {DATABASE}.t (a {kind} CHARACTER SET {charset} COLLATE {collation}"
+                " NOT NULL, n INT, PRIMARY KEY (a))"
+            )
+            # What the character set has no letter for becomes '?'; equal keys stay out.
+            with warnings.catch_warnings(action="ignore"):
+                cursor.executemany(
+                    f"INSERT IGNORE INTO {DATABASE}.t VALUES (%s, %s)",
+                    list(zip(TEXTS, range(len(TEXTS)), strict=True)),
+                )
+            key = key_of(server, client, DATABASE)
+            expected = [n for (n,) in client.query(f"SELECT n FROM {DATABASE}.t ORDER BY a")]
+            assert len(expected) > 9
+            found = [chunk.rows for chunk in walk(client, (DATABASE, "t"), key, 2)]
+            assert found == [expected[at : at + 2] for at in range(0, len(expected), 2)], collation
+        cursor.execute(f"DROP DATABASE {DATABASE}")
 
 
 def _rows(columns: str, values: list[str]) -> list[list[str]]:
@@ -215,4 +288,38 @@ def test_chunks_are_the_table(server_name: str, name: str, request: pytest.Fixtu
                 expected[start : start + size] for start in range(0, len(rows), size)
             ]
             assert [chunk.said for chunk in chunks] == [len(chunk.rows) for chunk in chunks]
+    server.execute(f"DROP DATABASE {DATABASE}")
+
+
+@pytest.mark.parametrize(
+    ("columns", "more"),
+    [
+        ("a DATE, b ENUM('1', '2', '3')", ""),
+        ("a DATETIME(6), b ENUM('1', '2', '3')", ""),
+        ("a DATETIME(6), b TINYINT", "PARTITION BY KEY (a, b) PARTITIONS 3"),
+    ],
+)
+@pytest.mark.parametrize("server_name", every_server())
+def test_dates_that_are_none(
+    server_name: str, columns: str, more: str, request: pytest.FixtureRequest
+) -> None:
+    """MySQL finds no row that is equal to one, in a session that does not allow them."""
+    server: Server = request.getfixturevalue(server_name)
+    dates = ("0000-00-00", "2026-00-00", "2026-02-28", "2026-02-31", "2026-03-01")
+    rows = [(date, number) for date in dates for number in (1, 2, 3)]
+    listed = ", ".join(f"('{date}', {number}, {n})" for n, (date, number) in enumerate(rows))
+    server.execute(
+        f"DROP DATABASE IF EXISTS {DATABASE}",
+        f"CREATE DATABASE {DATABASE}",
+        f"USE {DATABASE}",
+        "SET sql_mode = 'ALLOW_INVALID_DATES'",
+        f"CREATE TABLE t ({columns}, n INT, PRIMARY KEY (a, b)) {more}",
+        f"INSERT INTO t VALUES {listed}",
+    )
+    with client_of(server) as client:
+        key = key_of(server, client, DATABASE)
+        for size in range(1, len(rows) + 1):
+            found = [chunk.rows for chunk in walk(client, (DATABASE, "t"), key, size)]
+            numbers = list(range(len(rows)))
+            assert found == [numbers[at : at + size] for at in range(0, len(rows), size)]
     server.execute(f"DROP DATABASE {DATABASE}")

@@ -8,8 +8,9 @@ index, and is kept as SQL literals, each of which is exactly the value that the 
   the table and the database are set to, the literal compares as the column's values do;
 - FLOAT as the double that it is; SELECT would show six digits of it;
 - ENUM, SET and BIT by number, as they are ordered; compared with a text, an ENUM is one;
-- times as texts, which may hold dates like 0000-00-00 and 2026-02-31. TIMESTAMP needs a session in
-  +00:00, where no hour comes twice; `protocol/session.py` sets it.
+- times as texts, which may hold dates like 0000-00-00 and 2026-02-31. They need a session that
+  allows invalid dates, and TIMESTAMP one in +00:00, where no hour comes twice: see
+  `protocol/session.py`.
 """
 
 from __future__ import annotations

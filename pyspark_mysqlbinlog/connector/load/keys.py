@@ -113,13 +113,13 @@ def choose_key(client: ReplicaClient, schema: TableSchema) -> LoadKey | None:
             len(columns) == len(parts)
             # Columns in opposite directions can't be followed without sorting.
             and len({part["Collation"] for part in parts}) == 1
-            and all(
-                column in shown and column in schemas and schemas[column].type in _USABLE
-                for column in columns
-            )
+            and all(column in shown and column in schemas for column in columns)
         ):
             described = [(schemas[column], shown[column]) for column in columns]
-            keys.append(_load_key(name, described))
+            if all(_is_usable_column(*column) for column in described):
+                keys.append(_load_key(name, described))
+    if not client.is_mariadb and client.server_version.startswith(("5.5.", "5.6.")):
+        keys = [key for key in keys if not _is_merged_wrongly(key)]
     # Sorting is stable, and False comes before True.
     keys.sort(key=lambda key: (key.columns[0].type == "set", key.name != "PRIMARY"))
     return keys[0] if keys else None
@@ -146,6 +146,23 @@ def _is_usable_part(part: Mapping[str, Any]) -> bool:
         and part.get("Ignored", "NO") == "NO"
         and part.get("Visible", "YES") == "YES"
     )
+
+
+def _is_usable_column(column: ColumnSchema, shown: Mapping[str, Any]) -> bool:
+    if column.type == "char":
+        # A CHAR is stored with spaces to its length and compared without: where the collation
+        # counts them, "a" comes behind "a<tab>" in the index and in front of it in a condition
+        # (measured on MariaDB 10.11). MySQL has such collations from 8.0 on.
+        return not any(word in shown["Collation"] for word in ("_nopad_", "_0900_"))
+    return column.type in _USABLE
+
+
+def _is_merged_wrongly(key: LoadKey) -> bool:
+    """Whether partitions are not read in the key's order: its greatest value would not be found.
+
+    MySQL before 5.7 compares wrong bytes of what stands behind a BIT (measured on 5.6.24).
+    """
+    return any(column.type == "bit" for column in key.columns[:-1])
 
 
 def _load_key(name: str, columns: Sequence[tuple[ColumnSchema, Mapping[str, Any]]]) -> LoadKey:

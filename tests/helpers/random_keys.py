@@ -1,0 +1,117 @@
+"""Keys of random types and directions of growth, with values that lie close to one another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hypothesis import strategies as st
+
+__all__ = ["RandomKey", "random_keys"]
+
+Literals = st.SearchStrategy[str]
+
+
+def _hexed(letters: str, charset: str, codec: str, size: int) -> Literals:
+    texts = st.text(letters, max_size=size)
+    return texts.map(lambda text: f"_{charset} X'{text.encode(codec).hex()}'")
+
+
+def _numbers(low: int, high: int) -> Literals:
+    edges = st.sampled_from((low, low + 1, -1, 0, 1, 2, high - 1, high))
+    return (edges | st.integers(low, high)).filter(lambda n: low <= n <= high).map(str)
+
+
+def _text(charset: str, codec: str, collation: str, letters: str) -> tuple[str, Literals]:
+    definition = f"{{}}(6) CHARACTER SET {charset} COLLATE {collation}"
+    return definition, _hexed(letters, charset, codec, 4)
+
+
+_CLOCK = st.integers(0, 3).map(lambda second: f"10:00:0{second}")
+_FRACTION = st.sampled_from(("", ".000001", ".5", ".999999"))
+_DATES = st.sampled_from(("0000-00-00", "2026-00-00", "2026-02-28", "2026-02-31", "2026-03-01"))
+_LETTERS = "aAbBzZéÉß \t!09"
+
+# Definition (a place for CHAR or VARCHAR in texts), literals.
+_COLUMNS: list[tuple[str, Literals]] = [
+    ("TINYINT", _numbers(-128, 127)),
+    ("SMALLINT UNSIGNED", _numbers(0, 65535)),
+    ("MEDIUMINT", _numbers(-(2**23), 2**23 - 1)),
+    ("INT", _numbers(-3, 3)),
+    ("BIGINT", _numbers(-(2**63), 2**63 - 1)),
+    ("BIGINT UNSIGNED", _numbers(0, 2**64 - 1)),
+    ("DECIMAL(30,10)", _numbers(-(10**12), 10**12).map(lambda n: f"{n}e-8")),
+    ("DECIMAL(5,0) UNSIGNED ZEROFILL", _numbers(0, 99999)),
+    ("FLOAT", st.floats(-100, 100, width=32).map(repr)),
+    ("FLOAT(7,2)", st.integers(-999, 999).map(lambda n: f"{n}e-2")),
+    ("DOUBLE", st.floats(allow_nan=False, allow_infinity=False).map(repr)),
+    ("BIT(5)", _numbers(0, 31)),
+    ("BIT(64)", _numbers(0, 2**64 - 1)),
+    ("DATE", _DATES.map(lambda day: f"'{day}'")),
+    ("DATETIME", st.builds("'{} {}'".format, _DATES, _CLOCK)),
+    ("DATETIME(6)", st.builds("'{} {}{}'".format, _DATES, _CLOCK, _FRACTION)),
+    ("TIMESTAMP(6)", st.builds("'2026-10-25 {}{}'".format, _CLOCK, _FRACTION)),
+    ("TIME", st.builds("'{}{}'".format, st.sampled_from(("", "-")), _CLOCK)),
+    ("TIME(6)", st.builds("'{}{}{}'".format, st.sampled_from(("", "-")), _CLOCK, _FRACTION)),
+    ("YEAR", (st.just(0) | st.integers(1901, 2155)).map(lambda year: f"'{year:04d}'")),
+    ("ENUM('z','A','a ','1','0')", _numbers(0, 5)),
+    ("SET('z','A','1')", _numbers(0, 7)),
+    ("BINARY(3)", st.binary(max_size=3).map(lambda raw: f"X'{raw.hex()}'")),
+    ("VARBINARY(3)", st.binary(max_size=3).map(lambda raw: f"X'{raw.hex()}'")),
+    _text("utf8mb4", "utf-8", "utf8mb4_general_ci", _LETTERS + "漢😀"),
+    _text("utf8mb4", "utf-8", "utf8mb4_unicode_ci", _LETTERS + "漢😀"),
+    _text("utf8mb4", "utf-8", "utf8mb4_bin", _LETTERS + "漢😀"),
+    _text("utf8", "utf-8", "utf8_general_ci", _LETTERS + "漢"),
+    _text("latin1", "cp1252", "latin1_swedish_ci", _LETTERS + "äåö€"),
+    _text("latin1", "cp1252", "latin1_german2_ci", _LETTERS + "äåö€"),
+    _text("ucs2", "utf-16-be", "ucs2_general_ci", _LETTERS + "漢"),
+    _text("utf16", "utf-16-be", "utf16_unicode_ci", _LETTERS + "漢😀"),
+    _text("utf16le", "utf-16-le", "utf16le_general_ci", _LETTERS + "漢😀"),
+    _text("utf32", "utf-32-be", "utf32_general_ci", _LETTERS + "漢😀"),
+    _text("sjis", "shift_jis", "sjis_japanese_ci", "aAzZ09 表ソ能ｱ"),
+    _text("gbk", "gbk", "gbk_chinese_ci", "aAzZ09 汉字"),
+    _text("big5", "big5", "big5_chinese_ci", "aAzZ09 許功"),
+    _text("cp1251", "cp1251", "cp1251_general_ci", "aAzZ09 яЯё"),
+    _text("ascii", "ascii", "ascii_general_ci", "aAzZ09 '\\"),
+]
+
+
+@dataclass(frozen=True)
+class RandomKey:
+    """A table's key: its columns' definitions, their order in it, and what else the table has."""
+
+    columns: list[str]
+    order: list[int]
+    kind: str
+    engine: str
+    partitions: int
+
+    @property
+    def has_bit_in_front(self) -> bool:
+        return any(self.columns[number].startswith("BIT") for number in self.order[:-1])
+
+    @property
+    def create(self) -> str:
+        columns = "".join(f"c{n} {text} NOT NULL, " for n, text in enumerate(self.columns))
+        key = ", ".join(f"c{n}" for n in self.order)
+        parts = f" PARTITION BY KEY ({key}) PARTITIONS {self.partitions}" if self.partitions else ""
+        return (
+            f"CREATE TABLE t ({columns}n INT NOT NULL, {self.kind} ({key}))"
+            f" ENGINE={self.engine} CHARACTER SET latin1{parts}"
+        )
+
+
+@st.composite
+def random_keys(draw: st.DrawFn) -> tuple[RandomKey, Literals]:
+    """A key, and rows' values for its columns: ``1, 'a'``."""
+    chosen = draw(st.lists(st.sampled_from(_COLUMNS), min_size=1, max_size=3))
+    texts = st.sampled_from(("CHAR", "VARCHAR"))
+    key = RandomKey(
+        columns=[definition.replace("{}", draw(texts)) for definition, _ in chosen],
+        order=draw(st.permutations(range(len(chosen)))),
+        kind=draw(st.sampled_from(("PRIMARY KEY", "UNIQUE u"))),
+        engine=draw(st.sampled_from(("InnoDB", "InnoDB", "MyISAM"))),
+        partitions=draw(st.sampled_from((0, 0, 0, 3))),
+    )
+    # Few values of each column, so that they come together in many ways.
+    pools = [draw(st.lists(literals, min_size=1, max_size=5)) for _, literals in chosen]
+    return key, st.tuples(*map(st.sampled_from, pools)).map(", ".join)
