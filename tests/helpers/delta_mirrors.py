@@ -62,9 +62,10 @@ class MirroredDatabase:
                 selected = sorted(map(repr, cursor.fetchall()))
             found = self.rows(table)
             # A column that was added stands behind the others.
-            assert sorted(found.column_names) == sorted(names)
+            assert sorted(found.column_names) == sorted(names), table
             listed = found.select(names).to_pylist()
-            assert sorted(repr(tuple(row.values())) for row in listed) == selected
+            rows = sorted(repr(tuple(row.values())) for row in listed)
+            assert rows == selected, f"{table}: {rows}, SELECT shows {selected}"
 
     def stopped(self, table: str) -> str:
         """Why a table is kept in step no more; AssertionError where it is not stopped."""

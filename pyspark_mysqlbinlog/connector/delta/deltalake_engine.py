@@ -11,17 +11,29 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, Schema, Transaction, write_deltalake
+from deltalake import (
+    CommitProperties,
+    DeltaTable,
+    QueryBuilder,
+    Schema,
+    Transaction,
+    write_deltalake,
+)
 from deltalake.exceptions import TableNotFoundError
 from pyarrow import compute
 
-from pyspark_mysqlbinlog.connector.delta.apply import GONE, SEQ
+from pyspark_mysqlbinlog.connector.delta.apply import GONE, SEQ, SEQ_TYPE
 from pyspark_mysqlbinlog.connector.delta.marks import Mark
 
 __all__ = ["DeltalakeEngine", "DeltalakeTarget"]
 
 # The stubs know neither chunked arrays beside plain values nor what comes of them.
 pc: Any = compute
+
+
+# A `seq` in front of all there are.
+_OLDEST = -1
+_DATAFUSION = {pa.int32(): "Int32", pa.int64(): "Int64"}
 
 
 class DeltalakeEngine:
@@ -81,6 +93,26 @@ class DeltalakeTarget:
             storage_options=self._storage,
             raise_if_key_not_exists=False,
         )
+
+    def has_since(self, seq: Mapping[str, int]) -> bool:
+        table = self._there()
+        if SEQ not in {field.name for field in table.schema().fields}:
+            return False
+        held = QueryBuilder().register("t", table)
+        # Names and whole numbers of our own.
+        found = held.execute(f"SELECT 1 FROM t WHERE NOT {_is_before(seq)} LIMIT 1")  # noqa: S608
+        return bool(pa.table(found.read_all()).num_rows)
+
+    def forget_seq(self) -> None:
+        zero = (
+            "named_struct("
+            + ", ".join(
+                f"'{field.name}', arrow_cast({_OLDEST}, '{_DATAFUSION[field.type]}')"
+                for field in SEQ_TYPE
+            )
+            + ")"
+        )
+        self._there().update(updates={SEQ: zero})
 
     def is_empty(self) -> bool:
         table = self._opened()

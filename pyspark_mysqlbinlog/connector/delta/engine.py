@@ -33,6 +33,12 @@ class DeltaTarget(Protocol):
     def create(self, columns: pa.Schema, properties: Mapping[str, str]) -> None:
         """Make the table, empty."""
 
+    def has_since(self, seq: Mapping[str, int]) -> bool:
+        """Whether a row has this `seq` or a greater one."""
+
+    def forget_seq(self) -> None:
+        """Make every row older than all that comes."""
+
     def is_empty(self) -> bool:
         """Whether it has no rows, or is not there."""
 

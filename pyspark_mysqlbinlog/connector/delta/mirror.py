@@ -26,7 +26,7 @@ from pyspark_mysqlbinlog.connector.delta.batch_offsets import BatchOffsets
 from pyspark_mysqlbinlog.connector.delta.deltalake_engine import DeltalakeEngine
 from pyspark_mysqlbinlog.connector.delta.engine import Engine
 from pyspark_mysqlbinlog.connector.delta.marks import LogName, Mark, place_of
-from pyspark_mysqlbinlog.connector.delta.mirrored_table import MirroredTable, TableVersions
+from pyspark_mysqlbinlog.connector.delta.mirrored_table import Batch, MirroredTable, TableVersions
 from pyspark_mysqlbinlog.connector.delta.targets import Targets
 from pyspark_mysqlbinlog.connector.options.log_lines import show_log_lines
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
@@ -62,8 +62,8 @@ class DeltaMirror:
     checkpoint
         Where Spark keeps how far the query has come; a folder of this mirror alone.
     options
-        The options of the source (docs/options.md): server, account, tables, where to begin.
-        `payload` and `operations` are the mirror's.
+        The options of the source (docs/options.md): server, account, tables. `payload`, `jsonType`
+        and `operations` are the mirror's; `startingOffset` is ``snapshot`` unless it is given.
     storage_options
         What delta-rs needs to know of an object store.
 
@@ -91,6 +91,8 @@ class DeltaMirror:
             if name in given:
                 raise OptionError(f"option {name}: a mirror sets it; leave it out")
         texts = {name: str(value) for name, value in options.items()} | _SETTLED
+        if "startingoffset" not in given:
+            texts["startingOffset"] = "snapshot"
         parsed = parse_options(texts)
         self._options = texts
         self._checkpoint = checkpoint
@@ -129,8 +131,11 @@ class DeltaMirror:
         show_log_lines()
         end = self._offsets.end(batch.sparkSession, number)
         tables = self._tables_at(end)
+        # The first batch of a checkpoint ends where it begins.
+        before = end if number == 0 else self._offsets.end(batch.sparkSession, number - 1)
         query = f"mysqlbinlog:query:{self._query_id(batch.sparkSession)}"
         mark = Mark(LogName.of(end), place_of(end.position), end.fingerprint, (query, number))
+        this = Batch(before.position, mark, end.load)
         changes = _collected(batch)
         by_table, nothing = _by_table(changes), changes.slice(0, 0)
         unknown = by_table.keys() - tables.keys()
@@ -139,7 +144,7 @@ class DeltaMirror:
         errors = []
         for name in sorted(tables):
             try:
-                self._bring_in(name, by_table.get(name, nothing), tables[name], mark)
+                self._bring_in(name, by_table.get(name, nothing), tables[name], this)
             except Exception as error:  # noqa: BLE001 (raised when the other tables are done)
                 errors.append(error)
         if errors:
@@ -149,19 +154,17 @@ class DeltaMirror:
             raise MirrorError(f"every table is stopped; the first: {stopped[0].stopped}")
 
     def _bring_in(
-        self, name: Table, changes: pa.Table, versions: TableVersions, mark: Mark
+        self, name: Table, changes: pa.Table, versions: TableVersions, batch: Batch
     ) -> None:
         """One table's part of a batch; a table that can't be kept equal is stopped."""
         table = self._tables.get(name)
         if table is None:
             target = self._engine.target(self._targets.of(name))
-            table = self._tables[name] = MirroredTable(".".join(name), target)
+            table = self._tables[name] = MirroredTable(name, target)
             if table.stopped is not None:
                 _LOG.error("%s.%s is stopped since earlier: %s", *name, table.stopped)
-        if table.stopped is not None:
-            return
         try:
-            table.apply(changes, versions, mark)
+            table.apply(changes, versions, batch)
         except MirrorError as error:
             _LOG.error("%s.%s is kept in step no more: %s", *name, error.message)
             table.stop(error)

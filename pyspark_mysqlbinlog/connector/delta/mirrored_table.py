@@ -1,24 +1,50 @@
-"""One table of a mirror, batch after batch: what is new in each is brought into its Delta table."""
+"""One table of a mirror, batch after batch: what is new in each is brought into its Delta table.
+
+A first load goes on beside the log. Its rows have the position of which it is proven that their
+SELECT saw all before it. That position is read when a batch's tasks run, so it lies at the batch's
+end or behind it, and a loaded row is never older than what the Delta table has. Hence no deleted
+row can come back by one, and nothing has to be kept of deleted rows: what comes behind a deletion
+is newer than it. Where that should not hold the table is stopped.
+
+When the load of a table is done, every row that the server has was written since it began: by the
+load, or by the log. Rows that are older are those that were deleted while nobody looked, and go.
+"""
 
 from __future__ import annotations
 
+import json
+import logging
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
+from pyarrow import compute
 
+from pyspark_mysqlbinlog.checkpoints.load_state import LoadState
+from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.versions import Version
 from pyspark_mysqlbinlog.connector.delta.apply import SEQ, SEQ_TYPE, in_order
 from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget
-from pyspark_mysqlbinlog.connector.delta.marks import Mark, place_of
-from pyspark_mysqlbinlog.connector.delta.timeline import not_applied, sections
-from pyspark_mysqlbinlog.connector.delta.walk import LOAD_ANEW, Walk
+from pyspark_mysqlbinlog.connector.delta.marks import Mark, number_and_pos, place_of
+from pyspark_mysqlbinlog.connector.delta.timeline import not_applied, places_of, sections
+from pyspark_mysqlbinlog.connector.delta.walk import LOAD_ANEW, Walk, shape_of
 from pyspark_mysqlbinlog.errors import MirrorError
+from pyspark_mysqlbinlog.names import Table
+from pyspark_mysqlbinlog.tables import TableSchema
 
-__all__ = ["LOG", "STOPPED", "MirroredTable", "TableVersions"]
+__all__ = ["LOADING", "LOG", "STOPPED", "Batch", "MirroredTable", "TableVersions"]
 
-# Properties of a Delta table. Why it is kept in step no more; and the log in which its `seq` lie.
+_LOG = logging.getLogger(__name__)
+# The stubs know neither chunked arrays beside plain values nor what comes of them.
+pc: Any = compute
+
+# Properties of a Delta table. Why it is kept in step no more; the log in which its `seq` lie; the
+# load that is going on, with the place at which it began.
 STOPPED = "mysqlbinlog.stopped"
 LOG = "mysqlbinlog.log"
+LOADING = "mysqlbinlog.loading"
+# In front of all changes at a place, and of rows that were loaded there.
+_BEFORE_ALL = -2
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,59 +61,198 @@ class TableVersions:
     came_by_rename: frozenset[int] = frozenset()
 
 
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """One batch of the query.
+
+    Attributes
+    ----------
+    start : where it begins, and the batch before it ends.
+    mark : of its end.
+    load : how far a first load has come at its end; None where there is none.
+    """
+
+    start: Position
+    mark: Mark
+    load: LoadState | None = None
+
+    @property
+    def is_first(self) -> bool:
+        """Whether it is the first of its checkpoint: it has no changes."""
+        return self.mark.batch is not None and self.mark.batch[1] == 0
+
+    def loads(self, table: Table) -> bool:
+        """Whether rows of a table are still to be loaded, or are in this batch."""
+        return self.load is not None and (
+            any(each.table == table for each in self.load.waiting)
+            or any(chunk.table == table for chunk in self.load.chunks)
+        )
+
+    def has_loaded(self, table: Table) -> bool:
+        """Whether all rows of a table are loaded with this batch."""
+        return self.load is not None and all(each.table != table for each in self.load.waiting)
+
+    @property
+    def begin(self) -> dict[str, int]:
+        """The place at which it begins, as a `seq` in front of all that happens there."""
+        return {
+            "epoch": self.mark.log.epoch,
+            "file": self.start.number,
+            "pos": self.start.pos,
+            "row": _BEFORE_ALL,
+        }
+
+
 class MirroredTable:
     """One table. `apply` raises MirrorError where the Delta table can't be kept equal.
 
     Attributes
     ----------
-    stopped : why it is kept in step no more.
+    stopped : why it is kept in step no more; None while it is.
     """
 
-    def __init__(self, name: str, target: DeltaTarget) -> None:
-        self._name = name
+    def __init__(self, table: Table, target: DeltaTarget) -> None:
+        self._table = table
+        self._name = ".".join(table)
         self._target = target
         self._last: tuple[Version, ...] = ()
-        self.stopped = target.properties().get(STOPPED) or None
+        self._is_checked = False
+        properties = target.properties()
+        self.stopped = properties.get(STOPPED) or None
+        self._loading = properties.get(LOADING) or None
 
     def stop(self, error: MirrorError) -> None:
-        """Keep the table in step no more, in this query or a later one."""
+        """Keep the table in step no more, in this query or a later one, until it is loaded."""
         self.stopped = error.message
         if self._target.columns() is None:
             self._target.create(pa.schema([pa.field(SEQ, SEQ_TYPE)]), {})
         self._target.set_properties({STOPPED: error.message})
 
-    def apply(self, changes: pa.Table, end: TableVersions, mark: Mark) -> int:
+    def apply(self, changes: pa.Table, now: TableVersions, batch: Batch) -> int:
         """Bring one batch's changes in; returns how many of them were new."""
-        if not changes.num_rows and end.versions == self._last:
+        assert batch.mark.batch is not None
+        is_quiet = not changes.num_rows and now.versions == self._last and not self._loading
+        if is_quiet and not batch.loads(self._table):
             return 0
-        assert mark.batch is not None
-        if (self._target.applied(mark.batch[0]) or -1) >= mark.batch[1]:
+        if (self._target.applied(batch.mark.batch[0]) or -1) >= batch.mark.batch[1]:
             return 0
-        self._expect_log(mark)
-        applied = self._target.applied(str(mark.log)) or 0
-        changes = not_applied(in_order(changes), applied)
-        versions = _from(end.versions, applied)
-        if changes.num_rows or applied < mark.version:
-            walk = Walk(self._name, self._target, mark, applied, end.came_by_rename)
-            for section in sections(changes, versions):
+        if batch.loads(self._table):
+            self._begin_load(now, batch)
+        if self.stopped is not None:
+            return 0
+        if not self._is_checked:
+            self._expect_mirror(now, batch)
+        count = self._bring_in(in_order(changes), now, batch)
+        if self._loading and batch.has_loaded(self._table):
+            self._end_load(batch.mark)
+        if len(now.versions) == 1:
+            self._last = now.versions
+        return count
+
+    def _bring_in(self, changes: pa.Table, now: TableVersions, batch: Batch) -> int:
+        applied = self._target.applied(str(batch.mark.log)) or 0
+        changes = not_applied(changes, applied)
+        # A Delta table that is ahead of the batch has a later shape, too.
+        if changes.num_rows or applied <= batch.mark.version:
+            self._expect_new_loads(changes, batch)
+            comes = now.came_by_rename
+            walk = Walk(
+                self._name,
+                self._target,
+                batch.mark,
+                applied,
+                comes,
+                is_loaded=batch.loads(self._table),
+            )
+            for section in sections(changes, _from(now.versions, applied)):
                 walk.take(section)
             walk.finish()
-        if len(end.versions) == 1:
-            self._last = end.versions
+            self._name_log(batch.mark)
         return changes.num_rows
 
-    def _expect_log(self, mark: Mark) -> None:
-        """Positions compare within one log only."""
-        if self._target.columns() is None:
+    def _expect_mirror(self, now: TableVersions, batch: Batch) -> None:
+        """MirrorError unless the Delta table goes on where the batch begins."""
+        held = self._target.columns()
+        if held is None:
+            was_there = now.versions and place_of(now.versions[0][0]) == 0
+            if was_there and not batch.is_first and not self._loading:
+                raise self._error(f"the Delta table is not there any more; {LOAD_ANEW}")
+            self._is_checked = True
             return
         known = self._target.properties().get(LOG)
         if known is None:
-            self._target.set_properties({LOG: str(mark.log)})
-        elif known != str(mark.log):
-            raise MirrorError(
-                f"its rows are from another server's log ({known}, now {mark.log}); {LOAD_ANEW}",
-                table=self._name,
+            if not self._target.is_empty():
+                raise self._error(
+                    "the Delta table has rows that no mirror wrote: give another target, or remove"
+                    " the table"
+                )
+        elif known != str(batch.mark.log):
+            raise self._error(
+                f"its rows are from another log ({known}, now {batch.mark.log}); {LOAD_ANEW}"
             )
+        applied = self._target.applied(str(batch.mark.log))
+        if batch.is_first and applied is not None and applied < place_of(batch.start):
+            number, pos = number_and_pos(applied)
+            raise self._error(
+                f"the Delta table has everything up to position {pos} of binlog file number"
+                f" {number}, and the query begins behind it, at {batch.start}: begin there or"
+                f" earlier, or {LOAD_ANEW}"
+            )
+        self._is_checked = True
+
+    def _expect_new_loads(self, changes: pa.Table, batch: Batch) -> None:
+        """MirrorError where a loaded row could be older than what the Delta table has."""
+        loaded = changes.filter(pc.equal(changes.column("op"), "r"))
+        if loaded.num_rows and pc.min(places_of(loaded)).as_py() < place_of(batch.start):
+            raise self._error(
+                f"a loaded row is older than the batch that brought it, which begins at"
+                f" {batch.start}; {LOAD_ANEW}"
+            )
+
+    def _begin_load(self, now: TableVersions, batch: Batch) -> None:
+        """Note the load of which this batch is a part, unless that is done."""
+        assert batch.mark.batch is not None
+        assert batch.load is not None
+        known = json.loads(self._loading) if self._loading else {}
+        which = {"query": batch.mark.batch[0], "reload": batch.load.reload}
+        if known and {name: known[name] for name in which} == which:
+            return
+        if self._target.columns() is None:
+            schemas = [what for _, what in now.versions if isinstance(what, TableSchema)]
+            if not schemas:
+                return  # it is not there, or nobody knows its columns: then it has no rows yet
+            self._target.create(shape_of(schemas[-1]), {})
+        log = self._target.properties().get(LOG)
+        if log is None and not self._target.is_empty():
+            raise self._error(
+                "the Delta table has rows that no mirror wrote: give another target, or remove the"
+                " table"
+            )
+        if log not in {None, str(batch.mark.log)} or self._target.has_since(batch.begin):
+            # Of another log: older than anything of this one.
+            self._target.forget_seq()
+        self._loading = json.dumps(which | {"from": batch.begin})
+        begin = Mark(batch.mark.log, place_of(batch.start))
+        properties = {LOADING: self._loading, LOG: str(batch.mark.log), STOPPED: ""}
+        self._target.set_properties(properties, begin)
+        self.stopped = None
+        self._is_checked = True
+
+    def _end_load(self, mark: Mark) -> None:
+        """Remove what was deleted while nobody looked."""
+        assert self._loading is not None
+        self._target.empty(json.loads(self._loading)["from"])
+        self._target.set_properties({LOADING: ""}, mark)
+        self._loading = None
+        _LOG.info("%s is loaded", self._name)
+
+    def _name_log(self, mark: Mark) -> None:
+        """Note in which log the positions lie."""
+        if self._target.columns() is not None and LOG not in self._target.properties():
+            self._target.set_properties({LOG: str(mark.log)})
+
+    def _error(self, message: str) -> MirrorError:
+        return MirrorError(message, table=self._name)
 
 
 def _from(versions: tuple[Version, ...], applied: int) -> tuple[Version, ...]:

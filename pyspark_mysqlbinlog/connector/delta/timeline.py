@@ -18,7 +18,7 @@ from pyspark_mysqlbinlog.connector.delta.apply import SEQ_TYPE
 from pyspark_mysqlbinlog.connector.delta.marks import place_of
 from pyspark_mysqlbinlog.tables import TableSchema
 
-__all__ = ["Section", "not_applied", "sections"]
+__all__ = ["Section", "not_applied", "places_of", "sections"]
 
 # The stubs know neither chunked arrays beside plain values nor what comes of them.
 pc: Any = compute
@@ -45,7 +45,7 @@ def sections(changes: pa.Table, versions: Sequence[Version]) -> Iterator[Section
     if len(versions) == 1:
         yield Section(*versions[0], changes)
         return
-    places = _places(changes)
+    places = places_of(changes)
     begins = [place_of(start) for start, _ in versions]
     # What is told of at a place before the first version lies in none.
     ends: list[int | None] = [*begins[1:], None]
@@ -60,11 +60,11 @@ def not_applied(changes: pa.Table, applied: int) -> pa.Table:
     """Without the changes from before a boundary; rows that were loaded always count."""
     if not applied:
         return changes
-    is_new = pc.greater_equal(_places(changes), applied)
+    is_new = pc.greater_equal(places_of(changes), applied)
     return changes.filter(pc.or_(is_new, pc.equal(changes.column("op"), "r")))
 
 
-def _places(changes: pa.Table) -> Any:
+def places_of(changes: pa.Table) -> Any:
     """Where each change is, as `marks.place` has it."""
     seq = changes.column("seq").cast(SEQ_TYPE)
     file = pc.struct_field(seq, "file").cast(pa.int64())

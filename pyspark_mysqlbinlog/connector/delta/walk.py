@@ -24,7 +24,7 @@ from pyspark_mysqlbinlog.connector.delta.schema_changes import CannotFollowError
 from pyspark_mysqlbinlog.connector.delta.timeline import Section
 from pyspark_mysqlbinlog.connector.delta.typed import typed_field
 from pyspark_mysqlbinlog.decoder.sql.classifier import StatementKind
-from pyspark_mysqlbinlog.errors import MirrorError
+from pyspark_mysqlbinlog.errors import MirrorError, SchemaError, UnrepresentableValueError
 from pyspark_mysqlbinlog.tables import TableSchema
 
 __all__ = ["LOAD_ANEW", "Walk", "shape_of"]
@@ -54,6 +54,7 @@ class Walk:
     mark : of the batch's end.
     applied : the place up to which the Delta table has everything.
     came_by_rename : places at which another table took this one's name.
+    is_loaded : a load reads the table's rows: those that come with another table are among them.
     """
 
     def __init__(
@@ -63,12 +64,15 @@ class Walk:
         mark: Mark,
         applied: int,
         came_by_rename: frozenset[int],
+        *,
+        is_loaded: bool = False,
     ) -> None:
         self._name = name
         self._target = target
         self._mark = mark
         self._applied = applied
         self._came_by_rename = came_by_rename
+        self._is_loaded = is_loaded
         self.schema: TableSchema | None = None
         self._is_there = False
         self._is_known = True
@@ -119,7 +123,7 @@ class Walk:
             self._stop_at(told)
 
     def _create(self, start: Position, what: TableSchema) -> None:
-        if place_of(start) in self._came_by_rename:
+        if place_of(start) in self._came_by_rename and not self._is_loaded:
             self._stop(
                 place_of(start), "another table took its name, with rows that nobody told of"
             )
@@ -137,6 +141,10 @@ class Walk:
     def _alter(self, start: Position, what: TableSchema, told: dict[str, Any] | None) -> None:
         before = self.schema
         assert before is not None
+        if self._is_loaded and told is not None and _kind(told) is StatementKind.RENAME_TABLE:
+            # Another table took the name, as that of gh-ost does.
+            self._create(start, what)
+            return
         try:
             names: Mapping[str, str] = renamed(
                 before, what, None if told is None else told["query"]
@@ -182,7 +190,15 @@ class Walk:
         key = self.schema.primary_key
         if not key:
             raise self._error("the table has no primary key; leave it out")
-        self._states.append(states_of(rows, self.schema, key))
+        try:
+            self._states.append(states_of(rows, self.schema, key))
+        except (SchemaError, UnrepresentableValueError) as error:
+            if "r" not in pc.unique(rows.column("op")).to_pylist():
+                raise
+            # Loaded rows are those of now, which the log has not come to yet.
+            raise self._error(
+                f"it was altered while it was being loaded ({error.message}); {LOAD_ANEW}"
+            ) from None
 
     def _merge(self, mark: Mark) -> None:
         """Bring in what was gathered, up to a place."""
@@ -212,8 +228,12 @@ class Walk:
             return
         if _described(held) == _described(wanted):
             return
-        came_from = {name: old for name, old in self._came_from.items() if old in held.names} | {
-            SEQ: SEQ
+        came_from = {SEQ: SEQ} | {
+            name: old
+            for name, old in self._came_from.items()
+            if old in held.names
+            # What a load brings again need not be made of what is there.
+            and (not self._is_loaded or held.field(old).type == wanted.field(name).type)
         }
         stays = all(
             came_from.get(name) == name and wanted.field(name).type == held.field(name).type
@@ -249,8 +269,12 @@ def _place(change: Mapping[str, Any]) -> int:
     return place(change["seq"]["file"], change["seq"]["pos"])
 
 
+def _kind(told: Mapping[str, Any]) -> StatementKind:
+    return kind_of(told["query"] or "")
+
+
 def _is_drop(told: Mapping[str, Any]) -> bool:
-    return kind_of(told["query"] or "") in _DROPS
+    return _kind(told) in _DROPS
 
 
 def _described(columns: pa.Schema) -> dict[str, pa.DataType]:

@@ -1,0 +1,102 @@
+"""DeltaMirror from the first load on: what was there, what changes meanwhile, a second start."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from helpers.delta_mirrors import MirroredDatabase
+from helpers.servers import Server
+
+
+@pytest.fixture
+def loaded(
+    spark: SparkSession, live_server: Server, database: str, tmp_path: Path
+) -> MirroredDatabase:
+    """Three tables with rows that no log is read for; the mirror has run once."""
+    mirrored = MirroredDatabase(spark, live_server, database, tmp_path, startingOffset="snapshot")
+    mirrored.execute(
+        "CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(20), n INT)",
+        "INSERT INTO t VALUES (1, 'ñ漢', 1), (2, 'two', 2), (3, 'three', 3), (4, NULL, NULL)",
+        "CREATE TABLE pairs (a INT, b VARCHAR(9), v INT, PRIMARY KEY (b, a))",
+        "INSERT INTO pairs VALUES (1, 'x', 1), (1, 'y', 2)",
+        "CREATE TABLE nothing (id INT PRIMARY KEY)",
+    )
+    mirrored.run()
+    mirrored.expect_equal("t", "pairs", "nothing")
+    return mirrored
+
+
+def test_rows_that_were_there_and_what_becomes_of_them(loaded: MirroredDatabase) -> None:
+    loaded.execute(
+        "UPDATE t SET v = 'changed' WHERE id = 2",
+        "DELETE FROM t WHERE id = 3",
+        "UPDATE t SET id = 40 WHERE id = 4",
+        "INSERT INTO nothing VALUES (1)",
+        "TRUNCATE TABLE pairs",
+        "CREATE TABLE later (id INT PRIMARY KEY)",
+        "INSERT INTO later VALUES (1)",
+    )
+    loaded.run()
+    loaded.expect_equal("t", "pairs", "nothing", "later")
+
+
+def test_a_lost_checkpoint_and_a_load_anew(loaded: MirroredDatabase) -> None:
+    # While no mirror runs; the new one's log begins behind all of it.
+    loaded.execute(
+        "DELETE FROM t WHERE id = 1",
+        "INSERT INTO t VALUES (5, 'new', 5)",
+        "UPDATE t SET v = 'changed' WHERE id = 2",
+        "DELETE FROM pairs",
+        "ALTER TABLE pairs ADD w INT",
+    )
+    loaded.run("another checkpoint")
+    loaded.expect_equal("t", "pairs", "nothing")
+    loaded.execute("INSERT INTO pairs VALUES (1, 'x', 1, 1)", "DELETE FROM t WHERE id = 5")
+    loaded.run("another checkpoint")
+    loaded.expect_equal("t", "pairs", "nothing")
+
+
+def test_a_lost_checkpoint_and_the_log_once_more(loaded: MirroredDatabase) -> None:
+    begin = "{}:{}".format(*loaded.server.position())
+    loaded.execute("UPDATE t SET n = n + 1", "DELETE FROM t WHERE id = 1")
+    loaded.run()
+    versions = loaded.delta("t").version()
+    loaded.options["startingOffset"] = begin
+    loaded.run("another checkpoint")
+    # It was there before: nothing is written for it.
+    assert loaded.delta("t").version() == versions
+    loaded.execute("UPDATE t SET n = n + 1")
+    loaded.run("another checkpoint")
+    loaded.expect_equal("t", "pairs")
+
+
+def test_a_lost_checkpoint_and_changes_that_nobody_brought(loaded: MirroredDatabase) -> None:
+    loaded.execute("DELETE FROM t WHERE id = 1", "INSERT INTO pairs VALUES (3, 'z', 3)")
+    loaded.options["startingOffset"] = "latest"
+    query = loaded.mirror("another checkpoint").start(loaded.spark, availableNow=True)
+    with pytest.raises(Exception, match="every table is stopped"):
+        query.awaitTermination()
+    assert "the query begins behind it" in loaded.stopped("t")
+
+
+def test_a_table_that_was_stopped_is_loaded_again(loaded: MirroredDatabase) -> None:
+    loaded.execute(
+        "DELETE FROM t WHERE id = 1",
+        "ALTER TABLE t MODIFY n VARCHAR(9)",
+        "INSERT INTO t VALUES (6, 'six', 'six')",
+        "INSERT INTO nothing VALUES (1)",
+    )
+    loaded.run()
+    assert "without telling" in loaded.stopped("t")
+    loaded.execute("DELETE FROM t WHERE id = 2")
+    loaded.options["reload"] = f"again: {loaded.database}.t"
+    loaded.run()
+    loaded.expect_equal("t", "pairs", "nothing")
+    loaded.execute("INSERT INTO t VALUES (7, 'seven', '7')")
+    # The name is done: it is not loaded once more.
+    loaded.run()
+    loaded.expect_equal("t", "pairs", "nothing")
+    assert not loaded.delta("t").metadata().configuration.get("mysqlbinlog.stopped")
