@@ -19,7 +19,7 @@ from helpers.live_log import client_of, log_rows, new_database, schemas_of
 from helpers.servers import LocalServer, Server
 from helpers.servers.available import every_server
 from helpers.waiting import wait_until
-from pyspark_mysqlbinlog.checkpoints.load_state import Chunk
+from pyspark_mysqlbinlog.checkpoints.load_state import Chunk, LoadState, TableLoad
 from pyspark_mysqlbinlog.checkpoints.position import BEGINNING, Position
 from pyspark_mysqlbinlog.connector.columns import envelope
 from pyspark_mysqlbinlog.connector.load import chunk_reader
@@ -27,7 +27,9 @@ from pyspark_mysqlbinlog.connector.load.bounds import last_bound, next_bound
 from pyspark_mysqlbinlog.connector.load.chunk_reader import read_chunks
 from pyspark_mysqlbinlog.connector.load.keys import choose_key
 from pyspark_mysqlbinlog.connector.load.partition import LoadPartition
+from pyspark_mysqlbinlog.connector.load.planner import BatchLimits, LoadPlanner
 from pyspark_mysqlbinlog.connector.load.prover import Prover
+from pyspark_mysqlbinlog.connector.load.sizes import hold_definition
 from pyspark_mysqlbinlog.connector.load.watermark import Watermark
 from pyspark_mysqlbinlog.connector.log.prefetch import Interrupt
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
@@ -311,7 +313,7 @@ def test_rebuilt_behind_the_snapshot(server: Server, monkeypatch: pytest.MonkeyP
     """Error 1412: the snapshot is older than the table, though it looks the same."""
     start = server.position()
     sql = f"ALTER TABLE {DATABASE}.t ENGINE = InnoDB"
-    once(monkeypatch, "_hold_definition", lambda: server.execute(sql))
+    once(monkeypatch, "hold_definition", lambda: server.execute(sql))
     rows = Reading(server, *planned(server, T, 60)).rows()
     assert Counter(json.loads(row["after"])["id"] for row in rows) == dict.fromkeys(
         range(1, 101), 1
@@ -321,20 +323,20 @@ def test_rebuilt_behind_the_snapshot(server: Server, monkeypatch: pytest.MonkeyP
 
 def test_truncated_behind_the_snapshot(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     sql = f"TRUNCATE TABLE {DATABASE}.t"
-    once(monkeypatch, "_hold_definition", lambda: server.execute(sql))
+    once(monkeypatch, "hold_definition", lambda: server.execute(sql))
     assert Reading(server, *planned(server, T, 60)).rows() == []
 
 
 def test_altered_again_and_again(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chunk_reader, "_RETRY_TIMEOUT", 0.0)
-    hold = chunk_reader._hold_definition
+    hold = hold_definition
     names = iter(range(100))
 
     def holding(*arguments: Any) -> None:
         server.execute(f"ALTER TABLE {DATABASE}.t ADD c{next(names)} INT")
         hold(*arguments)
 
-    monkeypatch.setattr(chunk_reader, "_hold_definition", holding)
+    monkeypatch.setattr(chunk_reader, "hold_definition", holding)
     with pytest.raises(SchemaMismatchError, match="again and again") as caught:
         Reading(server, Chunk(T)).rows()
     assert caught.value.table == "chunks.t"
@@ -386,7 +388,7 @@ def test_gone_tables(  # noqa: PLR0917
     elif when == "behind the watermark":
         behind_proof(lambda: server.execute(sql))
     else:
-        once(monkeypatch, "_hold_definition", lambda: server.execute(sql))
+        once(monkeypatch, "hold_definition", lambda: server.execute(sql))
     assert reading.images() == [{"id": 1}]
     assert "chunks.t is not there any more: it is not loaded" in caplog.text
 
@@ -415,6 +417,17 @@ def test_a_table_that_the_account_may_not_see(server: Server) -> None:
         reading = Reading(server, *chunks, user="chunk_reader", password="s3cret")
         with pytest.raises(AccessDeniedError):
             reading.rows()
+        account = {"user": "chunk_reader", "password": "s3cret", "ssl_mode": "DISABLED"}
+        planner = LoadPlanner(
+            server.settings(**account),
+            prove=lambda *_: None,
+            case_sensitive=True,
+            chunk_bytes=1 << 20,
+            retry_timeout=1,
+        )
+        with pytest.raises(AccessDeniedError):
+            planner.next_batch(LoadState(waiting=(TableLoad(T),)), BatchLimits())
+        planner.close()
     finally:
         server.execute(f"DROP USER {name}")
 

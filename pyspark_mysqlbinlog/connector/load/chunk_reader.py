@@ -44,10 +44,10 @@ from pyspark_mysqlbinlog.checkpoints.load_state import Chunk
 from pyspark_mysqlbinlog.checkpoints.position import BEGINNING, FIRST_EVENT, Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.load.bounds import where
-from pyspark_mysqlbinlog.connector.load.keys import choose_key, quoted, quoted_table
+from pyspark_mysqlbinlog.connector.load.keys import choose_key, quoted
 from pyspark_mysqlbinlog.connector.load.partition import LoadPartition
 from pyspark_mysqlbinlog.connector.load.prover import Prover
-from pyspark_mysqlbinlog.connector.load.sizes import engine_of, is_view
+from pyspark_mysqlbinlog.connector.load.sizes import engine_of, hold_definition, is_gone, says_gone
 from pyspark_mysqlbinlog.connector.load.watermark import Watermark
 from pyspark_mysqlbinlog.connector.log.prefetch import Interrupt, prefetched
 from pyspark_mysqlbinlog.connector.log.retry import LOG, known_server
@@ -79,7 +79,6 @@ _AHEAD_BYTES = 24 << 20
 # In front of whatever happened at the watermark: a TRUNCATE there has row 0.
 _BEFORE_ALL_ROWS = -1
 
-_UNKNOWN_DATABASE, _NO_SUCH_TABLE = 1049, 1146
 _NO_SUCH_KEY, _QUERY_INTERRUPTED, _TABLE_DEFINITION_CHANGED = 1176, 1317, 1412
 
 
@@ -164,9 +163,7 @@ class _Connected:
         found = read_table_schemas(client, lambda *name: fold(name) == fold(table), only=table)
         engine = engine_of(client, table)
         if not found or engine is None:
-            # Not there, or not described: only a SELECT tells.
-            _hold_definition(client, table)
-            if is_view(client, table):
+            if is_gone(client, table):
                 raise _GoneError
             raise _AlteredError(".".join(table))
         self._looks[table] = _Look(found[0], engine)
@@ -177,20 +174,13 @@ class _Connected:
         return self._looks.get(table) or self.look(client, table)
 
 
-def _hold_definition(client: ReplicaClient, table: Table) -> None:
-    """Inside of a transaction nobody alters the table until it ends; _GoneError."""
-    sql = f"SELECT 1 FROM {quoted_table(table)} LIMIT 0"  # noqa: S608 (the name is quoted)
-    with _expecting_table():
-        client.query(sql)
-
-
 @contextmanager
 def _expecting_table() -> Iterator[None]:
     """What the server says of a table that is not there becomes _GoneError."""
     try:
         yield
     except ServerError as error:
-        if error.code in (_NO_SUCH_TABLE, _UNKNOWN_DATABASE):
+        if says_gone(error):
             raise _GoneError from None
         raise
 
@@ -225,7 +215,8 @@ def _batches(
         end = f"it ends at {watermark.position}, before it"
         raise log_replaced(end, since.file, since.pos)
     client.query("START TRANSACTION WITH CONSISTENT SNAPSHOT")
-    _hold_definition(client, chunk.table)
+    with _expecting_table():
+        hold_definition(client, chunk.table)
     if connected.look(client, chunk.table) != look:
         raise _AlteredError(".".join(chunk.table))
     typed_json = options.payload_kind == "variant" or options.json_type == "variant"

@@ -20,10 +20,10 @@ from typing import TypeVar
 from pyspark_mysqlbinlog.checkpoints.load_state import Chunk, LoadState, TableLoad
 from pyspark_mysqlbinlog.connector.load.bounds import last_bound, next_bound
 from pyspark_mysqlbinlog.connector.load.keys import choose_key
-from pyspark_mysqlbinlog.connector.load.sizes import TableSize, table_sizes
+from pyspark_mysqlbinlog.connector.load.sizes import TableSize, is_gone, table_sizes
 from pyspark_mysqlbinlog.connector.log.retry import LOG, known_server
 from pyspark_mysqlbinlog.connector.server.information_schema import read_table_schemas
-from pyspark_mysqlbinlog.errors import LostConnectionError
+from pyspark_mysqlbinlog.errors import LostConnectionError, UnknownSchemaError
 from pyspark_mysqlbinlog.names import Table
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
 
@@ -172,9 +172,15 @@ class LoadPlanner:
         return max(1, min(rows, budget.rows_left(size.row_bytes)))
 
     def _next_chunk(self, load: TableLoad, rows: int, client: ReplicaClient) -> _Planned | None:
-        found = read_table_schemas(client, lambda *name: name == load.table)
+        found = read_table_schemas(client, lambda *name: name == load.table, only=load.table)
         if not found:
-            return None
+            if is_gone(client, load.table):
+                return None
+            raise UnknownSchemaError(
+                "the server does not describe a table that is there; start again with the same"
+                " checkpoint",
+                table=".".join(load.table),
+            )
         schema = found[0]
         key = choose_key(client, schema)
         if key is None:

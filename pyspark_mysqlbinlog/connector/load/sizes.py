@@ -1,14 +1,25 @@
-"""What information_schema says of tables beside their columns: engine, and about how large."""
+"""What is asked of tables beside their columns: engine, about how large, whether they are there."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from pyspark_mysqlbinlog.errors import ServerError
 from pyspark_mysqlbinlog.names import Table
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 
-__all__ = ["TableSize", "engine_of", "is_view", "table_sizes"]
+__all__ = [
+    "TableSize",
+    "engine_of",
+    "hold_definition",
+    "is_gone",
+    "says_gone",
+    "table_sizes",
+]
+
+_UNKNOWN_DATABASE, _NO_SUCH_TABLE = 1049, 1146
+
 
 _SIZES = (
     "SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_ROWS, AVG_ROW_LENGTH FROM information_schema.TABLES"
@@ -41,13 +52,39 @@ def engine_of(client: ReplicaClient, table: Table) -> str | None:
     return str(rows[0][0]) if rows and rows[0][0] is not None else None
 
 
-def is_view(client: ReplicaClient, table: Table) -> bool:
-    """Whether a view has this name; its rows are those of other tables."""
+def hold_definition(client: ReplicaClient, table: Table) -> None:
+    """Inside of a transaction nobody alters the table until it ends.
+
+    Raises
+    ------
+    ServerError : what `ReplicaClient.query` raises; see `says_gone`.
+    """
+    database, name = (part.replace("`", "``") for part in table)
+    client.query(f"SELECT 1 FROM `{database}`.`{name}` LIMIT 0")  # noqa: S608 (they are quoted)
+
+
+def says_gone(error: ServerError) -> bool:
+    """Whether the server says that there is no such table, or no such database."""
+    return error.code in (_NO_SUCH_TABLE, _UNKNOWN_DATABASE)
+
+
+def is_gone(client: ReplicaClient, table: Table) -> bool:
+    """Whether there is no table of this name, of which information_schema has no description.
+
+    It leaves out what the account may not see, too; that is told by AccessDeniedError.
+    """
+    try:
+        hold_definition(client, table)
+    except ServerError as error:
+        if says_gone(error):
+            return True
+        raise
     rows = client.query(
         "SELECT TABLE_TYPE FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s AND TABLE_NAME ="
         " %s",
         table,
     )
+    # The rows of a view are those of other tables.
     return bool(rows) and "VIEW" in str(rows[0][0])
 
 
