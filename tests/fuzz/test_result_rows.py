@@ -8,14 +8,21 @@ from hypothesis import strategies as st
 from helpers.fuzzing import fuzz
 from helpers.result_packets import COLUMNS, END, cells, damages, packet, plan_of, row
 from helpers.result_row_twins import RowTwins
+from helpers.value_bytes import column
 from pyspark_mysqlbinlog.decoder.result_rows.encode import Encoded
 from pyspark_mysqlbinlog.tables import ColumnSchema
 
+# So many that a row often has some.
+_JSON = [column("json")] * 8
 _ENDS = (b"", packet(END), packet(b"\xff\x15\x04#28000no"), b"\xff\xff\xff\x00\x00", b"\x09\x00")
 
 
 def test_rows_that_were_made() -> None:
-    @given(st.data(), st.lists(st.sampled_from(COLUMNS), min_size=1, max_size=20), st.booleans())
+    @given(
+        st.data(),
+        st.lists(st.sampled_from([*COLUMNS, *_JSON]), min_size=1, max_size=20),
+        st.booleans(),
+    )
     def run(data: st.DataObject, columns: list[ColumnSchema], is_damaged: bool) -> None:
         excluded = data.draw(st.frozensets(st.integers(0, len(columns) - 1), max_size=2))
         twins = RowTwins(plan_of(columns, excluded=excluded))

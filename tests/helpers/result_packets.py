@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date, timedelta
@@ -17,18 +18,35 @@ from pyspark_mysqlbinlog.decoder.values.days import MICROS_PER_DAY
 from pyspark_mysqlbinlog.protocol.wire import lenenc_int
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 
-__all__ = ["COLUMNS", "END", "cells", "damages", "packet", "plan_of", "result_value", "row"]
+__all__ = [
+    "COLUMNS",
+    "END",
+    "cells",
+    "counted",
+    "damages",
+    "packet",
+    "plan_of",
+    "result_value",
+    "row",
+]
 
 END = b"\xfe\x00\x00\x02\x00"
 EPOCH = date(1970, 1, 1)
 
 
 def plan_of(
-    columns: Sequence[ColumnSchema], *, excluded: frozenset[int] = frozenset()
+    columns: Sequence[ColumnSchema],
+    *,
+    excluded: frozenset[int] = frozenset(),
+    typed_json: bool = False,
 ) -> ResultPlan:
     """A plan of a table `d.t` whose columns are called by their numbers."""
     named = tuple(replace(each, name=str(at)) for at, each in enumerate(columns))
-    return ResultPlan.make(TableSchema("d", "t", named), lambda _, __, name: int(name) in excluded)
+    return ResultPlan.make(
+        TableSchema("d", "t", named),
+        lambda _, __, name: int(name) in excluded,
+        typed_json=typed_json,
+    )
 
 
 def row(values: Sequence[bytes | None]) -> bytes:
@@ -42,7 +60,7 @@ def packet(payload: bytes, sequence: int = 0) -> bytes:
     return len(payload).to_bytes(3, "little") + bytes((sequence & 0xFF,)) + payload
 
 
-def _counted(raw: bytes) -> bytes:
+def counted(raw: bytes) -> bytes:
     return lenenc_int(len(raw)) + raw
 
 
@@ -83,19 +101,19 @@ def result_value(selected: SelectedColumn, stored: bytes) -> bytes:
         case Kind.LABELS:
             return stored.ljust(8, b"\x00")
         case Kind.BIT:
-            return _counted(stored)
+            return counted(stored)
         case Kind.BYTES:
-            return _counted(stored[size:])
+            return counted(stored[size:])
         case Kind.BINARY:
-            return _counted(stored[size:].ljust(described.length or 0, b"\x00"))
+            return counted(stored[size:].ljust(described.length or 0, b"\x00"))
         case Kind.JSON:
-            return _counted(codec.read_json(stored, 0)[0].encode())
+            return counted(codec.read_json(stored, 0)[0].encode())
     value: Any = codec.read(stored, 0)[0]
     match selected.kind:
         case Kind.YEAR:
             return pack("<H", value)
         case Kind.DECIMAL:
-            return _counted(value.encode())
+            return counted(value.encode())
         case Kind.DATE:
             return _moment(value, 0)
         case Kind.TIME:
@@ -139,6 +157,21 @@ COLUMNS: list[ColumnSchema] = [
 ]
 
 
+# Below 0.0001 a number's text leaves open what it is.
+_LEAVES = (
+    st.none()
+    | st.booleans()
+    | st.integers(-(1 << 65), 1 << 65)
+    | st.floats(0.001, 1e300)
+    | st.text(max_size=20)
+)
+_TREES = st.recursive(
+    _LEAVES,
+    lambda inner: st.lists(inner, max_size=5) | st.dictionaries(st.text(max_size=5), inner),
+    max_leaves=20,
+)
+
+
 def _integers(draw: st.DrawFn, size: int) -> bytes:
     return draw(st.binary(min_size=size, max_size=size))
 
@@ -160,13 +193,13 @@ def cells(draw: st.DrawFn, selected: SelectedColumn) -> bytes:
         case Kind.YEAR:
             return pack("<H", draw(st.sampled_from((0, 1901, 2000, 2155))))
         case Kind.BIT:
-            return _counted(_integers(draw, size))
+            return counted(_integers(draw, size))
         case Kind.BINARY:
             length = described.length or 0
-            return _counted(draw(st.binary(max_size=length)).ljust(length, b"\x00"))
+            return counted(draw(st.binary(max_size=length)).ljust(length, b"\x00"))
         case Kind.BYTES:
             longest = min(300, (1 << 8 * size) - 1)
-            return _counted(draw(st.binary(max_size=longest)))
+            return counted(draw(st.binary(max_size=longest)))
         case Kind.DECIMAL:
             precision, scale = selected.metadata >> 8, selected.metadata & 0xFF
             digits = draw(st.integers(0, 10 ** draw(st.integers(0, precision)) - 1))
@@ -175,7 +208,9 @@ def cells(draw: st.DrawFn, selected: SelectedColumn) -> bytes:
             zeros = "0" * draw(st.sampled_from((0, 0, 0, 1, 70)))  # ZEROFILL
             point = len(shown) - scale
             parts = (shown[:point] or "0", shown[point:])
-            return _counted((sign + zeros + ".".join(parts[: 1 + (scale > 0)])).encode())
+            return counted((sign + zeros + ".".join(parts[: 1 + (scale > 0)])).encode())
+        case Kind.JSON:
+            return counted(json.dumps(draw(_TREES), ensure_ascii=False).encode())
         case Kind.DATE:
             return _moment(_date(draw), 0)
         case Kind.TIME:

@@ -24,7 +24,15 @@ class Stop(IntEnum):
 
 class RowEncoder:
     def add_column(
-        self, kind: str, *, size: int, is_unsigned: bool, precision: int, scale: int, fsp: int
+        self,
+        kind: str,
+        *,
+        size: int,
+        is_unsigned: bool,
+        precision: int,
+        scale: int,
+        fsp: int,
+        is_typed: bool,
     ) -> None: ...
     def encode(self, packets: bytes | memoryview, enough: int) -> tuple[int, int, bytes, Stop]: ...
     def encode_row(self, payload: bytes | memoryview) -> bytes | None: ...

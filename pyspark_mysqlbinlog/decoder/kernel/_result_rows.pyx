@@ -39,6 +39,7 @@ cdef extern from "result_rows.hpp" namespace "mysqlbinlog" nogil:
         uint8_t precision
         uint8_t scale
         uint8_t fsp
+        cbool is_typed
 
     cdef cppclass ResultRows:
         void add_column(const ResultColumn&) except +
@@ -61,7 +62,7 @@ cdef class RowEncoder:
     cdef Bytes _images
 
     def add_column(self, kind, *, uint8_t size, bint is_unsigned, uint8_t precision, uint8_t scale,
-                   uint8_t fsp):
+                   uint8_t fsp, bint is_typed):
         """The next column of the plan; what its kind does not have is 0."""
         cdef ResultColumn column
         column.kind = <Kind><int>(<object>Kind)[kind]
@@ -70,6 +71,7 @@ cdef class RowEncoder:
         column.precision = precision
         column.scale = scale
         column.fsp = fsp
+        column.is_typed = is_typed
         self._rows.add_column(column)
 
     def encode(self, const uint8_t[::1] packets, size_t enough):

@@ -9,6 +9,7 @@
 
 #include "bytes.hpp"
 #include "decimals.hpp"
+#include "json_encoding.hpp"
 #include "temporals.hpp"
 
 namespace mysqlbinlog {
@@ -39,6 +40,8 @@ struct ResultColumn {
     uint8_t precision = 0;
     uint8_t scale = 0;
     uint8_t fsp = 0;
+    // Of Json: the types of all numbers matter.
+    bool is_typed = false;
 };
 
 namespace result_rows {
@@ -353,7 +356,7 @@ public:
 
     // Encode packets, from `in.at` on, until there are `enough` bytes of images. `in.at` is then the
     // first packet that was not.
-    Stop encode(Input& in, Bytes& images, size_t enough, size_t& rows) const {
+    Stop encode(Input& in, Bytes& images, size_t enough, size_t& rows) {
         using namespace result_rows;
         while (images.size() < enough) {
             // A payload has a byte at least, or is odd.
@@ -371,14 +374,14 @@ public:
 
     // One row's payload: 0x00 | null bitmap | values. False, and nothing is written, for what the
     // Python twin must look at.
-    bool encode_row(Input in, Bytes& images) const {
+    bool encode_row(Input in, Bytes& images) {
         using namespace result_rows;
         const size_t count = columns_.size();
         const size_t row_bitmap = (count + BITMAP_OFFSET + 7) / 8;
         const size_t image_bitmap = (count + 7) / 8;
         const uint8_t* nulls;
         if (!in.take(1, nulls) || *nulls != ROW || !in.take(row_bitmap, nulls)) return false;
-        uint8_t* const begin = images.room(image_bitmap + slack_ + in.left());
+        uint8_t* begin = images.room(image_bitmap + slack_ + in.left());
         for (size_t i = 0; i < image_bitmap; ++i) {
             const uint32_t next = i + 1 < row_bitmap ? nulls[i + 1] : 0;
             begin[i] = static_cast<uint8_t>(nulls[i] >> BITMAP_OFFSET | next << (8 - BITMAP_OFFSET));
@@ -390,7 +393,21 @@ public:
         uint8_t* to = begin + image_bitmap;
         for (size_t i = 0; i < count; ++i) {
             if ((begin[i >> 3] >> (i & 7) & 1) != 0) continue;
-            if (!put_value(in, columns_[i], to)) return false;
+            const ResultColumn& column = columns_[i];
+            if (column.kind != ResultColumn::Kind::Json) {
+                if (!put_value(in, column, to)) return false;
+                continue;
+            }
+            Raw text;
+            if (!read_text(in, text) || !json_.read(text, column.is_typed)) return false;
+            const size_t size = json_.size();
+            if (size >> (8 * column.size) != 0) return false;
+            // A document may be longer than its text. What is written so far moves with the room.
+            const size_t written = static_cast<size_t>(to - begin);
+            begin = images.room(written + size + slack_ + in.left());
+            to = begin + written;
+            store_little(to, size, column.size);
+            to = json_.write(to + column.size);
         }
         if (in.left() != 0) return false;
         images.advance(static_cast<size_t>(to - begin));
@@ -399,6 +416,7 @@ public:
 
 private:
     std::vector<ResultColumn> columns_;
+    JsonEncoder json_;
     // By how much an image may be longer than its row.
     size_t slack_ = 0;
 };

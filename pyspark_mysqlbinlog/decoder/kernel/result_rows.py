@@ -85,4 +85,5 @@ def _add_column(encoder: RowEncoder, column: SelectedColumn) -> None:
         precision=column.metadata >> 8 if is_decimal else 0,
         scale=column.metadata & 0xFF if is_decimal else 0,
         fsp=column.metadata if column.kind in _FRACTIONAL else 0,
+        is_typed=column.typed,
     )

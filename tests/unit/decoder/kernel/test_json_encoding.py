@@ -1,0 +1,206 @@
+"""JSON texts as binary documents by both twins: byte for byte, or the same refusal."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from helpers.result_packets import counted, plan_of, row
+from helpers.result_row_twins import RowTwins
+from helpers.value_bytes import column
+from pyspark_mysqlbinlog.decoder.result_rows.json_types import UntoldNumbers
+from pyspark_mysqlbinlog.decoder.values.json_binary import json_text, parse_json
+from pyspark_mysqlbinlog.errors import MalformedResultError
+
+PLAIN = RowTwins(plan_of([column("json")]))
+TYPED = RowTwins(plan_of([column("json")], typed_json=True))
+
+# What both read, and the kernel by itself.
+TEXTS = r"""
+null
+true
+false
+"a"
+""
+0
+-1
+32767
+-32768
+32768
+-32769
+2147483647
+-2147483648
+2147483648
+9223372036854775807
+-9223372036854775808
+9223372036854775808
+18446744073709551615
+18446744073709551616
+-9223372036854775809
+123456789012345678901234567890
+-0
+1.5
+-1.5
+0.1
+0.30000000000000004
+3.141592653589793
+1e300
+-1.5e-7
+2.2250738585072014e-308
+4.9e-324
+1.50
+0.00
+-0.50
+0.000
+1234567890.1234567890
+0.123456789012345678
+-123456789012345678.90
+[]
+{}
+[[], {}, [[]]]
+[1, "two", 3.5, null, true, false, 70000, 3000000000, 18446744073709551615]
+{"": 1, "a": -1, "bb": [], "c\"d": "x\ty\\z\/\b\f\n\r\u0001"}
+{"ключ": "значение", "键": "値", "e": "😀é"}
+ [ 1 ,	{ "a" : 2 } ]
+{"a": 1, "a": 2}
+""".strip("\n").split("\n")
+
+# What the kernel leaves to the twin, which reads some of it.
+ODD = [
+    "",
+    " ",
+    "nul",
+    "nullx",
+    "[1,]",
+    "[1 2]",
+    "[",
+    '{"a"}',
+    '{"a":}',
+    '{"a":1,}',
+    "{1:2}",
+    '"a',
+    '"\\x"',
+    '"\\u12"',
+    '"\\u00e9"',
+    '"\\ud83d\\ude00"',
+    '"\\ud83d"',
+    "01",
+    "-",
+    "1.",
+    ".5",
+    "1e",
+    "+1",
+    "1e999",
+    "NaN",
+    "-Infinity",
+    "0.00001",
+    "-0.00005",
+    "[1] 2",
+    "9" * 82,
+    "[" * 101 + "]" * 101,
+    '{"' + "k" * 65536 + '": 1}',
+]
+
+
+def document_of(twins: RowTwins, text: bytes) -> bytes | Exception:
+    """The document that both make of a text, or why they don't."""
+    twins.by_hand.clear()
+    image = twins.encode_row(row([counted(text)]))
+    if isinstance(image, bytes):
+        assert image[:1] == b"\xfe"
+        assert int.from_bytes(image[1:5], "little") == len(image) - 5
+        return image[5:]
+    return image
+
+
+def encoded(text: str) -> bytes:
+    """The document of a text that the kernel reads by itself."""
+    document = document_of(PLAIN, text.encode())
+    assert isinstance(document, bytes), document
+    assert not PLAIN.by_hand
+    return document
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_texts(text: str) -> None:
+    shown = json_text(parse_json(encoded(text))) if '"a": 1, "a"' not in text else text
+    # Every digit is there still, whatever the type became.
+    assert json.loads(shown, parse_int=float, parse_float=float) == json.loads(
+        text, parse_int=float, parse_float=float
+    )
+
+
+@pytest.mark.parametrize("text", ODD, ids=lambda text: repr(text[:20]))
+def test_odd_texts(text: str) -> None:
+    document_of(PLAIN, text.encode())
+    assert PLAIN.by_hand
+
+
+def test_texts_that_are_not_utf8() -> None:
+    for raw in (b'"\xff"', b'"\xc3"', b'"\xed\xa0\x80"', b'\xef\xbb\xbf"a"'):
+        assert isinstance(document_of(PLAIN, raw), MalformedResultError)
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_types_that_matter(text: str) -> None:
+    """The kernel takes none for granted; what the text itself tells it uses."""
+    document = document_of(TYPED, text.encode())
+    assert isinstance(document, UntoldNumbers) == bool(TYPED.by_hand)
+
+
+@pytest.mark.parametrize("kind", ["array", "object", "text"])
+def test_sizes_around_the_large_containers(kind: str) -> None:
+    for size in (65_520, 65_525, *range(65_526, 65_540), 70_000, 200_000):
+        filler = "x" * size
+        texts = {
+            "array": [f'["{filler}", 1, 70000]', f'["{filler}", [1, -70000, 3000000000]]'],
+            "object": [
+                f'{{"a": 70000, "b": "{filler}", "c": [-1]}}',
+                f'{{"": {{"k": "{filler}"}}}}',
+            ],
+            "text": [f'"{filler}"'],
+        }[kind]
+        for text in texts:
+            assert parse_json(encoded(text)) == json.loads(text)
+
+
+def test_many_elements() -> None:
+    # Of numbers that stand in the head: 3 bytes each, behind 4.
+    for count in (21_842, 21_843, 21_844, 65_535, 65_536):
+        numbers = [at % 65_536 - 32_768 for at in range(count)]
+        assert parse_json(encoded(json.dumps(numbers))) == numbers
+    # 12 bytes each with a key of five.
+    for count in (5_460, 5_461, 5_462, 65_536):
+        members = {f"{at:05}": -at % 32_768 for at in range(count)}
+        assert parse_json(encoded(json.dumps(members))) == members
+
+
+def test_a_hundred_levels() -> None:
+    text = '{"a": [' * 50 + "1" + "]}" * 50
+    assert parse_json(encoded(text)) == json.loads(text)
+
+
+def test_documents_between_other_columns() -> None:
+    """A document is longer than its text: what stands before it must not be lost."""
+    twins = RowTwins(plan_of([column("int"), column("json"), column("json"), column("int")]))
+    for count in (1, 100, 5_000):
+        text = "[" + ",".join(["1"] * count) + "]"
+        values = [b"1234", counted(text.encode()), counted(text.encode()), b"5678"]
+        image = twins.encode_row(row(values))
+        assert isinstance(image, bytes)
+        assert image[:5] == b"\xf01234"
+        assert image[-4:] == b"5678"
+        assert len(image) > 2 * len(text)
+    assert not twins.by_hand
+
+
+@pytest.mark.parametrize("text", [text for text in TEXTS if len(text) < 80])
+def test_damage_is_told_alike(text: str) -> None:
+    raw = text.encode()
+    for at in range(len(raw)):
+        for byte in b'0-.e"\\]{,:u \x00\xff':
+            document_of(PLAIN, raw[:at] + bytes((byte,)) + raw[at + 1 :])
+            document_of(TYPED, raw[:at] + bytes((byte,)) + raw[at:])
+        document_of(PLAIN, raw[:at] + raw[at + 1 :])
+        document_of(PLAIN, raw[:at])
