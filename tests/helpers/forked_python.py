@@ -36,16 +36,21 @@ __all__ = ["REAL_PYTHON", "quick_workers"]
 
 # For the environment of whoever measures or kills the processes that Spark starts.
 REAL_PYTHON = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
-# A test's JVM ends before its second compiler and its collector's threads have paid for themselves.
-_JAVA = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
 
 # What the processes of Spark and of our source import of other people's. What is missing in an
 # older PySpark is imported by whoever needs it.
 PRELOADED = (
+    "importlib.metadata",
     "pandas",
     "pyarrow",
     "pyarrow.compute",
     "pydantic",
+    "pydantic._internal._generate_schema",
+    "pydantic.fields",
+    "pydantic.functional_validators",
+    "pydantic.json_schema",
+    "pydantic.main",
+    "pydantic.types",
     "pymysql",
     "pymysql.cursors",
     "pyspark.daemon",
@@ -89,7 +94,11 @@ def quick_workers() -> Iterator[str]:
 
     Gives the path of the program. Environments that are made from this one inherit it.
     """
-    before = {name: os.environ.get(name) for name in (*REAL_PYTHON, *_JAVA)}
+    # Here, for the server of forks is this file as a program, and must not import PySpark by it.
+    from helpers.quick_java import java_options
+
+    java = {"JDK_JAVA_OPTIONS": java_options()}
+    before = {name: os.environ.get(name) for name in (*REAL_PYTHON, *java)}
     with tempfile.TemporaryDirectory(prefix="python-") as folder:
         address = f"{folder}/socket"
         program = Path(folder) / "python"
@@ -112,7 +121,7 @@ def quick_workers() -> Iterator[str]:
             assert server.stdout is not None
             ready = server.stdout.readline()
             assert ready == b"ready\n", "the server of Python processes has ended at its start"
-            os.environ.update({**dict.fromkeys(REAL_PYTHON, str(program)), **_JAVA})
+            os.environ.update({**dict.fromkeys(REAL_PYTHON, str(program)), **java})
             try:
                 yield str(program)
             finally:

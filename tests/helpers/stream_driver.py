@@ -27,7 +27,10 @@ from pyspark_mysqlbinlog.connector.stream_reader import MySQLBinlogStreamReader
 # This file is run as a program, which puts its own folder first.
 sys.path[0] = str(Path(__file__).resolve().parents[1])
 
-from helpers.spark_session import make_spark  # noqa: E402 (after the path is set)
+from helpers.spark_session import (  # noqa: E402 (after the path is set)
+    FAITHFUL_CHECKPOINTS,
+    make_spark,
+)
 
 
 class Output:
@@ -111,12 +114,12 @@ def _rows(lines: list[str]) -> list[dict[str, Any]]:
 
 def main(settings: dict[str, Any]) -> None:
     folder = Path(settings["folder"])
-    # The JVM lives for seconds: it should not spend them on compiling itself well.
     spark = make_spark(
         **{
-            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
             # Every batch of the run stays in the checkpoint, for whoever looks at it afterwards.
             "spark.sql.streaming.minBatchesToRetain": "1000000",
+            # It is killed while it writes them.
+            "spark.sql.streaming.checkpointFileManagerClass": FAITHFUL_CHECKPOINTS,
         }
     )
     source = held_source(folder)
