@@ -55,6 +55,7 @@ def runnable(name: str) -> list[tuple[str, str]]:
 
 RUN = {
     "README.md": ["python", "python", "sql"],
+    "delta.md": ["python"],
     "offsets-and-recovery.md": ["python", "python"],
     "loading.md": ["python", "sql", "sql"],
     "operations.md": ["sql"],
@@ -86,6 +87,7 @@ class Shop:
             '.option("host", "db.example")': f'.option("host", "{server.host}")'
             f'.option("port", {server.port})',
             'host="127.0.0.1"': f'host="{server.host}", port={server.port}',
+            '"host": "db.example"': f'"host": "{server.host}", "port": "{server.port}"',
             'host="db.example"': f'host="{server.host}", port={server.port}',
             'host="db"': f'host="{server.host}", port={server.port}',
             "mysql-bin.000042:4": "{}:{}".format(*self.begin),
@@ -303,6 +305,21 @@ def test_loading(shop: Shop, proof: int) -> None:
         wait_until(lambda: query.lastProgress, "batch 0 is done", 300, every=0.1)
     shop.wait_for_end(query)
     assert _delta(shop.folder) == shop.selected()
+
+
+def test_delta(shop: Shop) -> None:
+    ((_, mirror),) = runnable("delta.md")
+    shop.sql(runnable("loading.md")[1][1])
+    shop.write(200)
+    shop.python(mirror)
+    shop.write(0)
+    shop.truncate()
+    shop.write(300)
+    query = shop.names["query"]
+    shop.wait_for_end(query)
+    rows = DeltaTable(shop.folder / "lake" / "shop" / "orders").to_pyarrow_table().to_pylist()
+    found = sorted((row["id"], row["status"], row["total"]) for row in rows)
+    assert found == shop.selected()
 
 
 def test_operations(shop: Shop) -> None:
