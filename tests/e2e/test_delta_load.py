@@ -100,3 +100,25 @@ def test_a_table_that_was_stopped_is_loaded_again(loaded: MirroredDatabase) -> N
     loaded.run()
     loaded.expect_equal("t", "pairs", "nothing")
     assert not loaded.delta("t").metadata().configuration.get("mysqlbinlog.stopped")
+
+
+@pytest.mark.parametrize("more", [1, 200])
+def test_a_lost_checkpoint_and_a_log_that_was_begun_anew(
+    spark: SparkSession, own_server: Server, tmp_path: Path, more: int
+) -> None:
+    """The new log's changes lie before the place up to which the table has everything."""
+    own_server.execute("DROP DATABASE IF EXISTS anew")
+    own_server.execute("CREATE DATABASE anew")
+    mirrored = MirroredDatabase(spark, own_server, "anew", tmp_path, startingOffset="latest")
+    mirrored.execute("CREATE TABLE t (id INT PRIMARY KEY)")
+    mirrored.run()
+    mirrored.execute(*(f"INSERT INTO t VALUES ({n})" for n in range(50)))
+    mirrored.run()
+    own_server.execute("RESET MASTER")
+    mirrored.execute(*(f"INSERT INTO t VALUES ({100 + n})" for n in range(more)))
+    mirrored.options["startingOffset"] = "earliest"
+    query = mirrored.mirror("another checkpoint").start(spark, availableNow=True)
+    with pytest.raises(Exception, match="every table is stopped"):
+        query.awaitTermination()
+    stopped = mirrored.delta("t").metadata().configuration["mysqlbinlog.stopped"]
+    assert "another event" in stopped

@@ -19,7 +19,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyarrow import compute
 
+from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
 from pyspark_mysqlbinlog.checkpoints.offset import Offset
+from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.checkpoints.versions import UnknownFrom, Version
 from pyspark_mysqlbinlog.connector.delta.batch_offsets import BatchOffsets
@@ -28,6 +30,7 @@ from pyspark_mysqlbinlog.connector.delta.engine import Engine
 from pyspark_mysqlbinlog.connector.delta.marks import LogName, Mark, place_of
 from pyspark_mysqlbinlog.connector.delta.mirrored_table import Batch, MirroredTable, TableVersions
 from pyspark_mysqlbinlog.connector.delta.targets import Targets
+from pyspark_mysqlbinlog.connector.log.logs import ServerLog
 from pyspark_mysqlbinlog.connector.options.log_lines import show_log_lines
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.errors import MirrorError, OffsetError, OptionError
@@ -160,7 +163,7 @@ class DeltaMirror:
         table = self._tables.get(name)
         if table is None:
             target = self._engine.target(self._targets.of(name))
-            table = self._tables[name] = MirroredTable(name, target)
+            table = self._tables[name] = MirroredTable(name, target, self._look_at)
             if table.stopped is not None:
                 _LOG.error("%s.%s is stopped since earlier: %s", *name, table.stopped)
         try:
@@ -168,6 +171,10 @@ class DeltaMirror:
         except MirrorError as error:
             _LOG.error("%s.%s is kept in step no more: %s", *name, error.message)
             table.stop(error)
+
+    def _look_at(self, position: Position) -> Fingerprint | None:
+        settings = parse_options(self._options).server_settings()
+        return ServerLog(settings).look_at(position)
 
     def _query_id(self, spark: SparkSession) -> str:
         if self._query is None:

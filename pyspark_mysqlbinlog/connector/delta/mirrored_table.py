@@ -14,21 +14,23 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 from pyarrow import compute
 
+from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
 from pyspark_mysqlbinlog.checkpoints.load_state import LoadState
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.versions import Version
 from pyspark_mysqlbinlog.connector.delta.apply import SEQ, SEQ_TYPE, in_order
 from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget
-from pyspark_mysqlbinlog.connector.delta.marks import Mark, number_and_pos, place_of
+from pyspark_mysqlbinlog.connector.delta.marks import Mark, fingerprint_of, number_and_pos, place_of
 from pyspark_mysqlbinlog.connector.delta.timeline import not_applied, places_of, sections
 from pyspark_mysqlbinlog.connector.delta.walk import LOAD_ANEW, Walk, shape_of
-from pyspark_mysqlbinlog.errors import MirrorError
+from pyspark_mysqlbinlog.errors import LostConnectionError, MirrorError, MySQLBinlogError
 from pyspark_mysqlbinlog.names import Table
 from pyspark_mysqlbinlog.tables import TableSchema
 
@@ -106,12 +108,19 @@ class Batch:
 class MirroredTable:
     """One table. `apply` raises MirrorError where the Delta table can't be kept equal.
 
+    Parameters
+    ----------
+    look_at : gives a position's fingerprint in the log as it is now.
+
     Attributes
     ----------
     stopped : why it is kept in step no more; None while it is.
     """
 
-    def __init__(self, table: Table, target: DeltaTarget) -> None:
+    def __init__(
+        self, table: Table, target: DeltaTarget, look_at: Callable[[Position], Fingerprint | None]
+    ) -> None:
+        self._look_at = look_at
         self._table = table
         self._name = ".".join(table)
         self._target = target
@@ -198,7 +207,34 @@ class MirroredTable:
                 f" {number}, and the query begins behind it, at {batch.start}: begin there or"
                 f" earlier, or {LOAD_ANEW}"
             )
+        if batch.is_first and applied is not None:
+            self._expect_same_log(batch, *number_and_pos(applied))
         self._is_checked = True
+
+    def _expect_same_log(self, batch: Batch, number: int, pos: int) -> None:
+        """MirrorError unless the log still has what the Delta table has from it.
+
+        A new checkpoint does not know: after RESET MASTER its positions begin anew, and those up to
+        where the table is would be taken for changes that it has.
+        """
+        log = batch.mark.log
+        known = fingerprint_of(self._target.applied(log.event), self._target.applied(log.file))
+        base, _, digits = batch.start.file.rpartition(".")
+        place = Position(number, pos, f"{base}.{number:0{len(digits)}d}")
+        try:
+            found = self._look_at(place)
+        except LostConnectionError:
+            raise
+        except MySQLBinlogError as error:
+            raise self._error(
+                f"whether the log is still the one of its rows can't be told: {error.message};"
+                f" {LOAD_ANEW}"
+            ) from None
+        if known is None or found is None or not _is_same(known, found):
+            raise self._error(
+                f"the log has another event in front of {place} than when its rows were written:"
+                f" it was begun anew, or the server restored; {LOAD_ANEW}"
+            )
 
     def _expect_new_loads(self, changes: pa.Table, batch: Batch) -> None:
         """MirrorError where a loaded row could be older than what the Delta table has."""
@@ -253,6 +289,14 @@ class MirroredTable:
 
     def _error(self, message: str) -> MirrorError:
         return MirrorError(message, table=self._name)
+
+
+def _is_same(known: Fingerprint, found: Fingerprint) -> bool:
+    """Whether two fingerprints are of one event; far into a file only its head is looked at."""
+    event = (known.length, known.checksum)
+    return known.created == found.created and (
+        not found.length or event == (found.length, found.checksum)
+    )
 
 
 def _from(versions: tuple[Version, ...], applied: int) -> tuple[Version, ...]:
