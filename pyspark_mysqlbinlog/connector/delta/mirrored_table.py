@@ -30,7 +30,12 @@ from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget
 from pyspark_mysqlbinlog.connector.delta.marks import Mark, fingerprint_of, number_and_pos, place_of
 from pyspark_mysqlbinlog.connector.delta.timeline import not_applied, places_of, sections
 from pyspark_mysqlbinlog.connector.delta.walk import LOAD_ANEW, Walk, shape_of
-from pyspark_mysqlbinlog.errors import LostConnectionError, MirrorError, MySQLBinlogError
+from pyspark_mysqlbinlog.errors import (
+    InvalidPositionError,
+    LostConnectionError,
+    MirrorError,
+    MySQLBinlogError,
+)
 from pyspark_mysqlbinlog.names import Table
 from pyspark_mysqlbinlog.tables import TableSchema
 
@@ -225,6 +230,8 @@ class MirroredTable:
             found = self._look_at(place)
         except LostConnectionError:
             raise
+        except InvalidPositionError:
+            found = None  # no event begins there any more
         except MySQLBinlogError as error:
             raise self._error(
                 f"whether the log is still the one of its rows can't be told: {error.message};"
