@@ -40,7 +40,7 @@ def _alive(process: subprocess.Popen[bytes], folder: Path) -> bool:
     return True
 
 
-def test_killed_and_started_again_it_is_what_select_shows(
+def test_a_killed_mirror_goes_on_to_what_select_shows(
     live_server: Server, shop: str, tmp_path: Path
 ) -> None:
     with (
