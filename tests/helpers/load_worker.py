@@ -7,9 +7,9 @@ takes over each batch, in seconds. The last line of its output is JSON.
 from __future__ import annotations
 
 import json
-import resource
 import sys
 import time
+from pathlib import Path
 
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StringType, VariantType
@@ -24,8 +24,14 @@ from pyspark_mysqlbinlog.connector.schemas.struct_schema import read_payload_typ
 
 
 def resident() -> int:
-    """The most that this process has had in memory so far, in MB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+    """The most that this program has had in memory so far, in MB.
+
+    getrusage would count what the process had that started it.
+    """
+    for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) >> 10
+    raise RuntimeError("/proc/self/status has no VmHWM")
 
 
 def main(port: str, name: str, payload: str, pause: str) -> None:
