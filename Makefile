@@ -24,6 +24,9 @@ SOURCES := $(shell find pyspark_mysqlbinlog -not -path '*/__pycache__*' -not -na
 	pyproject.toml setup.py MANIFEST.in
 
 PYTEST_ARGS ?=
+# Processes that share the test files, each with servers and a Spark of its own. Tests wait as much
+# as they work, so there is one more than two cores; the long files come first.
+TEST_WORKERS ?= 3
 FUZZ_MINUTES ?= 10
 BENCH_ARGS ?=
 
@@ -48,7 +51,7 @@ demo: $(VENV)/installed java servers ## Stream a small shop's changes from a rea
 	$(PYTHON) examples/shop_demo.py
 
 test: $(VENV)/installed java servers classes ## Install the package and run every test (PYTEST_ARGS=… for some)
-	$(VENV)/bin/pytest $(PYTEST_ARGS)
+	$(VENV)/bin/pytest -n $(TEST_WORKERS) --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 
 # The bounds of pyproject.toml's dependencies, as versions; cryptography is for the tests' servers.
 LOWEST_VERSIONS := import tomllib; \

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -159,6 +160,7 @@ def shop(own_server: Server) -> Server:
 
 
 Account = Callable[..., Reads]
+_NUMBERS = count()
 
 
 @pytest.fixture
@@ -167,7 +169,8 @@ def account(spark: SparkSession) -> Iterator[Account]:
     made: list[tuple[Server, str]] = []
 
     def create(server: Server, *grants: str) -> Reads:
-        user = f"reader_{len(made)}"
+        # No other test's: a query that it left behind would connect as this one's.
+        user = f"reader_{next(_NUMBERS)}"
         server.execute(f"GRANT USAGE ON *.* TO '{user}'@'%' IDENTIFIED BY '{SECRET}'")
         made.append((server, user))
         for grant in grants:

@@ -13,10 +13,13 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from e2e.conftest import Account
 from helpers.servers import Server
+from helpers.spark_session import Reads
 from helpers.waiting import wait_until
 
 HEARTBEAT = 1.0
 WATCHED = 5.0
+
+Connections = Callable[[], list[str]]
 
 
 @pytest.fixture
@@ -26,15 +29,26 @@ def table(live_server: Server, database: str) -> str:
 
 
 @pytest.fixture
+def reads(live_server: Server, account: Account) -> Reads:
+    return account(live_server, "REPLICATION SLAVE, REPLICATION CLIENT ON *.*", "SELECT ON *.*")
+
+
+@pytest.fixture
+def connections(live_server: Server, reads: Reads) -> Connections:
+    """``connections()``: what each connection of the stream's account does."""
+
+    def of_account() -> list[str]:
+        rows = live_server.execute("SHOW PROCESSLIST")
+        return [str(row[4]) for row in rows if row[1] == reads.options["user"]]
+
+    return of_account
+
+
+@pytest.fixture
 def stream(
-    live_server: Server, table: str, account: Account, tmp_path: Path
+    reads: Reads, connections: Connections, table: str, tmp_path: Path
 ) -> Iterator[tuple[StreamingQuery, list[Row]]]:
     """A running query on `table` that has begun to listen, and what it delivers."""
-    reads = account(live_server, "REPLICATION SLAVE, REPLICATION CLIENT ON *.*", "SELECT ON *.*")
-    # What the query of the test before has left: it counts for nothing here.
-    wait_until(
-        lambda: connections(live_server) == [], "earlier connections are gone", 10 * HEARTBEAT
-    )
     rows: list[Row] = []
     query = (
         reads.stream(tables=table, heartbeatInterval=f"{HEARTBEAT:g}s")
@@ -43,38 +57,35 @@ def stream(
         .start()
     )
     try:
-        wait_until(lambda: "Binlog Dump" in connections(live_server), "the stream is connected")
+        wait_until(lambda: "Binlog Dump" in connections(), "the stream is connected")
         yield query, rows
     finally:
         query.stop()
 
 
-def connections(server: Server) -> list[str]:
-    """What each connection of the stream's account does."""
-    rows = server.execute("SHOW PROCESSLIST")
-    return [str(row[4]) for row in rows if row[1] == "reader_0"]
-
-
-def watch(server: Server, do: Callable[[], Any]) -> list[list[str]]:
+def watch(connections: Connections, do: Callable[[], Any]) -> list[list[str]]:
     """Samples of `connections`, taken as fast as the server answers, `do` before each."""
     samples: list[list[str]] = []
     over = monotonic() + WATCHED
     while monotonic() < over or len(samples) < 200:
         do()
-        samples.append(connections(server))
+        samples.append(connections())
     return samples
 
 
 def test_one_connection_when_idle(
-    live_server: Server, stream: tuple[StreamingQuery, list[Row]]
+    connections: Connections, stream: tuple[StreamingQuery, list[Row]]
 ) -> None:
-    samples = watch(live_server, lambda: sleep(0.002))
+    samples = watch(connections, lambda: sleep(0.002))
     assert [sample for sample in samples if sample != ["Binlog Dump"]] == []
     assert stream[0].isActive
 
 
 def test_one_connection_under_light_load(
-    live_server: Server, table: str, stream: tuple[StreamingQuery, list[Row]]
+    live_server: Server,
+    connections: Connections,
+    table: str,
+    stream: tuple[StreamingQuery, list[Row]],
 ) -> None:
     _, rows = stream
     inserted = 0
@@ -87,21 +98,21 @@ def test_one_connection_under_light_load(
             inserted += 1
             next_at += 0.05
 
-    samples = watch(live_server, insert_now_and_then)
+    samples = watch(connections, insert_now_and_then)
     assert inserted > 5
     assert [sample for sample in samples if sample != ["Binlog Dump"]] == []
     wait_until(lambda: len(rows) == inserted, f"all of {inserted} rows arrive")
 
 
 def test_none_soon_after_the_query_stopped(
-    live_server: Server, stream: tuple[StreamingQuery, list[Row]]
+    connections: Connections, stream: tuple[StreamingQuery, list[Row]]
 ) -> None:
     """Three heartbeats later, by the rule; a busy machine may need longer."""
     query, _ = stream
-    assert connections(live_server) == ["Binlog Dump"]
+    assert connections() == ["Binlog Dump"]
     query.stop()
     wait_until(
-        lambda: connections(live_server) == [],
+        lambda: connections() == [],
         "the server has no connection of the stopped query",
         timeout=10 * HEARTBEAT,
     )

@@ -97,7 +97,7 @@ def test_wrong_password(shop: Server, account: Account, reading: Callable[..., S
     reads.options["password"] = SECRET + "not"
     error = reading(reads, tables="shop.orders")
     assert error.name == "AccessDeniedError"
-    assert "Access denied for user 'reader_0'" in error.message
+    assert f"Access denied for user '{reads.options['user']}'" in error.message
     assert error.message.endswith("check the options user and password")
 
 
