@@ -145,7 +145,7 @@ def read_pymysql(url: str, rows: int) -> int:
 
 def read_connectorx(url: str, rows: int) -> int:
     """To Arrow, over one connection; ENUM and SET as text."""
-    import connectorx  # type: ignore[import-not-found, unused-ignore]
+    import connectorx  # type: ignore[import-not-found, unused-ignore] # not one of ours: who has it
 
     query = (
         "SELECT id, customer, CONCAT(status) AS status, amount, quantity, sku, ordered, changed,"

@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Callable
 from functools import cache
 
-__all__ = ["SYSTEM_DATABASES", "Table", "fold", "folding", "table_folding"]
+__all__ = ["SYSTEM_DATABASES", "Table", "fold", "folding", "quoted", "table_folding"]
 
 # A table's name: (database, table).
 Table = tuple[str, str]
@@ -45,3 +45,8 @@ def table_folding(case_sensitive: bool) -> Callable[[Table], Table]:
     """The same for both parts of a table's name."""
     part = folding(case_sensitive)
     return lambda table: (part(table[0]), part(table[1]))
+
+
+def quoted(*names: str) -> str:
+    """A name as SQL has it, in backquotes, behind what it belongs to: ``database.table``."""
+    return ".".join(f"`{name.replace('`', '``')}`" for name in names)

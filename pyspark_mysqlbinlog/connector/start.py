@@ -12,6 +12,8 @@ from pyspark_mysqlbinlog.checkpoints.offset import Offset
 from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.load.following import begin_load
+from pyspark_mysqlbinlog.connector.load.prover import Prover
+from pyspark_mysqlbinlog.connector.load.sizes import engines_of
 from pyspark_mysqlbinlog.connector.log.logs import FileLog, Log, ServerLog
 from pyspark_mysqlbinlog.connector.log.places import expect_there, place_of
 from pyspark_mysqlbinlog.connector.log.retry import first_connection
@@ -129,8 +131,29 @@ def _ask_server(options: Options, place: Place) -> LogStart:
         named_anyhow = known is not None or options.on_unknown_schema == "positional"
         check_patterns(client, tables, history, named_anyhow=named_anyhow)
         expect_columns(options.column_filter(case_sensitive), history, case_sensitive)
+        if options.loads:
+            _expect_proofs(client, options, history, position, case_sensitive=case_sensitive)
         uuid = server_uuid(client)
         return LogStart(log, position, end, history, uuid, facts, files, fingerprint)
+
+
+def _expect_proofs(
+    client: ReplicaClient,
+    options: Options,
+    history: SchemaHistory,
+    position: Position,
+    *,
+    case_sensitive: bool,
+) -> None:
+    """What `Prover.proofs` raises, for the first table of a load for which nothing can be proven.
+
+    Later it would come with the first chunk of that table, which may be hours away.
+    """
+    wants = options.table_filter(case_sensitive).wants
+    tables = {each.table for each in begin_load(history, position, wants).waiting}
+    prover = Prover.ask(client, options.snapshot_proof, case_sensitive=case_sensitive)
+    for table, engine in sorted(engines_of(client, tables).items()):
+        prover.proofs(table, engine)
 
 
 def start_of_files(options: Options) -> LogStart:

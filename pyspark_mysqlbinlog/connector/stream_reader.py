@@ -36,10 +36,7 @@ from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.checkpoints.schema_packing import is_of_version_0_1
 from pyspark_mysqlbinlog.connector.columns import arrow_schema
-from pyspark_mysqlbinlog.connector.load.chunk_reader import read_chunks
-from pyspark_mysqlbinlog.connector.load.load import Load
 from pyspark_mysqlbinlog.connector.load.partition import LoadPartition
-from pyspark_mysqlbinlog.connector.load.planner import BatchLimits
 from pyspark_mysqlbinlog.connector.log.retry import first_connection, known_server
 from pyspark_mysqlbinlog.connector.options.log_lines import LOGGER, show_log_lines
 from pyspark_mysqlbinlog.connector.options.model import Options
@@ -49,8 +46,7 @@ from pyspark_mysqlbinlog.connector.ranges.reader import read_range
 from pyspark_mysqlbinlog.connector.schemas.evolution import Evolution
 from pyspark_mysqlbinlog.connector.schemas.histories import history_for_other_tables
 from pyspark_mysqlbinlog.connector.schemas.old_checkpoints import compared_with_server
-from pyspark_mysqlbinlog.connector.schemas.watch import SchemaWatch, only
-from pyspark_mysqlbinlog.connector.server.information_schema import read_table_schemas
+from pyspark_mysqlbinlog.connector.schemas.watch import SchemaWatch
 from pyspark_mysqlbinlog.connector.server.log_contents import check_log_contents
 from pyspark_mysqlbinlog.connector.server.settings import (
     ServerFacts,
@@ -65,10 +61,11 @@ from pyspark_mysqlbinlog.decoder.kernel.implementation import described
 from pyspark_mysqlbinlog.errors import ConnectionFailedError, OptionError
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 from pyspark_mysqlbinlog.protocol.server_errors import log_replaced
-from pyspark_mysqlbinlog.tables import TableSchema
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from pyspark_mysqlbinlog.connector.load.load import Load
 
 __all__ = ["MySQLBinlogStreamReader"]
 
@@ -200,19 +197,22 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         buffer, options = tail.buffer, self._options
         # What lies in another server's log, or in one that was begun anew, is no place to go on.
         buffer.wait(lambda: tail.compared)
-        limits = BatchLimits.of(
-            None if most_bytes is None else options.max_rows_per_trigger,
-            most_bytes,
-            options.max_connections,
-        )
-        mark = None
-        if options.max_connections > 1 or load.chunks:
-            mark = buffer.furthest(offset.position, limits.bytes, self._target, limits.rows)
-        if mark is None and buffer.error is not None:
-            raise buffer.error
-        state = load if mark is None else self._followed(load, offset.position, mark)
-        if mark is None or options.max_connections > 1:
-            state = self._the_load().planned(state, limits)
+        limits = self._the_load().limits(most_bytes)
+        side_by_side = options.max_connections > 1
+        may_have_log = side_by_side or bool(load.chunks)
+        state, mark = None, None
+        while state is None:
+            if may_have_log:
+                mark = buffer.furthest(offset.position, limits.bytes, self._target, limits.rows)
+            if mark is None and buffer.error is not None:
+                raise buffer.error
+            followed = load if mark is None else self._followed(load, offset.position, mark)
+            if mark is None or side_by_side:
+                state = self._the_load().planned_soon(followed, limits)
+            # What the log has does not wait for chunks; they come with a later batch.
+            may_have_log = True
+            if state is None and mark is not None:
+                state = followed
         self._moved_at = monotonic()
         if mark is None:
             history = self._history(offset, offset)
@@ -236,6 +236,9 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
 
     def _the_load(self) -> Load:
         if self._load is None:
+            # Workers of streams that load nothing start sooner without.
+            from pyspark_mysqlbinlog.connector.load.load import Load
+
             facts = self._server_facts()
             self._load = Load.of(self._options, case_sensitive=facts.case_sensitive)
         return self._load
@@ -361,6 +364,8 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Record batches of one task; runs on an executor."""
         if isinstance(partition, LoadPartition):
+            from pyspark_mysqlbinlog.connector.load.chunk_reader import read_chunks
+
             return read_chunks(self._options, partition, arrow_schema(self._schema))
         assert isinstance(partition, RangePartition)
         return read_range(self._options, partition, arrow_schema(self._schema))
@@ -436,20 +441,10 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
     def _evolution(self) -> Evolution | None:
         if self._options.payload_kind != "struct":
             return None
-        case_sensitive = self._server_facts().case_sensitive
-        settings = self._options.server_settings()
-
-        def server_table(database: str, table: str) -> TableSchema | None:
-            wants = only((database, table), case_sensitive=case_sensitive)
-            with ReplicaClient.connect(settings) as client:
-                found = read_table_schemas(client, wants)
-            return found[0] if found else None
-
-        return Evolution(
+        return Evolution.of(
             self._options,
             arrow_schema(self._schema).field("after").type,
-            case_sensitive=case_sensitive,
-            server_table=server_table,
+            case_sensitive=self._server_facts().case_sensitive,
         )
 
     def _end_of_log(self) -> Position:

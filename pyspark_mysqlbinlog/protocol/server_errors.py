@@ -231,6 +231,15 @@ def dump_refused(code: int, text: str, file: str | None, position: int | None) -
             file=file,
             position=position,
         )
+    # It took bytes inside of an event for a length, or the file ends inside of one.
+    if "truncated in the middle of event" in lower:
+        return InvalidPositionError(
+            f"no whole event begins at this position: {text}; give one that SHOW BINLOG EVENTS"
+            f" lists; or, where it is a checkpoint's: {_CAUSES}, or the file is damaged;"
+            f" {_WAYS_ON}",
+            file=file,
+            position=position,
+        )
     return ServerError(
         f"the server ended the dump: {text}", file=file, position=position, code=code
     )

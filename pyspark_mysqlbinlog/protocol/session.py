@@ -39,11 +39,10 @@ SESSION_SETTINGS = (
     " /*!50708 , SESSION max_execution_time = 0 */ /*M!100101 , SESSION max_statement_time = 0 */"
 )
 
-# Behind them, for a session that reads rows: texts come in their column's own character set, and
-# TIMESTAMPs in UTC. A server waits for a reader as long as Spark lets a batch run.
+# Behind them, for a session that reads rows: texts come in their column's own character set. A
+# server waits for a reader as long as Spark lets a batch run.
 RAW_ROWS_SETTINGS = (
     "SET SESSION character_set_results = NULL",
-    "SET SESSION time_zone = '+00:00'",
     "SET SESSION net_write_timeout = 604800",
     "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
 )

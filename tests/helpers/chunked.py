@@ -15,9 +15,8 @@ from pyspark_mysqlbinlog.connector.load.bounds import last_bound, next_bound, wh
 from pyspark_mysqlbinlog.connector.load.keys import (
     LoadKey,
     choose_key,
-    quoted,
-    quoted_table,
 )
+from pyspark_mysqlbinlog.names import quoted
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 
 __all__ = ["Plans", "Reads", "Walked", "by_key", "counting_reads", "key_of", "plans_of", "walk"]
@@ -52,11 +51,11 @@ def walk(
     last = last_bound(client, table, key)
     after: Bound | None = None
     while last is not None:
-        upto, said = next_bound(client, table, key, after, rows, last)
+        upto, said = next_bound(client, table, key, after, last, rows=rows)
         if upto is None:
             return
         found = client.query(
-            f"SELECT {quoted(column)} FROM {quoted_table(table)} FORCE INDEX ({quoted(key.name)})"
+            f"SELECT {quoted(column)} FROM {quoted(*table)} FORCE INDEX ({quoted(key.name)})"
             f" WHERE {where(key, after, upto)} ORDER BY {by_key(key)}"
         )
         yield Walked(after, upto, said, [int(number) for (number,) in found])

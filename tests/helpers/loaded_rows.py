@@ -11,10 +11,11 @@ from helpers.servers import Server
 from pyspark_mysqlbinlog.decoder.events.rows import OPERATIONS, RowsHead
 from pyspark_mysqlbinlog.decoder.events.table_map import parse_table_name, table_id_of
 from pyspark_mysqlbinlog.decoder.kernel.result_rows import KernelRowImages
-from pyspark_mysqlbinlog.decoder.result_rows.columns import ResultPlan, quoted
+from pyspark_mysqlbinlog.decoder.result_rows.columns import ResultPlan
 from pyspark_mysqlbinlog.decoder.result_rows.encode import RowImages
 from pyspark_mysqlbinlog.decoder.result_rows.events import event_blocks
 from pyspark_mysqlbinlog.decoder.result_rows.read import read_rows
+from pyspark_mysqlbinlog.names import quoted
 from pyspark_mysqlbinlog.protocol.blocks import EventBlock, pack_events, unpack_events
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 from pyspark_mysqlbinlog.protocol.events import Event, EventType

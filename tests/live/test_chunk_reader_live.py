@@ -116,7 +116,7 @@ def planned(server: Server, table: tuple[str, str], rows: int) -> list[Chunk]:
         chunks: list[Chunk] = []
         after = None
         while after != last:
-            upto, _ = next_bound(client, table, key, after, rows, last)
+            upto, _ = next_bound(client, table, key, after, last, rows=rows)
             chunks.append(Chunk(table, key.mark, after, upto))
             after = upto
     return chunks
@@ -426,7 +426,7 @@ def test_a_table_that_the_account_may_not_see(server: Server) -> None:
             retry_timeout=1,
         )
         with pytest.raises(AccessDeniedError):
-            planner.next_batch(LoadState(waiting=(TableLoad(T),)), BatchLimits())
+            planner.next_batch(LoadState(waiting=(TableLoad(T),)), BatchLimits(), patience=60)
         planner.close()
     finally:
         server.execute(f"DROP USER {name}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from pyspark_mysqlbinlog.checkpoints.load_state import LoadState
 from pyspark_mysqlbinlog.connector.batch_reader import MySQLBinlogReader
 from pyspark_mysqlbinlog.connector.columns import envelope
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
+from pyspark_mysqlbinlog.errors import OptionError
 
 COLUMNS = ("id", "a", "b")
 
@@ -195,6 +197,56 @@ def test_a_reload_is_done_once(any_server: Server, database: str, queries: list[
     more += query.start().rows()
     assert Counter(row["op"] for row in more) == {"r": 20}
     expect_in_step(any_server, rows + more, f"{database}.u")
+
+
+def test_a_reload_that_meets_no_table(
+    any_server: Server, database: str, queries: list[Query]
+) -> None:
+    query = new_query(any_server, database, queries).start()
+    query.rows()
+    query.stop()
+    query.texts["reload"] = f"fix: {database}.typo"
+    with pytest.raises(OptionError, match="option reload: expected tables"):
+        query.start().rows()
+
+
+def test_the_log_does_not_wait_for_a_proof(
+    any_server: Server, database: str, queries: list[Query]
+) -> None:
+    query = new_query(any_server, database, queries, "u", snapshotProof="innodb_trx").start()
+    assert query.spark is not None and query.checkpoint is not None
+    with any_server.connect() as busy, busy.cursor() as cursor, ThreadPoolExecutor(1) as pool:
+        cursor.execute("SELECT CONNECTION_ID()")
+        ((number,),) = cursor.fetchall()
+        cursor.execute("BEGIN")
+        cursor.execute(f"INSERT INTO {database}.t VALUES (-1, 0, 0)")
+        sleeping = pool.submit(cursor.execute, "SELECT SLEEP(500)")
+        try:
+            any_server.execute(f"INSERT INTO {database}.u VALUES (50, 1, 1)")
+            end = query.spark.next_batch(query.checkpoint)
+            rows = query.spark.rows(query.checkpoint, end)
+            assert not sleeping.done()
+        finally:
+            any_server.execute(f"KILL QUERY {number}")
+        sleeping.exception()  # that it was interrupted, on MariaDB
+        cursor.execute("ROLLBACK")
+    query.checkpoint = end
+    assert [row["op"] for row in rows] == ["c"]
+    assert not load_of(query).is_done
+    rows += query.rows()
+    expect_in_step(any_server, rows, f"{database}.u")
+
+
+def test_where_nothing_can_be_proven_no_query_begins(
+    any_server: Server, database: str, queries: list[Query]
+) -> None:
+    any_server.execute(
+        f"CREATE TABLE {database}.old (id INT PRIMARY KEY, a INT, b INT) ENGINE=MyISAM"
+    )
+    query = new_query(any_server, database, queries, snapshotProof="innodb_trx")
+    with pytest.raises(OptionError, match="engine is MyISAM") as caught:
+        query.start()
+    assert caught.value.table == f"{database}.old"
 
 
 def test_a_stream_that_began_without_a_load_can_load_a_table(

@@ -71,7 +71,7 @@ class Changing:
     def chunk(self, after: Bound | None, size: int) -> Bound | None:
         """Read the next chunk; gives its end."""
         assert self.last is not None
-        upto, _ = next_bound(self.client, TABLE, self.key, after, size, self.last)
+        upto, _ = next_bound(self.client, TABLE, self.key, after, self.last, rows=size)
         if upto is not None:
             self.read += selected(self.client, where(self.key, after, upto))
         return upto

@@ -128,7 +128,7 @@ def test_only_the_chunk_is_read(
         found = 0
         while after != last:
             with counting_reads(client) as reads, plans_of(client) as plans:
-                upto, size = next_bound(client, table, key, after, CHUNK, last)
+                upto, size = next_bound(client, table, key, after, last, rows=CHUNK)
             assert upto is not None
             # What lies in front of an interval with enough rows is read twice.
             assert reads.total <= 2 * CHUNK + seeks, plans.statements
@@ -146,6 +146,6 @@ def test_only_the_chunk_is_read(
             found += size
         assert found == client.query(f"SELECT COUNT(*) FROM {DATABASE}.t")[0][0] > ROWS / 2
         with counting_reads(client) as reads:
-            assert next_bound(client, table, key, last, CHUNK, last) == (None, 0)
+            assert next_bound(client, table, key, last, last, rows=CHUNK) == (None, 0)
         assert reads.total <= 150
     server.execute(f"DROP DATABASE {DATABASE}")

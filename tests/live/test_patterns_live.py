@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Callable, Iterator
 
@@ -98,6 +99,37 @@ def test_a_pattern_that_reaches_further_than_the_account_sees(
     with caplog.at_level(logging.WARNING, "pyspark_mysqlbinlog"):
         assert new_stream(any_server, f"{database}.*", **reader).initial()["file"]
     assert "may want tables that the account may not see" in caplog.text
+
+
+@pytest.mark.parametrize("metadata", ["FULL", "MINIMAL", "NO_LOG"])
+def test_tables_that_describe_themselves(
+    mariadb: Server, new_stream: NewStream, metadata: str
+) -> None:
+    """With FULL the log itself names the columns: what can't be seen can be read all the same."""
+    (before,) = mariadb.execute("SELECT @@GLOBAL.binlog_row_metadata")[0]
+    mariadb.execute(
+        "CREATE DATABASE described",
+        "CREATE TABLE described.t (id INT PRIMARY KEY, v VARCHAR(9))",
+        f"CREATE USER {USER}@'%' IDENTIFIED BY 'secret'",
+        f"GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO {USER}@'%'",
+        f"SET GLOBAL binlog_row_metadata = {metadata}",
+    )
+    reader = {"user": USER, "password": "secret"}
+    try:
+        stream = new_stream(mariadb, "described.*", **reader)
+        if metadata != "FULL":
+            assert "GRANT SELECT ON `described`.* to this user" in _refused(stream)
+            return
+        start = stream.latest(stream.initial())
+        mariadb.execute("INSERT INTO described.t VALUES (5, 'five')")
+        (row,) = stream.rows(start, stream.next_batch(start))
+        assert json.loads(row["after"]) == {"id": 5, "v": "five"}
+    finally:
+        mariadb.execute(
+            f"SET GLOBAL binlog_row_metadata = {before}",
+            "DROP DATABASE described",
+            f"DROP USER {USER}@'%'",
+        )
 
 
 def test_a_role(mariadb: Server, new_stream: NewStream, caplog: pytest.LogCaptureFixture) -> None:

@@ -13,8 +13,13 @@ import pytest
 
 from helpers.servers import LocalServer
 from helpers.source_runner import Offset, Spark, ids, insert
+from helpers.waiting import wait_until
 from live.conftest import NewStream
+from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.connector.log import replaced
+from pyspark_mysqlbinlog.connector.server.settings import current_position
 from pyspark_mysqlbinlog.errors import LogReplacedError, MySQLBinlogError
+from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 
 TABLE = "shop.t"
 
@@ -101,6 +106,60 @@ def test_reset_master_under_a_stopped_stream(
     with pytest.raises(MySQLBinlogError) as refused:
         new_stream(shop, TABLE).rows(start, end)
     assert isinstance(refused.value, LogReplacedError)
+
+
+def with_same_sizes_and_more(server: LocalServer, place: Offset) -> None:
+    with_same_sizes(server, place)
+    insert(server, TABLE, 5)
+
+
+@pytest.mark.parametrize(
+    "replace", [with_same_sizes_and_more, with_more, with_less, with_other_sizes]
+)
+def test_reset_master_under_a_running_stream(
+    shop: LocalServer,
+    new_stream: NewStream,
+    replace: Callable[[LocalServer, Offset], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its dump may go on with heartbeats, of a file that is gone: as if nothing were written."""
+    monkeypatch.setattr(replaced, "_IDLE_CHECK_INTERVAL", 0.5)
+    stream = new_stream(shop, TABLE)
+    start = stream.initial()
+    assert stream.latest(start) == start
+    insert(shop, TABLE, 1, 2)
+    got, end = follow(stream, start, 2)
+    assert got == [1, 2]
+    replace(shop, end)
+    # No row of the new log may come, neither the first ones nor those behind the old place.
+    with pytest.raises(LogReplacedError, match=r"RESET MASTER.* new checkpoint"):
+        stream.next_batch(end)
+
+
+def test_an_idle_stream_is_left_alone(
+    shop: LocalServer, new_stream: NewStream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is looked after at every heartbeat here, and keeps its connection."""
+    monkeypatch.setattr(replaced, "_IDLE_CHECK_INTERVAL", 0.0)
+    asked: list[Position] = []
+
+    def asking(client: ReplicaClient) -> Position:
+        asked.append(current_position(client))
+        return asked[-1]
+
+    monkeypatch.setattr(replaced, "current_position", asking)
+    stream = new_stream(shop, TABLE)
+    start = stream.initial()
+    assert stream.latest(start) == start
+    insert(shop, TABLE, 1)
+    got, end = follow(stream, start, 1)
+    dumps = shop.dump_threads()
+    asked.clear()
+    wait_until(lambda: len(asked) > 3, "the server was asked at several heartbeats", 60)
+    insert(shop, TABLE, 2)
+    more, _ = follow(stream, end, 1)
+    assert got + more == [1, 2]
+    assert shop.dump_threads() == dumps != []
 
 
 @pytest.mark.parametrize("checksum", ["CRC32", "NONE"])

@@ -167,9 +167,6 @@ class DeltalakeTarget:
             .execute()
         )
 
-    def append(self, rows: pa.Table, mark: Mark) -> None:
-        write_deltalake(self._there(), rows, mode="append", commit_properties=_marking(mark))
-
 
 def _reshaped(
     batch: pa.RecordBatch, columns: pa.Schema, came_from: Mapping[str, str]

@@ -65,9 +65,6 @@ class DeltaTarget(Protocol):
         states : the columns of the table, the column of `seq`, and whether the row is gone.
         """
 
-    def append(self, rows: pa.Table, mark: Mark) -> None:
-        """Add rows."""
-
 
 class Engine(Protocol):
     """Opens Delta tables."""

@@ -19,21 +19,22 @@ from collections.abc import Sequence
 
 from pyspark_mysqlbinlog.checkpoints.load_state import Bound
 from pyspark_mysqlbinlog.connector.load.conditions import intervals_behind, where, within
-from pyspark_mysqlbinlog.connector.load.keys import KeyColumn, LoadKey, quoted, quoted_table
-from pyspark_mysqlbinlog.names import Table
+from pyspark_mysqlbinlog.connector.load.keys import KeyColumn, LoadKey
+from pyspark_mysqlbinlog.names import Table, quoted
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 from pyspark_mysqlbinlog.tables import INTEGER_TYPES
 
 __all__ = ["last_bound", "next_bound", "where"]
 
 
-def next_bound(  # noqa: PLR0917
+def next_bound(
     client: ReplicaClient,
     table: Table,
     key: LoadKey,
     after: Bound | None,
-    rows: int,
     last: Bound,
+    *,
+    rows: int,
 ) -> tuple[Bound | None, int]:
     """The end of the chunk of `rows` rows that begins behind `after`, and how many rows it has.
 
@@ -96,7 +97,7 @@ def _ordered(columns: Sequence[KeyColumn], direction: str = "ASC") -> str:
 
 
 def _from(table: Table, key: LoadKey, condition: str) -> str:
-    return f"FROM {quoted_table(table)} AS t FORCE INDEX ({quoted(key.name)}) WHERE {condition}"
+    return f"FROM {quoted(*table)} AS t FORCE INDEX ({quoted(key.name)}) WHERE {condition}"
 
 
 def _whole(column: KeyColumn) -> str:

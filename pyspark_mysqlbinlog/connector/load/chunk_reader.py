@@ -44,7 +44,7 @@ from pyspark_mysqlbinlog.checkpoints.load_state import Chunk
 from pyspark_mysqlbinlog.checkpoints.position import BEGINNING, FIRST_EVENT, Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.load.bounds import where
-from pyspark_mysqlbinlog.connector.load.keys import choose_key, quoted
+from pyspark_mysqlbinlog.connector.load.keys import choose_key
 from pyspark_mysqlbinlog.connector.load.partition import LoadPartition
 from pyspark_mysqlbinlog.connector.load.prover import Prover
 from pyspark_mysqlbinlog.connector.load.sizes import engine_of, hold_definition, is_gone, says_gone
@@ -53,7 +53,7 @@ from pyspark_mysqlbinlog.connector.log.prefetch import Interrupt, prefetched
 from pyspark_mysqlbinlog.connector.log.retry import LOG, known_server
 from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.connector.ranges.reader import SchemasAt, payload_factory
-from pyspark_mysqlbinlog.connector.server.information_schema import read_table_schemas
+from pyspark_mysqlbinlog.connector.server.information_schema import read_table_schema
 from pyspark_mysqlbinlog.connector.server.settings import check_identity
 from pyspark_mysqlbinlog.decoder.decode import Decoder
 from pyspark_mysqlbinlog.decoder.kernel.implementation import implementation
@@ -62,7 +62,7 @@ from pyspark_mysqlbinlog.decoder.result_rows.columns import ResultPlan
 from pyspark_mysqlbinlog.decoder.result_rows.events import event_blocks
 from pyspark_mysqlbinlog.decoder.result_rows.read import read_rows
 from pyspark_mysqlbinlog.errors import LostConnectionError, SchemaMismatchError, ServerError
-from pyspark_mysqlbinlog.names import Table, table_folding
+from pyspark_mysqlbinlog.names import Table, quoted
 from pyspark_mysqlbinlog.protocol.blocks import EventBlock, unpack_events
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 from pyspark_mysqlbinlog.protocol.server_errors import log_replaced
@@ -159,14 +159,13 @@ class _Connected:
 
     def look(self, client: ReplicaClient, table: Table) -> _Look:
         """What the table looks like now; _GoneError."""
-        fold = table_folding(self.partition.case_sensitive)
-        found = read_table_schemas(client, lambda *name: fold(name) == fold(table), only=table)
+        schema = read_table_schema(client, table, case_sensitive=self.partition.case_sensitive)
         engine = engine_of(client, table)
-        if not found or engine is None:
+        if schema is None or engine is None:
             if is_gone(client, table):
                 raise _GoneError
             raise _AlteredError(".".join(table))
-        self._looks[table] = _Look(found[0], engine)
+        self._looks[table] = _Look(schema, engine)
         return self._looks[table]
 
     def last_look(self, client: ReplicaClient, table: Table) -> _Look:

@@ -14,7 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from pyspark_mysqlbinlog.checkpoints.load_state import Bound
-from pyspark_mysqlbinlog.connector.load.keys import KeyColumn, LoadKey, quoted
+from pyspark_mysqlbinlog.connector.load.keys import KeyColumn, LoadKey
+from pyspark_mysqlbinlog.names import quoted
 
 __all__ = ["intervals_behind", "where", "within"]
 

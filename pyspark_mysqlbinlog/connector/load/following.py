@@ -15,6 +15,7 @@ from pyspark_mysqlbinlog.checkpoints.load_state import LoadState, TableLoad
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.checkpoints.versions import UnknownFrom
+from pyspark_mysqlbinlog.errors import OptionError
 from pyspark_mysqlbinlog.names import Table
 
 __all__ = ["begin_load", "follow_log", "follow_options", "reload_tables"]
@@ -48,8 +49,16 @@ def reload_tables(
     position: Position,
     wants: Callable[[str, str], bool],
 ) -> LoadState:
-    """All tables that `wants` are to be read again, under a name that is remembered."""
+    """All tables that `wants` are to be read again, under a name that is remembered.
+
+    Raises OptionError where there are none: a typo would be remembered as done.
+    """
     again = list(_there(history, position, wants))
+    if not again:
+        raise OptionError(
+            f"option reload: expected tables that are there and wanted, found none for {name!r}:"
+            " check its patterns"
+        )
     return replace(_read_again(state, again), reload=name)
 
 

@@ -19,11 +19,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark_mysqlbinlog.names import Table, fold
+from pyspark_mysqlbinlog.names import fold, quoted
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 from pyspark_mysqlbinlog.tables import INTEGER_TYPES, ColumnSchema, TableSchema
 
-__all__ = ["KeyColumn", "LoadKey", "choose_key", "quoted", "quoted_table"]
+__all__ = ["KeyColumn", "LoadKey", "choose_key"]
 
 _USABLE = INTEGER_TYPES | {
     "float",
@@ -83,16 +83,6 @@ class LoadKey:
     mark: str
 
 
-def quoted(name: str) -> str:
-    """An identifier in backquotes."""
-    return "`" + name.replace("`", "``") + "`"
-
-
-def quoted_table(table: Table) -> str:
-    """A table's full name, each part in backquotes."""
-    return ".".join(map(quoted, table))
-
-
 def choose_key(client: ReplicaClient, schema: TableSchema) -> LoadKey | None:
     """The key to read a table by; None when it has none, and must be read in one go.
 
@@ -100,7 +90,7 @@ def choose_key(client: ReplicaClient, schema: TableSchema) -> LoadKey | None:
     ------
     ServerError : what `ReplicaClient.records` raises; code 1146 where the table is gone.
     """
-    table = quoted_table((schema.database, schema.table))
+    table = quoted(schema.database, schema.table)
     shown = {
         fold(column["Field"]): column
         for column in _records(client, f"SHOW FULL COLUMNS FROM {table}")

@@ -7,7 +7,6 @@ and the tasks of a batch whose end is given, be it planned just now or by an ear
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -34,15 +33,28 @@ from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 __all__ = ["Load"]
 
 
-def _prove(options: Options, case_sensitive: bool, client: ReplicaClient, table: Table) -> None:
-    """Wait until all that is in the log now can be seen in a table that is there."""
-    engine = engine_of(client, table)
-    if engine is None:
-        return
-    prover = Prover.ask(client, options.snapshot_proof, case_sensitive=case_sensitive)
-    settings = options.server_settings()
-    watermark = prover.prove(client, partial(ReplicaClient.connect, settings), table, engine)
-    LOGGER.info("loading %s: %s proves what is visible", ".".join(table), watermark.proof)
+# Seconds that changes of the log wait for the chunks of their batch: a proof may take minutes.
+_PATIENCE = 2.0
+
+
+class _Proofs:
+    """Waits until all that is in the log now can be seen in a table; asks for grants once."""
+
+    def __init__(self, options: Options, *, case_sensitive: bool) -> None:
+        self._options = options
+        self._case_sensitive = case_sensitive
+        self._prover: Prover | None = None
+
+    def __call__(self, client: ReplicaClient, table: Table) -> None:
+        engine = engine_of(client, table)
+        if engine is None:
+            return  # it is not there
+        if self._prover is None:
+            wanted = self._options.snapshot_proof
+            self._prover = Prover.ask(client, wanted, case_sensitive=self._case_sensitive)
+        connect = partial(ReplicaClient.connect, self._options.server_settings())
+        watermark = self._prover.prove(client, connect, table, engine)
+        LOGGER.info("loading %s: %s proves what is visible", ".".join(table), watermark.proof)
 
 
 class Load:
@@ -65,7 +77,7 @@ class Load:
         """For these options, with a planner that connects when it is first asked."""
         planner = LoadPlanner(
             options.server_settings(),
-            prove=partial(_prove, options, case_sensitive),
+            prove=_Proofs(options, case_sensitive=case_sensitive),
             case_sensitive=case_sensitive,
             chunk_bytes=options.target_partition_bytes,
             retry_timeout=options.retry_timeout,
@@ -103,12 +115,26 @@ class Load:
         renamed: Collection[Table],
     ) -> LoadState:
         """The state at a batch's end that the log gives; see `follow_log`."""
-        followed = follow_log(state, history, position, self._tables.wants, renamed)
-        return replace(followed, chunks=())
+        return follow_log(state, history, position, self._tables.wants, renamed)
+
+    def limits(self, most_bytes: int | None) -> BatchLimits:
+        """How much a batch reads of the log, and as much of the tables; None is all there is."""
+        options = self._options
+        rows = None if most_bytes is None else options.max_rows_per_trigger
+        return BatchLimits.of(rows, most_bytes, options.max_connections)
 
     def planned(self, state: LoadState, limits: BatchLimits) -> LoadState:
-        """The state at the end of a batch that reads the next chunks."""
-        planned = self._planner.next_batch(state, limits)
+        """The state at the end of a batch that reads the next chunks, however long that takes."""
+        while True:
+            planned = self.planned_soon(state, limits)
+            if planned is not None:
+                return planned
+
+    def planned_soon(self, state: LoadState, limits: BatchLimits) -> LoadState | None:
+        """The same; None where it takes long, and then it is to be asked for again."""
+        planned = self._planner.next_batch(state, limits, patience=_PATIENCE)
+        if planned is None:
+            return None
         self._progress.planned(planned, self._planner.sizes)
         if planned.is_done:
             self._planner.close()

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import wait as wait_for
 from dataclasses import dataclass, replace
 from functools import partial
 from time import monotonic
@@ -22,7 +23,7 @@ from pyspark_mysqlbinlog.connector.load.bounds import last_bound, next_bound
 from pyspark_mysqlbinlog.connector.load.keys import choose_key
 from pyspark_mysqlbinlog.connector.load.sizes import TableSize, is_gone, table_sizes
 from pyspark_mysqlbinlog.connector.log.retry import LOG, known_server
-from pyspark_mysqlbinlog.connector.server.information_schema import read_table_schemas
+from pyspark_mysqlbinlog.connector.server.information_schema import read_table_schema
 from pyspark_mysqlbinlog.errors import LostConnectionError, UnknownSchemaError
 from pyspark_mysqlbinlog.names import Table
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
@@ -90,26 +91,38 @@ class LoadPlanner:
         self._sizes: dict[Table, TableSize] = {}
 
     def close(self) -> None:
-        """Let go of the connection."""
-        self._ahead = None
-        self._thread.submit(self._disconnect).result()
+        """Let go of the connection, at the latest when the thread has done what it is doing."""
+        ahead, self._ahead = self._ahead, None
+        if ahead is not None:
+            ahead.planned.cancel()
+        # A proof may be waited for, and whoever ends a query shall not wait with it.
+        wait_for([self._thread.submit(self._disconnect)], _PATIENCE)
 
     @property
     def sizes(self) -> Mapping[Table, TableSize]:
         """About how large the tables are of which batches were planned, as far as is known."""
         return self._sizes
 
-    def next_batch(self, state: LoadState, limits: BatchLimits) -> LoadState:
+    def next_batch(
+        self, state: LoadState, limits: BatchLimits, *, patience: float
+    ) -> LoadState | None:
         """The state at the end of a batch that reads the next chunks; at least one.
 
         Tables that are not there any more are passed over. So a state that comes back without
         chunks has none waiting.
+
+        patience : seconds to wait; None comes back where the batch is not planned by then, and
+            planning goes on.
         """
         state = replace(state, chunks=())
         ahead, self._ahead = self._ahead, None
         if ahead is None or (ahead.state, ahead.limits) != (state, limits):
             ahead = self._plan(state, limits)
-        planned = ahead.planned.result()
+        try:
+            planned = ahead.planned.result(patience)
+        except TimeoutError:
+            self._ahead = ahead
+            return None
         if planned.waiting and planned.chunks:
             # Of no use where the log brings other tables meanwhile: then it is planned again.
             self._ahead = self._plan(replace(planned, chunks=()), limits)
@@ -172,8 +185,8 @@ class LoadPlanner:
         return max(1, min(rows, budget.rows_left(size.row_bytes)))
 
     def _next_chunk(self, load: TableLoad, rows: int, client: ReplicaClient) -> _Planned | None:
-        found = read_table_schemas(client, lambda *name: name == load.table, only=load.table)
-        if not found:
+        schema = read_table_schema(client, load.table, case_sensitive=self._case_sensitive)
+        if schema is None:
             if is_gone(client, load.table):
                 return None
             raise UnknownSchemaError(
@@ -181,7 +194,6 @@ class LoadPlanner:
                 " checkpoint",
                 table=".".join(load.table),
             )
-        schema = found[0]
         key = choose_key(client, schema)
         if key is None:
             return _Planned(Chunk(load.table), None, None)
@@ -201,7 +213,7 @@ class LoadPlanner:
         if load.last is None:
             # It was empty when its load began.
             return _Planned(None, 0, None)
-        upto, count = next_bound(client, load.table, key, load.after, rows, load.last)
+        upto, count = next_bound(client, load.table, key, load.after, load.last, rows=rows)
         if upto is None:
             # None of its rows is left.
             return _Planned(None, 0, None)

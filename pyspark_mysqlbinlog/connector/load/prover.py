@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Literal, Self
 
-from pyspark_mysqlbinlog.connector.load.watermark import ATTEMPTS, Proof, Watermark, quoted
+from pyspark_mysqlbinlog.connector.load.watermark import ATTEMPTS, Proof, Watermark
 from pyspark_mysqlbinlog.connector.log.retry import LOG
 from pyspark_mysqlbinlog.connector.server.grants import Grants
 from pyspark_mysqlbinlog.errors import AccessDeniedError, OptionError, UnprovenWatermarkError
-from pyspark_mysqlbinlog.names import Table
+from pyspark_mysqlbinlog.names import Table, quoted
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 
 __all__ = ["Prover", "Wanted"]

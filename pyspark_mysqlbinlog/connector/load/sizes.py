@@ -6,12 +6,13 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from pyspark_mysqlbinlog.errors import ServerError
-from pyspark_mysqlbinlog.names import Table
+from pyspark_mysqlbinlog.names import Table, quoted
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 
 __all__ = [
     "TableSize",
     "engine_of",
+    "engines_of",
     "hold_definition",
     "is_gone",
     "says_gone",
@@ -52,6 +53,19 @@ def engine_of(client: ReplicaClient, table: Table) -> str | None:
     return str(rows[0][0]) if rows and rows[0][0] is not None else None
 
 
+def engines_of(client: ReplicaClient, tables: Collection[Table]) -> dict[Table, str]:
+    """The storage engines of those base tables that are there."""
+    databases = tuple(sorted({database for database, _ in tables}))
+    if not databases:
+        return {}
+    rows = client.query(
+        "SELECT TABLE_SCHEMA, TABLE_NAME, ENGINE FROM information_schema.TABLES WHERE TABLE_TYPE ="
+        " 'BASE TABLE' AND ENGINE IS NOT NULL AND BINARY TABLE_SCHEMA IN %s",
+        [databases],
+    )
+    return {(row[0], row[1]): str(row[2]) for row in rows if (row[0], row[1]) in tables}
+
+
 def hold_definition(client: ReplicaClient, table: Table) -> None:
     """Inside of a transaction nobody alters the table until it ends.
 
@@ -59,8 +73,7 @@ def hold_definition(client: ReplicaClient, table: Table) -> None:
     ------
     ServerError : what `ReplicaClient.query` raises; see `says_gone`.
     """
-    database, name = (part.replace("`", "``") for part in table)
-    client.query(f"SELECT 1 FROM `{database}`.`{name}` LIMIT 0")  # noqa: S608 (they are quoted)
+    client.query(f"SELECT 1 FROM {quoted(*table)} LIMIT 0")  # noqa: S608 (the name is quoted)
 
 
 def says_gone(error: ServerError) -> bool:

@@ -48,10 +48,10 @@ from typing import ClassVar, Literal, Self
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.server.settings import current_position
 from pyspark_mysqlbinlog.errors import LostConnectionError, ServerError
-from pyspark_mysqlbinlog.names import Table
+from pyspark_mysqlbinlog.names import Table, quoted
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 
-__all__ = ["Proof", "Attempt", "ATTEMPTS", "Watermark", "quoted"]
+__all__ = ["ATTEMPTS", "Attempt", "Proof", "Watermark"]
 
 Proof = Literal["gtid", "innodb_trx", "lock"]
 
@@ -81,11 +81,6 @@ class Watermark:
         position = current_position(client)
         ((time, server_id),) = client.query("SELECT UNIX_TIMESTAMP(), @@global.server_id")
         return cls(position, int(time), int(server_id), proof)
-
-
-def quoted(*names: str) -> str:
-    """A name as SQL has it, with what it belongs to."""
-    return ".".join(f"`{name.replace('`', '``')}`" for name in names)
 
 
 class Attempt(ABC):

@@ -12,13 +12,16 @@ place where the mode says (decoder/payloads/struct_payload.py).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Self
 
 import pyarrow as pa
 
 from pyspark_mysqlbinlog.connector.options.model import Options
+from pyspark_mysqlbinlog.connector.server.information_schema import read_table_schema
 from pyspark_mysqlbinlog.decoder.schemas.struct_fit import columns_without_place, field_of
 from pyspark_mysqlbinlog.decoder.schemas.struct_types import arrow_type
 from pyspark_mysqlbinlog.errors import SchemaChangedError
+from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 
 __all__ = ["Evolution"]
@@ -50,6 +53,17 @@ class Evolution:
         self._server_table = server_table
         # Versions that the stream may go on with, by their id; kept, so that no id is used again.
         self._passed: dict[int, TableSchema] = {}
+
+    @classmethod
+    def of(cls, options: Options, struct: pa.StructType, *, case_sensitive: bool) -> Self:
+        """For a server, which is asked over a connection for each table."""
+        settings = options.server_settings()
+
+        def server_table(database: str, table: str) -> TableSchema | None:
+            with ReplicaClient.connect(settings) as client:
+                return read_table_schema(client, (database, table), case_sensitive=case_sensitive)
+
+        return cls(options, struct, case_sensitive=case_sensitive, server_table=server_table)
 
     def check(self, schema: TableSchema) -> None:
         """SchemaChangedError when the stream has to stop in front of this version of a table."""

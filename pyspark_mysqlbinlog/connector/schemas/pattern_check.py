@@ -21,7 +21,7 @@ from pyspark_mysqlbinlog.connector.options.table_filter import Pattern, TableFil
 from pyspark_mysqlbinlog.connector.server.grants import Grants
 from pyspark_mysqlbinlog.connector.server.notices import warn_once
 from pyspark_mysqlbinlog.errors import AccessDeniedError
-from pyspark_mysqlbinlog.names import Table, folding
+from pyspark_mysqlbinlog.names import Table, folding, quoted
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 
 __all__ = ["Finding", "check_patterns", "findings"]
@@ -90,7 +90,7 @@ def _of_pattern(
     known: Collection[Table],
 ) -> Iterator[Finding]:
     meets = any(pattern.matches(*table) for table in known)
-    wanted = "*.*" if name is None else f"`{name.replace('`', '``')}`.*"
+    wanted = "*.*" if name is None else f"{quoted(name)}.*"
     if _is_seen(pattern, name, grants, folding(tables.case_sensitive)(name or "")):
         if not meets:
             yield Finding(

@@ -30,6 +30,7 @@ from pyspark_mysqlbinlog.decoder.sql.create import parse_database_charset
 from pyspark_mysqlbinlog.decoder.sql.logged_statement import LoggedStatement
 from pyspark_mysqlbinlog.decoder.sql.tokens import TokenStream
 from pyspark_mysqlbinlog.errors import MySQLBinlogError, OptionError
+from pyspark_mysqlbinlog.names import quoted
 from pyspark_mysqlbinlog.protocol.events import Event, EventType
 
 __all__ = ["SeededLog", "declared_tables", "seeded"]
@@ -143,8 +144,7 @@ def _events(name: str, text: str) -> Iterator[Event]:
             texts = [altered]
         if statement.kind in _CREATES and statement.if_not_exists and statement.tables:
             # The file tells what was there: nothing was before.
-            quoted = ".".join(f"`{part.replace('`', '``')}`" for part in statement.tables[0])
-            texts.insert(0, f"DROP TABLE IF EXISTS {quoted}")
+            texts.insert(0, f"DROP TABLE IF EXISTS {quoted(*statement.tables[0])}")
         for each in texts:
             body = _query_body(each, database)
             yield Event(_FILE, pos, pos + len(body), 0, int(EventType.QUERY_EVENT), 0, 0, body)
@@ -163,7 +163,7 @@ def _as_alter(name: str, sql: str, database: str) -> str | None:
         raise _wrong(name, f"has a CREATE DATABASE that can't be followed: {error}") from None
     if charset is None:
         return None
-    return f"ALTER DATABASE `{database.replace('`', '``')}` CHARACTER SET {charset}"
+    return f"ALTER DATABASE {quoted(database)} CHARACTER SET {charset}"
 
 
 def _used_database(sql: str) -> str | None:

@@ -27,6 +27,7 @@ from pyspark_mysqlbinlog.decoder.result_rows.json_types import NumbersAsked
 from pyspark_mysqlbinlog.decoder.schemas.fit import expected_fields
 from pyspark_mysqlbinlog.decoder.values.sizes import stored_size
 from pyspark_mysqlbinlog.errors import SchemaMismatchError
+from pyspark_mysqlbinlog.names import quoted
 from pyspark_mysqlbinlog.protocol.result_set import ResultColumn
 from pyspark_mysqlbinlog.protocol.wire import lenenc_int
 from pyspark_mysqlbinlog.tables import (
@@ -37,7 +38,7 @@ from pyspark_mysqlbinlog.tables import (
     TableSchema,
 )
 
-__all__ = ["TABLE_ID", "Kind", "ResultPlan", "SelectedColumn", "quoted"]
+__all__ = ["TABLE_ID", "Kind", "ResultPlan", "SelectedColumn"]
 
 # Of the table map and of the rows events behind it; any but those of "no table".
 TABLE_ID = 1
@@ -183,11 +184,6 @@ class SelectedColumn:
             )
 
 
-def quoted(name: str) -> str:
-    """An identifier as SQL has it."""
-    return "`" + name.replace("`", "``") + "`"
-
-
 def _kind(column: ColumnSchema) -> Kind:
     name = column.type
     if name == "mediumint":
@@ -280,7 +276,7 @@ class ResultPlan:
     @property
     def source(self) -> str:
         """The table's name, quoted."""
-        return f"{quoted(self.schema.database)}.{quoted(self.schema.table)}"
+        return f"{quoted(self.schema.database, self.schema.table)}"
 
     def check(self, found: Sequence[ResultColumn]) -> None:
         """SchemaMismatchError unless a result has the columns that were asked for."""

@@ -99,7 +99,12 @@ DUMP: list[tuple[int, str, type[MySQLBinlogError], str]] = [
         "SET GLOBAL gtid_mode = OFF_PERMISSIVE until it has caught up",
     ),
     (1236, "Binary log is not open", BinlogSettingsError, "writes no binlog"),
-    (1236, "binlog truncated in the middle of event", ServerError, "ended the dump: binlog trunc"),
+    (
+        1236,
+        "binlog truncated in the middle of event",
+        InvalidPositionError,
+        "no whole event begins",
+    ),
     (
         1227,
         "Access denied; you need (at least one of) the REPLICATION SLAVE privilege(s)",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from pyspark_mysqlbinlog.checkpoints.load_state import Chunk, LoadState, TableLoad
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
@@ -11,6 +13,7 @@ from pyspark_mysqlbinlog.connector.load.following import (
     follow_options,
     reload_tables,
 )
+from pyspark_mysqlbinlog.errors import OptionError
 from pyspark_mysqlbinlog.tables import TableSchema
 
 BEGIN, LATER = Position.of("bin.000001", 4), Position.of("bin.000001", 400)
@@ -89,3 +92,9 @@ def test_a_reload_begins_at_the_beginning() -> None:
     state = LoadState(frozenset({A, C}), (TableLoad(B, "k", ("5",), ("9",)),))
     found = reload_tables(state, "fix", history(A, B, C), LATER, lambda _, table: table in "ab")
     assert found == LoadState(frozenset({C}), waiting(A, B), reload="fix")
+
+
+def test_a_reload_of_nothing_is_not_remembered() -> None:
+    state = LoadState(frozenset({A}))
+    with pytest.raises(OptionError, match="'fix'"):
+        reload_tables(state, "fix", history(A), LATER, lambda _, table: table == "b")

@@ -1,0 +1,57 @@
+"""Positions that lie inside an event, asked of the server itself: always the same clear error.
+
+Where nothing is known of a position, and its file is long, nobody reads what lies before it; what
+the server finds there depends on the bytes, and so do its words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+
+from helpers.servers import Server
+from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.connector.log.logs import NO_LIMIT, ServerLog
+from pyspark_mysqlbinlog.connector.options.parse import parse_options
+from pyspark_mysqlbinlog.decoder.kernel.log_scanner import LogScanner
+from pyspark_mysqlbinlog.errors import InvalidPositionError
+
+# The payload decides what the server takes for an event's length: short, long, and text.
+VALUES = ("REPEAT(CHAR(0), 60)", "REPEAT('a', 60)", "CONCAT(REPEAT(CHAR(1), 30), 'tail')")
+
+
+def rows_event(server: Server, database: str, value: str) -> tuple[str, int, int]:
+    """(file, start, end) of the event of one more row, with a few events behind it."""
+    file, begin = server.position()
+    server.execute(f"INSERT INTO `{database}`.t VALUES ({value})")
+    server.execute(f"INSERT INTO `{database}`.t VALUES ('behind')")
+    events = server.execute(f"SHOW BINLOG EVENTS IN '{file}' FROM {begin}")
+    start, end = next(
+        (int(row[1]), int(row[4])) for row in events if str(row[2]).startswith("Write_rows")
+    )
+    return file, start, end
+
+
+def refused(found: Iterable[object], position: Position) -> str:
+    with pytest.raises(InvalidPositionError) as caught:
+        list(found)
+    assert (caught.value.file, caught.value.position) == (position.file, position.pos)
+    return caught.value.message
+
+
+@pytest.mark.parametrize("value", VALUES, ids=["zeros", "letters", "mixed"])
+def test_every_position_inside_an_event(any_server: Server, any_database: str, value: str) -> None:
+    any_server.execute(f"CREATE TABLE `{any_database}`.t (v VARCHAR(80))")
+    file, start, end = rows_event(any_server, any_database, value)
+    options = parse_options(any_server.options(tables=f"{any_database}.t"))
+    log = ServerLog(options.server_settings())
+    for pos in range(start + 1, end):
+        position = Position.of(file, pos)
+        for found in (
+            log.events(position),
+            log.scan(position, LogScanner(), lambda _: NO_LIMIT),
+        ):
+            message = refused(found, position)
+            assert "begins" in message
+            assert "SHOW BINLOG EVENTS" in message or "no event begins here" in message
