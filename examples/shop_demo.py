@@ -1,9 +1,9 @@
 """A shop on a real MySQL, its changes in a Spark stream, live in the terminal: `make demo`.
 
-One query shows the changes, another keeps a Delta table beside each MySQL table (see
-`delta_mirror.py`). In the middle both are stopped and started again from their checkpoints, while
-the shop goes on. At the end what the stream told and what the Delta tables hold is compared with
-the server, row by row; the exit code is 1 when they differ.
+One query shows the changes, another loads the rows that the shop has already into Delta and keeps
+a Delta table beside each MySQL table (`DeltaMirror`). In the middle both are stopped and started
+again from their checkpoints, while the shop goes on. At the end what the stream told and what the
+Delta tables hold is compared with the server, row by row; the exit code is 1 when they differ.
 """
 
 from __future__ import annotations
@@ -41,8 +41,7 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
-from delta_mirror import OPTIONS, DeltaMirror
-from pyspark_mysqlbinlog import cause_of
+from pyspark_mysqlbinlog import DeltaMirror, cause_of
 from shop_server import NoServerError, Server, find_server
 from shop_workload import DATABASE, READER, SETUP, TABLES, TEARDOWN, Shop
 
@@ -204,7 +203,11 @@ def _delta_value(kind: str, value: Any) -> Any:
 def _mirrored(folder: Path, table: str, kinds: dict[str, str]) -> list[Image]:
     """The rows that the Delta table holds."""
     rows = DeltaTable(folder / "lake" / DATABASE / table).to_pyarrow_table().to_pylist()
-    return [{name: _delta_value(kinds[name], value) for name, value in row.items()} for row in rows]
+    # Beside the table's columns: where each row's last change is in the log.
+    return [
+        {name: _delta_value(kinds[name], value) for name, value in row.items() if name != "_seq"}
+        for row in rows
+    ]
 
 
 def _selected(server: Server, table: str) -> list[Image]:
@@ -321,16 +324,17 @@ def start_queries(
 ) -> list[StreamingQuery]:
     """The stream that the panel at the beginning shows, and one into Delta."""
     changes = spark.readStream.format("mysqlbinlog").options(**options).load()
-    tables = [f"{DATABASE}.{table}" for table in TABLES]
-    typed = options | {"tables": ",".join(tables), **OPTIONS}
-    images = spark.readStream.format("mysqlbinlog").options(**typed).load()
+    delta = DeltaMirror(
+        target=f"{folder}/lake/{{database}}/{{table}}",
+        checkpoint=str(folder / "lake_checkpoint"),
+        options={name: options[name] for name in ("host", "port", "user", "password", "tables")}
+        | {"startingOffset": "snapshot"},
+    )
     return [
         changes.writeStream.foreachBatch(mirror.batch)
         .option("checkpointLocation", str(folder / "checkpoint"))
         .start(),
-        images.writeStream.foreachBatch(DeltaMirror(tables, folder / "lake"))
-        .option("checkpointLocation", str(folder / "lake_checkpoint"))
-        .start(),
+        delta.start(spark),
     ]
 
 
@@ -427,6 +431,7 @@ def run(console: Console, server: Server, folder: Path, seconds: float, seed: in
             "[green]+[/] inserted  [yellow]~[/] updated  [red]-[/] deleted   #primary key  "
             "what changed   [dim]seq: file:pos/row[/]\n"
         )
+        shop.stock()
         queries = start_queries(spark, options, mirror, folder)
         with console.status("starting the queries"):
             for query in queries:

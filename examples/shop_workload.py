@@ -17,7 +17,7 @@ __all__ = ["DATABASE", "READER", "SETUP", "TABLES", "TEARDOWN", "Shop"]
 
 DATABASE = "shop_demo"
 TABLES = ("customers", "products", "orders", "order_items")
-# The account that Spark uses: what it may do is all that a stream needs.
+# The account that Spark uses: what it may do is all that a mirror needs.
 READER = "shop_reader"
 
 SETUP = (
@@ -52,7 +52,11 @@ SETUP = (
         price DECIMAL(8,2) NOT NULL,
         PRIMARY KEY (order_id, line))""",
     # Run with the password as its argument, so the other % is doubled.
-    f"GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO '{READER}'@'%%' IDENTIFIED BY %s",
+    # PROCESS is for the first load.
+    (
+        f"GRANT REPLICATION SLAVE, REPLICATION CLIENT, PROCESS ON *.* TO '{READER}'@'%%'"
+        " IDENTIFIED BY %s"
+    ),
     f"GRANT SELECT ON {DATABASE}.* TO '{READER}'@'%'",
 )
 TEARDOWN = (f"DROP DATABASE {DATABASE}", f"DROP USER '{READER}'@'%'")
@@ -101,6 +105,13 @@ class Shop:
         self._closing = Event()
         self._thread = Thread(target=self._work, name="shop", daemon=True)
 
+    def stock(self) -> None:
+        """The customers and products that are there before anybody buys: one transaction."""
+        with self._connect() as connection, connection.cursor() as cursor:
+            self._fill(cursor)
+            connection.commit()
+        self.transactions += 1
+
     def open(self) -> None:
         """Let the customers in."""
         self._thread.start()
@@ -123,9 +134,6 @@ class Shop:
         choices = [action for action, weight in actions for _ in range(weight)]
         try:
             with self._connect() as connection, connection.cursor() as cursor:
-                self._fill(cursor)
-                connection.commit()
-                self.transactions += 1
                 while not self._closing.wait(self._pause * self._random.uniform(0.5, 1.5)):
                     if self._random.choice(choices)(cursor):
                         connection.commit()

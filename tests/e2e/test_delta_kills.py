@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from helpers.mirror_process import (
-    DRIVER,
     TABLES,
     Traffic,
     committed,
@@ -45,7 +44,7 @@ def test_a_killed_mirror_goes_on_to_what_select_shows(
 ) -> None:
     with (
         Traffic(live_server, shop, seed=4),
-        mirror(live_server, shop, tmp_path, script=DRIVER) as process,
+        mirror(live_server, shop, tmp_path) as process,
     ):
         wait_until(
             lambda: _alive(process, tmp_path) and committed(tmp_path) >= 3,
@@ -60,7 +59,7 @@ def test_a_killed_mirror_goes_on_to_what_select_shows(
         database=shop,
     )
     # The second time in Spark Connect, from the classic session's checkpoint.
-    with mirror(live_server, shop, tmp_path, connect=True, script=DRIVER) as process:
+    with mirror(live_server, shop, tmp_path, connect=True) as process:
         with Traffic(live_server, shop, seed=5):
             live_server.execute(
                 "REPLACE INTO orders (id, v, n, note) VALUES (1000, 'the last', 1, 'new')",
