@@ -124,11 +124,11 @@ private:
     }
 
     bool write_value(Input& in, const Column& column, Bytes& out) {
-        if (payload_ != Payload::JsonWithTexts || column.kind != Kind::Json)
-            return write_json(in, column, out);
-        document_.clear();
-        if (!write_json(in, column, document_)) return false;
-        append_quoted(out, document_.view());
+        const bool is_quoted = payload_ == Payload::JsonWithTexts && column.kind == Kind::Json;
+        if (is_quoted) document_.clear();
+        // Called in one place, it is inlined.
+        if (!write_json(in, column, is_quoted ? document_ : out)) return false;
+        if (is_quoted) append_quoted(out, document_.view());
         return true;
     }
 
