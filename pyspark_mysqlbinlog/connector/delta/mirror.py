@@ -125,6 +125,15 @@ class DeltaMirror:
             writer = writer.trigger(**trigger)
         return writer.start()
 
+    @property
+    def stopped(self) -> Mapping[str, str]:
+        """Tables that are kept in step no more, and why, as far as this process has seen."""
+        return {
+            ".".join(name): table.stopped
+            for name, table in self._tables.items()
+            if table.stopped is not None
+        }
+
     def __getstate__(self) -> dict[str, Any]:
         # Spark Connect runs batches in another process; what was opened stays in this one.
         return self.__dict__ | {"_tables": {}}

@@ -1,0 +1,179 @@
+"""``pyspark-mysqlbinlog ingest``: a Delta mirror from the shell, until it is stopped.
+
+What it does is DeltaMirror's; this gives it a Spark of its own, turns errors into one line, and
+ends cleanly at SIGTERM and SIGINT. Exit codes: 0 when it was stopped or (with --once) is done, 1
+when the query failed or a table is not kept in step, 2 when what was given can't be right.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from threading import Event
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+import typer
+
+from pyspark_mysqlbinlog.errors import MySQLBinlogError, OptionError, cause_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from pyspark_mysqlbinlog.connector.delta.mirror import DeltaMirror
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    help="The row changes of a MySQL server, kept in step in Delta tables.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+_LOOK_EVERY = 0.5  # seconds
+_FAILED, _USAGE = 1, 2
+
+
+@app.callback()
+def _app() -> None:
+    # With a callback `ingest` is named, and there is room for other commands.
+    pass
+
+
+@app.command()
+def ingest(  # noqa: PLR0917 (typer's options have names)
+    host: Annotated[str, typer.Option(help="Of the MySQL server.")],
+    user: Annotated[str, typer.Option(help="The account (docs/operations.md has its grants).")],
+    tables: Annotated[str, typer.Option(help="database.table, globs; several with commas.")],
+    into: Annotated[str, typer.Option(help="Path or URI with {database} and {table} in it.")],
+    checkpoint: Annotated[str, typer.Option(help="Where Spark keeps how far it has come.")],
+    port: Annotated[int, typer.Option()] = 3306,
+    password_file: Annotated[Path | None, typer.Option(help="A file with the password.")] = None,
+    option: Annotated[
+        list[str] | None,
+        typer.Option(help="name=value of docs/options.md; may be given often."),
+    ] = None,
+    storage_option: Annotated[
+        list[str] | None, typer.Option(help="name=value for delta-rs; may be given often.")
+    ] = None,
+    conf: Annotated[
+        list[str] | None, typer.Option(help="name=value of Spark; may be given often.")
+    ] = None,
+    trigger: Annotated[str, typer.Option(help="How often a batch begins.")] = "1 second",
+    once: Annotated[bool, typer.Option("--once", help="End when all that is there is in.")] = False,
+    json_lines: Annotated[
+        bool, typer.Option("--json", help="A line of JSON for each batch, in place of text.")
+    ] = False,
+) -> None:
+    """Load tables into Delta, and keep them in step with MySQL until this is stopped."""
+    options: dict[str, Any] = {"host": host, "port": port, "user": user, "tables": tables}
+    if password_file is not None:
+        options["passwordFile"] = str(password_file)
+    stopped = Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stopped.set())
+    try:
+        more = _pairs("--option", option)
+        again = {name.lower() for name in options} & {name.lower() for name in more}
+        if again:
+            raise OptionError(f"--option {min(again)}: there is an option of this command for it")
+        mirror = _mirror(
+            into, checkpoint, options | more, _pairs("--storage-option", storage_option)
+        )
+        settings = _pairs("--conf", conf)
+    except MySQLBinlogError as error:
+        _end(error, _USAGE)
+    spark = _spark(settings)
+    try:
+        when = {"availableNow": True} if once else {"processingTime": trigger}
+        _follow(mirror.start(spark, **when), stopped, json_lines=json_lines)
+    except Exception as exception:
+        cause = cause_of(exception)
+        if cause is None:
+            raise
+        _end(cause, _FAILED)
+    finally:
+        spark.stop()
+    # The query goes on without them, and whoever looks at the exit code is to hear of them.
+    for table, reason in sorted(mirror.stopped.items()):
+        typer.echo(f"{table} is not kept in step: {reason}", err=True)
+    if mirror.stopped:
+        raise typer.Exit(_FAILED)
+
+
+def _pairs(name: str, given: Iterable[str] | None) -> dict[str, str]:
+    pairs = {}
+    for each in given or ():
+        key, equals, value = each.partition("=")
+        if not equals or not key:
+            raise OptionError(f"{name}: expected name=value, found {each!r}")
+        pairs[key] = value
+    return pairs
+
+
+def _mirror(
+    into: str, checkpoint: str, options: Mapping[str, Any], storage: Mapping[str, str]
+) -> DeltaMirror:
+    from pyspark_mysqlbinlog.connector.delta.mirror import DeltaMirror
+
+    return DeltaMirror(into, checkpoint, options, storage_options=storage)
+
+
+def _spark(settings: Mapping[str, str]) -> SparkSession:
+    """A session on all cores, unless --conf spark.master says otherwise."""
+    # Spark would take any `python3` of the PATH.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.appName("pyspark-mysqlbinlog")
+    usual = {"spark.master": "local[*]", "spark.ui.enabled": "false", "spark.log.level": "ERROR"}
+    for name, value in (usual | dict(settings)).items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def _follow(query: StreamingQuery, stopped: Event, *, json_lines: bool) -> None:
+    """Wait for the query's end, or end it; tell of each batch that had rows."""
+    told = -1
+    is_over = False
+    while not is_over:
+        # Annotated int, takes fractions.
+        is_over = bool(query.awaitTermination(_LOOK_EVERY))  # type: ignore[arg-type]
+        for batch in query.recentProgress:
+            if batch["batchId"] > told and batch["numInputRows"]:
+                told = batch["batchId"]
+                typer.echo(_line(batch, json_lines=json_lines))
+        if stopped.is_set() and not is_over:
+            query.stop()
+            return
+
+
+def _line(batch: Mapping[str, Any], *, json_lines: bool) -> str:
+    end = batch["sources"][0]["endOffset"]
+    end = json.loads(end) if isinstance(end, str) else end
+    told = {
+        "batch": batch["batchId"],
+        "rows": batch["numInputRows"],
+        "seconds": batch["durationMs"].get("triggerExecution", 0) / 1000,
+        "file": end["file"],
+        "pos": end["pos"],
+    }
+    if json_lines:
+        return json.dumps(told)
+    rows = "1 row" if told["rows"] == 1 else f"{told['rows']:,} rows"
+    place = f"{end['file']}:{end['pos']}"
+    return f"batch {told['batch']}: {rows} in {told['seconds']:.1f} s, up to {place}"
+
+
+def _end(error: MySQLBinlogError, code: int) -> NoReturn:
+    typer.echo(f"{type(error).__name__}: {error}", err=True)
+    raise typer.Exit(code)
+
+
+if __name__ == "__main__":
+    app()
