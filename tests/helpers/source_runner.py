@@ -10,6 +10,7 @@ from pyspark.sql.types import StringType
 
 from helpers.servers import Server
 from helpers.waiting import wait_until
+from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.columns import envelope
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.connector.ranges.cutting import RangePartition
@@ -39,6 +40,13 @@ class Spark:
 
     def latest(self, start: Offset) -> Offset:
         return _through_json(self.reader.latestOffset(start, self.limit))
+
+    def wait_for_tail(self, server: Server) -> None:
+        """Until the tail, which begins with the first `latest`, has come to the log's end."""
+        tail = self.reader._tail
+        assert tail is not None
+        end = Position.of(*server.position())
+        wait_until(lambda: tail.scanned >= end, "the tail has come to the log's end")
 
     def rows(self, start: Offset, end: Offset) -> list[dict[str, Any]]:
         parts = self.reader.partitions(start, end)
