@@ -17,7 +17,7 @@ def test_two_tables_of_one_query_are_what_select_shows(
     mirrored.execute(
         "CREATE TABLE orders (id INT PRIMARY KEY, v VARCHAR(20), n DECIMAL(12,2))"
         " DEFAULT CHARACTER SET utf8mb4",
-        "CREATE TABLE `lines` (o INT, `line no` VARCHAR(9), v INT, PRIMARY KEY (o, `line no`))"
+        "CREATE TABLE `lines` (o INT, `line-no` VARCHAR(9), v INT, PRIMARY KEY (o, `line-no`))"
         " DEFAULT CHARACTER SET utf8mb4",
         "INSERT INTO orders VALUES (1, 'ñ漢', 1.25), (2, NULL, NULL), (3, 'three', -0.01)",
         "INSERT INTO `lines` VALUES (1, 'a', 1), (1, 'b', 2), (2, 'a', 3)",
@@ -31,8 +31,8 @@ def test_two_tables_of_one_query_are_what_select_shows(
         "UPDATE orders SET id = 20 WHERE id = 2",
         "INSERT INTO orders VALUES (2, 'another', 2)",
         "DELETE FROM orders WHERE id = 3",
-        "UPDATE `lines` SET `line no` = 'c' WHERE o = 1 AND `line no` = 'a'",
-        "UPDATE `lines` SET `line no` = 'a' WHERE o = 1 AND `line no` = 'b'",
+        "UPDATE `lines` SET `line-no` = 'c' WHERE o = 1 AND `line-no` = 'a'",
+        "UPDATE `lines` SET `line-no` = 'a' WHERE o = 1 AND `line-no` = 'b'",
         "ALTER TABLE orders ADD note VARCHAR(9)",
         "INSERT INTO orders VALUES (4, 'four', 4, 'new')",
     )

@@ -51,21 +51,25 @@ class MirroredDatabase:
         """The rows that Delta has, without the mirror's own column."""
         return self.delta(table).to_pyarrow_table().drop(["_seq"])
 
+    def select(self, table: str) -> tuple[list[str], list[tuple[Any, ...]]]:
+        """What SELECT shows: the columns' names, and the rows, sorted."""
+        with self.server.connect(database=self.database) as connection:
+            cursor = connection.cursor()
+            cursor.execute("SET time_zone = '+00:00'")
+            cursor.execute(f"SELECT * FROM `{table}`")
+            names = [column[0] for column in cursor.description]
+            return names, sorted(cursor.fetchall(), key=repr)
+
     def expect_equal(self, *tables: str) -> None:
         """Each Delta table has the columns and rows that SELECT shows."""
         for table in tables:
-            with self.server.connect(database=self.database) as connection:
-                cursor = connection.cursor()
-                cursor.execute("SET time_zone = '+00:00'")
-                cursor.execute(f"SELECT * FROM `{table}`")
-                names = [column[0] for column in cursor.description]
-                selected = sorted(map(repr, cursor.fetchall()))
+            names, selected = self.select(table)
             found = self.rows(table)
             # A column that was added stands behind the others.
             assert sorted(found.column_names) == sorted(names), table
             listed = found.select(names).to_pylist()
-            rows = sorted(repr(tuple(row.values())) for row in listed)
-            assert rows == selected, f"{table}: {rows}, SELECT shows {selected}"
+            rows = sorted((tuple(row.values()) for row in listed), key=repr)
+            assert repr(rows) == repr(selected), f"{table}: {rows}, SELECT shows {selected}"
 
     def stopped(self, table: str) -> str:
         """Why a table is kept in step no more; AssertionError where it is not stopped."""

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import compute
 
+from pyspark_mysqlbinlog.connector.delta.column_names import delta_name
 from pyspark_mysqlbinlog.connector.delta.typed import TypedRows
 from pyspark_mysqlbinlog.tables import TableSchema
 
@@ -63,8 +64,9 @@ def states_of(changes: pa.Table, schema: TableSchema, key: Sequence[str]) -> pa.
     """The states that changes of one schema give, with `SEQ`, `GONE`, in the changes' order.
 
     changes : inserts, updates, deletes and rows that were loaded, of one version of the table.
+    key : the columns of its key, as Delta has them.
     """
-    names = [column.name for column in schema.columns]
+    names = [delta_name(column.name) for column in schema.columns]
     place = pa.array(range(changes.num_rows), pa.int64())
     changes = changes.select(["op", "before", "after", "seq"]).append_column(_ORDER, place)
     there = changes.filter(pc.is_valid(changes.column("after")))
@@ -72,7 +74,9 @@ def states_of(changes: pa.Table, schema: TableSchema, key: Sequence[str]) -> pa.
 
     whole = TypedRows(schema.columns, schema.full_name)
     of_key = TypedRows(
-        (column for column in schema.columns if column.name in key), schema.full_name, only=True
+        (column for column in schema.columns if delta_name(column.name) in key),
+        schema.full_name,
+        only=True,
     )
     after_rows = whole.read(there.column("after"))
     before_keys = of_key.read(gone.column("before"))

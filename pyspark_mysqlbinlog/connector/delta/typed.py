@@ -27,6 +27,7 @@ import pyarrow as pa
 from pyarrow import compute
 from pyarrow import json as arrow_json
 
+from pyspark_mysqlbinlog.connector.delta.column_names import delta_name
 from pyspark_mysqlbinlog.decoder.schemas.struct_types import GEOMETRY, StructOptions, arrow_type
 from pyspark_mysqlbinlog.errors import SchemaError, UnrepresentableValueError
 from pyspark_mysqlbinlog.tables import ColumnSchema
@@ -47,8 +48,8 @@ Finish = Callable[[Column], Column]
 
 
 def typed_field(column: ColumnSchema) -> pa.Field[Any]:
-    """The Arrow field of a column, under MySQL's name; nullable as all columns of a mirror are."""
-    return pa.field(column.name, arrow_type(column, _OPTIONS))
+    """The Arrow field of a column, under Delta's name; nullable as all columns of a mirror are."""
+    return pa.field(delta_name(column.name), arrow_type(column, _OPTIONS))
 
 
 @dataclass(frozen=True, slots=True)

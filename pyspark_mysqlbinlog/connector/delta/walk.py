@@ -18,6 +18,7 @@ from pyarrow import compute
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.versions import UnknownFrom
 from pyspark_mysqlbinlog.connector.delta.apply import GONE, SEQ, SEQ_TYPE, last_states, states_of
+from pyspark_mysqlbinlog.connector.delta.column_names import delta_name, expect_distinct
 from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget
 from pyspark_mysqlbinlog.connector.delta.marks import Mark, place, place_of
 from pyspark_mysqlbinlog.connector.delta.schema_changes import CannotFollowError, kind_of, renamed
@@ -41,7 +42,13 @@ _BEFORE_ALL = -2
 
 def shape_of(schema: TableSchema) -> pa.Schema:
     """The columns of the Delta table of a table."""
+    expect_distinct((column.name for column in schema.columns), schema.full_name)
     return pa.schema([*map(typed_field, schema.columns), pa.field(SEQ, SEQ_TYPE)])
+
+
+def _key_of(schema: TableSchema) -> list[str]:
+    """The columns of a table's primary key, as Delta has them."""
+    return [delta_name(name) for name in schema.primary_key]
 
 
 class Walk:
@@ -76,7 +83,7 @@ class Walk:
         self.schema: TableSchema | None = None
         self._is_there = False
         self._is_known = True
-        # A column's name now -> its name in the Delta table.
+        # A column's name now, as Delta is to have it -> its name in the Delta table.
         self._came_from: dict[str, str] = {}
         self._states: list[pa.Table] = []
         self._emptied: dict[str, int] | None = None
@@ -109,7 +116,7 @@ class Walk:
         elif self.schema is None and place_of(start) <= self._applied:
             self._is_there = True
             self.schema = what
-            self._came_from = {column.name: column.name for column in what.columns}
+            self._came_from = _as_they_are(what)
         elif not self._is_there and self._is_known:
             self._create(start, what)
         elif self.schema is None or not self._is_known:
@@ -146,14 +153,13 @@ class Walk:
             self._create(start, what)
             return
         try:
-            names: Mapping[str, str] = renamed(
-                before, what, None if told is None else told["query"]
-            )
+            found = renamed(before, what, None if told is None else told["query"])
+            names = {delta_name(old): delta_name(new) for old, new in found.items()}
         except CannotFollowError as error:
             if not self._is_empty():
                 self._stop(place_of(start) if told is None else _place(told), str(error))
             names = {}
-        if tuple(names.get(name) for name in before.primary_key) != what.primary_key:
+        if [names.get(name) for name in _key_of(before)] != _key_of(what):
             self._merge(replace(self._mark, version=place_of(start), batch=None, fingerprint=None))
         self._states = [_renamed(states, names) for states in self._states]
         self._came_from = {
@@ -187,7 +193,7 @@ class Walk:
                 f"the log has rows without {lost[0].removeprefix('after.')}: set"
                 f" binlog_row_image=FULL everywhere, and {LOAD_ANEW}"
             )
-        key = self.schema.primary_key
+        key = _key_of(self.schema)
         if not key:
             raise self._error("the table has no primary key; leave it out")
         try:
@@ -208,7 +214,7 @@ class Walk:
         if self._emptied is not None:
             self._target.empty(self._emptied)
         if self._states:
-            key = self.schema.primary_key
+            key = _key_of(self.schema)
             fields = shape_of(self.schema)
             states = pa.concat_tables([_brought_to(fields, each) for each in self._states])
             for name in key:
@@ -218,7 +224,7 @@ class Walk:
                     )
             self._target.merge(last_states(states, key), key, mark)
         self._states, self._emptied = [], None
-        self._came_from = {column.name: column.name for column in self.schema.columns}
+        self._came_from = _as_they_are(self.schema)
 
     def _shape(self, schema: TableSchema, mark: Mark | None) -> None:
         """Give the Delta table the columns that the table has."""
@@ -275,6 +281,10 @@ def _kind(told: Mapping[str, Any]) -> StatementKind:
 
 def _is_drop(told: Mapping[str, Any]) -> bool:
     return _kind(told) in _DROPS
+
+
+def _as_they_are(schema: TableSchema) -> dict[str, str]:
+    return {name: name for name in (delta_name(column.name) for column in schema.columns)}
 
 
 def _described(columns: pa.Schema) -> dict[str, pa.DataType]:

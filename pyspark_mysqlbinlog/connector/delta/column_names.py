@@ -1,0 +1,40 @@
+"""What a MySQL column is called in Delta.
+
+Delta refuses some characters that a column's name may have in MySQL, and Spark writes no table with
+them; each becomes an underscore. The names of the mirror's own columns get one behind. Neither
+Delta nor MySQL tells upper case from lower in names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from pyspark_mysqlbinlog.errors import MirrorError
+from pyspark_mysqlbinlog.names import fold
+
+__all__ = ["delta_name", "expect_distinct"]
+
+_REFUSED = re.compile(r"[ ,;{}()\n\t=]")
+# Columns of the Delta table, and of the states on their way into it.
+_OWN = frozenset({"_seq", "_gone", "_order"})
+
+
+def delta_name(name: str) -> str:
+    """The name in Delta of a column of MySQL."""
+    written = _REFUSED.sub("_", name)
+    # `_seq_`, too, so that it stays another one.
+    return f"{written}_" if fold(written).rstrip("_") in _OWN else written
+
+
+def expect_distinct(names: Iterable[str], table: str) -> None:
+    """MirrorError where two of a table's columns would be one in Delta."""
+    seen: dict[str, str] = {}
+    for name in names:
+        other = seen.setdefault(fold(delta_name(name)), name)
+        if other != name:
+            raise MirrorError(
+                f"the columns {other!r} and {name!r} would both be {delta_name(name)!r} in Delta:"
+                " rename one of them, or leave it out with excludeColumns",
+                table=table,
+            )

@@ -1,0 +1,50 @@
+"""Columns whose names Delta refuses, or has itself: what SELECT shows, under documented names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from helpers.delta_mirrors import MirroredDatabase
+from helpers.servers import Server
+
+_CREATE = (
+    "CREATE TABLE t (`the key` INT, _seq VARCHAR(9), `_GONE` INT, `_order` INT, `x.y` INT,"
+    " `q\"'` INT, PRIMARY KEY (`the key`, _seq))"
+)
+_FILL = (
+    "INSERT INTO t VALUES (1, 'a', 10, 100, 7, 8), (2, 'b', 20, 200, 7, 8), (3, 'c', 0, 0, 0, 0)"
+)
+
+
+def test_columns_are_renamed(
+    spark: SparkSession, live_server: Server, database: str, tmp_path: Path
+) -> None:
+    mirrored = MirroredDatabase(spark, live_server, database, tmp_path)
+    mirrored.execute(
+        _CREATE,
+        _FILL,
+        "CREATE TABLE alike (id INT PRIMARY KEY, `a b` INT, a_b INT)",
+        "INSERT INTO alike VALUES (1, 2, 3)",
+    )
+    mirrored.run()
+    mirrored.execute(
+        "UPDATE t SET `_GONE` = 11 WHERE `the key` = 1",
+        "UPDATE t SET _seq = 'B' WHERE `the key` = 2",
+        "UPDATE t SET `the key` = 30 WHERE `the key` = 3",
+        "DELETE FROM t WHERE `the key` = 30",
+        "ALTER TABLE t CHANGE `x.y` `x y` BIGINT",
+        "ALTER TABLE t CHANGE `x y` `x_y` BIGINT",
+        "ALTER TABLE t ADD `more = less` INT",
+        "INSERT INTO t VALUES (4, 'd', 40, 400, 1, 2, 3)",
+    )
+    mirrored.run()
+    rows = mirrored.rows("t")
+    assert rows.column_names == [
+        *("the_key", "_seq_", "_GONE_", "_order_", "x_y", "q\"'", "more___less")
+    ]
+    found = sorted((tuple(row.values()) for row in rows.to_pylist()), key=repr)
+    assert found == mirrored.select("t")[1]
+    assert len(found) == 3
+    assert "'a b' and 'a_b' would both be 'a_b' in Delta" in mirrored.stopped("alike")
