@@ -27,6 +27,8 @@ class MirroredDatabase:
         self.spark, self.server, self.database, self.folder = spark, server, database, folder
         start = "{}:{}".format(*server.position())
         self.options = {"tables": f"{database}.*", "startingOffset": start} | options
+        # Of DeltaMirror itself.
+        self.settings: dict[str, Any] = {}
 
     def execute(self, *statements: str) -> None:
         self.server.execute(*statements, database=self.database)
@@ -37,6 +39,7 @@ class MirroredDatabase:
             target=f"{self.folder}/lake/{{database}}/{{table}}",
             checkpoint=str(self.folder / checkpoint),
             options=self.server.options(**self.options),
+            **self.settings,
         )
 
     def run(self, checkpoint: str = "checkpoint") -> None:

@@ -61,6 +61,17 @@ def ingest(  # noqa: PLR0917 (typer's options have names)
     storage_option: Annotated[
         list[str] | None, typer.Option(help="name=value for delta-rs; may be given often.")
     ] = None,
+    table_property: Annotated[
+        list[str] | None,
+        typer.Option(help="name=value of the Delta tables that are made; may be given often."),
+    ] = None,
+    partition_by: Annotated[
+        list[str] | None,
+        typer.Option(help="database.table=column,column; may be given often."),
+    ] = None,
+    maintain_every: Annotated[
+        str, typer.Option(help="How often files are compacted and vacuumed; 'never' for never.")
+    ] = "1h",
     conf: Annotated[
         list[str] | None, typer.Option(help="name=value of Spark; may be given often.")
     ] = None,
@@ -82,8 +93,15 @@ def ingest(  # noqa: PLR0917 (typer's options have names)
         again = {name.lower() for name in options} & {name.lower() for name in more}
         if again:
             raise OptionError(f"--option {min(again)}: there is an option of this command for it")
+        partitions = _pairs("--partition-by", partition_by)
         mirror = _mirror(
-            into, checkpoint, options | more, _pairs("--storage-option", storage_option)
+            into,
+            checkpoint,
+            options | more,
+            storage_options=_pairs("--storage-option", storage_option),
+            properties=_pairs("--table-property", table_property),
+            partition_by={name: columns.split(",") for name, columns in partitions.items()},
+            maintain_every=None if maintain_every == "never" else maintain_every,
         )
         settings = _pairs("--conf", conf)
     except MySQLBinlogError as error:
@@ -116,12 +134,10 @@ def _pairs(name: str, given: Iterable[str] | None) -> dict[str, str]:
     return pairs
 
 
-def _mirror(
-    into: str, checkpoint: str, options: Mapping[str, Any], storage: Mapping[str, str]
-) -> DeltaMirror:
+def _mirror(into: str, checkpoint: str, options: Mapping[str, Any], **settings: Any) -> DeltaMirror:
     from pyspark_mysqlbinlog.connector.delta.mirror import DeltaMirror
 
-    return DeltaMirror(into, checkpoint, options, storage_options=storage)
+    return DeltaMirror(into, checkpoint, options, **settings)
 
 
 def _spark(settings: Mapping[str, str]) -> SparkSession:

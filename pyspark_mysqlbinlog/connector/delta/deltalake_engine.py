@@ -3,11 +3,15 @@
 A table is opened once and brought up to date before it is read. What a merge has to load of the
 table is bounded by literals: the least and the greatest value of each key column in the batch, by
 which delta-rs leaves out files.
+
+A commit is made on the very version that was read, and never moved behind what came in between:
+delta-rs would move an overwrite behind a compaction, and the table had each row twice. Where what
+came in between left the rows as they are it is made again; else the batch fails.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -19,7 +23,7 @@ from deltalake import (
     Transaction,
     write_deltalake,
 )
-from deltalake.exceptions import TableNotFoundError
+from deltalake.exceptions import CommitFailedError, TableNotFoundError
 from pyarrow import compute
 
 from pyspark_mysqlbinlog.connector.delta.apply import GONE, SEQ, SEQ_TYPE
@@ -35,27 +39,45 @@ pc: Any = compute
 _OLDEST = -1
 _DATAFUSION = {pa.int32(): "Int32", pa.int64(): "Int64"}
 
+# What others may do to a table that is being written: the rows stay as they are.
+_KEEPS_ROWS = {"OPTIMIZE", "VACUUM START", "VACUUM END"}
+_TRIES = 5
+
 
 class DeltalakeEngine:
     """Tables on local disk or in an object store.
 
     storage_options : as delta-rs takes them: keys, regions, endpoints.
+    properties : of the tables that are made.
     """
 
-    def __init__(self, storage_options: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        storage_options: Mapping[str, str] | None = None,
+        properties: Mapping[str, str] | None = None,
+    ) -> None:
         self._storage = dict(storage_options or {})
+        self._properties = dict(properties or {})
 
-    def target(self, uri: str) -> DeltalakeTarget:
+    def target(self, uri: str, partition_by: Sequence[str] = ()) -> DeltalakeTarget:
         """The Delta table of a URI, which may not be there yet."""
-        return DeltalakeTarget(uri, self._storage)
+        return DeltalakeTarget(uri, self._storage, self._properties, partition_by)
 
 
 class DeltalakeTarget:
     """One Delta table; see `engine.DeltaTarget`."""
 
-    def __init__(self, uri: str, storage_options: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        uri: str,
+        storage_options: Mapping[str, str],
+        properties: Mapping[str, str],
+        partition_by: Sequence[str],
+    ) -> None:
         self.uri = uri
         self._storage = dict(storage_options)
+        self._properties = dict(properties)
+        self._partition_by = list(partition_by)
         self._table: DeltaTable | None = None
 
     def _opened(self) -> DeltaTable | None:
@@ -73,6 +95,32 @@ class DeltalakeTarget:
         assert table is not None, f"{self.uri} is not there"
         return table
 
+    def _commit(self, write: Callable[[DeltaTable], object]) -> None:
+        """Write once, on the table's last version."""
+        for _ in range(_TRIES):
+            table = self._there()
+            version = table.version()
+            try:
+                write(table)
+            except CommitFailedError:
+                if not self._has_same_rows_since(version):
+                    raise
+            else:
+                return
+        raise RuntimeError(
+            f"{self.uri}: something else committed {_TRIES} times while one commit was being"
+            " written; let compactions of the table run less often"
+        )
+
+    def _has_same_rows_since(self, version: int) -> bool:
+        """Whether all that others committed since a version left the rows as they are."""
+        table = self._there()
+        count = table.version() - version
+        since = table.history(count) if count > 0 else []
+        return len(since) == count > 0 and all(
+            commit.get("operation") in _KEEPS_ROWS for commit in since
+        )
+
     def columns(self) -> pa.Schema | None:
         table = self._opened()
         return None if table is None else _pyarrow(table.schema())
@@ -80,6 +128,10 @@ class DeltalakeTarget:
     def properties(self) -> Mapping[str, str]:
         table = self._opened()
         return {} if table is None else table.metadata().configuration
+
+    def partitioned_by(self) -> Sequence[str]:
+        table = self._opened()
+        return [] if table is None else table.metadata().partition_columns
 
     def applied(self, identifier: str) -> int | None:
         table = self._opened()
@@ -89,7 +141,8 @@ class DeltalakeTarget:
         self._table = DeltaTable.create(
             self.uri,
             columns,
-            configuration=dict(properties),
+            partition_by=[name for name in self._partition_by if name in columns.names],
+            configuration=self._properties | dict(properties),
             storage_options=self._storage,
             raise_if_key_not_exists=False,
         )
@@ -112,60 +165,85 @@ class DeltalakeTarget:
             )
             + ")"
         )
-        self._there().update(updates={SEQ: zero})
+        self._commit(
+            lambda table: table.update(updates={SEQ: zero}, commit_properties=_marking(None))
+        )
 
     def is_empty(self) -> bool:
         table = self._opened()
         return table is None or not table.count()
 
     def add_columns(self, columns: Sequence[pa.Field[Any]], mark: Mark | None = None) -> None:
-        self._there().alter.add_columns(
-            Schema.from_arrow(pa.schema(columns)).fields, commit_properties=_marking(mark)
+        fields = Schema.from_arrow(pa.schema(columns)).fields
+        self._commit(
+            lambda table: table.alter.add_columns(fields, commit_properties=_marking(mark))
         )
 
     def reshape(
         self, columns: pa.Schema, came_from: Mapping[str, str], mark: Mark | None = None
     ) -> None:
-        table = self._there()
-        # Batch by batch, so that memory does not grow with the table.
-        held = table.to_pyarrow_dataset().scanner(columns=list(came_from.values()))
-        batches = (_reshaped(batch, columns, came_from) for batch in held.to_batches())
-        write_deltalake(
-            table,
-            pa.RecordBatchReader.from_batches(columns, batches),
-            mode="overwrite",
-            schema_mode="overwrite",
-            commit_properties=_marking(mark),
-        )
+        held_by = self.partitioned_by()
+
+        def write(table: DeltaTable) -> None:
+            # Batch by batch, so that memory does not grow with the table.
+            held = table.to_pyarrow_dataset().scanner(columns=list(came_from.values()))
+            batches = (_reshaped(batch, columns, came_from) for batch in held.to_batches())
+            write_deltalake(
+                table,
+                pa.RecordBatchReader.from_batches(columns, batches),
+                partition_by=[name for name in held_by if name in columns.names] or None,
+                mode="overwrite",
+                schema_mode="overwrite",
+                commit_properties=_marking(mark),
+            )
+
+        self._commit(write)
 
     def set_properties(self, properties: Mapping[str, str], mark: Mark | None = None) -> None:
-        self._there().alter.set_table_properties(
-            dict(properties),
-            raise_if_not_exists=False,
-            commit_properties=_marking(mark),
+        self._commit(
+            lambda table: table.alter.set_table_properties(
+                dict(properties),
+                raise_if_not_exists=False,
+                commit_properties=_marking(mark),
+            )
         )
 
     def empty(self, before: Mapping[str, int]) -> None:
-        self._there().delete(_is_before(before))
+        self._commit(
+            lambda table: table.delete(_is_before(before), commit_properties=_marking(None))
+        )
 
     def merge(self, states: pa.Table, key: Sequence[str], mark: Mark) -> None:
         same = [f"t.{quoted(name)} = s.{quoted(name)}" for name in key]
+        predicate = " AND ".join([*same, *_bounds(states, key)])
         newer = f"s.{SEQ} > t.{SEQ}"
-        (
-            self._there()
-            .merge(
-                states,
-                " AND ".join([*same, *_bounds(states, key)]),
-                source_alias="s",
-                target_alias="t",
-                streamed_exec=False,
-                commit_properties=_marking(mark),
+        self._commit(
+            lambda table: (
+                table.merge(
+                    states,
+                    predicate,
+                    source_alias="s",
+                    target_alias="t",
+                    streamed_exec=False,
+                    commit_properties=_marking(mark),
+                )
+                .when_matched_delete(f"s.{GONE} AND {newer}")
+                .when_matched_update_all(newer, except_cols=[GONE])
+                .when_not_matched_insert_all(f"NOT s.{GONE}", except_cols=[GONE])
+                .execute()
             )
-            .when_matched_delete(f"s.{GONE} AND {newer}")
-            .when_matched_update_all(newer, except_cols=[GONE])
-            .when_not_matched_insert_all(f"NOT s.{GONE}", except_cols=[GONE])
-            .execute()
         )
+
+    def compact(self) -> bool:
+        """Write small files into larger ones; False where others wrote in between."""
+        try:
+            self._there().optimize.compact(commit_properties=_marking(None))
+        except CommitFailedError:
+            return False
+        return True
+
+    def vacuum(self) -> int:
+        return len(self._there().vacuum(dry_run=False))
 
 
 def _reshaped(
@@ -191,11 +269,11 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _marking(mark: Mark | None) -> CommitProperties | None:
-    if mark is None:
-        return None
+def _marking(mark: Mark | None) -> CommitProperties:
+    identifiers = () if mark is None else mark.identifiers
     return CommitProperties(
-        app_transactions=[Transaction(name, number) for name, number in mark.identifiers]
+        max_commit_retries=0,
+        app_transactions=[Transaction(name, number) for name, number in identifiers],
     )
 
 

@@ -27,6 +27,9 @@ class DeltaTarget(Protocol):
     def properties(self) -> Mapping[str, str]:
         """Its table properties."""
 
+    def partitioned_by(self) -> Sequence[str]:
+        """The columns by which it is partitioned."""
+
     def applied(self, identifier: str) -> int | None:
         """The number that was written last under a transaction identifier (see `marks`)."""
 
@@ -65,9 +68,21 @@ class DeltaTarget(Protocol):
         states : the columns of the table, the column of `seq`, and whether the row is gone.
         """
 
+    def compact(self) -> bool:
+        """Write small files into larger ones; False where others wrote in between.
+
+        May be called while another object writes the same table.
+        """
+
+    def vacuum(self) -> int:
+        """Remove files that no version within the table's retention has; returns how many."""
+
 
 class Engine(Protocol):
     """Opens Delta tables."""
 
-    def target(self, uri: str) -> DeltaTarget:
-        """The Delta table of a URI, which may not be there yet."""
+    def target(self, uri: str, partition_by: Sequence[str] = ()) -> DeltaTarget:
+        """The Delta table of a URI, which may not be there yet.
+
+        partition_by : columns, where it is made.
+        """

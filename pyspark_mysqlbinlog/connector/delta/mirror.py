@@ -12,7 +12,7 @@ server's is stopped, with a word on what to do, and the others go on.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -25,14 +25,17 @@ from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.checkpoints.versions import UnknownFrom, Version
 from pyspark_mysqlbinlog.connector.delta.batch_offsets import BatchOffsets
+from pyspark_mysqlbinlog.connector.delta.column_names import delta_name
 from pyspark_mysqlbinlog.connector.delta.deltalake_engine import DeltalakeEngine
-from pyspark_mysqlbinlog.connector.delta.engine import Engine
+from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget, Engine
+from pyspark_mysqlbinlog.connector.delta.maintenance import Maintenance
 from pyspark_mysqlbinlog.connector.delta.marks import LogName, Mark, place_of
 from pyspark_mysqlbinlog.connector.delta.mirrored_table import Batch, MirroredTable, TableVersions
 from pyspark_mysqlbinlog.connector.delta.targets import Targets
 from pyspark_mysqlbinlog.connector.log.logs import ServerLog
 from pyspark_mysqlbinlog.connector.options.log_lines import show_log_lines
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
+from pyspark_mysqlbinlog.connector.options.values import parse_duration
 from pyspark_mysqlbinlog.errors import MirrorError, OffsetError, OptionError
 from pyspark_mysqlbinlog.names import Table
 from pyspark_mysqlbinlog.tables import TableSchema
@@ -47,6 +50,8 @@ __all__ = ["DeltaMirror"]
 pc: Any = compute
 
 _LOG = logging.getLogger(__name__)
+# A batch is collected in the driver's memory, where it takes up to twenty times its bytes of log.
+_MOST_BYTES = "32m"
 # What the mirror's stream must be.
 _SETTLED = {
     "payload": "json",
@@ -69,6 +74,12 @@ class DeltaMirror:
         and `operations` are the mirror's; `startingOffset` is ``snapshot`` unless it is given.
     storage_options
         What delta-rs needs to know of an object store.
+    properties
+        Of the Delta tables that are made, such as ``delta.targetFileSize``.
+    partition_by
+        ``database.table`` -> the columns by which its Delta table is partitioned when it is made.
+    maintain_every
+        How often each table's files are compacted and vacuumed: ``1h``; None for never.
 
     Examples
     --------
@@ -88,6 +99,9 @@ class DeltaMirror:
         options: Mapping[str, Any],
         *,
         storage_options: Mapping[str, str] | None = None,
+        properties: Mapping[str, str] | None = None,
+        partition_by: Mapping[str, Sequence[str]] | None = None,
+        maintain_every: str | None = "1h",
     ) -> None:
         given = {name.lower() for name in options}
         for name in _SETTLED:
@@ -96,13 +110,19 @@ class DeltaMirror:
         texts = {name: str(value) for name, value in options.items()} | _SETTLED
         if "startingoffset" not in given:
             texts["startingOffset"] = "snapshot"
+        if "maxbytespertrigger" not in given:
+            texts["maxBytesPerTrigger"] = _MOST_BYTES
         parsed = parse_options(texts)
         self._options = texts
         self._checkpoint = checkpoint
         self._wants = parsed.table_filter().wants
         self._excluded = parsed.column_filter()
         self._targets = Targets.parse(target)
-        self._engine: Engine = DeltalakeEngine(storage_options)
+        self._engine: Engine = DeltalakeEngine(storage_options, properties)
+        self._partition_by = {
+            name: tuple(columns) for name, columns in (partition_by or {}).items()
+        }
+        self._maintenance = _maintenance(self._engine, maintain_every)
         self._offsets = BatchOffsets(checkpoint)
         self._tables: dict[Table, MirroredTable] = {}
         self._known: tuple[str, dict[Table, TableVersions]] = ("", {})
@@ -161,6 +181,8 @@ class DeltaMirror:
                 errors.append(error)
         if errors:
             raise errors[0]
+        if self._maintenance is not None:
+            self._maintenance.after_batch(map(self._targets.of, self._tables))
         stopped = [table for table in self._tables.values() if table.stopped is not None]
         if stopped and len(stopped) == len(self._tables):
             raise MirrorError(f"every table is stopped; the first: {stopped[0].stopped}")
@@ -171,7 +193,7 @@ class DeltaMirror:
         """One table's part of a batch; a table that can't be kept equal is stopped."""
         table = self._tables.get(name)
         if table is None:
-            target = self._engine.target(self._targets.of(name))
+            target = self._target(name, versions)
             table = self._tables[name] = MirroredTable(name, target, self._look_at)
             if table.stopped is not None:
                 _LOG.error("%s.%s is stopped since earlier: %s", *name, table.stopped)
@@ -180,6 +202,18 @@ class DeltaMirror:
         except MirrorError as error:
             _LOG.error("%s.%s is kept in step no more: %s", *name, error.message)
             table.stop(error)
+
+    def _target(self, name: Table, versions: TableVersions) -> DeltaTarget:
+        partition_by = self._partition_by.get(".".join(name), ())
+        target = self._engine.target(self._targets.of(name), [*map(delta_name, partition_by)])
+        if partition_by and target.columns() is None:
+            for what in (what for _, what in versions.versions if isinstance(what, TableSchema)):
+                unknown = set(partition_by) - {column.name for column in what.columns}
+                if unknown:
+                    raise OptionError(
+                        f"partition_by: {'.'.join(name)} has no column {min(unknown)!r}"
+                    )
+        return target
 
     def _look_at(self, position: Position) -> Fingerprint | None:
         settings = parse_options(self._options).server_settings()
@@ -218,6 +252,17 @@ class DeltaMirror:
             if not self._excluded.excludes(what.database, what.table, column.name)
         )
         return start, replace(what, columns=kept)
+
+
+def _maintenance(engine: Engine, every: str | None) -> Maintenance | None:
+    if every is None:
+        return None
+    try:
+        return Maintenance(engine, parse_duration(every))
+    except ValueError:
+        raise OptionError(
+            f"maintain_every: expected a duration such as 1h, or None, found {every!r}"
+        ) from None
 
 
 def _gone(history: SchemaHistory) -> dict[int, set[Table]]:

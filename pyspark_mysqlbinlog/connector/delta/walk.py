@@ -222,9 +222,21 @@ class Walk:
                     raise self._error(
                         f"the key's column {name} has a date that is no day, which Delta can't hold"
                     )
+            self._expect_partitions(states)
             self._target.merge(last_states(states, key), key, mark)
         self._states, self._emptied = [], None
         self._came_from = _as_they_are(self.schema)
+
+    def _expect_partitions(self, states: pa.Table) -> None:
+        """MirrorError where a row would be in a partition that Delta reads as another value."""
+        for name in self._target.partitioned_by():
+            column = states.column(name)
+            is_text = pa.types.is_string(column.type) or pa.types.is_binary(column.type)
+            if is_text and pc.any(pc.equal(pc.binary_length(column), 0)).as_py():
+                raise self._error(
+                    f"a row has an empty {name}, by which the Delta table is partitioned, and Delta"
+                    " can't tell that from NULL: partition the table by another column"
+                )
 
     def _shape(self, schema: TableSchema, mark: Mark | None) -> None:
         """Give the Delta table the columns that the table has."""

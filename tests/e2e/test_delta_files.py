@@ -1,0 +1,192 @@
+"""The files of Delta tables: partitions, and compactions while a mirror writes."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+from deltalake.exceptions import CommitFailedError
+from pyspark.sql import SparkSession
+
+from helpers.delta_mirrors import MirroredDatabase
+from helpers.servers import Server
+from helpers.waiting import wait_until
+from pyspark_mysqlbinlog.connector.delta import deltalake_engine
+from pyspark_mysqlbinlog.connector.delta.deltalake_engine import DeltalakeEngine
+from pyspark_mysqlbinlog.errors import OptionError, cause_of
+
+
+@pytest.fixture
+def mirrored(
+    spark: SparkSession, live_server: Server, database: str, tmp_path: Path
+) -> MirroredDatabase:
+    return MirroredDatabase(spark, live_server, database, tmp_path)
+
+
+def test_a_partitioned_table_is_what_select_shows(mirrored: MirroredDatabase) -> None:
+    mirrored.settings["partition_by"] = {f"{mirrored.database}.t": ["the region"]}
+    mirrored.execute(
+        "CREATE TABLE t (id INT PRIMARY KEY, `the region` VARCHAR(9), v INT, w INT)"
+        " DEFAULT CHARACTER SET utf8mb4",
+        "INSERT INTO t VALUES (1, 'ñ/漢', 1, 1), (2, NULL, 2, 2), (3, 'a=b', 3, 3), (4, ' ', 4, 4)",
+        "CREATE TABLE other (id INT PRIMARY KEY, `the region` INT)",
+        "INSERT INTO other VALUES (1, 1)",
+    )
+    mirrored.run()
+    assert mirrored.delta("t").metadata().partition_columns == ["the_region"]
+    assert mirrored.delta("other").metadata().partition_columns == []
+
+    def expect_equal() -> None:
+        _, selected = mirrored.select("t")
+        found = [tuple(row.values()) for row in mirrored.rows("t").to_pylist()]
+        assert sorted(found, key=repr) == selected
+
+    expect_equal()
+    mirrored.execute(
+        "UPDATE t SET `the region` = 'moved' WHERE id = 1",
+        "UPDATE t SET `the region` = 'x', id = 20 WHERE id = 2",
+        "UPDATE t SET `the region` = NULL WHERE id = 3",
+    )
+    mirrored.run()
+    expect_equal()
+    mirrored.execute("ALTER TABLE t DROP COLUMN w", "INSERT INTO t VALUES (5, 'moved', 5)")
+    mirrored.run()
+    expect_equal()
+    assert mirrored.delta("t").metadata().partition_columns == ["the_region"]
+
+
+def test_an_empty_partition_stops_the_table(mirrored: MirroredDatabase) -> None:
+    """Delta reads it as NULL."""
+    mirrored.settings["partition_by"] = {f"{mirrored.database}.t": ["region"]}
+    mirrored.execute(
+        "CREATE TABLE t (id INT PRIMARY KEY, region VARCHAR(9))",
+        "INSERT INTO t VALUES (1, 'x'), (2, '')",
+        "CREATE TABLE other (id INT PRIMARY KEY)",
+    )
+    mirrored.run()
+    assert "can't tell that from NULL" in mirrored.stopped("t")
+
+
+def test_a_partition_column_that_is_not_there_is_refused(mirrored: MirroredDatabase) -> None:
+    mirrored.settings["partition_by"] = {f"{mirrored.database}.t": ["regoin"]}
+    mirrored.execute("CREATE TABLE t (id INT PRIMARY KEY, region INT)", "INSERT INTO t SELECT 1, 1")
+    with pytest.raises(Exception, match="partition_by") as raised:
+        mirrored.run()
+    cause = cause_of(raised.value)
+    assert isinstance(cause, OptionError)
+    assert "has no column 'regoin'" in str(cause)
+
+
+def test_compactions_beside_batches(mirrored: MirroredDatabase) -> None:
+    """Another thread compacts as often as it can, through merges and rewrites of the table."""
+    mirrored.execute(
+        "CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(20), w INT)",
+        "INSERT INTO t VALUES (1, 'one', 1), (2, 'two', 2), (3, 'three', 3)",
+    )
+    mirrored.run()
+    stopped = Event()
+
+    def operations() -> set[str]:
+        return {commit["operation"] for commit in mirrored.delta("t").history()}
+
+    def compact() -> None:
+        target = DeltalakeEngine().target(mirrored.delta("t").table_uri)
+        while not stopped.is_set():
+            target.compact()
+
+    thread = Thread(target=compact, daemon=True)
+    thread.start()
+    try:
+        for number in range(10, 50, 10):
+            rows = ", ".join(f"({number + i}, 'new', {i})" for i in range(9))
+            mirrored.execute(f"INSERT INTO t (id, v, w) VALUES {rows}")
+            mirrored.run()
+            mirrored.execute(
+                f"UPDATE t SET v = 'changed' WHERE id < {number}",
+                f"DELETE FROM t WHERE id = {number + 1}",
+                f"ALTER TABLE t CHANGE w w INT, ADD n{number} INT",
+                "ALTER TABLE t DROP COLUMN v, ADD v VARCHAR(20)",
+                f"UPDATE t SET v = 'again' WHERE id = {number}",
+            )
+            mirrored.run()
+        mirrored.execute("INSERT INTO t (id) VALUES (1000)")
+        mirrored.run()
+        wait_until(lambda: "OPTIMIZE" in operations(), "a compaction is done", 60)
+    finally:
+        stopped.set()
+        thread.join(60)
+    mirrored.expect_equal("t")
+    assert "MERGE" in operations()
+
+
+def _two_files(folder: Path) -> Path:
+    for number in (1, 2):
+        write_deltalake(folder, pa.table({"id": [number], "_seq": [number]}), mode="append")
+    return folder
+
+
+@pytest.mark.parametrize("between", ["compaction", "append"])
+def test_what_comes_between_reading_and_writing_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, between: str
+) -> None:
+    uri = str(_two_files(tmp_path / "t"))
+    reshaped, comes = deltalake_engine._reshaped, iter([True])
+
+    def write() -> None:
+        if between == "compaction":
+            assert DeltalakeEngine().target(uri).compact()
+        else:
+            write_deltalake(uri, pa.table({"id": [3], "_seq": [3]}), mode="append")
+
+    def interrupted(*arguments: Any) -> pa.RecordBatch:
+        if next(comes, False):
+            # delta-rs calls this from a thread of its own runtime, which must not begin another.
+            with ThreadPoolExecutor(1) as another:
+                another.submit(write).result()
+        return reshaped(*arguments)
+
+    monkeypatch.setattr(deltalake_engine, "_reshaped", interrupted)
+    target = DeltalakeEngine().target(uri)
+    wanted = pa.schema([pa.field("number", pa.int64())])
+    if between == "append":
+        with pytest.raises(CommitFailedError):
+            target.reshape(wanted, {"number": "id"})
+    else:
+        target.reshape(wanted, {"number": "id"})
+        rows = DeltalakeEngine().target(uri)._there().to_pyarrow_table()
+        assert sorted(rows["number"].to_pylist(), key=repr) == [1, 2]
+
+
+def test_files_are_compacted_and_removed_while_a_query_runs(mirrored: MirroredDatabase) -> None:
+    mirrored.settings |= {
+        "maintain_every": "100ms",
+        "properties": {"delta.deletedFileRetentionDuration": "interval 0 seconds"},
+    }
+    mirrored.execute("CREATE TABLE t (id INT PRIMARY KEY, v INT)", "INSERT INTO t VALUES (0, 0)")
+    query = mirrored.mirror().start(mirrored.spark, processingTime="100 milliseconds")
+    try:
+        deadline = time.monotonic() + 120
+        number = 0
+        while time.monotonic() < deadline:
+            number += 1
+            mirrored.execute(f"INSERT INTO t VALUES ({number}, {number})")
+            assert query.exception() is None, query.exception()
+            folder = mirrored.folder / "lake" / mirrored.database / "t"
+            if (folder / "_delta_log").exists():
+                operations = {commit["operation"] for commit in mirrored.delta("t").history()}
+                if {"OPTIMIZE", "VACUUM END"} <= operations:
+                    break
+        else:
+            pytest.fail("no compaction and no vacuum in two minutes")
+    finally:
+        query.stop()
+    mirrored.run()
+    mirrored.expect_equal("t")
+    kept = {Path(uri).name for uri in mirrored.delta("t").file_uris()}
+    assert len(kept) < number
