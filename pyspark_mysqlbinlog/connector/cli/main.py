@@ -69,6 +69,9 @@ def ingest(  # noqa: PLR0917 (typer's options have names)
         list[str] | None,
         typer.Option(help="database.table=column,column; may be given often."),
     ] = None,
+    keep_deleted: Annotated[
+        bool, typer.Option("--keep-deleted", help="Deleted rows stay, with true in `_deleted`.")
+    ] = False,
     maintain_every: Annotated[
         str, typer.Option(help="How often files are compacted and vacuumed; 'never' for never.")
     ] = "1h",
@@ -101,6 +104,7 @@ def ingest(  # noqa: PLR0917 (typer's options have names)
             storage_options=_pairs("--storage-option", storage_option),
             properties=_pairs("--table-property", table_property),
             partition_by={name: columns.split(",") for name, columns in partitions.items()},
+            keep_deleted=keep_deleted,
             maintain_every=None if maintain_every == "never" else maintain_every,
         )
         settings = _pairs("--conf", conf)

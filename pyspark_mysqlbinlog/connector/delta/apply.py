@@ -17,13 +17,14 @@ from pyspark_mysqlbinlog.connector.delta.column_names import delta_name
 from pyspark_mysqlbinlog.connector.delta.typed import TypedRows
 from pyspark_mysqlbinlog.tables import TableSchema
 
-__all__ = ["GONE", "SEQ", "SEQ_TYPE", "after", "in_order", "last_states", "states_of"]
+__all__ = ["DELETED", "GONE", "SEQ", "SEQ_TYPE", "after", "in_order", "last_states", "states_of"]
 
 # The stubs know neither chunked arrays beside plain values nor what comes of them.
 pc: Any = compute
 
 SEQ = "_seq"
 GONE = "_gone"
+DELETED = "_deleted"
 SEQ_TYPE = pa.struct(
     [
         pa.field("epoch", pa.int32()),
@@ -60,11 +61,14 @@ def _columns_of(seq: pa.ChunkedArray[Any]) -> pa.Table:
     return pa.Table.from_struct_array(typed)
 
 
-def states_of(changes: pa.Table, schema: TableSchema, key: Sequence[str]) -> pa.Table:
+def states_of(
+    changes: pa.Table, schema: TableSchema, key: Sequence[str], *, last_values: bool = False
+) -> pa.Table:
     """The states that changes of one schema give, with `SEQ`, `GONE`, in the changes' order.
 
     changes : inserts, updates, deletes and rows that were loaded, of one version of the table.
     key : the columns of its key, as Delta has them.
+    last_values : rows that are gone have the values that they had, not those of their key alone.
     """
     names = [delta_name(column.name) for column in schema.columns]
     place = pa.array(range(changes.num_rows), pa.int64())
@@ -83,13 +87,19 @@ def states_of(changes: pa.Table, schema: TableSchema, key: Sequence[str]) -> pa.
     moved = _moved(gone, before_keys, there, after_rows)
     gone, before_keys = gone.filter(moved), before_keys.filter(moved)
 
-    nothing = [
-        before_keys.column(field.name) if field.name in key else pa.nulls(gone.num_rows, field.type)
-        for field in whole.schema
-    ]
+    if last_values:
+        gone_rows = whole.read(gone.column("before"))
+    else:
+        nothing = [
+            before_keys.column(field.name)
+            if field.name in key
+            else pa.nulls(gone.num_rows, field.type)
+            for field in whole.schema
+        ]
+        gone_rows = pa.table(nothing, names)
     states = pa.concat_tables(
         [
-            _with_seq(pa.table(nothing, names), gone, is_gone=True),
+            _with_seq(gone_rows, gone, is_gone=True),
             _with_seq(after_rows, there, is_gone=False),
         ]
     )

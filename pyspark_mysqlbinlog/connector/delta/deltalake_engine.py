@@ -26,8 +26,9 @@ from deltalake import (
 from deltalake.exceptions import CommitFailedError, TableNotFoundError
 from pyarrow import compute
 
-from pyspark_mysqlbinlog.connector.delta.apply import GONE, SEQ, SEQ_TYPE
+from pyspark_mysqlbinlog.connector.delta.apply import DELETED, GONE, SEQ, SEQ_TYPE
 from pyspark_mysqlbinlog.connector.delta.marks import Mark
+from pyspark_mysqlbinlog.errors import OptionError
 
 __all__ = ["DeltalakeEngine", "DeltalakeTarget"]
 
@@ -49,19 +50,25 @@ class DeltalakeEngine:
 
     storage_options : as delta-rs takes them: keys, regions, endpoints.
     properties : of the tables that are made.
+    keep_deleted : deleted rows stay, with true in a column of their own.
     """
 
     def __init__(
         self,
         storage_options: Mapping[str, str] | None = None,
         properties: Mapping[str, str] | None = None,
+        *,
+        keep_deleted: bool = False,
     ) -> None:
         self._storage = dict(storage_options or {})
         self._properties = dict(properties or {})
+        self._keep_deleted = keep_deleted
 
     def target(self, uri: str, partition_by: Sequence[str] = ()) -> DeltalakeTarget:
         """The Delta table of a URI, which may not be there yet."""
-        return DeltalakeTarget(uri, self._storage, self._properties, partition_by)
+        return DeltalakeTarget(
+            uri, self._storage, self._properties, partition_by, keep_deleted=self._keep_deleted
+        )
 
 
 class DeltalakeTarget:
@@ -73,22 +80,36 @@ class DeltalakeTarget:
         storage_options: Mapping[str, str],
         properties: Mapping[str, str],
         partition_by: Sequence[str],
+        *,
+        keep_deleted: bool,
     ) -> None:
         self.uri = uri
         self._storage = dict(storage_options)
         self._properties = dict(properties)
         self._partition_by = list(partition_by)
+        self.keeps_deleted = keep_deleted
         self._table: DeltaTable | None = None
 
     def _opened(self) -> DeltaTable | None:
         if self._table is None:
             try:
-                self._table = DeltaTable(self.uri, storage_options=self._storage)
+                table = DeltaTable(self.uri, storage_options=self._storage)
             except TableNotFoundError:
                 return None
+            self._expect_same_deletes(table)
+            self._table = table
         else:
             self._table.update_incremental()
         return self._table
+
+    def _expect_same_deletes(self, table: DeltaTable) -> None:
+        names = {field.name for field in table.schema().fields}
+        if SEQ in names and (DELETED in names) != self.keeps_deleted:
+            was = "keep" if DELETED in names else "remove"
+            raise OptionError(
+                f"{self.uri} was made by a mirror that is to {was} deleted rows: go on so, or give"
+                " another target"
+            )
 
     def _there(self) -> DeltaTable:
         table = self._opened()
@@ -123,7 +144,9 @@ class DeltalakeTarget:
 
     def columns(self) -> pa.Schema | None:
         table = self._opened()
-        return None if table is None else _pyarrow(table.schema())
+        if table is None:
+            return None
+        return pa.schema([field for field in _pyarrow(table.schema()) if field.name != DELETED])
 
     def properties(self) -> Mapping[str, str]:
         table = self._opened()
@@ -140,7 +163,7 @@ class DeltalakeTarget:
     def create(self, columns: pa.Schema, properties: Mapping[str, str]) -> None:
         self._table = DeltaTable.create(
             self.uri,
-            columns,
+            self._with_deleted(columns),
             partition_by=[name for name in self._partition_by if name in columns.names],
             configuration=self._properties | dict(properties),
             storage_options=self._storage,
@@ -183,6 +206,9 @@ class DeltalakeTarget:
         self, columns: pa.Schema, came_from: Mapping[str, str], mark: Mark | None = None
     ) -> None:
         held_by = self.partitioned_by()
+        columns = self._with_deleted(columns)
+        if self.keeps_deleted:
+            came_from = {**came_from, DELETED: DELETED}
 
         def write(table: DeltaTable) -> None:
             # Batch by batch, so that memory does not grow with the table.
@@ -209,30 +235,44 @@ class DeltalakeTarget:
         )
 
     def empty(self, before: Mapping[str, int]) -> None:
-        self._commit(
-            lambda table: table.delete(_is_before(before), commit_properties=_marking(None))
-        )
+        is_before, marking = _is_before(before), _marking(None)
+        if self.keeps_deleted:
+            self._commit(
+                lambda table: table.update(
+                    updates={DELETED: "true"},
+                    predicate=f"{is_before} AND NOT {DELETED}",
+                    commit_properties=marking,
+                )
+            )
+        else:
+            self._commit(lambda table: table.delete(is_before, commit_properties=marking))
 
     def merge(self, states: pa.Table, key: Sequence[str], mark: Mark) -> None:
         same = [f"t.{quoted(name)} = s.{quoted(name)}" for name in key]
         predicate = " AND ".join([*same, *_bounds(states, key)])
-        newer = f"s.{SEQ} > t.{SEQ}"
-        self._commit(
-            lambda table: (
-                table.merge(
-                    states,
-                    predicate,
-                    source_alias="s",
-                    target_alias="t",
-                    streamed_exec=False,
-                    commit_properties=_marking(mark),
-                )
-                .when_matched_delete(f"s.{GONE} AND {newer}")
-                .when_matched_update_all(newer, except_cols=[GONE])
-                .when_not_matched_insert_all(f"NOT s.{GONE}", except_cols=[GONE])
+        if self.keeps_deleted:
+            states = states.append_column(DELETED, states.column(GONE))
+
+        def write(table: DeltaTable) -> None:
+            merger = table.merge(
+                states,
+                predicate,
+                source_alias="s",
+                target_alias="t",
+                streamed_exec=False,
+                commit_properties=_marking(mark),
+            )
+            newer = f"s.{SEQ} > t.{SEQ}"
+            if not self.keeps_deleted:
+                merger = merger.when_matched_delete(f"s.{GONE} AND {newer}")
+            comes = None if self.keeps_deleted else f"NOT s.{GONE}"
+            (
+                merger.when_matched_update_all(newer, except_cols=[GONE])
+                .when_not_matched_insert_all(comes, except_cols=[GONE])
                 .execute()
             )
-        )
+
+        self._commit(write)
 
     def compact(self) -> bool:
         """Write small files into larger ones; False where others wrote in between."""
@@ -244,6 +284,9 @@ class DeltalakeTarget:
 
     def vacuum(self) -> int:
         return len(self._there().vacuum(dry_run=False))
+
+    def _with_deleted(self, columns: pa.Schema) -> pa.Schema:
+        return columns.append(pa.field(DELETED, pa.bool_())) if self.keeps_deleted else columns
 
 
 def _reshaped(

@@ -17,9 +17,15 @@ class DeltaTarget(Protocol):
 
     A `mark` is written by the very commit that changes rows; where no row changes there may be no
     commit, and no mark.
+
+    Attributes
+    ----------
+    uri : where it is.
+    keeps_deleted : deleted rows stay, with true in the column `DELETED`, that only this knows of.
     """
 
     uri: str
+    keeps_deleted: bool
 
     def columns(self) -> pa.Schema | None:
         """Its columns, with the column of `seq`; None where there is no table yet."""

@@ -78,6 +78,8 @@ class DeltaMirror:
         Of the Delta tables that are made, such as ``delta.targetFileSize``.
     partition_by
         ``database.table`` -> the columns by which its Delta table is partitioned when it is made.
+    keep_deleted
+        Whether deleted rows stay, with true in the column `_deleted`.
     maintain_every
         How often each table's files are compacted and vacuumed: ``1h``; None for never.
 
@@ -101,6 +103,7 @@ class DeltaMirror:
         storage_options: Mapping[str, str] | None = None,
         properties: Mapping[str, str] | None = None,
         partition_by: Mapping[str, Sequence[str]] | None = None,
+        keep_deleted: bool = False,
         maintain_every: str | None = "1h",
     ) -> None:
         given = {name.lower() for name in options}
@@ -118,7 +121,9 @@ class DeltaMirror:
         self._wants = parsed.table_filter().wants
         self._excluded = parsed.column_filter()
         self._targets = Targets.parse(target)
-        self._engine: Engine = DeltalakeEngine(storage_options, properties)
+        self._engine: Engine = DeltalakeEngine(
+            storage_options, properties, keep_deleted=keep_deleted
+        )
         self._partition_by = {
             name: tuple(columns) for name, columns in (partition_by or {}).items()
         }

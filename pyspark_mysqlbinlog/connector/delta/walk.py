@@ -197,7 +197,8 @@ class Walk:
         if not key:
             raise self._error("the table has no primary key; leave it out")
         try:
-            self._states.append(states_of(rows, self.schema, key))
+            last_values = self._target.keeps_deleted
+            self._states.append(states_of(rows, self.schema, key, last_values=last_values))
         except (SchemaError, UnrepresentableValueError) as error:
             if "r" not in pc.unique(rows.column("op")).to_pylist():
                 raise

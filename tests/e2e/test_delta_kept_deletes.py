@@ -1,0 +1,96 @@
+"""DeltaMirror with `keep_deleted`: deleted rows stay, with their last values and a flag."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from helpers.delta_mirrors import MirroredDatabase
+from helpers.servers import Server
+
+
+@pytest.fixture
+def mirrored(
+    spark: SparkSession, live_server: Server, database: str, tmp_path: Path
+) -> MirroredDatabase:
+    made = MirroredDatabase(spark, live_server, database, tmp_path, startingOffset="snapshot")
+    made.settings["keep_deleted"] = True
+    made.execute(
+        "CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(20), _deleted INT)",
+        "INSERT INTO t VALUES (1, 'one', 1), (2, 'two', 2), (3, 'three', 3), (4, 'four', 4)",
+    )
+    made.run()
+    return made
+
+
+def _kept(mirrored: MirroredDatabase) -> tuple[list[Any], list[Any]]:
+    """The rows that are there, as SELECT has them, and those that are deleted."""
+    rows = mirrored.rows("t").to_pylist()
+    there = [row for row in rows if not row["_deleted"]]
+    names, selected = mirrored.select("t")
+    names = [{"_deleted": "_deleted_"}.get(name, name) for name in names]
+    found = sorted((tuple(row[name] for name in names) for row in there), key=repr)
+    assert found == selected
+    assert all(row["_deleted"] is not None for row in rows)
+    gone = [tuple(row[name] for name in names) for row in rows if row["_deleted"]]
+    return found, sorted(gone)
+
+
+def test_deleted_rows_stay_until_they_come_back(mirrored: MirroredDatabase) -> None:
+    mirrored.execute(
+        "UPDATE t SET v = 'last' WHERE id = 1",
+        "DELETE FROM t WHERE id = 1",
+        "UPDATE t SET id = 20 WHERE id = 2",
+    )
+    mirrored.run()
+    assert _kept(mirrored)[1] == [(1, "last", 1), (2, "two", 2)]
+    mirrored.execute(
+        "INSERT INTO t VALUES (1, 'back', 5)",
+        "INSERT INTO t VALUES (9, 'came and went', 9)",
+        "DELETE FROM t WHERE id IN (3, 9)",
+    )
+    mirrored.run()
+    assert _kept(mirrored)[1] == [(2, "two", 2), (3, "three", 3), (9, "came and went", 9)]
+    # The shape changes with deleted rows in it.
+    mirrored.execute(
+        "ALTER TABLE t ADD n INT",
+        "INSERT INTO t VALUES (5, 'five', 5, 5)",
+        "DELETE FROM t WHERE id = 4",
+        "ALTER TABLE t DROP COLUMN n",
+    )
+    mirrored.run()
+    assert _kept(mirrored)[1] == [
+        (2, "two", 2),
+        (3, "three", 3),
+        (4, "four", 4),
+        (9, "came and went", 9),
+    ]
+    mirrored.execute("TRUNCATE TABLE t", "INSERT INTO t VALUES (2, 'anew', 2)")
+    mirrored.run()
+    found, gone = _kept(mirrored)
+    assert found == [(2, "anew", 2)]
+    assert {row[0] for row in gone} == {1, 20, 3, 4, 5, 9}
+
+
+def test_rows_that_are_deleted_while_nobody_looks(mirrored: MirroredDatabase) -> None:
+    mirrored.execute("DELETE FROM t WHERE id = 3", "INSERT INTO t VALUES (7, 'seven', 7)")
+    mirrored.run("another checkpoint")
+    assert _kept(mirrored)[1] == [(3, "three", 3)]
+    mirrored.execute("INSERT INTO t VALUES (3, 'back', 3)")
+    mirrored.run("another checkpoint")
+    assert _kept(mirrored)[1] == []
+
+
+def test_a_table_keeps_to_its_way(mirrored: MirroredDatabase) -> None:
+    mirrored.settings["keep_deleted"] = False
+    mirrored.execute("DELETE FROM t WHERE id = 3")
+    with pytest.raises(Exception, match="made by a mirror that is to keep deleted rows"):
+        mirrored.run()
+    assert _kept_ids(mirrored) == [1, 2, 3, 4]
+
+
+def _kept_ids(mirrored: MirroredDatabase) -> list[int]:
+    return sorted(row["id"] for row in mirrored.rows("t").to_pylist())
