@@ -6,9 +6,18 @@ information_schema or from the DDL in the log. Plain values, shared by every roo
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-__all__ = ["BLOB_TYPES", "INTEGER_TYPES", "SPATIAL_TYPES", "ColumnSchema", "TableSchema"]
+__all__ = [
+    "BLOB_TYPES",
+    "INTEGER_TYPES",
+    "SPATIAL_TYPES",
+    "ColumnSchema",
+    "TableSchema",
+    "UniqueKey",
+    "row_keys",
+]
 
 INTEGER_TYPES = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
 SPATIAL_TYPES = frozenset(
@@ -80,6 +89,11 @@ class ColumnSchema:
         return self.virtual is not False and self.type in BLOB_TYPES
 
 
+# A unique key: the index's name, and its columns. An index that was made without a name is known by
+# its first column's, which the server may have made another by a number behind it: `a`, `a_2`.
+UniqueKey = tuple[str, tuple[str, ...]]
+
+
 @dataclass(frozen=True, slots=True)
 class TableSchema:
     """One table at one moment.
@@ -89,6 +103,8 @@ class TableSchema:
     columns : in the order of the row image, generated columns (virtual ones too) included.
     primary_key : column names in key order; empty when there is none.
     charset : the table's default charset, where known: a later ADD COLUMN inherits it.
+    unique_keys : of a table without a primary key those that tell its rows apart, sorted by name;
+        see `row_keys`. Of what was altered some may be missing, and none is there that is not one.
     """
 
     database: str
@@ -96,8 +112,34 @@ class TableSchema:
     columns: tuple[ColumnSchema, ...]
     primary_key: tuple[str, ...] = ()
     charset: str | None = None
+    unique_keys: tuple[UniqueKey, ...] = ()
 
     @property
     def full_name(self) -> str:
         """``database.table``, for messages."""
         return f"{self.database}.{self.table}"
+
+    @property
+    def row_key(self) -> tuple[str, ...]:
+        """The columns that tell its rows apart: of the primary key, or else of a unique key.
+
+        Empty where it has neither.
+        """
+        return self.primary_key or next((columns for _, columns in self.unique_keys), ())
+
+
+def row_keys(
+    columns: Iterable[ColumnSchema], primary_key: tuple[str, ...], keys: Iterable[UniqueKey]
+) -> tuple[UniqueKey, ...]:
+    """`TableSchema.unique_keys` of a table that has these unique keys.
+
+    Those count whose columns are NOT NULL, and whose before images the log tells for sure. A table
+    with a primary key needs none.
+    """
+    if primary_key:
+        return ()
+    telling = {
+        column.name for column in columns if not (column.nullable or column.is_doubtful_before)
+    }
+    kept = [key for key in dict.fromkeys(keys) if key[1] and telling.issuperset(key[1])]
+    return tuple(sorted(kept))

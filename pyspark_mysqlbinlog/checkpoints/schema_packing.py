@@ -4,11 +4,12 @@
 
     {"layout": 2, "tables": [{"database": …, "table": …, "versions": [
         {"from": [file number, pos, file], "columns": [{"name": …, "type": …}, …],
-         "primary_key": [column, …], "charset": …},
+         "primary_key": [column, …], "charset": …, "unique_keys": [[name, [column, …]], …]},
         {"from": […], "unknown": why, "gone": false}]}]}
 
-Columns and versions have the names of `ColumnSchema` and `TableSchema`; what has its default there
-is left out. Tables are sorted and names stand in one order, so equal histories are equal texts.
+Columns and versions have the names of `ColumnSchema` and `TableSchema`; what of a column has its
+default there is left out, and so are unique keys where there are none. Tables are sorted and names
+stand in one order, so equal histories are equal texts.
 
 Spark repeats offsets in every progress report, so size matters. 200 tables of 50 columns are 0.7 MB
 of JSON; bz2 makes 27 kB of it, lzma 49 kB, zlib 58 kB (in base85).
@@ -86,12 +87,13 @@ def pack_versions(versions: Mapping[Table, tuple[Version, ...]]) -> str:
 def _described(start: Position, what: TableSchema | UnknownFrom) -> dict[str, Any]:
     if isinstance(what, UnknownFrom):
         return {"from": start, "unknown": what.reason, "gone": what.gone}
-    return {
+    described = {
         "from": start,
         "columns": [_described_column(column) for column in what.columns],
         "primary_key": what.primary_key,
         "charset": what.charset,
     }
+    return described | ({"unique_keys": what.unique_keys} if what.unique_keys else {})
 
 
 def _described_column(column: ColumnSchema) -> dict[str, Any]:
@@ -166,10 +168,15 @@ def _version(table: Table, described: dict[str, Any]) -> Version:
         return start, UnknownFrom(text_of(described["unknown"]), flag_of(described["gone"]))
     columns = tuple(_column(column) for column in described["columns"])
     key = texts_of(described["primary_key"])
-    if not {column.name for column in columns}.issuperset(key):
+    keys = tuple(
+        (text_of(name), texts_of(names)) for name, names in described.get("unique_keys", ())
+    )
+    names = {column.name for column in columns}
+    if not all(names.issuperset(each) for each in (key, *(each for _, each in keys))):
         raise ValueError
     charset = described["charset"]
-    return start, TableSchema(*table, columns, key, None if charset is None else text_of(charset))
+    charset = None if charset is None else text_of(charset)
+    return start, TableSchema(*table, columns, key, charset, keys)
 
 
 def _column(described: dict[str, Any]) -> ColumnSchema:

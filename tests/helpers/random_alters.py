@@ -128,7 +128,7 @@ class RandomDdl:
         if kind < 0.93:
             return f"ADD PRIMARY KEY ({name})"
         if kind < 0.96:
-            return f"ADD INDEX ({name}(3), {other})"
+            return random.choice((f"ADD INDEX ({name}(3), {other})", f"ADD UNIQUE ({name})"))
         return random.choice(("ENGINE=InnoDB", "COMMENT 'ADD z INT'", f"ALTER {name} DROP DEFAULT"))
 
     def convert(self) -> str:

@@ -29,7 +29,14 @@ def keeps_default(follower: Follower) -> bool:
 
 
 def same(ours: TableSchema | str, theirs: TableSchema, *, kept: bool) -> bool:
-    """Whether they are the same; the table's default may be unknown where it may be kept."""
+    """Whether they are the same; the table's default may be unknown where it may be kept.
+
+    Not all unique keys need be known (test_unique_keys_live).
+    """
+    if isinstance(ours, TableSchema):
+        known, there = ({columns for _, columns in each.unique_keys} for each in (ours, theirs))
+        if known <= there:
+            ours = replace(ours, unique_keys=theirs.unique_keys)
     if kept and isinstance(ours, TableSchema) and ours.charset is None:
         return replace(ours, charset=theirs.charset) == theirs
     return ours == theirs
@@ -47,7 +54,7 @@ def difference(ours: TableSchema | str, theirs: TableSchema) -> object:
     columns = [
         (mine, other) for mine, other in zip_longest(ours.columns, theirs.columns) if mine != other
     ]
-    rest = [(ours.primary_key, ours.charset), (theirs.primary_key, theirs.charset)]
+    rest = [(each.primary_key, each.charset, each.unique_keys) for each in (ours, theirs)]
     return columns or rest
 
 

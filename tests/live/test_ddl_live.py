@@ -115,6 +115,7 @@ def shown(schema: TableSchema) -> TableSchema:
         tuple(map(three_bytes, schema.columns)),
         schema.primary_key,
         schema.charset,
+        schema.unique_keys,
     )
 
 

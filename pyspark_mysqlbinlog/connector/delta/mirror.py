@@ -38,7 +38,7 @@ from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.connector.options.values import parse_duration
 from pyspark_mysqlbinlog.errors import MirrorError, OffsetError, OptionError
 from pyspark_mysqlbinlog.names import Table
-from pyspark_mysqlbinlog.tables import TableSchema
+from pyspark_mysqlbinlog.tables import TableSchema, row_keys
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -256,7 +256,8 @@ class DeltaMirror:
             for column in what.columns
             if not self._excluded.excludes(what.database, what.table, column.name)
         )
-        return start, replace(what, columns=kept)
+        keys = row_keys(kept, what.primary_key, what.unique_keys)
+        return start, replace(what, columns=kept, unique_keys=keys)
 
 
 def _maintenance(engine: Engine, every: str | None) -> Maintenance | None:

@@ -47,8 +47,8 @@ def shape_of(schema: TableSchema) -> pa.Schema:
 
 
 def _key_of(schema: TableSchema) -> list[str]:
-    """The columns of a table's primary key, as Delta has them."""
-    return [delta_name(name) for name in schema.primary_key]
+    """The columns that tell a table's rows apart, as Delta has them."""
+    return [delta_name(name) for name in schema.row_key]
 
 
 class Walk:
@@ -195,7 +195,10 @@ class Walk:
             )
         key = _key_of(self.schema)
         if not key:
-            raise self._error("the table has no primary key; leave it out")
+            raise self._error(
+                "the table has neither a primary key nor a UNIQUE key of NOT NULL columns; leave it"
+                " out"
+            )
         try:
             last_values = self._target.keeps_deleted
             self._states.append(states_of(rows, self.schema, key, last_values=last_values))

@@ -269,6 +269,8 @@ class SchemaTracker:
                 return after
             alter = parse_alter(ddl.logged.text, ddl.logged.context)
         except MySQLBinlogError as error:
+            if ddl.logged.statement.only_indexes:
+                return _without_unique_keys(before)
             return UnknownFrom(f"{ddl.place}, can't be followed: {error.message}")
         if not alter.touches_schema:
             return before
@@ -281,6 +283,9 @@ class SchemaTracker:
         It dropped some of its tables, or the one that it could not replace then.
         """
         for name in map(self._name, ddl.logged.statement.tables or ()):
+            if ddl.logged.statement.only_indexes:
+                ddl.states[name] = _without_unique_keys(self._state(ddl, name))
+                continue
             ddl.states[name] = UnknownFrom(
                 f"{ddl.place}, failed with error {ddl.logged.query.error_code} on the server"
             )
@@ -291,7 +296,11 @@ class SchemaTracker:
         (See `stops.refuse_flagged_truncate`. Only MariaDB renames temporary tables.)
         """
         for name in map(self._name, ddl.logged.statement.tables or ()):
-            ddl.states[name] = UnknownFrom(f"{ddl.place}, may be of a temporary table")
+            ddl.states[name] = (
+                _without_unique_keys(self._state(ddl, name))
+                if ddl.logged.statement.only_indexes
+                else UnknownFrom(f"{ddl.place}, may be of a temporary table")
+            )
 
     def _rename(self, ddl: _Ddl) -> None:
         for pair in ddl.logged.statement.renames:
@@ -366,6 +375,11 @@ class SchemaTracker:
     def _assumed(self, charset: str | None) -> str | None:
         """What the session's character set is taken for, where the database's is not told."""
         return charset
+
+
+def _without_unique_keys(state: State) -> State:
+    """Where an index came or went and it is not told which."""
+    return replace(state, unique_keys=()) if isinstance(state, TableSchema) else state
 
 
 def last_change(history: SchemaHistory, table: Table) -> Position | None:

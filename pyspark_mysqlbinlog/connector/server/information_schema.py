@@ -1,6 +1,6 @@
 """The server's own description of its tables, from information_schema.
 
-Three SELECTs whatever the number of tables: their default collations, their columns, their primary
+Three SELECTs whatever the number of tables: their default collations, their columns, their unique
 keys. information_schema opens every table it describes, so one query for each table would cost as
 much again for each. Types come from COLUMN_TYPE, read by the reader that reads DDL: the columns
 beside it differ between versions (5.5 has no DATETIME_PRECISION, 8.0 no display widths).
@@ -26,7 +26,7 @@ from pyspark_mysqlbinlog.decoder.sql.tokens import SqlContext
 from pyspark_mysqlbinlog.errors import AccessDeniedError, MySQLBinlogError, UnknownSchemaError
 from pyspark_mysqlbinlog.names import SYSTEM_DATABASES, Table, quoted, table_folding
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
-from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
+from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema, row_keys
 
 __all__ = ["read_database_charsets", "read_table_schema", "read_table_schemas"]
 
@@ -38,9 +38,9 @@ _COLUMNS = (
     "SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, COLUMN_TYPE, CHARACTER_SET_NAME, IS_NULLABLE,"
     " EXTRA, ORDINAL_POSITION FROM information_schema.COLUMNS WHERE "
 )
-_PRIMARY_KEYS = (
-    "SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, SEQ_IN_INDEX FROM information_schema.STATISTICS"
-    " WHERE INDEX_NAME = 'PRIMARY' AND "
+_KEYS = (
+    "SELECT TABLE_SCHEMA, TABLE_NAME, INDEX_NAME, COLUMN_NAME, SEQ_IN_INDEX FROM"
+    " information_schema.STATISTICS WHERE NON_UNIQUE = 0 AND "
 )
 # The server leaves out the system databases as well: describing them takes it longest.
 _ALL = "BINARY TABLE_SCHEMA NOT IN %s"
@@ -100,20 +100,20 @@ def read_table_schemas(
                 table=f"{database}.{table}",
             ) from None
         described.append((int(ordinal), column))
-    keys: dict[Table, list[tuple[int, str]]] = {}
-    for database, table, name, sequence in _rows(client, _PRIMARY_KEYS + those, names):
-        keys.setdefault((database, table), []).append((int(sequence), name))
+    keys = _keys(_rows(client, _KEYS + those, names))
     found = []
     for table, collation in sorted(collations.items()):
         described = sorted(columns.get(table, ()), key=lambda pair: pair[0])
         if not described:  # dropped between the queries, or not understood
             continue
         ordinals = [ordinal for ordinal, _ in described]
-        key = [name for _, name in sorted(keys.get(table, ()))]
+        described_columns = tuple(column for _, column in described)
+        unique_keys = keys.get(table, {})
+        key = unique_keys.pop("PRIMARY", ())
         if (
             not grants.shows_columns_of(*table)
             or ordinals != list(range(1, len(ordinals) + 1))
-            or not {*key} <= {column.name for _, column in described}
+            or not {*key} <= {column.name for column in described_columns}
         ):
             if wanted(*table):
                 raise _partly_seen(table)
@@ -121,12 +121,30 @@ def read_table_schemas(
         found.append(
             TableSchema(
                 *table,
-                columns=tuple(column for _, column in described),
-                primary_key=tuple(key),
+                columns=described_columns,
+                primary_key=key,
                 charset=charset_of_collation(collation) if collation else None,
+                unique_keys=row_keys(described_columns, key, unique_keys.items()),
             )
         )
     return found
+
+
+def _keys(rows: Sequence[tuple[Any, ...]]) -> dict[Table, dict[str, tuple[str, ...]]]:
+    """Of each table: a unique index's name -> its columns. One of expressions has none."""
+    parts: dict[Table, dict[str, list[tuple[int, str | None]]]] = {}
+    for database, table, name, column, sequence in rows:
+        indexes = parts.setdefault((database, table), {})
+        indexes.setdefault(name, []).append((int(sequence), column))
+    return {
+        table: {
+            name: tuple(column for _, column in sorted(columns) if column is not None)
+            for name, columns in indexes.items()
+            # MySQL 8.0: an expression stands in a column's place.
+            if all(column is not None for _, column in columns)
+        }
+        for table, indexes in parts.items()
+    }
 
 
 def read_table_schema(

@@ -1,4 +1,4 @@
-"""ALTER TABLE, applied to a TableSchema.
+"""ALTER TABLE, CREATE INDEX and DROP INDEX, applied to a TableSchema.
 
 The statement is read whole (`alter_clauses`) and then applied in the order in which the server does
 it, whatever the order of the clauses (sql/sql_table.cc,
@@ -12,7 +12,7 @@ means that the schema was not that of the table: it raises, as does a clause tha
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -29,9 +29,10 @@ from pyspark_mysqlbinlog.decoder.sql.column_types import ParsedType, resolve
 from pyspark_mysqlbinlog.decoder.sql.create import with_key
 from pyspark_mysqlbinlog.decoder.sql.idle_conversion import with_default_behind
 from pyspark_mysqlbinlog.decoder.sql.tokens import DEFAULT_CONTEXT, SqlContext
+from pyspark_mysqlbinlog.decoder.sql.unique_keys import may_be_called, spelled
 from pyspark_mysqlbinlog.errors import MySQLBinlogError, SchemaError, UnknownSchemaError
 from pyspark_mysqlbinlog.names import fold
-from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
+from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema, UniqueKey, row_keys
 
 __all__ = ["apply_alter"]
 
@@ -111,11 +112,14 @@ def _applied(
         raise SchemaError("no column is left behind it")
     key = columns.key(before.primary_key)
     found = with_key(found, key)
+    key = tuple(spelling[fold(name)] for name in key)
+    unique_keys = spelled(columns.unique_keys(before.unique_keys), spelling)
     return replace(
         before,
         columns=found,
-        primary_key=tuple(spelling[fold(name)] for name in key),
+        primary_key=key,
         charset=charset,
+        unique_keys=row_keys(found, key, unique_keys),
     )
 
 
@@ -221,6 +225,19 @@ class _Columns:
         if alter.drops_key:
             return ()
         return tuple(name for name in map(self._key_column, old) if name is not None)
+
+    def unique_keys(self, old: Iterable[UniqueKey]) -> Iterator[UniqueKey]:
+        """Those that are left for sure, and the new ones."""
+        lost = self.alter.lost_indexes
+        for name, columns in old:
+            kept = [*map(self._key_column, columns)]
+            is_lost = any(may_be_called((name, columns), each) for each in lost)
+            if None not in kept and not is_lost:
+                yield name, tuple(each for each in kept if each is not None)
+        for change in self.changes:
+            if change.definition.unique:
+                yield change.definition.name, (change.definition.name,)
+        yield from self.alter.unique_keys
 
     def _key_column(self, old: str) -> str | None:
         """The key's column of this old name under its new one; None when it is dropped.

@@ -7,12 +7,13 @@ of them are stepped over by name; one that is not known raises: it might. (sql/s
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
-from pyspark_mysqlbinlog.decoder.sql.column_definition import (
-    ColumnDefinition,
-    parse_column_definition,
+from pyspark_mysqlbinlog.decoder.sql.alter_table import (
+    DEFAULT,
+    FIRST,
+    AlterTable,
+    ColumnChange,
 )
+from pyspark_mysqlbinlog.decoder.sql.column_definition import parse_column_definition
 from pyspark_mysqlbinlog.decoder.sql.column_types import (
     accept_charset,
     collation_charset,
@@ -31,80 +32,14 @@ from pyspark_mysqlbinlog.decoder.sql.tokens import (
     TokenKind,
     TokenStream,
 )
+from pyspark_mysqlbinlog.decoder.sql.unique_keys import unique_key
 from pyspark_mysqlbinlog.errors import SchemaError
 
 __all__ = ["DEFAULT", "FIRST", "AlterTable", "ColumnChange", "parse_alter"]
 
-# ColumnChange.after: in front of all others.
-FIRST = ""
-# CHARACTER SET DEFAULT: a database's, and which one hangs on the clause and the server.
-DEFAULT = ""
-
-
-@dataclass(frozen=True, slots=True)
-class ColumnChange:
-    """ADD, CHANGE or MODIFY of one column.
-
-    Attributes
-    ----------
-    old : the column that CHANGE and MODIFY redefine; None for ADD.
-    after : the column that it goes behind, ``""`` for FIRST; None for its own place or the end.
-    conditional : IF EXISTS, IF NOT EXISTS.
-    """
-
-    definition: ColumnDefinition
-    old: str | None = None
-    after: str | None = None
-    conditional: bool = False
-
-
-@dataclass(slots=True)
-class AlterTable:
-    """What an ALTER TABLE says of columns and rows.
-
-    Attributes
-    ----------
-    drops : columns, and whether IF EXISTS.
-    renames : RENAME COLUMN, (old, new).
-    key : the new primary key; None when it gives none. `key_is_conditional`: IF NOT EXISTS.
-    convert_to : CONVERT TO CHARACTER SET; ``""`` for DEFAULT.
-    charset : [DEFAULT] CHARACTER SET or COLLATE; ``""`` for DEFAULT.
-    ignore : ALTER IGNORE: rows that a new unique key does not allow are deleted.
-    loses_rows, changes_rows : a clause does so by itself: partitions, tablespaces.
-    clauses : how many there are besides CONVERT TO; LOCK is none, and ALGORITHM only if COPY.
-    drops_index : the primary key among them; one that is added again may be the same.
-    """
-
-    changes: list[ColumnChange] = field(default_factory=list)
-    drops: list[tuple[str, bool]] = field(default_factory=list)
-    renames: list[tuple[str, str]] = field(default_factory=list)
-    key: tuple[str, ...] | None = None
-    key_is_conditional: bool = False
-    drops_key: bool = False
-    convert_to: str | None = None
-    charset: str | None = None
-    ignore: bool = False
-    loses_rows: bool = False
-    changes_rows: bool = False
-    clauses: int = 0
-    drops_index: bool = False
-
-    @property
-    def touches_schema(self) -> bool:
-        """Whether columns, the primary key or a character set may be others behind it."""
-        return bool(
-            self.changes
-            or self.drops
-            or self.renames
-            or self.drops_key
-            or self.key is not None
-            or self.convert_to is not None
-            or self.charset is not None
-        )
-
 
 def parse_alter(sql: str, context: SqlContext = DEFAULT_CONTEXT) -> AlterTable:
-    """Read ALTER TABLE, or DROP INDEX … ON.
+    """Read ALTER TABLE, CREATE UNIQUE INDEX … ON or DROP INDEX … ON.
 
     Raises SchemaError for a clause that is not known.
     """
@@ -117,8 +52,12 @@ def parse_alter(sql: str, context: SqlContext = DEFAULT_CONTEXT) -> AlterTable:
         stream.accept_any("ONLINE", "OFFLINE")
         stream.expect("INDEX")
         stream.accept("IF", "EXISTS")
-        alter.drops_key = stream.name("an index").upper() == "PRIMARY"
+        name = stream.name("an index")
+        alter.drops_key = name.upper() == "PRIMARY"
+        alter.lost_indexes.append(name)
         return alter
+    if stream.accept("CREATE"):
+        return _created_index(stream)
     stream.expect("ALTER")
     ignore = False
     while word := stream.accept_any("ONLINE", "OFFLINE", "IGNORE"):
@@ -129,6 +68,22 @@ def parse_alter(sql: str, context: SqlContext = DEFAULT_CONTEXT) -> AlterTable:
     stream.skip_wait()
     alter = _Clauses(stream, context).read()
     alter.ignore = ignore
+    return alter
+
+
+def _created_index(stream: TokenStream) -> AlterTable:
+    """After CREATE: ``[OR REPLACE] [UNIQUE] INDEX [IF NOT EXISTS] name … ON table (column, …)``."""
+    alter = AlterTable()
+    replaces = stream.accept("OR", "REPLACE")
+    stream.accept_any("ONLINE", "OFFLINE")
+    is_unique = stream.accept("UNIQUE")
+    stream.accept_any("FULLTEXT", "SPATIAL", "VECTOR")
+    if replaces:
+        # Behind INDEX.
+        alter.lost_indexes.append(stream.peek(1).text)
+    added = unique_key(stream) if is_unique else None
+    if added is not None:
+        alter.unique_keys.append(added)
     return alter
 
 
@@ -265,16 +220,21 @@ class _Clauses:
         if found is not None and found.key:
             self.alter.key = found.key
             self.alter.key_is_conditional = found.conditional
+        if found is not None:
+            self.alter.unique_keys += found.unique_keys
 
     def add_columns(self) -> None:
         stream = self.stream
         conditional = stream.accept("IF", "NOT", "EXISTS")
         if stream.at("("):
-            definitions, key = elements(stream, self.context)
+            definitions, key, unique_keys = elements(stream, self.context)
             self.alter.changes += [
                 ColumnChange(each, conditional=conditional) for each in definitions
             ]
             self.alter.key = key or self.alter.key
+            # Those of the columns are theirs, who may not be added.
+            own = [(each.name, (each.name,)) for each in definitions if each.unique]
+            self.alter.unique_keys += [each for each in unique_keys if each not in own]
             return
         definition = parse_column_definition(stream, self.context)
         self.defined(ColumnChange(definition, None, self.place(), conditional))
@@ -311,8 +271,10 @@ class _Clauses:
             stream.next()
             stream.accept("IF", "EXISTS")
             # The primary key is an index of this name.
-            self.alter.drops_key |= stream.name("an index").upper() == "PRIMARY"
+            name = stream.name("an index")
+            self.alter.drops_key |= name.upper() == "PRIMARY"
             self.alter.drops_index = True
+            self.alter.lost_indexes.append(name)
         elif word == "FOREIGN":
             stream.expect("FOREIGN", "KEY")
             stream.accept("IF", "EXISTS")
@@ -346,7 +308,7 @@ class _Clauses:
             self.alter.renames.append((old, new))
         elif stream.accept_any("INDEX", "KEY"):
             stream.accept("IF", "EXISTS")
-            stream.name("an index")
+            self.alter.lost_indexes.append(stream.name("an index"))
             stream.expect("TO")
             stream.name("an index")
         else:

@@ -216,7 +216,23 @@ class _Classifier:
                 if_not_exists=if_not_exists,
                 or_replace=or_replace,
             )
+        if or_replace or stream.at("UNIQUE") or stream.peek(1).word == "UNIQUE":
+            return self.create_index()
         return self.other_object()
+
+    def create_index(self) -> Statement:
+        """Of unique ones, and where another one is replaced: the table's keys are others then."""
+        stream = self.stream
+        ahead = [stream.peek(distance).word for distance in range(3)]
+        if "INDEX" not in ahead:
+            return self.other_object()
+        while stream.next().word != "INDEX":
+            pass
+        while not stream.accept("ON"):
+            if stream.at_end():
+                raise stream.unexpected("ON")
+            stream.next()
+        return Statement(StatementKind.ALTER_TABLE, (self.table(),), only_indexes=True)
 
     def holds_query(self) -> bool:
         """Whether a query stands in a CREATE TABLE, behind its columns or in their place."""
@@ -253,10 +269,10 @@ class _Classifier:
         stream.accept_any("ONLINE", "OFFLINE")
         stream.expect("INDEX")
         stream.accept("IF", "EXISTS")
-        if stream.name("an index").upper() != "PRIMARY":
-            return Statement(StatementKind.OTHER)
+        is_primary = stream.name("an index").upper() == "PRIMARY"
         stream.expect("ON")
-        return Statement(StatementKind.ALTER_TABLE, (self.table(),))
+        table = self.table()
+        return Statement(StatementKind.ALTER_TABLE, (table,), only_indexes=not is_primary)
 
     def alter(self) -> Statement:
         stream = self.stream

@@ -35,7 +35,7 @@ class ColumnDefinition:
     Attributes
     ----------
     nullable : as far as the column's own definition tells; a primary key makes it False.
-    primary_key : marked so inline.
+    primary_key, unique : marked so inline.
     fills : rows that are there already get a value: it has a default other than NULL, counts up,
         or is computed.
     counts : it is AUTO_INCREMENT, so that a 0 that is there already becomes another number.
@@ -51,6 +51,7 @@ class ColumnDefinition:
     counts: bool = False
     computed: bool = False
     virtual: bool = False
+    unique: bool = False
 
     def schema(self, default_charset: str | None) -> ColumnSchema:
         """The column in a table of this character set; None where that is not known.
@@ -82,21 +83,25 @@ def parse_column_definition(stream: TokenStream, context: SqlContext) -> ColumnD
 
 
 def _attributes(stream: TokenStream, column: ColumnDefinition) -> ColumnDefinition:
-    column.fills = column.counts = column.parsed.not_null
+    column.fills = column.counts = column.unique = column.parsed.not_null
     is_stored = False
     while not (stream.at_end() or stream.peek().word in (",", ")", ";")):
         if stream.accept("NOT", "NULL"):
             column.nullable = False
         elif stream.accept("NULL"):
             column.nullable = True
-        elif stream.accept("AUTO_INCREMENT") or stream.accept("SERIAL", "DEFAULT", "VALUE"):
+        elif stream.accept("AUTO_INCREMENT"):
             column.nullable = False
             column.fills = column.counts = True
+        elif stream.accept("SERIAL", "DEFAULT", "VALUE"):
+            column.nullable = False
+            column.fills = column.counts = column.unique = True
         elif stream.accept("PRIMARY") or stream.at("KEY"):
             stream.accept("KEY")
             column.primary_key = True
         elif stream.accept("UNIQUE"):
             stream.accept("KEY")
+            column.unique = True
         elif stream.accept("DEFAULT"):
             column.fills = column.fills or not stream.at("NULL")
             skip_default(stream)

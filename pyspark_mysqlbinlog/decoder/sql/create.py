@@ -27,9 +27,10 @@ from pyspark_mysqlbinlog.decoder.sql.tokens import (
     SqlContext,
     TokenStream,
 )
+from pyspark_mysqlbinlog.decoder.sql.unique_keys import spelled, unique_key
 from pyspark_mysqlbinlog.errors import MySQLBinlogError, SchemaError, UnknownSchemaError
 from pyspark_mysqlbinlog.names import fold
-from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
+from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema, UniqueKey, row_keys
 
 __all__ = [
     "elements",
@@ -121,15 +122,15 @@ def _table(
 ) -> TableSchema:
     if stream.at_query() or not stream.at("("):
         raise UnknownSchemaError("it takes its columns from a SELECT")
-    definitions, key = elements(stream, context)
+    definitions, key, unique_keys = elements(stream, context)
     charset = _table_charset(stream, default_charset) or default_charset
     columns = with_key(tuple(each.schema(charset) for each in definitions), key)
     spelling = {fold(column.name): column.name for column in columns}
     if len(spelling) != len(columns):
         raise SchemaError("two of its columns have one name")
-    return TableSchema(
-        database, name, columns, tuple(spelling[fold(each)] for each in key), charset
-    )
+    key = tuple(spelling[fold(each)] for each in key)
+    keys = row_keys(columns, key, spelled(unique_keys, spelling))
+    return TableSchema(database, name, columns, key, charset, keys)
 
 
 def with_key(columns: tuple[ColumnSchema, ...], key: tuple[str, ...]) -> tuple[ColumnSchema, ...]:
@@ -154,25 +155,35 @@ def skip_set_statement(stream: TokenStream) -> None:
         raise SchemaError(f"its SET STATEMENT has {min(words)}, and not the session's own")
 
 
-def elements(
-    stream: TokenStream, context: SqlContext
-) -> tuple[list[ColumnDefinition], tuple[str, ...]]:
-    """What stands in the parentheses: the columns and the primary key."""
+class Elements(NamedTuple):
+    """What stands in the parentheses."""
+
+    definitions: list[ColumnDefinition]
+    key: tuple[str, ...]
+    unique_keys: list[UniqueKey]
+
+
+def elements(stream: TokenStream, context: SqlContext) -> Elements:
+    """What stands in the parentheses: the columns, the primary key, the unique keys."""
     stream.expect("(")
     definitions: list[ColumnDefinition] = []
     key: tuple[str, ...] = ()
+    unique_keys: list[UniqueKey] = []
     while True:
         found = index_or_constraint(stream)
         if found is not None:
             key = found.key or key
+            unique_keys += found.unique_keys
         else:
             definition = parse_column_definition(stream, context)
             if definition.primary_key:
                 key = (definition.name,)
+            if definition.unique:
+                unique_keys.append((definition.name, (definition.name,)))
             definitions.append(definition)
         if not stream.accept(","):
             stream.expect(")")
-            return definitions, key
+            return Elements(definitions, key, unique_keys)
 
 
 class Index(NamedTuple):
@@ -182,10 +193,12 @@ class Index(NamedTuple):
     ----------
     key : its columns, if it is the primary key.
     conditional : it is the primary key IF NOT EXISTS, if the table has none.
+    unique_keys : it, where it is a unique key whose columns can be told, and no other.
     """
 
     key: tuple[str, ...] = ()
     conditional: bool = False
+    unique_keys: tuple[UniqueKey, ...] = ()
 
 
 def index_or_constraint(stream: TokenStream) -> Index | None:
@@ -194,16 +207,20 @@ def index_or_constraint(stream: TokenStream) -> Index | None:
         return _primary_key(stream)
     if stream.accept("CONSTRAINT"):
         stream.accept("IF", "NOT", "EXISTS")  # MariaDB, of a CHECK
+        name = ""
         if stream.peek().word not in ("PRIMARY", "UNIQUE", "FOREIGN", "CHECK"):
-            stream.name("a constraint's name")
+            name = stream.name("a constraint's name")
         if stream.accept("PRIMARY"):
             return _primary_key(stream)
+        if stream.accept("UNIQUE"):
+            return _unique_key(stream, name)
         skip_element(stream)
         return Index()
+    if stream.accept("UNIQUE"):
+        return _unique_key(stream)
     if stream.at("PERIOD", "FOR") or stream.peek().word in (
         "INDEX",
         "KEY",
-        "UNIQUE",
         "FULLTEXT",
         "SPATIAL",
         "FOREIGN",
@@ -236,6 +253,12 @@ def _primary_key(stream: TokenStream) -> Index:
     stream.expect(")")
     skip_element(stream)
     return Index(tuple(columns), conditional)
+
+
+def _unique_key(stream: TokenStream, name: str = "") -> Index:
+    found = unique_key(stream, name)
+    skip_element(stream)
+    return Index(unique_keys=() if found is None else (found,))
 
 
 def skip_element(stream: TokenStream) -> None:

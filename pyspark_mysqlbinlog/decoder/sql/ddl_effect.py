@@ -56,7 +56,7 @@ def ddl_effect(
                 return DdlEffect.DATA_CHANGING
             freed.add(old)
         return DdlEffect.SHAPE_ONLY
-    if kind is not StatementKind.ALTER_TABLE:
+    if kind is not StatementKind.ALTER_TABLE or statement.only_indexes:
         return DdlEffect.SHAPE_ONLY
     try:
         alter = parse_alter(sql, context)

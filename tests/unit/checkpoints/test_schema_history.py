@@ -430,6 +430,21 @@ def test_200_tables_of_50_columns_fit_in_32_kb(camel: bool) -> None:
     assert SchemaHistory.unpack(text) == history
 
 
+def test_unique_keys_travel_and_may_be_missing() -> None:
+    """A text from before there were any tells nothing of them."""
+    keyed = replace(B, primary_key=(), unique_keys=(("i", ("total", "id")), ("j", ("id",))))
+    history = KNOWN.with_table(at(300), keyed)
+    text = history.pack()
+    assert SchemaHistory.unpack(text) == history
+    plain = json.loads(bz2.decompress(base64.b85decode(text)))
+    (described,) = plain["tables"]
+    assert [*map(len, described["versions"])] == [4, 5]
+    del described["versions"][1]["unique_keys"]
+    old = base64.b85encode(bz2.compress(json.dumps(plain).encode())).decode()
+    expected = replace(keyed, unique_keys=())
+    assert SchemaHistory.unpack(old).at(at(300), "shop", "orders") == expected
+
+
 def test_two_histories_together() -> None:
     """What both know of a table is told by the other; databases stay as they are."""
     other = SchemaHistory().with_table(at(100), B).without(at(300), "shop", "orders", "x")

@@ -199,6 +199,8 @@ def test_what_leaves_columns_alone_makes_nothing_unknown() -> None:
         "ALTER TABLE t TRUNCATE PARTITION p",
         "CREATE TABLE IF NOT EXISTS t (a INT)",
         "CREATE INDEX i ON t (a)",
+        "CREATE UNIQUE INDEX i ON t (a)",
+        "DROP INDEX i ON t",
     )
     assert len(tracker.history) == 0
 

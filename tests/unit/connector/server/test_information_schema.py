@@ -20,7 +20,7 @@ ROWS: dict[str, tuple[Any, ...]] = {
     ".TABLES": (b"d", b"t", b"utf8_bin"),
     "VERSION()": ("5.7.41", 0),
     ".COLUMNS": (b"d", b"t", b"id", b"int(11)", None, b"NO", b"", 1),
-    ".STATISTICS": (b"d", b"t", b"id", 1),
+    ".STATISTICS": (b"d", b"t", b"PRIMARY", b"id", 1),
     ".SCHEMATA": (b"d", b"utf8mb3"),
     "SHOW GRANTS": ("GRANT SELECT ON *.* TO 'u'@'%'",),
 }

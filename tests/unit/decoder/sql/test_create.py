@@ -42,6 +42,27 @@ def test_primary_key(sql: str, key: tuple[str, ...], not_null: set[str]) -> None
     assert {column.name for column in schema.columns if not column.nullable} == not_null
 
 
+# What stands behind `a int not null, b text not null, c int`, and the keys that tell rows apart.
+UNIQUE: list[tuple[str, tuple[tuple[str, tuple[str, ...]], ...]]] = [
+    ("unique (a), unique key u (b(9) desc, A)", (("a", ("a",)), ("u", ("b", "a")))),
+    ("unique (c), unique i (a, c)", ()),
+    ("unique type btree (a), unique `using` (a)", (("a", ("a",)), ("using", ("a",)))),
+    ("constraint x unique (a), constraint unique (b)", (("b", ("b",)), ("x", ("a",)))),
+    # What MySQL 8.0 and MariaDB know beside columns.
+    ("unique e ((a + 1)), unique f (a, (abs(c)), b)", ()),
+    ("unique p (a, p without overlaps), unique q (a)", (("q", ("a",)),)),
+    ("unique key if not exists i (a)", ()),
+    ("d text as (b) virtual not null, unique (d(9))", ()),
+    ("unique (a), primary key (a)", ()),
+]
+
+
+@pytest.mark.parametrize(("keys", "expected"), UNIQUE)
+def test_unique_keys(keys: str, expected: tuple[tuple[str, tuple[str, ...]], ...]) -> None:
+    sql = f"create table t (a int not null, b text not null, c int, {keys})"
+    assert parse_create_table(sql, "d", "utf8mb4").unique_keys == expected
+
+
 @pytest.mark.parametrize(("options", "table_charset", "column_charset"), OPTIONS)
 def test_table_options(options: str, table_charset: str | None, column_charset: str | None) -> None:
     schema = parse_create_table(f"create table t (a int, b varchar(9)) {options}", "d", "utf8mb4")

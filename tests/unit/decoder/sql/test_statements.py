@@ -108,8 +108,11 @@ STATEMENTS: list[tuple[str, K, tuple[tuple[str, str], ...] | None]] = [
     # neither rows nor columns
     ("grant select on *.* to a", K.OTHER, ()),
     ("create index i on t (a)", K.OTHER, ()),
-    ("create unique index i on t (a)", K.OTHER, ()),
-    ("drop index i on t", K.OTHER, ()),
+    ("create unique index i on t (a)", K.ALTER_TABLE, (("d", "t"),)),
+    ("create online unique index i using btree on x.t (a)", K.ALTER_TABLE, (("x", "t"),)),
+    ("create or replace index i on t (a)", K.ALTER_TABLE, (("d", "t"),)),
+    ("create or replace view i as select 1", K.OTHER, ()),
+    ("drop index i on t", K.ALTER_TABLE, (("d", "t"),)),
     ("analyze table t", K.OTHER, ()),
     ("analyze local table t", K.OTHER, ()),
     ("analyze no_write_to_binlog table t persistent for all", K.OTHER, ()),
