@@ -17,7 +17,17 @@ from pyspark_mysqlbinlog.connector.delta.column_names import delta_name
 from pyspark_mysqlbinlog.connector.delta.typed import TypedRows
 from pyspark_mysqlbinlog.tables import TableSchema
 
-__all__ = ["DELETED", "GONE", "SEQ", "SEQ_TYPE", "after", "in_order", "last_states", "states_of"]
+__all__ = [
+    "DELETED",
+    "GONE",
+    "SEQ",
+    "SEQ_TYPE",
+    "after",
+    "both_rows",
+    "in_order",
+    "last_states",
+    "states_of",
+]
 
 # The stubs know neither chunked arrays beside plain values nor what comes of them.
 pc: Any = compute
@@ -105,6 +115,26 @@ def states_of(
     )
     # The old key's end and the new key's beginning have one place, and are of two keys.
     return states.take(pc.sort_indices(states, sort_keys=[(_ORDER, "ascending")])).drop([_ORDER])
+
+
+def both_rows(changes: pa.Table, schema: TableSchema) -> pa.Table:
+    """Each row that changes of one schema take away, and each that they bring.
+
+    In the changes' order, an update's old row in front of its new one; as `states_of` gives them.
+    """
+    place = pa.array(range(changes.num_rows), pa.int64())
+    changes = changes.select(["before", "after", "seq"]).append_column(_ORDER, place)
+    there = changes.filter(pc.is_valid(changes.column("after")))
+    gone = changes.filter(pc.is_valid(changes.column("before")))
+    whole = TypedRows(schema.columns, schema.full_name)
+    rows = pa.concat_tables(
+        [
+            _with_seq(whole.read(gone.column("before")), gone, is_gone=True),
+            _with_seq(whole.read(there.column("after")), there, is_gone=False),
+        ]
+    )
+    # Sorting is stable.
+    return rows.take(pc.sort_indices(rows, sort_keys=[(_ORDER, "ascending")])).drop([_ORDER])
 
 
 def _moved(gone: pa.Table, before: pa.Table, there: pa.Table, after: pa.Table) -> Any:

@@ -27,6 +27,8 @@ from deltalake.exceptions import CommitFailedError, TableNotFoundError
 from pyarrow import compute
 
 from pyspark_mysqlbinlog.connector.delta.apply import DELETED, GONE, SEQ, SEQ_TYPE
+from pyspark_mysqlbinlog.connector.delta.deltalake_copies import count_copies, write_copies
+from pyspark_mysqlbinlog.connector.delta.deltalake_sql import integer_bounds, quoted
 from pyspark_mysqlbinlog.connector.delta.marks import Mark
 from pyspark_mysqlbinlog.errors import OptionError
 
@@ -274,6 +276,19 @@ class DeltalakeTarget:
 
         self._commit(write)
 
+    def copies(self, rows: pa.Table) -> list[int]:
+        return count_copies(self._there(), rows)
+
+    def replace_copies(self, gone: pa.Table, rows: pa.Table, mark: Mark) -> int:
+        removed = 0
+
+        def write(table: DeltaTable) -> None:
+            nonlocal removed
+            removed = write_copies(table, gone, rows, _marking(mark))
+
+        self._commit(write)
+        return removed
+
     def compact(self) -> bool:
         """Write small files into larger ones; False where others wrote in between."""
         try:
@@ -307,11 +322,6 @@ def _pyarrow(schema: Schema) -> pa.Schema:
     return pa.schema(given)
 
 
-def quoted(name: str) -> str:
-    """A column's name in SQL of datafusion."""
-    return '"' + name.replace('"', '""') + '"'
-
-
 def _marking(mark: Mark | None) -> CommitProperties:
     identifiers = () if mark is None else mark.identifiers
     return CommitProperties(
@@ -331,9 +341,6 @@ def _is_before(seq: Mapping[str, int]) -> str:
 
 def _bounds(states: pa.Table, key: Sequence[str]) -> Iterator[str]:
     """Conditions by which files without any of the keys are left out."""
-    for name in key:
-        column = states.column(name)
-        if pa.types.is_integer(column.type):
-            bounds: Any = pc.min_max(column).as_py()
-            field = f"t.{quoted(name)}"
-            yield from (f"{field} >= {bounds['min']}", f"{field} <= {bounds['max']}")
+    for name, (least, greatest) in integer_bounds(states, key).items():
+        field = f"t.{quoted(name)}"
+        yield from (f"{field} >= {least}", f"{field} <= {greatest}")

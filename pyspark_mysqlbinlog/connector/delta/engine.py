@@ -74,6 +74,18 @@ class DeltaTarget(Protocol):
         states : the columns of the table, the column of `seq`, and whether the row is gone.
         """
 
+    def copies(self, rows: pa.Table) -> list[int]:
+        """How many rows there are of each of these, which differ, byte by byte.
+
+        rows : the columns of the table but that of `seq`.
+        """
+
+    def replace_copies(self, gone: pa.Table, rows: pa.Table, mark: Mark) -> int:
+        """Remove all copies of some rows, which differ, and write others; returns how many went.
+
+        gone, rows : the columns of the table; in `gone`, that of `seq` does not count.
+        """
+
     def compact(self) -> bool:
         """Write small files into larger ones; False where others wrote in between.
 

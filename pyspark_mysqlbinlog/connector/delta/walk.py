@@ -17,8 +17,16 @@ from pyarrow import compute
 
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.versions import UnknownFrom
-from pyspark_mysqlbinlog.connector.delta.apply import GONE, SEQ, SEQ_TYPE, last_states, states_of
+from pyspark_mysqlbinlog.connector.delta.apply import (
+    GONE,
+    SEQ,
+    SEQ_TYPE,
+    both_rows,
+    last_states,
+    states_of,
+)
 from pyspark_mysqlbinlog.connector.delta.column_names import delta_name, expect_distinct
+from pyspark_mysqlbinlog.connector.delta.copies import apply_copies, expect_countable
 from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget
 from pyspark_mysqlbinlog.connector.delta.marks import Mark, place, place_of
 from pyspark_mysqlbinlog.connector.delta.schema_changes import CannotFollowError, kind_of, renamed
@@ -195,13 +203,14 @@ class Walk:
             )
         key = _key_of(self.schema)
         if not key:
-            raise self._error(
-                "the table has neither a primary key nor a UNIQUE key of NOT NULL columns; leave it"
-                " out"
-            )
+            self._expect_countable(rows)
         try:
             last_values = self._target.keeps_deleted
-            self._states.append(states_of(rows, self.schema, key, last_values=last_values))
+            self._states.append(
+                states_of(rows, self.schema, key, last_values=last_values)
+                if key
+                else both_rows(rows, self.schema)
+            )
         except (SchemaError, UnrepresentableValueError) as error:
             if "r" not in pc.unique(rows.column("op")).to_pylist():
                 raise
@@ -209,6 +218,20 @@ class Walk:
             raise self._error(
                 f"it was altered while it was being loaded ({error.message}); {LOAD_ANEW}"
             ) from None
+
+    def _expect_countable(self, rows: pa.Table) -> None:
+        """MirrorError unless equal rows of this table can be counted, by these changes."""
+        assert self.schema is not None
+        expect_countable(self.schema, keeps_deleted=self._target.keeps_deleted)
+        if "r" in pc.unique(rows.column("op")).to_pylist():
+            raise self._error(
+                "the table has no key, and its rows were not read at one place in the log"
+            )
+        if any(pc.list_flatten(rows.column("absent")).to_pylist()):
+            raise self._error(
+                "the table has no key, and the log has rows of it with columns missing: set"
+                f" binlog_row_image=FULL everywhere, and {LOAD_ANEW}"
+            )
 
     def _merge(self, mark: Mark) -> None:
         """Bring in what was gathered, up to a place."""
@@ -221,13 +244,16 @@ class Walk:
             key = _key_of(self.schema)
             fields = shape_of(self.schema)
             states = pa.concat_tables([_brought_to(fields, each) for each in self._states])
+            self._expect_partitions(states)
+            if not key:
+                apply_copies(self._target, states, mark, self._name)
             for name in key:
                 if states.column(name).null_count:
                     raise self._error(
                         f"the key's column {name} has a date that is no day, which Delta can't hold"
                     )
-            self._expect_partitions(states)
-            self._target.merge(last_states(states, key), key, mark)
+            if key:
+                self._target.merge(last_states(states, key), key, mark)
         self._states, self._emptied = [], None
         self._came_from = _as_they_are(self.schema)
 

@@ -1,0 +1,165 @@
+"""A table without a key: equal rows are counted.
+
+No row of such a table can be told from one that is equal, so it does not matter which of them a
+change means: an insert makes one more of a row, a delete one less, an update one less of the old
+and one more of the new. The Delta table holds each copy as a row of its own, as SELECT shows them.
+A batch comes down to a number for each row that it touches: so many more, or so many less. Where
+there are less, all copies go and those that are left are written again, in one commit with all that
+is new.
+
+Rows are equal here where each of their values is, NULL to NULL, byte by byte, whatever a collation
+says: the log has the very values that a row had. -0 is not 0. So a row that is to go is there, as
+often as it has to be. Where it is not, the Delta table is not what the server had: then the table
+is stopped, and nothing else is taken away in its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import compute
+
+from pyspark_mysqlbinlog.connector.delta.apply import GONE, SEQ
+from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget
+from pyspark_mysqlbinlog.connector.delta.marks import Mark
+from pyspark_mysqlbinlog.errors import MirrorError
+from pyspark_mysqlbinlog.tables import TableSchema
+
+__all__ = ["NetChange", "apply_copies", "expect_countable", "net_changes", "row_texts"]
+
+# The stubs know neither chunked arrays beside plain values nor what comes of them.
+pc: Any = compute
+
+
+@dataclass(frozen=True, slots=True)
+class NetChange:
+    """What a series of changes makes of one row's copies.
+
+    Attributes
+    ----------
+    last : where in the series its last change is.
+    change : so many copies more, or less.
+    least : the change at the moment when there were fewest; 0 or less.
+    """
+
+    last: int
+    change: int
+    least: int
+
+
+def net_changes(rows: Iterable[bytes], gone: Iterable[bool]) -> list[NetChange]:
+    """What one copy less (gone) or more of each row, one after another, comes to; for each row.
+
+    rows : what `row_texts` gives.
+    """
+    found: dict[bytes, tuple[int, int, int]] = {}
+    for at, (row, is_gone) in enumerate(zip(rows, gone, strict=True)):
+        _, change, least = found.get(row, (0, 0, 0))
+        change += -1 if is_gone else 1
+        found[row] = at, change, min(least, change)
+    return [NetChange(*each) for each in found.values()]
+
+
+def expect_countable(schema: TableSchema, *, keeps_deleted: bool) -> None:
+    """MirrorError where equal rows can't be counted."""
+    if keeps_deleted:
+        raise MirrorError(
+            "the table has no key, and deleted rows are kept by key: give it a primary key, or"
+            " mirror it without keep_deleted",
+            table=schema.full_name,
+        )
+    doubtful = [column.name for column in schema.columns if column.is_doubtful_before]
+    if doubtful:
+        raise MirrorError(
+            f"the table has no key, and the log does not tell what the virtual column"
+            f" {doubtful[0]!r} was before an update: leave it out with excludeColumns",
+            table=schema.full_name,
+        )
+
+
+def apply_copies(target: DeltaTarget, states: pa.Table, mark: Mark, table: str) -> None:
+    """Bring rows that go and come, in order, into a Delta table that has their columns.
+
+    states : what `apply.both_rows` gives.
+
+    Raises MirrorError, and changes nothing, where a row that goes is not there as often.
+    """
+    names = [name for name in states.column_names if name not in {SEQ, GONE}]
+    texts: list[Any] = row_texts(states.select(names)).to_pylist()
+    gone: list[Any] = states.column(GONE).to_pylist()
+    net = net_changes(texts, gone)
+    taken = [each for each in net if each.least < 0]
+    held = target.copies(_at(states, taken).select(names)) if taken else []
+    for each, count in zip(taken, held, strict=True):
+        if count + each.least < 0:
+            raise _not_equal(states, each, count, table)
+    left = {each.last: count + each.change for each, count in zip(taken, held, strict=True)}
+    fewer = [each for each in net if each.change < 0]
+    more = [each for each in net if each.change > 0]
+    if not fewer and not more:
+        return
+    again = [each.last for each in fewer for _ in range(left[each.last])]
+    again += [each.last for each in more for _ in range(each.change)]
+    removed = target.replace_copies(
+        _at(states, fewer).drop([GONE]),
+        states.take(pa.array(again, pa.int64())).drop([GONE]),
+        mark,
+    )
+    expected = sum(left[each.last] - each.change for each in fewer)
+    if removed != expected:
+        raise MirrorError(
+            f"{removed} rows were removed from the Delta table, expected {expected}: it does not"
+            " compare values as they are; load the table anew",
+            table=table,
+        )
+
+
+def _at(states: pa.Table, changes: Sequence[NetChange]) -> pa.Table:
+    return states.take(pa.array([each.last for each in changes], pa.int64()))
+
+
+def _not_equal(states: pa.Table, change: NetChange, held: int, table: str) -> MirrorError:
+    seq = states.column(SEQ)[change.last].as_py()
+    return MirrorError(
+        f"by position {seq['pos']} of binlog file number {seq['file']} the log has taken away"
+        f" {-change.least} of a row of which the Delta table had {held}: it is not what the server"
+        " had there; load the table anew",
+        table=table,
+    )
+
+
+def row_texts(rows: pa.Table) -> pa.Array[Any]:
+    """Of each row bytes that are the same for an equal row, and for no other."""
+    parts = [_texts(column.combine_chunks()) for column in rows.columns]
+    if not parts:
+        raise MirrorError("a table without columns has no rows to compare")
+    joined: pa.Array[Any] = pc.binary_join_element_wise(*parts, pa.scalar(b"", pa.large_binary()))
+    return joined
+
+
+def _texts(values: Any) -> Any:
+    """``length:bytes`` of each value, or ``-`` where it is NULL."""
+    kind = values.type
+    if pa.types.is_struct(kind):
+        inside = [_texts(pc.struct_field(values, [at])) for at in range(kind.num_fields)]
+        plain = pc.binary_join_element_wise(*inside, pa.scalar(b"", pa.large_binary()))
+    elif pa.types.is_floating(kind):
+        bits = pa.int32() if kind == pa.float32() else pa.int64()
+        plain = values.view(bits).cast(pa.string())
+    elif pa.types.is_timestamp(kind) or pa.types.is_duration(kind):
+        plain = values.cast(pa.int64()).cast(pa.string())
+    elif pa.types.is_date32(kind):
+        plain = values.cast(pa.int32()).cast(pa.string())
+    elif pa.types.is_boolean(kind):
+        plain = values.cast(pa.int8()).cast(pa.string())
+    elif pa.types.is_integer(kind) or pa.types.is_decimal(kind):
+        plain = values.cast(pa.string())
+    else:
+        plain = values
+    plain = plain.cast(pa.large_binary())
+    lengths = pc.binary_length(plain).cast(pa.string()).cast(pa.large_binary())
+    texts = pc.binary_join_element_wise(lengths, plain, pa.scalar(b":", pa.large_binary()))
+    return pc.if_else(values.is_null(), pa.scalar(b"-", pa.large_binary()), texts)
