@@ -22,12 +22,13 @@ from helpers.waiting import wait_until
 
 @pytest.fixture
 def shop(live_server: Server, database: str) -> str:
-    """Two tables, one of them with a key of two columns."""
+    """Three tables, one of them with a key of two columns and one without a key."""
     live_server.execute(
         "CREATE TABLE orders (id BIGINT UNSIGNED PRIMARY KEY, v VARCHAR(40), n DECIMAL(12,2))"
         " DEFAULT CHARACTER SET utf8mb4",
         "CREATE TABLE `lines` (o INT, `line no` INT, v VARCHAR(40), PRIMARY KEY (o, `line no`))"
         " DEFAULT CHARACTER SET utf8mb4",
+        "CREATE TABLE events (n INT, v VARCHAR(9))",
         database=database,
     )
     return database

@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 _SCRIPT = Path(__file__).resolve().parents[2] / "examples" / "delta_mirror.py"
-TABLES = ("orders", "lines")
+TABLES = ("orders", "lines", "events")
 
 
 class Traffic:
@@ -78,6 +78,9 @@ class Traffic:
                 f"REPLACE INTO `lines` (o, `line no`, v) VALUES (9, {key}, NULL)",
                 f"UPDATE `lines` SET v = '{text}' WHERE o = {key % 7}",
                 f"DELETE FROM `lines` WHERE `line no` = {key}",
+                f"INSERT INTO events VALUES ({key % 3}, NULL), ({key % 3}, NULL), ({key}, 'x')",
+                f"UPDATE events SET v = 'y' WHERE n = {key % 3} AND v IS NULL LIMIT 1",
+                f"DELETE FROM events WHERE n = {key % 3} LIMIT 2",
             ]
         )
 

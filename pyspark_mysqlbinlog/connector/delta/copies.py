@@ -15,6 +15,7 @@ is stopped, and nothing else is taken away in its place.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,14 +23,17 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import compute
 
+from pyspark_mysqlbinlog.checkpoints.versions import Version
 from pyspark_mysqlbinlog.connector.delta.apply import GONE, SEQ
 from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget
 from pyspark_mysqlbinlog.connector.delta.marks import Mark
 from pyspark_mysqlbinlog.errors import MirrorError
+from pyspark_mysqlbinlog.names import Table
 from pyspark_mysqlbinlog.tables import TableSchema
 
-__all__ = ["NetChange", "apply_copies", "expect_countable", "net_changes", "row_texts"]
+__all__ = ["NetChange", "apply_copies", "expect_countable", "net_changes", "row_texts", "say_key"]
 
+_LOG = logging.getLogger(__name__)
 # The stubs know neither chunked arrays beside plain values nor what comes of them.
 pc: Any = compute
 
@@ -61,6 +65,18 @@ def net_changes(rows: Iterable[bytes], gone: Iterable[bool]) -> list[NetChange]:
         change += -1 if is_gone else 1
         found[row] = at, change, min(least, change)
     return [NetChange(*each) for each in found.values()]
+
+
+def say_key(table: Table, versions: Iterable[Version]) -> None:
+    """Log how a table without a primary key is kept in step."""
+    *_, schema = (what for _, what in versions)
+    if not isinstance(schema, TableSchema) or schema.primary_key:
+        return
+    if schema.row_key:
+        by = f"a unique key of ({', '.join(schema.row_key)})"
+    else:
+        by = "counting equal rows, of which updates and deletes are looked for by all columns"
+    _LOG.info("%s.%s has no primary key: it is kept in step by %s", *table, by)
 
 
 def expect_countable(schema: TableSchema, *, keeps_deleted: bool) -> None:

@@ -289,6 +289,19 @@ class DeltalakeTarget:
         self._commit(write)
         return removed
 
+    def replace(self, rows: pa.Table, mark: Mark) -> None:
+        held_by = self.partitioned_by()
+        self._commit(
+            lambda table: write_deltalake(
+                table,
+                rows,
+                partition_by=[name for name in held_by if name in rows.column_names] or None,
+                mode="overwrite",
+                schema_mode="overwrite",
+                commit_properties=_marking(mark),
+            )
+        )
+
     def compact(self) -> bool:
         """Write small files into larger ones; False where others wrote in between."""
         try:

@@ -86,6 +86,9 @@ class DeltaTarget(Protocol):
         gone, rows : the columns of the table; in `gone`, that of `seq` does not count.
         """
 
+    def replace(self, rows: pa.Table, mark: Mark) -> None:
+        """Make these all the rows that it has, and their columns its columns."""
+
     def compact(self) -> bool:
         """Write small files into larger ones; False where others wrote in between.
 

@@ -26,6 +26,7 @@ from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.checkpoints.versions import UnknownFrom, Version
 from pyspark_mysqlbinlog.connector.delta.batch_offsets import BatchOffsets
 from pyspark_mysqlbinlog.connector.delta.column_names import delta_name
+from pyspark_mysqlbinlog.connector.delta.copies import say_key
 from pyspark_mysqlbinlog.connector.delta.deltalake_engine import DeltalakeEngine
 from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget, Engine
 from pyspark_mysqlbinlog.connector.delta.maintenance import Maintenance
@@ -57,6 +58,7 @@ _SETTLED = {
     "payload": "json",
     "jsonType": "text",
     "operations": "insert,update,delete,truncate,ddl",
+    "exactLoad": "true",
 }
 
 
@@ -200,6 +202,7 @@ class DeltaMirror:
         if table is None:
             target = self._target(name, versions)
             table = self._tables[name] = MirroredTable(name, target, self._look_at)
+            say_key(name, versions.versions)
             if table.stopped is not None:
                 _LOG.error("%s.%s is stopped since earlier: %s", *name, table.stopped)
         try:

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -26,10 +26,25 @@ from pyspark_mysqlbinlog.checkpoints.load_state import LoadState
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.versions import Version
 from pyspark_mysqlbinlog.connector.delta.apply import SEQ, SEQ_TYPE, in_order
+from pyspark_mysqlbinlog.connector.delta.copies import expect_countable
 from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget
 from pyspark_mysqlbinlog.connector.delta.marks import Mark, fingerprint_of, number_and_pos, place_of
 from pyspark_mysqlbinlog.connector.delta.timeline import not_applied, places_of, sections
-from pyspark_mysqlbinlog.connector.delta.walk import LOAD_ANEW, Walk, shape_of
+from pyspark_mysqlbinlog.connector.delta.walk import (
+    LOAD_ANEW,
+    NOT_WHOLE,
+    Walk,
+    expect_partitions,
+    shape_of,
+)
+from pyspark_mysqlbinlog.connector.delta.whole_load import (
+    WholeLoad,
+    gone_at,
+    is_keyless,
+    shape_text,
+    whole_load,
+    whole_rows,
+)
 from pyspark_mysqlbinlog.errors import (
     InvalidPositionError,
     LostConnectionError,
@@ -46,10 +61,12 @@ _LOG = logging.getLogger(__name__)
 pc: Any = compute
 
 # Properties of a Delta table. Why it is kept in step no more; the log in which its `seq` lie; the
-# load that is going on, with the place at which it began.
+# load that is going on, with the place at which it began; the place of a whole load, and its
+# columns.
 STOPPED = "mysqlbinlog.stopped"
 LOG = "mysqlbinlog.log"
 LOADING = "mysqlbinlog.loading"
+LOADED = "mysqlbinlog.loaded"
 # In front of all changes at a place, and of rows that were loaded there.
 _BEFORE_ALL = -2
 
@@ -156,15 +173,21 @@ class MirroredTable:
             return 0
         if not self._is_checked:
             self._expect_mirror(now, batch)
-        count = self._bring_in(in_order(changes), now, batch)
+        whole = whole_load(changes, self._name)
+        if whole is not None:
+            self._take_whole(whole, now, batch)
+            return whole.rows.num_rows
+        since = self._counts_since(changes, now, batch)
+        if since is None:
+            return 0
+        count = self._bring_in(in_order(changes), now, batch, since)
         if self._loading and batch.has_loaded(self._table):
             self._end_load(batch.mark)
-        if len(now.versions) == 1:
-            self._last = now.versions
         return count
 
-    def _bring_in(self, changes: pa.Table, now: TableVersions, batch: Batch) -> int:
-        applied = self._target.applied(str(batch.mark.log)) or 0
+    def _bring_in(self, changes: pa.Table, now: TableVersions, batch: Batch, since: int) -> int:
+        applied = max(self._target.applied(str(batch.mark.log)) or 0, since)
+        self._expect_shape_of_load(now, batch, applied)
         changes = not_applied(changes, applied)
         # A Delta table that is ahead of the batch has a later shape, too.
         if changes.num_rows or applied <= batch.mark.version:
@@ -182,7 +205,67 @@ class MirroredTable:
                 walk.take(section)
             walk.finish()
             self._name_log(batch.mark)
+            self._last = now.versions if len(now.versions) == 1 else ()
         return changes.num_rows
+
+    def _take_whole(self, whole: WholeLoad, now: TableVersions, batch: Batch) -> None:
+        """Make the rows of a whole load all that the Delta table has."""
+        _, schema = now.versions[-1]
+        if not isinstance(schema, TableSchema):
+            raise self._error(f"its columns are not known where its load was read; {LOAD_ANEW}")
+        if whole.place < batch.mark.version:
+            raise self._error(f"its load is older than the batch that brought it; {LOAD_ANEW}")
+        expect_countable(schema, keeps_deleted=self._target.keeps_deleted)
+        rows = whole_rows(whole, schema)
+        expect_partitions(self._target, rows, self._name)
+        place = self._position(batch, *number_and_pos(whole.place))
+        try:
+            fingerprint = self._look_at(place)
+        except MySQLBinlogError:
+            fingerprint = None  # it is needed only where the checkpoint is lost
+        mark = Mark(batch.mark.log, whole.place, fingerprint)
+        self._target.replace(rows, mark)
+        loaded = {LOADING: "", LOADED: f"{whole.place} {shape_text(schema)}"}
+        self._target.set_properties(loaded, replace(mark, batch=batch.mark.batch))
+        self._loading, self._last = None, ()
+        _LOG.info("%s is loaded, as it was at %s", self._name, place)
+
+    def _expect_shape_of_load(self, now: TableVersions, batch: Batch, applied: int) -> None:
+        """MirrorError where the table had other columns at the place of a whole load.
+
+        It was read with those that it had where the batch ended that brought it.
+        """
+        if not place_of(batch.start) <= applied <= batch.mark.version:
+            return
+        at, _, shape = self._target.properties().get(LOADED, "").partition(" ")
+        if at != str(applied):
+            return
+        for _, schema in _from(now.versions, applied)[:1]:
+            if isinstance(schema, TableSchema) and shape_text(schema) != shape:
+                raise self._error(f"it was altered while it was being loaded; {LOAD_ANEW}")
+
+    def _counts_since(self, changes: pa.Table, now: TableVersions, batch: Batch) -> int | None:
+        """From which place on changes count; None where they wait for a whole load."""
+        if self._loading is None:
+            return 0
+        loading = json.loads(self._loading)
+        waits, keyless = loading.get("waits", False), is_keyless(now.versions)
+        if not waits and not keyless:
+            return 0
+        gone = gone_at(now.versions, place_of(batch.start))
+        if waits and gone is not None and not (keyless and batch.loads(self._table)):
+            # What was to be loaded is no more.
+            self._note_load(loading | {"waits": False})
+            return gone
+        chunks = () if batch.load is None else batch.load.chunks
+        is_read = any(chunk.table == self._table and chunk.key for chunk in chunks)
+        if is_read or pc.any(pc.equal(changes.column("op"), "r")).as_py():
+            raise self._error(NOT_WHOLE)
+        if not keyless and isinstance(now.versions[-1][1], TableSchema):
+            raise self._error(f"it got a key while its load was waited for; {LOAD_ANEW}")
+        if not waits:
+            self._note_load(loading | {"waits": True})
+        return None
 
     def _expect_mirror(self, now: TableVersions, batch: Batch) -> None:
         """MirrorError unless the Delta table goes on where the batch begins."""
@@ -204,6 +287,8 @@ class MirroredTable:
             raise self._error(
                 f"its rows are from another log ({known}, now {batch.mark.log}); {LOAD_ANEW}"
             )
+        if self._loading and json.loads(self._loading)["query"] != (batch.mark.batch or ("",))[0]:
+            raise self._error(f"its load, which another query began, is not done; {LOAD_ANEW}")
         applied = self._target.applied(str(batch.mark.log))
         if batch.is_first and applied is not None and applied < place_of(batch.start):
             number, pos = number_and_pos(applied)
@@ -224,8 +309,7 @@ class MirroredTable:
         """
         log = batch.mark.log
         known = fingerprint_of(self._target.applied(log.event), self._target.applied(log.file))
-        base, _, digits = batch.start.file.rpartition(".")
-        place = Position(number, pos, f"{base}.{number:0{len(digits)}d}")
+        place = self._position(batch, number, pos)
         try:
             found = self._look_at(place)
         except LostConnectionError:
@@ -242,6 +326,11 @@ class MirroredTable:
                 f"the log has another event in front of {place} than when its rows were written:"
                 f" it was begun anew, or the server restored; {LOAD_ANEW}"
             )
+
+    def _position(self, batch: Batch, number: int, pos: int) -> Position:
+        """A place in the batch's log."""
+        base, _, digits = batch.start.file.rpartition(".")
+        return Position(number, pos, f"{base}.{number:0{len(digits)}d}")
 
     def _expect_new_loads(self, changes: pa.Table, batch: Batch) -> None:
         """MirrorError where a loaded row could be older than what the Delta table has."""
@@ -274,12 +363,20 @@ class MirroredTable:
         if log not in {None, str(batch.mark.log)} or self._target.has_since(batch.begin):
             # Of another log: older than anything of this one.
             self._target.forget_seq()
-        self._loading = json.dumps(which | {"from": batch.begin})
         begin = Mark(batch.mark.log, place_of(batch.start))
-        properties = {LOADING: self._loading, LOG: str(batch.mark.log), STOPPED: ""}
-        self._target.set_properties(properties, begin)
+        more = {LOG: str(batch.mark.log), STOPPED: ""}
+        self._note_load(which | {"from": batch.begin}, more, begin)
         self.stopped = None
         self._is_checked = True
+
+    def _note_load(
+        self,
+        loading: Mapping[str, Any],
+        more: Mapping[str, str] | None = None,
+        mark: Mark | None = None,
+    ) -> None:
+        self._loading = json.dumps(loading)
+        self._target.set_properties({LOADING: self._loading, **(more or {})}, mark)
 
     def _end_load(self, mark: Mark) -> None:
         """Remove what was deleted while nobody looked."""

@@ -36,12 +36,17 @@ from pyspark_mysqlbinlog.decoder.sql.classifier import StatementKind
 from pyspark_mysqlbinlog.errors import MirrorError, SchemaError, UnrepresentableValueError
 from pyspark_mysqlbinlog.tables import TableSchema
 
-__all__ = ["LOAD_ANEW", "Walk", "shape_of"]
+__all__ = ["LOAD_ANEW", "NOT_WHOLE", "Walk", "expect_partitions", "shape_of"]
 
 # The stubs know neither chunked arrays beside plain values nor what comes of them.
 pc: Any = compute
 
 LOAD_ANEW = "load the table anew"
+NOT_WHOLE = (
+    "the table has no key where the log has come to, and its rows were read by one: it was altered"
+    " while it was being loaded, or excludeColumns leaves out a column of its key, or its key is"
+    f" not known; {LOAD_ANEW}, or start with a new checkpoint, which learns them anew"
+)
 _STATEMENTS = pa.array(["t", "ddl"])
 _DROPS = frozenset({StatementKind.DROP_TABLE, StatementKind.DROP_DATABASE})
 # In front of every change at a place, and of rows that were loaded there.
@@ -52,6 +57,19 @@ def shape_of(schema: TableSchema) -> pa.Schema:
     """The columns of the Delta table of a table."""
     expect_distinct((column.name for column in schema.columns), schema.full_name)
     return pa.schema([*map(typed_field, schema.columns), pa.field(SEQ, SEQ_TYPE)])
+
+
+def expect_partitions(target: DeltaTarget, rows: pa.Table, table: str) -> None:
+    """MirrorError where a row would be in a partition that Delta reads as another value."""
+    for name in target.partitioned_by():
+        column = rows.column(name)
+        is_text = pa.types.is_string(column.type) or pa.types.is_binary(column.type)
+        if is_text and pc.any(pc.equal(pc.binary_length(column), 0)).as_py():
+            raise MirrorError(
+                f"a row has an empty {name}, by which the Delta table is partitioned, and Delta"
+                " can't tell that from NULL: partition the table by another column",
+                table=table,
+            )
 
 
 def _key_of(schema: TableSchema) -> list[str]:
@@ -204,6 +222,10 @@ class Walk:
         key = _key_of(self.schema)
         if not key:
             self._expect_countable(rows)
+        elif missing := set(key) - set(shape_of(self.schema).names):
+            raise self._error(
+                f"excludeColumns leaves out {min(missing)}, of the key by which rows are told apart"
+            )
         try:
             last_values = self._target.keeps_deleted
             self._states.append(
@@ -224,9 +246,7 @@ class Walk:
         assert self.schema is not None
         expect_countable(self.schema, keeps_deleted=self._target.keeps_deleted)
         if "r" in pc.unique(rows.column("op")).to_pylist():
-            raise self._error(
-                "the table has no key, and its rows were not read at one place in the log"
-            )
+            raise self._error(NOT_WHOLE)
         if any(pc.list_flatten(rows.column("absent")).to_pylist()):
             raise self._error(
                 "the table has no key, and the log has rows of it with columns missing: set"
@@ -244,7 +264,7 @@ class Walk:
             key = _key_of(self.schema)
             fields = shape_of(self.schema)
             states = pa.concat_tables([_brought_to(fields, each) for each in self._states])
-            self._expect_partitions(states)
+            expect_partitions(self._target, states, self._name)
             if not key:
                 apply_copies(self._target, states, mark, self._name)
             for name in key:
@@ -256,17 +276,6 @@ class Walk:
                 self._target.merge(last_states(states, key), key, mark)
         self._states, self._emptied = [], None
         self._came_from = _as_they_are(self.schema)
-
-    def _expect_partitions(self, states: pa.Table) -> None:
-        """MirrorError where a row would be in a partition that Delta reads as another value."""
-        for name in self._target.partitioned_by():
-            column = states.column(name)
-            is_text = pa.types.is_string(column.type) or pa.types.is_binary(column.type)
-            if is_text and pc.any(pc.equal(pc.binary_length(column), 0)).as_py():
-                raise self._error(
-                    f"a row has an empty {name}, by which the Delta table is partitioned, and Delta"
-                    " can't tell that from NULL: partition the table by another column"
-                )
 
     def _shape(self, schema: TableSchema, mark: Mark | None) -> None:
         """Give the Delta table the columns that the table has."""

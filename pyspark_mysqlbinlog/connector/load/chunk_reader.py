@@ -44,6 +44,7 @@ from pyspark_mysqlbinlog.checkpoints.load_state import Chunk
 from pyspark_mysqlbinlog.checkpoints.position import BEGINNING, FIRST_EVENT, Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.load.bounds import where
+from pyspark_mysqlbinlog.connector.load.exact_rows import begin_row, row_of_rows
 from pyspark_mysqlbinlog.connector.load.keys import choose_key
 from pyspark_mysqlbinlog.connector.load.partition import LoadPartition
 from pyspark_mysqlbinlog.connector.load.prover import Prover
@@ -97,7 +98,8 @@ def read_chunks(
         for chunk in partition.chunks:
             for attempt in _tries():
                 with attempt:
-                    yield from _read_chunk(connected, chunk, schema)
+                    number = attempt.retry_state.attempt_number
+                    yield from _read_chunk(connected, chunk, schema, number)
 
 
 class _AlteredError(Exception):
@@ -152,10 +154,19 @@ class _Connected:
             client.close()
 
     def watermark(self, client: ReplicaClient, table: Table, engine: str) -> Watermark:
+        return self._asked(client).prove(client, self.connect, table, engine)
+
+    def missing_lock(self, client: ReplicaClient, table: Table, engine: str) -> str | None:
+        return self._asked(client).missing_lock(table, engine)
+
+    def begin_exactly(self, client: ReplicaClient, table: Table, engine: str) -> Watermark:
+        return self._asked(client).begin_exactly(client, self.connect, table, engine)
+
+    def _asked(self, client: ReplicaClient) -> Prover:
         if self._prover is None:
             wanted, case_sensitive = self.options.snapshot_proof, self.partition.case_sensitive
             self._prover = Prover.ask(client, wanted, case_sensitive=case_sensitive)
-        return self._prover.prove(client, self.connect, table, engine)
+        return self._prover
 
     def look(self, client: ReplicaClient, table: Table) -> _Look:
         """What the table looks like now; _GoneError."""
@@ -185,12 +196,12 @@ def _expecting_table() -> Iterator[None]:
 
 
 def _read_chunk(
-    connected: _Connected, chunk: Chunk, schema: pa.Schema
+    connected: _Connected, chunk: Chunk, schema: pa.Schema, attempt: int
 ) -> Generator[pa.RecordBatch]:
     """One try."""
     is_done = False
     try:
-        yield from _batches(connected, chunk, schema)
+        yield from _batches(connected, chunk, schema, attempt)
         is_done = True
     except _GoneError:
         # Its rows are gone with it; what became of them, the log says.
@@ -202,18 +213,29 @@ def _read_chunk(
 
 
 def _batches(
-    connected: _Connected, chunk: Chunk, arrow_schema: pa.Schema
+    connected: _Connected, chunk: Chunk, arrow_schema: pa.Schema, attempt: int
 ) -> Generator[pa.RecordBatch]:
     options, partition = connected.options, connected.partition
     client = connected.client()
     look = connected.last_look(client, chunk.table)
+    is_exact = options.exact_load and not chunk.key and not look.schema.row_key
+    problem = connected.missing_lock(client, chunk.table, look.engine) if is_exact else None
     with _expecting_table():
-        watermark = connected.watermark(client, chunk.table, look.engine)
+        watermark = (
+            connected.begin_exactly(client, chunk.table, look.engine)
+            if is_exact and problem is None
+            else connected.watermark(client, chunk.table, look.engine)
+        )
     since = partition.since
     if watermark.position < since:
         end = f"it ends at {watermark.position}, before it"
         raise log_replaced(end, since.file, since.pos)
-    client.query("START TRANSACTION WITH CONSISTENT SNAPSHOT")
+    begin = partial(begin_row, arrow_schema, chunk.table, watermark, epoch=partition.epoch)
+    if problem is not None:
+        yield begin(attempt=attempt, problem=problem)
+        return
+    if not is_exact:
+        client.query("START TRANSACTION WITH CONSISTENT SNAPSHOT")
     with _expecting_table():
         hold_definition(client, chunk.table)
     if connected.look(client, chunk.table) != look:
@@ -230,7 +252,9 @@ def _batches(
         excluded=connected.excludes,
         payload=payload_factory(options, partition.case_sensitive),
     )
-    images = prefetched(partial(_images, client, plan, behind), len, _AHEAD_BYTES)
+    if is_exact:
+        yield begin(attempt=attempt)
+    images = prefetched(partial(_images, client, plan, behind, is_exact), len, _AHEAD_BYTES)
     with closing(images):
         blocks = event_blocks(
             plan,
@@ -241,16 +265,21 @@ def _batches(
             server_id=watermark.server_id,
         )
         for batch in _decoded(decoder, blocks):
-            yield _as_loaded(batch)
+            yield _as_loaded(batch, row_of_rows(attempt) if is_exact else _BEFORE_ALL_ROWS)
+    if is_exact:
+        # Its session may have a lock, and gives up locks at once.
+        connected.drop()
 
 
 def _images(
-    client: ReplicaClient, plan: ResultPlan, behind: str, interrupt: Interrupt
+    client: ReplicaClient, plan: ResultPlan, behind: str, is_locked: bool, interrupt: Interrupt
 ) -> Generator[bytes]:
-    """The images of the rows; the transaction ends behind the last of them."""
+    """The images of the rows; the transaction, or the lock, ends behind the last of them."""
     interrupt.watch(client)
     yield from read_rows(client, plan, behind, row_images)
     client.query("COMMIT")
+    if is_locked:
+        client.query("UNLOCK TABLES")
     interrupt.release()
 
 
@@ -287,9 +316,9 @@ def _number(file: str) -> int:
     return Position.of(file, FIRST_EVENT).number
 
 
-def _as_loaded(batch: pa.RecordBatch) -> pa.RecordBatch:
+def _as_loaded(batch: pa.RecordBatch, row: int) -> pa.RecordBatch:
     """Inserted rows as loaded ones: ``r``, and in front of all that happened at the watermark."""
-    rows = pa.repeat(pa.scalar(_BEFORE_ALL_ROWS, pa.int32()), batch.num_rows)
+    rows = pa.repeat(pa.scalar(row, pa.int32()), batch.num_rows)
     columns: dict[str, Any] = dict(zip(batch.schema.names, batch.columns, strict=True))
     columns["op"] = pa.repeat(pa.scalar("r"), batch.num_rows)
     for name in ("seq", "source"):

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from time import monotonic
 from typing import Literal, Self
 
-from pyspark_mysqlbinlog.connector.load.watermark import ATTEMPTS, Proof, Watermark
+from pyspark_mysqlbinlog.connector.load.watermark import (
+    ATTEMPTS,
+    Attempt,
+    KeptLock,
+    Proof,
+    TableLock,
+    Watermark,
+)
 from pyspark_mysqlbinlog.connector.log.retry import LOG
 from pyspark_mysqlbinlog.connector.server.grants import Grants
 from pyspark_mysqlbinlog.errors import AccessDeniedError, OptionError, UnprovenWatermarkError
@@ -128,31 +135,65 @@ class Prover:
         ServerError : what `ReplicaClient.query` raises; 1146 where the table is gone.
         OptionError, AccessDeniedError : as for `proofs`.
         """
-        deadline = monotonic() + patience
-        with ExitStack() as stack:
-            attempts = [
-                stack.enter_context(ATTEMPTS[proof](client, connect, table))
-                for proof in self.proofs(table, engine)
-            ]
-            while True:
-                for attempt in attempts:
-                    watermark = attempt.wait(min(_TURN, max(deadline - monotonic(), 0.0)))
-                    if watermark is not None:
-                        return watermark
-                    LOG.warning(
-                        "first load of %s: %s waits for %s",
-                        ".".join(table),
-                        attempt.proof,
-                        attempt.waits_for,
-                    )
-                if monotonic() >= deadline:
-                    break
-            reasons = "; ".join(f"{attempt.proof}: {attempt.waits_for}" for attempt in attempts)
-            raise UnprovenWatermarkError(
-                f"waited {patience:g} s for what the log has already and SELECT may not show"
-                f" yet ({reasons}); end these transactions",
-                table=".".join(table),
-            )
+        attempts = [ATTEMPTS[proof](client, connect, table) for proof in self.proofs(table, engine)]
+        return _first(attempts, table, patience)
+
+    def missing_lock(self, table: Table, engine: str) -> str | None:
+        """What `begin_exactly` lacks; None where it can be done."""
+        return self._missing(table, engine).get("lock")
+
+    def begin_exactly(
+        self,
+        client: ReplicaClient,
+        connect: Callable[[], ReplicaClient],
+        table: Table,
+        engine: str,
+        *,
+        patience: float = _PATIENCE,
+    ) -> Watermark:
+        """A watermark, and the client sees all of a table from before it, and nothing from behind.
+
+        An InnoDB table is locked for a moment, in which the client's transaction begins. One of
+        another engine is locked by the client itself, until UNLOCK TABLES.
+
+        Raises
+        ------
+        UnprovenWatermarkError, ServerError : as for `prove`.
+        """
+
+        def begin() -> None:
+            client.query("START TRANSACTION WITH CONSISTENT SNAPSHOT")
+
+        is_innodb = engine.upper() == "INNODB"
+        lock = TableLock(client, connect, table, begin) if is_innodb else KeptLock(client, table)
+        return _first([lock], table, patience)
+
+
+def _first(attempts: Sequence[Attempt], table: Table, patience: float) -> Watermark:
+    """What the first of them proves; each has its turn."""
+    deadline = monotonic() + patience
+    with ExitStack() as stack:
+        for attempt in attempts:
+            stack.enter_context(attempt)
+        while True:
+            for attempt in attempts:
+                watermark = attempt.wait(min(_TURN, max(deadline - monotonic(), 0.0)))
+                if watermark is not None:
+                    return watermark
+                LOG.warning(
+                    "first load of %s: %s waits for %s",
+                    ".".join(table),
+                    attempt.proof,
+                    attempt.waits_for,
+                )
+            if monotonic() >= deadline:
+                break
+        reasons = "; ".join(f"{attempt.proof}: {attempt.waits_for}" for attempt in attempts)
+        raise UnprovenWatermarkError(
+            f"waited {patience:g} s for what the log has already and SELECT may not show yet"
+            f" ({reasons}); end these transactions",
+            table=".".join(table),
+        )
 
 
 def _ways(missing: dict[Proof, str]) -> str:

@@ -51,7 +51,7 @@ from pyspark_mysqlbinlog.errors import LostConnectionError, ServerError
 from pyspark_mysqlbinlog.names import Table, quoted
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 
-__all__ = ["ATTEMPTS", "Attempt", "Proof", "Watermark"]
+__all__ = ["ATTEMPTS", "Attempt", "Proof", "KeptLock", "TableLock", "Watermark"]
 
 Proof = Literal["gtid", "innodb_trx", "lock"]
 
@@ -239,13 +239,24 @@ class _InnoDBTransactions(Attempt):
         return {int(thread) for thread, command in rows if command != "Sleep"}
 
 
-class _TableLock(Attempt):
+class TableLock(Attempt):
+    """LOCK TABLES … READ, of a connection of its own.
+
+    while_locked : is called while nobody can change the table, behind the place's reading. What is
+        seen then is exactly what lies before the place.
+    """
+
     proof: ClassVar[Proof] = "lock"
 
     def __init__(
-        self, client: ReplicaClient, connect: Callable[[], ReplicaClient], table: Table
+        self,
+        client: ReplicaClient,
+        connect: Callable[[], ReplicaClient],
+        table: Table,
+        while_locked: Callable[[], object] = lambda: None,
     ) -> None:
         super().__init__(client, connect, table)
+        self._while_locked = while_locked
         self.waits_for = f"LOCK TABLES {quoted(*table)} READ, which transactions on it delay"
 
     def wait(self, seconds: float) -> Watermark | None:
@@ -255,7 +266,8 @@ class _TableLock(Attempt):
             try:
                 own.query(f"LOCK TABLES {quoted(*self._table)} READ")
                 watermark = Watermark.read(own, self.proof)
-                own.query("UNLOCK TABLES")
+                self._while_locked()
+                self._let_go(own)
                 return watermark
             except ServerError as error:
                 if isinstance(error, LostConnectionError) or error.code != _LOCK_WAIT_TIMEOUT:
@@ -275,9 +287,25 @@ class _TableLock(Attempt):
         )
         return own
 
+    def _let_go(self, own: ReplicaClient) -> None:
+        own.query("UNLOCK TABLES")
+
+
+class KeptLock(TableLock):
+    """LOCK TABLES … READ of the client itself, which is its session's to the end."""
+
+    def __init__(self, client: ReplicaClient, table: Table) -> None:
+        super().__init__(client, lambda: client, table)
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def _let_go(self, own: ReplicaClient) -> None:
+        pass
+
 
 ATTEMPTS: dict[Proof, type[Attempt]] = {
     "gtid": _Gtids,
     "innodb_trx": _InnoDBTransactions,
-    "lock": _TableLock,
+    "lock": TableLock,
 }

@@ -365,6 +365,14 @@ class Options(BaseModel):
         " TABLES … READ; needs LOCK TABLES), or with `auto` the first of them that can be had",
         reads="servers",
     )
+    exact_load: Flag = _option(
+        False,
+        "false",
+        "true or false",
+        "whether a table that has neither a primary key nor a `UNIQUE` key of `NOT NULL` columns is"
+        " loaded at an exact place in the log, which a row with `op` `t` tells (needs LOCK TABLES)",
+        reads="servers",
+    )
     fail_on_data_loss: Flag = _option(
         True,
         "true",

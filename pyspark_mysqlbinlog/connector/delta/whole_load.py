@@ -1,0 +1,131 @@
+"""The load of a table whose rows are counted: all of them, as they were at one place in the log.
+
+The stream brings them in one batch, behind a row that names the place (see load/exact_rows.py). In
+one commit they become all that the Delta table has, and the place becomes that up to which it is
+complete: what the log has from before it, in this batch or a later one, is in the rows already.
+Until then no change counts, for nobody knows what there is for it to change.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import compute
+
+from pyspark_mysqlbinlog.checkpoints.versions import UnknownFrom, Version
+from pyspark_mysqlbinlog.connector.delta.apply import SEQ, SEQ_TYPE
+from pyspark_mysqlbinlog.connector.delta.marks import place, place_of
+from pyspark_mysqlbinlog.connector.delta.typed import TypedRows
+from pyspark_mysqlbinlog.connector.delta.walk import LOAD_ANEW, shape_of
+from pyspark_mysqlbinlog.errors import MirrorError, SchemaError, UnrepresentableValueError
+from pyspark_mysqlbinlog.tables import TableSchema
+
+__all__ = ["WholeLoad", "gone_at", "is_keyless", "shape_text", "whole_load", "whole_rows"]
+
+# The stubs know neither chunked arrays beside plain values nor what comes of them.
+pc: Any = compute
+
+# Greatest `row` in `seq` of what comes in front of loaded rows, and what loaded rows have.
+_BEGIN, _LOADED = -2, -1
+
+
+@dataclass(frozen=True, slots=True)
+class WholeLoad:
+    """All rows of a table at one place.
+
+    Attributes
+    ----------
+    seq : of what came in front of the rows.
+    rows : the changes that bring them.
+    """
+
+    seq: Mapping[str, int]
+    rows: pa.Table
+
+    @property
+    def place(self) -> int:
+        """The place, as a mark has it."""
+        return place(self.seq["file"], self.seq["pos"])
+
+
+def whole_load(changes: pa.Table, table: str) -> WholeLoad | None:
+    """The last whole load in a batch; None where there is none.
+
+    Raises MirrorError where the table could not be read so.
+    """
+    seq = _fields(changes.column("seq"))
+    begins = changes.filter(
+        pc.and_(
+            pc.is_in(changes.column("op"), pa.array(["t", "ddl"])),
+            pc.less_equal(seq["row"], _BEGIN),
+        )
+    )
+    if not begins.num_rows:
+        return None
+    found = sorted(begins.select(["op", "seq", "query"]).to_pylist(), key=_last_try)
+    last = found[-1]
+    if last["op"] == "ddl":
+        raise MirrorError(
+            f"the table has no key, and its rows can't be read at one place in the log:"
+            f" {last['query']} to this user, and {LOAD_ANEW}",
+            table=table,
+        )
+    if len(found) > 1 and found[-2]["seq"] == last["seq"]:
+        raise MirrorError(
+            f"it was altered while it was being loaded: all of it was read twice; {LOAD_ANEW}",
+            table=table,
+        )
+    its: Any = pc.equal(changes.column("op"), "r")
+    for name, value in {**last["seq"], "row": last["seq"]["row"] + 1}.items():
+        its = pc.and_(its, pc.equal(seq[name], value))
+    return WholeLoad(last["seq"], changes.filter(its))
+
+
+def _fields(seq: pa.ChunkedArray[Any]) -> dict[str, Any]:
+    typed: Any = seq.cast(SEQ_TYPE)
+    return {field.name: pc.struct_field(typed, field.name) for field in SEQ_TYPE}
+
+
+def _last_try(begin: Mapping[str, Any]) -> tuple[int, int, int]:
+    seq = begin["seq"]
+    return seq["file"], seq["pos"], -seq["row"]
+
+
+def whole_rows(load: WholeLoad, schema: TableSchema) -> pa.Table:
+    """The rows, as the Delta table is to have them.
+
+    schema : of the table where the batch ends, which is no later than the rows.
+    """
+    texts = load.rows.column("after")
+    try:
+        rows = TypedRows(schema.columns, schema.full_name).read(texts)
+    except (SchemaError, UnrepresentableValueError) as error:
+        raise MirrorError(
+            f"it was altered while it was being loaded ({error.message}); {LOAD_ANEW}",
+            table=schema.full_name,
+        ) from None
+    seq = pa.array([{**load.seq, "row": _LOADED}] * rows.num_rows, SEQ_TYPE)
+    return rows.append_column(SEQ, seq).cast(shape_of(schema))
+
+
+def shape_text(schema: TableSchema) -> str:
+    """The columns of a table's Delta table, whatever their order."""
+    return json.dumps(sorted((field.name, str(field.type)) for field in shape_of(schema)))
+
+
+def is_keyless(versions: Iterable[Version]) -> bool:
+    """Whether the last version of a table has no key."""
+    *_, (_, last) = versions
+    return isinstance(last, TableSchema) and not last.row_key
+
+
+def gone_at(versions: Iterable[Version], behind: int) -> int | None:
+    """The last place at which a table went, behind another place; None where it did not."""
+    gone = [
+        place_of(start) for start, what in versions if isinstance(what, UnknownFrom) and what.gone
+    ]
+    return max((at for at in gone if at > behind), default=None)
