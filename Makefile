@@ -47,7 +47,7 @@ help: ## Show this help
 	@echo
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s  %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: $(VENV)/installed java servers ## Stream a small shop's changes from a real MySQL into Spark
+demo: $(VENV)/installed java servers ## Keep a small shop on a real MySQL in Delta tables, and compare them
 	$(PYTHON) examples/shop_demo.py
 
 test: $(VENV)/installed java servers classes ## Install the package and run every test (PYTEST_ARGS=… for some)

@@ -1,6 +1,6 @@
 """A small shop on MySQL: its tables, and customers who buy, pay, cancel and get parcels.
 
-All chances come from one seeded generator. The pace is a person's: the demo shows every change.
+All chances come from one seeded generator.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from threading import Event, Thread
 from pymysql.connections import Connection
 from pymysql.cursors import Cursor
 
-__all__ = ["DATABASE", "READER", "SETUP", "TABLES", "TEARDOWN", "Shop"]
+__all__ = ["COUPONS", "DATABASE", "READER", "SETUP", "TABLES", "TEARDOWN", "Shop"]
 
 DATABASE = "shop_demo"
 TABLES = ("customers", "products", "orders", "order_items")
-# The account that Spark uses: what it may do is all that a mirror needs.
+# The mirror's account: what it may do is all that a mirror needs.
 READER = "shop_reader"
 
 SETUP = (
@@ -60,6 +60,8 @@ SETUP = (
     f"GRANT SELECT ON {DATABASE}.* TO '{READER}'@'%'",
 )
 TEARDOWN = (f"DROP DATABASE {DATABASE}", f"DROP USER '{READER}'@'%'")
+# What becomes of the shop in the middle of the demo.
+COUPONS = f"ALTER TABLE {DATABASE}.orders ADD COLUMN coupon VARCHAR(20) NULL"
 
 _CUSTOMERS = (
     ("Zoë Müller", "zoe@example.com", "1988-02-29"),
@@ -76,6 +78,8 @@ _PRODUCTS = (
     ("GFT999", "Surprise box 🎁", "25.00", 40, "gift,sale", 0.75),
 )
 _NOTES = (None, None, "please ring twice", "🎂 for her birthday", "leave it with Søren's café")
+_CODES = (None, "SPRING", "ЛЕТО-10", "中秋")
+_PAST_ORDERS = 20_000
 
 
 class Shop:
@@ -102,19 +106,32 @@ class Shop:
         self._connect = connect
         self._random = random.Random(seed)
         self._pause = pause
+        self._has_coupons = False
         self._closing = Event()
         self._thread = Thread(target=self._work, name="shop", daemon=True)
 
     def stock(self) -> None:
-        """The customers and products that are there before anybody buys: one transaction."""
+        """What is there before the demo begins: customers, products and past orders."""
         with self._connect() as connection, connection.cursor() as cursor:
             self._fill(cursor)
             connection.commit()
-        self.transactions += 1
 
     def open(self) -> None:
         """Let the customers in."""
         self._thread.start()
+
+    def take_coupons(self) -> None:
+        """Alter the table of orders, beside the customers; from then on they have coupons."""
+        with self._connect() as connection, connection.cursor() as cursor:
+            cursor.execute(COUPONS)
+        self._has_coupons = True
+
+    def sell_the_last(self) -> None:
+        """One more order, when the shop is closed."""
+        with self._connect() as connection, connection.cursor() as cursor:
+            self._order(cursor)
+            connection.commit()
+        self.transactions += 1
 
     def close(self) -> None:
         """Finish the transaction in progress and stop."""
@@ -150,6 +167,23 @@ class Shop:
         cursor.executemany(
             f"INSERT INTO {DATABASE}.products VALUES (%s, %s, %s, %s, %s, %s)", _PRODUCTS
         )
+        past = []
+        for number in range(1, _PAST_ORDERS + 1):
+            sku, _, price, *_ = self._random.choice(_PRODUCTS)
+            pieces = self._random.randint(1, 3)
+            past.append((number, self._customer(), sku, pieces, price, pieces * Decimal(price)))
+        cursor.executemany(
+            f"INSERT INTO {DATABASE}.orders (id, customer_id, status, total, placed)"
+            " VALUES (%s, %s, 'shipped', %s, '2024-02-29 12:34:56.789')",
+            [(number, customer, total) for number, customer, *_, total in past],
+        )
+        cursor.executemany(
+            f"INSERT INTO {DATABASE}.order_items VALUES (%s, 1, %s, %s, %s)",
+            [(number, *item) for number, _, *item, _ in past],
+        )
+
+    def _customer(self) -> int:
+        return self._random.randint(1, len(_CUSTOMERS))
 
     # Each is one transaction; it returns whether to commit.
 
@@ -165,13 +199,14 @@ class Shop:
         cursor.execute(
             f"INSERT INTO {DATABASE}.orders (customer_id, status, total, placed, changed, note)"
             " VALUES (%s, 'placed', %s, NOW(3), NOW(6), %s)",
-            (
-                self._random.randint(1, len(_CUSTOMERS)),
-                total,
-                self._random.choice(_NOTES),
-            ),
+            (self._customer(), total, self._random.choice(_NOTES)),
         )
         order = cursor.lastrowid
+        if self._has_coupons:
+            cursor.execute(
+                f"UPDATE {DATABASE}.orders SET coupon = %s WHERE id = %s",
+                (self._random.choice(_CODES), order),
+            )
         # One statement for all lines: their rows share one event.
         cursor.executemany(
             f"INSERT INTO {DATABASE}.order_items VALUES (%s, %s, %s, %s, %s)",
@@ -223,7 +258,7 @@ class Shop:
     def _reprice(self, cursor: Cursor) -> bool:
         """A sale, or its end, and fresh stock: one statement, several rows."""
         factor = self._random.choice(("0.90", "0.95", "1.05", "1.10"))
-        labels = "CONCAT_WS(',', labels, 'sale')" if factor < "1" else "labels & ~2"
+        labels = "labels | 2" if factor < "1" else "labels & ~2"  # the bit of 'sale'
         chosen = self._random.sample([row[0] for row in _PRODUCTS], 2)
         cursor.execute(
             f"UPDATE {DATABASE}.products SET price = ROUND(price * {factor}, 2), labels = {labels},"

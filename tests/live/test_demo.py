@@ -1,0 +1,104 @@
+"""The demo: its comparison can say no, and its run says yes and leaves nothing behind."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+from rich.console import Console
+
+from helpers.servers import Server
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+TABLES = ("customers", "products", "orders", "order_items")
+
+
+@pytest.fixture
+def shop_compare(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    import shop_compare  # type: ignore[import-not-found]
+
+    return shop_compare
+
+
+@pytest.fixture
+def shop(live_server: Server, shop_compare: Any) -> Iterator[Server]:
+    """A server with the shop's tables, and a few rows in them."""
+    import shop_workload  # type: ignore[import-not-found]
+
+    live_server.execute(*(text for text in shop_workload.SETUP if not text.startswith("GRANT")))
+    live_server.execute(
+        "INSERT INTO customers (name, email) VALUES ('Zoë', 'zoe@example.com'), ('李', 'l@b.c')",
+        "INSERT INTO products VALUES ('TEA001', 'Tea', 8.90, 3, 'eco,gift', 0.4)",
+        "INSERT INTO orders VALUES (7, 1, 'paid', 1.50,"
+        " '2024-02-29 12:34:56.789', '2024-02-29 12:34:56.789012', NULL)",
+        "INSERT INTO order_items VALUES (1, 1, 'TEA001', 2, 8.90)",
+        database=shop_workload.DATABASE,
+    )
+    yield live_server
+    live_server.execute(shop_workload.TEARDOWN[0])
+
+
+def _write(server: Server, folder: Path) -> None:
+    """Delta tables of what SELECT shows; the column of the mirror's own stands behind."""
+    for table in TABLES:
+        with server.connect(database="shop_demo") as connection:
+            cursor = connection.cursor()
+            cursor.execute(f"SELECT *, 0 AS _seq FROM {table}")
+            names = [column[0] for column in cursor.description]
+            rows = [dict(zip(names, row, strict=True)) for row in cursor]
+        path = folder / "shop_demo" / table
+        write_deltalake(path, pa.Table.from_pylist(rows), mode="overwrite")
+
+
+def test_the_comparison_sees_each_difference(
+    shop: Server, shop_compare: Any, tmp_path: Path
+) -> None:
+    _write(shop, tmp_path)
+    text = io.StringIO()
+    console = Console(file=text, width=120)
+    assert shop_compare.compare(console, shop, tmp_path)
+    assert text.getvalue().count("equal") == len(TABLES)
+    assert "\x1b" not in text.getvalue()
+    for change, back in (
+        ("UPDATE customers SET spent = 0.01 LIMIT 1", "UPDATE customers SET spent = 0"),
+        (
+            "INSERT INTO order_items VALUES (1, 2, 'TEA001', 2, 8.90)",
+            "DELETE FROM order_items WHERE line = 2",
+        ),
+        ("UPDATE products SET kilos = 0.41", "UPDATE products SET kilos = 0.4"),
+        (
+            "UPDATE orders SET changed = '2024-02-29 12:34:56.789013'",
+            "UPDATE orders SET changed = '2024-02-29 12:34:56.789012'",
+        ),
+        ("ALTER TABLE orders ADD coupon INT", "ALTER TABLE orders DROP coupon"),
+    ):
+        shop.execute(change, database="shop_demo")
+        assert not shop_compare.compare(console, shop, tmp_path), change
+        shop.execute(back, database="shop_demo")
+        assert shop_compare.compare(console, shop, tmp_path), back
+    assert text.getvalue().count("DIFFERENT") == 5
+
+
+@pytest.mark.endurance
+def test_the_demo_ends_with_equal_tables(live_server: Server, tmp_path: Path) -> None:
+    url = f"mysql://{live_server.user}:{live_server.password}@{live_server.host}:{live_server.port}"
+    environment = os.environ | {"MYSQLBINLOG_TEST_URL": url, "TMPDIR": str(tmp_path)}
+    environment.pop("PYTHONSAFEPATH", None)  # the examples import one another
+    command = [sys.executable, str(EXAMPLES / "shop_demo.py"), "--seconds", "6"]
+    found = subprocess.run(
+        command, env=environment, capture_output=True, text=True, check=False, timeout=600
+    )
+    assert found.returncode == 0, found.stdout + found.stderr
+    assert found.stdout.count("│ equal") == len(TABLES), found.stdout
+    assert "\x1b" not in found.stdout
+    assert list(tmp_path.iterdir()) == []
+    assert live_server.execute("SHOW DATABASES LIKE 'shop_demo'") == []
