@@ -13,8 +13,8 @@ from __future__ import annotations
 import bz2
 import json
 from base64 import b85decode, b85encode
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark_mysqlbinlog.errors import OffsetError
@@ -28,6 +28,8 @@ _COMPRESSED = "bz2,"
 # A key's values as SQL literals, one for each of its columns: what the server gave, in a form that
 # compares with the column as the value itself does.
 Bound = tuple[str, ...]
+# A binlog file's number, and the byte offset in it.
+Place = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,8 @@ class LoadState:
     chunks : of the batch that ends here.
     rows : about how many rows the load has read, this batch included.
     reload : the name of the last `reload` that was begun; empty when there was none.
+    read_until : of tables of which chunks were read: up to which place of the log those may show
+        what it tells. Only where that lies behind the offset, and where anybody asks.
     """
 
     in_step: frozenset[Table] = frozenset()
@@ -83,6 +87,7 @@ class LoadState:
     chunks: tuple[Chunk, ...] = ()
     rows: int = 0
     reload: str = ""
+    read_until: Mapping[Table, Place] = field(default_factory=dict)
 
     @property
     def is_done(self) -> bool:
@@ -91,7 +96,7 @@ class LoadState:
 
     def pack(self) -> str:
         """As text; the same state is the same text."""
-        value = {
+        value: dict[str, Any] = {
             "in_step": _grouped(self.in_step),
             "begun": [_listed(load) for load in self.waiting if load.key or load.after],
             "waiting": _grouped(load.table for load in self.waiting),
@@ -99,9 +104,19 @@ class LoadState:
             "rows": self.rows,
             "reload": self.reload,
         }
+        if self.read_until:
+            value["read_until"] = [
+                [*place, _grouped(frozenset(tables))] for place, tables in self._places()
+            ]
         text = json.dumps(value, separators=(",", ":"))
         compressed = _COMPRESSED + b85encode(bz2.compress(text.encode())).decode()
         return _PREFIX + min(text, compressed, key=len)
+
+    def _places(self) -> list[tuple[Place, list[Table]]]:
+        by_place: dict[Place, list[Table]] = {}
+        for table, place in self.read_until.items():
+            by_place.setdefault(place, []).append(table)
+        return sorted(by_place.items())
 
     @staticmethod
     def is_packed(phase: str) -> bool:
@@ -125,6 +140,11 @@ class LoadState:
                 chunks=tuple(map(_chunk, value["chunks"])),
                 rows=int(value["rows"]),
                 reload=str(value["reload"]),
+                read_until={
+                    table: (int(number), int(pos))
+                    for number, pos, groups in value.get("read_until", [])
+                    for table in _tables(groups)
+                },
             )
         except (ValueError, KeyError, TypeError, OSError, AttributeError) as error:
             raise OffsetError(

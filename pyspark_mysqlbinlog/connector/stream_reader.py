@@ -154,6 +154,8 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         most = None if isinstance(limit, ReadAllAvailable) else self._most_bytes(limit)
         target = self._target
         load = self._load_at(offset)
+        if load is not None:
+            load = self._the_load().noted(load, offset, self._end_of_log)
         if load is not None and not load.is_done:
             return self._load_step(tail, offset, load, most)
         if target is not None and target < position and self._initial is None:
@@ -183,8 +185,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         if mark is None:
             return start
         self._moved_at = monotonic()
-        if load is not None:
-            load = self._followed(load, position, mark)
+        load = self._followed(load, position, mark)
         return self._offset(offset, mark, load).to_dict()
 
     def _load_step(
@@ -206,7 +207,9 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
                 mark = buffer.furthest(offset.position, limits.bytes, self._target, limits.rows)
             if mark is None and buffer.error is not None:
                 raise buffer.error
-            followed = load if mark is None else self._followed(load, offset.position, mark)
+            followed = load
+            if mark is not None:
+                followed = self._followed(load, offset.position, mark) or load
             if mark is None or side_by_side:
                 state = self._the_load().planned_soon(followed, limits)
             # What the log has does not wait for chunks; they come with a later batch.
@@ -228,11 +231,13 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
             self._resumed = offset, load
         return self._resumed[1]
 
-    def _followed(self, load: LoadState, start: Position, mark: Mark) -> LoadState:
+    def _followed(self, load: LoadState | None, start: Position, mark: Mark) -> LoadState | None:
         """The load at a batch's end, by what the log has brought."""
         assert self._tail is not None
+        if load is None and not self._options.reload_after_ddl:
+            return None
         renamed = self._tail.renamed(start, mark.position)
-        return self._the_load().followed(load, mark.history, mark.position, renamed)
+        return self._the_load().followed(load, mark.history, start, mark.position, renamed)
 
     def _the_load(self) -> Load:
         if self._load is None:
@@ -382,6 +387,10 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         count_rows = self._options.max_rows_per_trigger is not None
         limit = 0 if count_rows else self._options.max_bytes_per_trigger
         settings = self._options.server_settings()
+        on_statement = None
+        if self._options.reload_after_ddl:
+            unknown_rows = self._the_load().unknown_rows
+            on_statement = None if unknown_rows is None else unknown_rows.note
         self._tail = Tail(
             settings,
             server_uuid=offset.server_uuid,
@@ -403,6 +412,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
             count_rows=count_rows,
             check=lambda client: check_log_contents(client, tables),
             end=self._end,
+            on_statement=on_statement,
         )
         if self._target is not None:
             self._tail.buffer.cut_at(self._target)

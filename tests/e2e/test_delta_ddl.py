@@ -1,4 +1,7 @@
-"""What ALTER, DROP, RENAME and CREATE do to DeltaMirror: it is SELECT, or that table stops."""
+"""What ALTER, DROP, RENAME and CREATE do to DeltaMirror: it is SELECT, or that table stops.
+
+What becomes of a table where loading it again is allowed is in test_delta_reloads.py.
+"""
 
 from __future__ import annotations
 
@@ -83,6 +86,7 @@ def test_what_is_followed(
 def test_what_nobody_tells_stops_that_table_only(
     mirrored: MirroredDatabase, statements: list[str], insert: str, said: str
 ) -> None:
+    mirrored.options["reloadAfterDdl"] = "false"
     mirrored.execute("INSERT INTO other VALUES (1)", "CREATE TABLE third (id INT PRIMARY KEY)")
     mirrored.run()
     mirrored.execute("UPDATE t SET v = '9' WHERE id = 1")

@@ -115,10 +115,13 @@ class DeltaMirror:
         texts = {name: str(value) for name, value in options.items()} | _SETTLED
         if "startingoffset" not in given:
             texts["startingOffset"] = "snapshot"
+        if "reloadafterddl" not in given:
+            texts["reloadAfterDdl"] = "true"
         if "maxbytespertrigger" not in given:
             texts["maxBytesPerTrigger"] = _MOST_BYTES
         parsed = parse_options(texts)
         self._options = texts
+        self._reloads = parsed.reload_after_ddl
         self._checkpoint = checkpoint
         self._wants = parsed.table_filter().wants
         self._excluded = parsed.column_filter()
@@ -174,7 +177,7 @@ class DeltaMirror:
         before = end if number == 0 else self._offsets.end(batch.sparkSession, number - 1)
         query = f"mysqlbinlog:query:{self._query_id(batch.sparkSession)}"
         mark = Mark(LogName.of(end), place_of(end.position), end.fingerprint, (query, number))
-        this = Batch(before.position, mark, end.load)
+        this = Batch(before.position, mark, end.load, reloads=self._reloads)
         changes = _collected(batch)
         by_table, nothing = _by_table(changes), changes.slice(0, 0)
         unknown = by_table.keys() - tables.keys()

@@ -33,6 +33,7 @@ from pyspark_mysqlbinlog.connector.delta.timeline import not_applied, places_of,
 from pyspark_mysqlbinlog.connector.delta.walk import (
     LOAD_ANEW,
     NOT_WHOLE,
+    TableLoad,
     Walk,
     expect_partitions,
     shape_of,
@@ -67,6 +68,8 @@ STOPPED = "mysqlbinlog.stopped"
 LOG = "mysqlbinlog.log"
 LOADING = "mysqlbinlog.loading"
 LOADED = "mysqlbinlog.loaded"
+# Of a load: it has rows that can't be read yet, and will be begun again.
+_VOID = "void"
 # In front of all changes at a place, and of rows that were loaded there.
 _BEFORE_ALL = -2
 
@@ -94,11 +97,13 @@ class Batch:
     start : where it begins, and the batch before it ends.
     mark : of its end.
     load : how far a first load has come at its end; None where there is none.
+    reloads : tables whose rows nobody knows are loaded again, by themselves.
     """
 
     start: Position
     mark: Mark
     load: LoadState | None = None
+    reloads: bool = False
 
     @property
     def is_first(self) -> bool:
@@ -165,7 +170,11 @@ class MirroredTable:
         is_quiet = not changes.num_rows and now.versions == self._last and not self._loading
         if is_quiet and not batch.loads(self._table):
             return 0
-        if (self._target.applied(batch.mark.batch[0]) or -1) >= batch.mark.batch[1]:
+        applied = self._target.applied(batch.mark.batch[0])
+        if applied is not None and applied >= batch.mark.batch[1]:
+            # The process may have ended right in front of the last step.
+            if self.stopped is None:
+                self._maybe_end_load(batch)
             return 0
         if batch.loads(self._table):
             self._begin_load(now, batch)
@@ -181,8 +190,7 @@ class MirroredTable:
         if since is None:
             return 0
         count = self._bring_in(in_order(changes), now, batch, since)
-        if self._loading and batch.has_loaded(self._table):
-            self._end_load(batch.mark)
+        self._maybe_end_load(batch)
         return count
 
     def _bring_in(self, changes: pa.Table, now: TableVersions, batch: Batch, since: int) -> int:
@@ -199,7 +207,7 @@ class MirroredTable:
                 batch.mark,
                 applied,
                 comes,
-                is_loaded=batch.loads(self._table),
+                load=self._load_of(batch),
             )
             for section in sections(changes, _from(now.versions, applied)):
                 walk.take(section)
@@ -347,7 +355,7 @@ class MirroredTable:
         assert batch.load is not None
         known = json.loads(self._loading) if self._loading else {}
         which = {"query": batch.mark.batch[0], "reload": batch.load.reload}
-        if known and {name: known[name] for name in which} == which:
+        if known and not known.get(_VOID) and {name: known[name] for name in which} == which:
             return
         if self._target.columns() is None:
             schemas = [what for _, what in now.versions if isinstance(what, TableSchema)]
@@ -378,11 +386,32 @@ class MirroredTable:
         self._loading = json.dumps(loading)
         self._target.set_properties({LOADING: self._loading, **(more or {})}, mark)
 
-    def _end_load(self, mark: Mark) -> None:
-        """Remove what was deleted while nobody looked."""
-        assert self._loading is not None
-        self._target.empty(json.loads(self._loading)["from"])
-        self._target.set_properties({LOADING: ""}, mark)
+    def _load_of(self, batch: Batch) -> TableLoad | None:
+        if not batch.loads(self._table):
+            return None
+        if not batch.reloads:
+            return TableLoad(None, None)
+
+        def note(**what: Any) -> None:
+            assert self._loading is not None
+            self._note_load(json.loads(self._loading) | what)
+
+        # Both are written down in front of what follows from them: who comes after a kill may not
+        # see the statement again.
+        return TableLoad(
+            begins_behind=lambda seq: note(**{"from": dict(seq)}),
+            is_void=lambda: note(**{_VOID: True}),
+        )
+
+    def _maybe_end_load(self, batch: Batch) -> None:
+        """Where all rows are loaded, remove those that were deleted while nobody looked."""
+        if not self._loading or not batch.has_loaded(self._table):
+            return
+        load = json.loads(self._loading)
+        if load.get(_VOID) or load.get("waits"):
+            return
+        self._target.empty(load["from"])
+        self._target.set_properties({LOADING: ""}, batch.mark)
         self._loading = None
         _LOG.info("%s is loaded", self._name)
 

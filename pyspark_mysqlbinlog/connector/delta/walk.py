@@ -8,8 +8,8 @@ The Delta table gets the shape of the moment right before that.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -29,14 +29,14 @@ from pyspark_mysqlbinlog.connector.delta.column_names import delta_name, expect_
 from pyspark_mysqlbinlog.connector.delta.copies import apply_copies, expect_countable
 from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget
 from pyspark_mysqlbinlog.connector.delta.marks import Mark, place, place_of
-from pyspark_mysqlbinlog.connector.delta.schema_changes import CannotFollowError, kind_of, renamed
 from pyspark_mysqlbinlog.connector.delta.timeline import Section
 from pyspark_mysqlbinlog.connector.delta.typed import typed_field
-from pyspark_mysqlbinlog.decoder.sql.classifier import StatementKind
+from pyspark_mysqlbinlog.decoder.sql.classifier import StatementKind, classify
+from pyspark_mysqlbinlog.decoder.sql.column_changes import CannotFollowError, renamed
 from pyspark_mysqlbinlog.errors import MirrorError, SchemaError, UnrepresentableValueError
 from pyspark_mysqlbinlog.tables import TableSchema
 
-__all__ = ["LOAD_ANEW", "NOT_WHOLE", "Walk", "expect_partitions", "shape_of"]
+__all__ = ["LOAD_ANEW", "NOT_WHOLE", "TableLoad", "Walk", "expect_partitions", "shape_of"]
 
 # The stubs know neither chunked arrays beside plain values nor what comes of them.
 pc: Any = compute
@@ -77,6 +77,22 @@ def _key_of(schema: TableSchema) -> list[str]:
     return [delta_name(name) for name in schema.row_key]
 
 
+@dataclass(frozen=True, slots=True)
+class TableLoad:
+    """A load that reads the table's rows: those that come with another table are among them.
+
+    Attributes
+    ----------
+    begins_behind : is told of a `seq` at which nobody knows the rows any more: the load that the
+        source begins there brings them all. None where it begins none by itself.
+    is_void : is told that loaded rows have a shape that the log has not come to yet; the source
+        loads the table again when it comes there. None likewise.
+    """
+
+    begins_behind: Callable[[Mapping[str, int]], None] | None
+    is_void: Callable[[], None] | None
+
+
 class Walk:
     """Takes the sections of a batch in order; `finish` ends it.
 
@@ -87,7 +103,7 @@ class Walk:
     mark : of the batch's end.
     applied : the place up to which the Delta table has everything.
     came_by_rename : places at which another table took this one's name.
-    is_loaded : a load reads the table's rows: those that come with another table are among them.
+    load : that goes on, or begins in this batch.
     """
 
     def __init__(
@@ -98,14 +114,14 @@ class Walk:
         applied: int,
         came_by_rename: frozenset[int],
         *,
-        is_loaded: bool = False,
+        load: TableLoad | None = None,
     ) -> None:
         self._name = name
         self._target = target
         self._mark = mark
         self._applied = applied
         self._came_by_rename = came_by_rename
-        self._is_loaded = is_loaded
+        self._load = load
         self.schema: TableSchema | None = None
         self._is_there = False
         self._is_known = True
@@ -129,7 +145,7 @@ class Walk:
     def finish(self) -> None:
         """Merge what was gathered."""
         if self._told is not None and (self._is_there or not _is_drop(self._told)):
-            self._stop_at(self._told)
+            self._lose_at(self._told)
         self._merge(self._mark)
 
     def _enter(self, start: Position, what: TableSchema | UnknownFrom) -> None:
@@ -138,7 +154,7 @@ class Walk:
             self._is_there = self._is_there and not what.gone
             self._is_known = what.gone
             if self._is_there and told is not None:
-                self._stop_at(told)
+                self._lose_at(told)
         elif self.schema is None and place_of(start) <= self._applied:
             self._is_there = True
             self.schema = what
@@ -147,34 +163,33 @@ class Walk:
             self._create(start, what)
         elif self.schema is None or not self._is_known:
             # The server was asked what it looks like; nobody told what became of its rows.
-            self._stop(place_of(start), "its columns were not known for a while")
+            self._lose(_begin_of(start), "its columns were not known for a while")
             self._is_known = self._is_there = True
-            self.schema, self._came_from = what, {}
+            self.schema, self._came_from = what, _as_they_are(what)
         elif what != self.schema:
             self._alter(start, what, told)
         elif told is not None:
-            self._stop_at(told)
+            self._lose_at(told)
 
     def _create(self, start: Position, what: TableSchema) -> None:
-        if place_of(start) in self._came_by_rename and not self._is_loaded:
-            self._stop(
-                place_of(start), "another table took its name, with rows that nobody told of"
+        if place_of(start) in self._came_by_rename and self._load is None:
+            self._lose(
+                _begin_of(start), "another table took its name, with rows that nobody told of"
             )
         # Rows of a table that had the name before.
         self._states.clear()
-        self._emptied = {
-            "epoch": self._mark.log.epoch,
-            "file": start.number,
-            "pos": start.pos,
-            "row": _BEFORE_ALL,
-        }
+        self._emptied = self._with_epoch(_begin_of(start))
         self._is_there = True
         self.schema, self._came_from = what, {}
 
     def _alter(self, start: Position, what: TableSchema, told: dict[str, Any] | None) -> None:
         before = self.schema
         assert before is not None
-        if self._is_loaded and told is not None and _kind(told) is StatementKind.RENAME_TABLE:
+        if (
+            self._load is not None
+            and told is not None
+            and _kind(told) is StatementKind.RENAME_TABLE
+        ):
             # Another table took the name, as that of gh-ost does.
             self._create(start, what)
             return
@@ -182,9 +197,9 @@ class Walk:
             found = renamed(before, what, None if told is None else told["query"])
             names = {delta_name(old): delta_name(new) for old, new in found.items()}
         except CannotFollowError as error:
-            if not self._is_empty():
-                self._stop(place_of(start) if told is None else _place(told), str(error))
-            names = {}
+            self._lose(_begin_of(start) if told is None else told["seq"], str(error))
+            kept = {delta_name(column.name) for column in what.columns}
+            names = {name: name for name in _as_they_are(before) if name in kept}
         if [names.get(name) for name in _key_of(before)] != _key_of(what):
             self._merge(replace(self._mark, version=place_of(start), batch=None, fingerprint=None))
         self._states = [_renamed(states, names) for states in self._states]
@@ -196,7 +211,7 @@ class Walk:
     def _hear(self, statement: dict[str, Any]) -> None:
         """A statement that touches rows without row events."""
         if self._told is not None:
-            self._stop_at(self._told)
+            self._lose_at(self._told)
         if statement["op"] == "ddl" or "PARTITION" in (statement["query"] or "").upper():
             self._told = statement
         else:
@@ -208,7 +223,7 @@ class Walk:
             return
         if self._told is not None:
             # It changed no column: then it changed rows.
-            self._stop_at(self._told)
+            self._lose_at(self._told)
         if self.schema is None or not self._is_there:
             raise self._error("there are rows of a table that is not there")
         lost = pc.list_flatten(rows.column("absent"))
@@ -227,19 +242,24 @@ class Walk:
                 f"excludeColumns leaves out {min(missing)}, of the key by which rows are told apart"
             )
         try:
-            last_values = self._target.keeps_deleted
-            self._states.append(
-                states_of(rows, self.schema, key, last_values=last_values)
-                if key
-                else both_rows(rows, self.schema)
-            )
+            self._states.append(self._states_of(rows, key))
         except (SchemaError, UnrepresentableValueError) as error:
-            if "r" not in pc.unique(rows.column("op")).to_pylist():
+            is_loaded = pc.equal(rows.column("op"), "r")
+            if not pc.any(is_loaded).as_py():
                 raise
             # Loaded rows are those of now, which the log has not come to yet.
-            raise self._error(
-                f"it was altered while it was being loaded ({error.message}); {LOAD_ANEW}"
-            ) from None
+            if self._load is None or self._load.is_void is None:
+                raise self._error(
+                    f"it was altered while it was being loaded ({error.message}); {LOAD_ANEW}"
+                ) from None
+            self._load.is_void()
+            self._gather(rows.filter(pc.invert(is_loaded)))
+
+    def _states_of(self, rows: pa.Table, key: list[str]) -> pa.Table:
+        assert self.schema is not None
+        if not key:
+            return both_rows(rows, self.schema)
+        return states_of(rows, self.schema, key, last_values=self._target.keeps_deleted)
 
     def _expect_countable(self, rows: pa.Table) -> None:
         """MirrorError unless equal rows of this table can be counted, by these changes."""
@@ -290,7 +310,7 @@ class Walk:
             for name, old in self._came_from.items()
             if old in held.names
             # What a load brings again need not be made of what is there.
-            and (not self._is_loaded or held.field(old).type == wanted.field(name).type)
+            and (self._load is None or held.field(old).type == wanted.field(name).type)
         }
         stays = all(
             came_from.get(name) == name and wanted.field(name).type == held.field(name).type
@@ -306,20 +326,37 @@ class Walk:
         """Whether there are no rows: what is done to them then does no harm."""
         return not self._states and (self._emptied is not None or self._target.is_empty())
 
-    def _stop_at(self, told: dict[str, Any]) -> None:
-        """Unless there are no rows, merge what came before a statement, and raise."""
+    def _lose_at(self, told: dict[str, Any]) -> None:
+        """A statement changed the rows; see `_lose`."""
         query = f"{(told['query'] or '')[:200]!r}"
-        self._stop(_place(told), f"a statement changed rows without telling the log which: {query}")
+        self._lose(told["seq"], f"a statement changed rows without telling the log which: {query}")
         self._told = None
 
-    def _stop(self, at: int, reason: str) -> None:
+    def _lose(self, seq: Mapping[str, int], reason: str) -> None:
+        """From here on nobody knows the rows: raise, unless there are none, or a load brings them.
+
+        What came before is merged.
+        """
         if self._is_empty():
             return
+        at = place(seq["file"], seq["pos"])
+        begins = None if self._load is None else self._load.begins_behind
+        if begins is not None:
+            begins(self._with_epoch(seq))
         self._merge(replace(self._mark, version=at, batch=None, fingerprint=None))
-        raise self._error(f"{reason}; {LOAD_ANEW}")
+        if begins is None:
+            raise self._error(f"{reason}; {LOAD_ANEW}")
+
+    def _with_epoch(self, seq: Mapping[str, int]) -> dict[str, int]:
+        return {"epoch": self._mark.log.epoch, **seq}
 
     def _error(self, message: str) -> MirrorError:
         return MirrorError(message, table=self._name)
+
+
+def _begin_of(position: Position) -> dict[str, int]:
+    """A `seq` in front of all that happens at a position."""
+    return {"file": position.number, "pos": position.pos, "row": _BEFORE_ALL}
 
 
 def _place(change: Mapping[str, Any]) -> int:
@@ -327,7 +364,7 @@ def _place(change: Mapping[str, Any]) -> int:
 
 
 def _kind(told: Mapping[str, Any]) -> StatementKind:
-    return kind_of(told["query"] or "")
+    return classify(told["query"] or "", "").kind
 
 
 def _is_drop(told: Mapping[str, Any]) -> bool:

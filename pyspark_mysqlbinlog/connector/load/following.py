@@ -18,7 +18,14 @@ from pyspark_mysqlbinlog.checkpoints.versions import UnknownFrom
 from pyspark_mysqlbinlog.errors import OptionError
 from pyspark_mysqlbinlog.names import Table
 
-__all__ = ["begin_load", "follow_log", "follow_options", "reload_tables"]
+__all__ = [
+    "altered_tables",
+    "begin_load",
+    "follow_log",
+    "follow_options",
+    "note_read",
+    "reload_tables",
+]
 
 
 def begin_load(
@@ -67,14 +74,14 @@ def follow_log(
     history: SchemaHistory,
     position: Position,
     wants: Callable[[str, str], bool],
-    renamed: Collection[Table],
+    unknown: Collection[Table],
 ) -> LoadState:
     """The state where a batch ends that begins at `state`; it has no chunks of its own yet.
 
     Parameters
     ----------
     history, position : where the batch ends.
-    renamed : tables that got their names in this batch.
+    unknown : tables that got their names in this batch, and others whose rows nobody knows.
     """
     there = set(_there(history, position, wants))
     waiting = tuple(load for load in state.waiting if not _is_gone(history, position, load.table))
@@ -82,7 +89,37 @@ def follow_log(
     # What was not there before and is now, was created: its rows are in the log.
     in_step = frozenset(there - left)
     state = replace(state, in_step=in_step, waiting=waiting, chunks=())
-    return _read_again(state, [table for table in sorted(renamed) if table in there])
+    return _read_again(state, [table for table in sorted(unknown) if table in there])
+
+
+def altered_tables(
+    state: LoadState, history: SchemaHistory, start: Position, end: Position
+) -> set[Table]:
+    """The tables that look other somewhere behind `start`, up to `end`, than their loaded rows may.
+
+    Those are tables that were not known for a while, and tables that are altered at a place up to
+    which rows were read already: such rows may have the columns of before, or of behind it.
+    """
+    found = set()
+    for table in history.tables():
+        begun = [each for each in history.versions(*table) if start < each[0] <= end]
+        until = state.read_until.get(table, (0, 0))
+        if any(
+            (isinstance(what, UnknownFrom) and not what.gone) or (at.number, at.pos) <= until
+            for at, what in begun
+        ):
+            found.add(table)
+    return found
+
+
+def note_read(state: LoadState, position: Position, end: Position) -> LoadState:
+    """The state at an offset's position, when the log ends at `end`: up to there it may be seen."""
+    place = position.number, position.pos
+    until = {table: at for table, at in state.read_until.items() if at > place}
+    now = end.number, end.pos
+    if now > place:
+        until |= {chunk.table: now for chunk in state.chunks}
+    return replace(state, read_until=until)
 
 
 def _read_again(state: LoadState, tables: Collection[Table]) -> LoadState:

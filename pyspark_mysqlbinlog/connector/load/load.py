@@ -7,6 +7,7 @@ and the tasks of a batch whose end is given, be it planned just now or by an ear
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -15,8 +16,10 @@ from pyspark_mysqlbinlog.checkpoints.offset import Offset
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.load.following import (
+    altered_tables,
     follow_log,
     follow_options,
+    note_read,
     reload_tables,
 )
 from pyspark_mysqlbinlog.connector.load.partition import LoadPartition
@@ -25,6 +28,7 @@ from pyspark_mysqlbinlog.connector.load.progress import LoadProgress
 from pyspark_mysqlbinlog.connector.load.prover import Prover
 from pyspark_mysqlbinlog.connector.load.sizes import engine_of
 from pyspark_mysqlbinlog.connector.load.tasks import load_tasks
+from pyspark_mysqlbinlog.connector.load.unknown_rows import UnknownRows
 from pyspark_mysqlbinlog.connector.options.log_lines import LOGGER
 from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.names import Table
@@ -63,6 +67,10 @@ class Load:
     Parameters
     ----------
     planner : finds chunks on the server.
+
+    Attributes
+    ----------
+    unknown_rows : is to be told of statements, where tables are loaded again by themselves.
     """
 
     def __init__(self, options: Options, planner: LoadPlanner, *, case_sensitive: bool) -> None:
@@ -71,6 +79,10 @@ class Load:
         self._case_sensitive = case_sensitive
         self._tables = options.table_filter(case_sensitive)
         self._progress = LoadProgress()
+        self._noted: tuple[Offset, LoadState, LoadState] | None = None
+        self.unknown_rows: UnknownRows | None = None
+        if options.reload_after_ddl:
+            self.unknown_rows = UnknownRows(self._tables.wants, case_sensitive=case_sensitive)
 
     @classmethod
     def of(cls, options: Options, *, case_sensitive: bool) -> Load:
@@ -109,13 +121,39 @@ class Load:
 
     def followed(
         self,
-        state: LoadState,
+        state: LoadState | None,
         history: SchemaHistory,
+        start: Position,
         position: Position,
         renamed: Collection[Table],
+    ) -> LoadState | None:
+        """The state at a batch's end that the log gives, where there is a load; see `follow_log`.
+
+        start, position : of the batch.
+        renamed : tables that got their names in it.
+        """
+        wants = self._tables.wants
+        if self.unknown_rows is None:
+            return None if state is None else follow_log(state, history, position, wants, renamed)
+        again = {*self.unknown_rows.between(start, position)}
+        again |= altered_tables(state or LoadState(), history, start, position)
+        if state is None and not any(wants(*table) for table in again | {*renamed}):
+            return None
+        for table in sorted(again):
+            if wants(*table):
+                LOGGER.info("%s.%s is loaded again: what became of its rows is not told", *table)
+        return follow_log(state or LoadState(), history, position, wants, again | {*renamed})
+
+    def noted(
+        self, state: LoadState, offset: Offset, end_of_log: Callable[[], Position]
     ) -> LoadState:
-        """The state at a batch's end that the log gives; see `follow_log`."""
-        return follow_log(state, history, position, self._tables.wants, renamed)
+        """The state at an offset, with what the chunks of its batch may have seen of the log."""
+        if self.unknown_rows is None or not (state.chunks or state.read_until):
+            return state
+        if self._noted is None or self._noted[:2] != (offset, state):
+            end = end_of_log() if state.chunks else offset.position
+            self._noted = offset, state, note_read(state, offset.position, end)
+        return self._noted[2]
 
     def limits(self, most_bytes: int | None) -> BatchLimits:
         """How much a batch reads of the log, and as much of the tables; None is all there is."""
@@ -132,9 +170,12 @@ class Load:
 
     def planned_soon(self, state: LoadState, limits: BatchLimits) -> LoadState | None:
         """The same; None where it takes long, and then it is to be asked for again."""
+        # What was planned ahead holds, whatever the log has grown to meanwhile.
+        until, state = state.read_until, replace(state, read_until={})
         planned = self._planner.next_batch(state, limits, patience=_PATIENCE)
         if planned is None:
             return None
+        planned = replace(planned, read_until=until)
         self._progress.planned(planned, self._planner.sizes)
         if planned.is_done:
             self._planner.close()

@@ -152,6 +152,11 @@ def expect_batch(options: Options) -> None:
             "option reload is for streams: a batch read has no checkpoint; use"
             " startingOffset=snapshot to read the tables as they are"
         )
+    if options.reload_after_ddl:
+        raise OptionError(
+            "option reloadAfterDdl is for streams: a batch read ends before it could load a table"
+            " again; leave it out"
+        )
 
 
 def expect_stream(options: Options) -> None:

@@ -237,6 +237,14 @@ class Options(BaseModel):
         " the query is started with it. Streams only",
         reads="servers",
     )
+    reload_after_ddl: Flag = _option(
+        False,
+        "false",
+        "true or false",
+        "whether a table is loaded again, while the stream goes on, behind a statement that changed"
+        " its rows without telling the log which. Streams only",
+        reads="servers",
+    )
     payload: Payload | None = _option(
         None,
         "",

@@ -60,7 +60,10 @@ class StatementRows:
 
     def of(self, event: Event) -> list[StatementRow]:
         """The rows of one QUERY event that the event filter kept."""
-        logged = LoggedStatement.read(event.body, self._server_version(event.file))
+        return self.told(event, LoggedStatement.read(event.body, self._server_version(event.file)))
+
+    def told(self, event: Event, logged: LoggedStatement) -> list[StatementRow]:
+        """The same, of an event that has been read."""
         text, statement = logged.text, logged.statement
         # A DELETE that the event filter let through is the server's, who emptied a MEMORY table.
         if statement.kind is StatementKind.TRUNCATE or statement.whole_table:
@@ -77,20 +80,20 @@ class StatementRows:
 
     def _ddl_rows(self, event: Event, logged: LoggedStatement) -> Iterator[StatementRow]:
         text, statement = logged.text, logged.statement
-        for name in self._touched(event, statement):
+        for name in self.touched(event, statement):
             # A table that was not there, which DROP … IF EXISTS may name, lost nothing.
             was_there = self._was_there(event, name)
             if was_there is False and statement.kind is StatementKind.DROP_TABLE:
                 continue
-            before, after = self._around(event, statement, name)
+            before, after = self.around(event, statement, name)
             effect = ddl_effect(statement, text, before, after, logged.context)
             if effect is not DdlEffect.SHAPE_ONLY:
                 yield self._row("ddl", event, name, f"/* {effect.value} */ {text}")
 
-    def _around(
+    def around(
         self, event: Event, statement: Statement, name: Table
     ) -> tuple[TableSchema | None, TableSchema | None]:
-        """The table on both sides of the statement, which may rename it."""
+        """A table on both sides of a statement, which may rename it; None where it is not known."""
         old = new = name
         if statement.kind is StatementKind.ALTER_TABLE:
             for pair in statement.renames:
@@ -98,7 +101,8 @@ class StatementRows:
         begin, end = self._position(event, event.start), self._position(event, event.end)
         return self._history.at(begin, *old), self._history.at(end, *new)
 
-    def _touched(self, event: Event, statement: Statement) -> list[Table]:
+    def touched(self, event: Event, statement: Statement) -> list[Table]:
+        """The wanted tables that a statement is about."""
         if statement.kind is StatementKind.DROP_DATABASE:
             database = self._fold(statement.database or "")
             inside = (name for name in self._history.tables() if name[0] == database)

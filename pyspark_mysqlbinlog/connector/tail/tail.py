@@ -43,11 +43,12 @@ from pyspark_mysqlbinlog.errors import (
 )
 from pyspark_mysqlbinlog.names import Table
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
-from pyspark_mysqlbinlog.protocol.events import Event
+from pyspark_mysqlbinlog.protocol.events import THREAD_SPECIFIC_FLAG, Event
 
 __all__ = ["Tail"]
 
 _HELD_FOR_A_WHILE = 5.0  # seconds
+OnStatement = Callable[[Event, LoggedStatement, Position, SchemaHistory], None]
 
 
 class Tail:
@@ -64,6 +65,8 @@ class Tail:
     count_rows : tell the buffer how many wanted rows a transaction has.
     check : raises when the server, asked over a new connection, does not log all that is wanted.
     end : where the log ended, as far as that is known.
+    on_statement : is told of each statement that changes tables: its event, the statement, its end,
+        and what is known of the tables on both sides of it.
     """
 
     def __init__(
@@ -80,6 +83,7 @@ class Tail:
         count_rows: bool = False,
         check: Callable[[ReplicaClient], None] = lambda _: None,
         end: EndOfLog | None = None,
+        on_statement: OnStatement | None = None,
     ) -> None:
         self.buffer = buffer
         self.lag = Lag(start.position, heartbeat_interval=settings.heartbeat_interval, end=end)
@@ -93,6 +97,7 @@ class Tail:
         self._watch = watch
         self._operations = operations
         self._check = check
+        self._on_statement = on_statement
         # By the clock of `monotonic`: when the connection broke, or the first was wanted.
         self._lost_at = 0.0
         self._compared = False
@@ -216,6 +221,7 @@ class Tail:
                 self._watch,
                 self.buffer,
                 on_rename=self._note_rename,
+                on_statement=self._on_statement,
             )
             self.lag.connected(server_time(client))
             dump = Dump(
@@ -299,7 +305,9 @@ class _Schemas:
         buffer: LogBuffer,
         *,
         on_rename: Callable[[Position, Table], None],
+        on_statement: OnStatement | None,
     ) -> None:
+        self._on_statement = on_statement
         case_sensitive = ServerFacts.ask(client).case_sensitive
         self._is_mariadb = client.is_mariadb
         self._watch = watch
@@ -319,6 +327,8 @@ class _Schemas:
 
     def follow(self, event: Event, logged: LoggedStatement, end: Position) -> None:
         self._tracker.follow(event, logged, end)
+        if self._on_statement is not None and not event.flags & THREAD_SPECIFIC_FLAG:
+            self._on_statement(event, logged, end, self._tracker.history)
         self._tracker.forget_before(self._buffer.released)
 
     def look_at(self, event: Event, boundary: Position) -> None:

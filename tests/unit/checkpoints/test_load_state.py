@@ -24,6 +24,7 @@ STATES = st.builds(
     st.lists(st.builds(Chunk, TABLES, st.text(max_size=8), BOUNDS, BOUNDS), max_size=4).map(tuple),
     st.integers(0, 1 << 40),
     st.text(max_size=8),
+    st.dictionaries(TABLES, st.tuples(st.integers(1, 9), st.integers(4, 99)), max_size=5),
 )
 
 

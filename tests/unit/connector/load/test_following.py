@@ -8,9 +8,11 @@ from pyspark_mysqlbinlog.checkpoints.load_state import Chunk, LoadState, TableLo
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.load.following import (
+    altered_tables,
     begin_load,
     follow_log,
     follow_options,
+    note_read,
     reload_tables,
 )
 from pyspark_mysqlbinlog.errors import OptionError
@@ -98,3 +100,31 @@ def test_a_reload_of_nothing_is_not_remembered() -> None:
     state = LoadState(frozenset({A}))
     with pytest.raises(OptionError, match="'fix'"):
         reload_tables(state, "fix", history(A), LATER, lambda _, table: table == "b")
+
+
+END = Position.of("bin.000001", 900)
+
+
+def test_what_chunks_may_have_seen_is_noted_until_the_log_has_come_there() -> None:
+    state = LoadState(chunks=(Chunk(A), Chunk(B)), read_until={C: (1, 500), A: (1, 450)})
+    noted = note_read(state, LATER, END)
+    assert noted.read_until == {A: (1, 900), B: (1, 900), C: (1, 500)}
+    assert note_read(noted, END, END).read_until == {}
+    assert note_read(LoadState(chunks=(Chunk(A),)), END, END).read_until == {}
+
+
+def test_a_table_that_is_altered_where_its_rows_were_read_already() -> None:
+    known = history(A, B, C)
+    for table, pos in ((A, 600), (B, 700), (C, 600)):
+        altered = TableSchema(*table, (), primary_key=("id",))
+        known = known.with_table(Position.of("bin.000001", pos), altered)
+    state = LoadState(read_until={A: (1, 600), B: (1, 699)})
+    assert altered_tables(state, known, LATER, END) == {A}
+    # Each place counts once.
+    assert altered_tables(state, known, END, Position.of("bin.000002", 4)) == set()
+
+
+def test_a_table_that_was_not_known_for_a_while() -> None:
+    place = Position.of("bin.000001", 600)
+    known = history(A, B).without(place, *A, "why").without(place, *B, "dropped", gone=True)
+    assert altered_tables(LoadState(), known, LATER, END) == {A}

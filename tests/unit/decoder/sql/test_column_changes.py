@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyspark_mysqlbinlog.connector.delta.schema_changes import CannotFollowError, renamed
+from pyspark_mysqlbinlog.decoder.sql.column_changes import CannotFollowError, renamed
 from pyspark_mysqlbinlog.tables import ColumnSchema as C
 from pyspark_mysqlbinlog.tables import TableSchema
 

@@ -13,22 +13,16 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from pyspark_mysqlbinlog.decoder.sql.alter_clauses import AlterTable, parse_alter
-from pyspark_mysqlbinlog.decoder.sql.classifier import StatementKind, classify
 from pyspark_mysqlbinlog.decoder.sql.ddl_effect import DdlEffect, alter_effect
 from pyspark_mysqlbinlog.errors import MySQLBinlogError
 from pyspark_mysqlbinlog.names import fold
 from pyspark_mysqlbinlog.tables import TableSchema
 
-__all__ = ["CannotFollowError", "kind_of", "renamed"]
+__all__ = ["CannotFollowError", "renamed"]
 
 
 class CannotFollowError(Exception):
     """Nobody knows what a statement made of the rows; the message says why."""
-
-
-def kind_of(statement: str) -> StatementKind:
-    """What kind of statement one is that a row of the stream tells of."""
-    return classify(statement, "").kind
 
 
 def renamed(before: TableSchema, after: TableSchema, told: str | None) -> Mapping[str, str]:

@@ -1,0 +1,92 @@
+"""Tables whose rows nobody knows behind a statement, as the tail meets it in the log.
+
+A statement that changes or removes rows by itself leaves no row events. One that only drops columns
+can be followed all the same; behind any other one, and behind one that renames columns in a way
+that can't be told, the table's rows are what only the server knows: it has to be loaded again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
+from pyspark_mysqlbinlog.connector.ranges.statement_rows import StatementRows
+from pyspark_mysqlbinlog.decoder.events.statements import DDL_KINDS
+from pyspark_mysqlbinlog.decoder.sql.classifier import StatementKind
+from pyspark_mysqlbinlog.decoder.sql.column_changes import CannotFollowError, renamed
+from pyspark_mysqlbinlog.decoder.sql.logged_statement import LoggedStatement
+from pyspark_mysqlbinlog.names import Table
+from pyspark_mysqlbinlog.protocol.events import Event
+from pyspark_mysqlbinlog.tables import TableSchema
+
+__all__ = ["UnknownRows"]
+
+# A table that is gone has no rows; one that comes back has those that the log tells.
+_REMOVES = frozenset({StatementKind.DROP_TABLE, StatementKind.DROP_DATABASE})
+
+
+class UnknownRows:
+    """Notes such tables, with the place behind the statement.
+
+    Parameters
+    ----------
+    wants : whether (database, table) is wanted.
+    case_sensitive : otherwise the server keeps names in lower case, whatever a statement says.
+    """
+
+    def __init__(self, wants: Callable[[str, str], bool], *, case_sensitive: bool) -> None:
+        self._wants = wants
+        self._case_sensitive = case_sensitive
+        self._noted: dict[tuple[Position, Table], None] = {}
+
+    def note(
+        self, event: Event, logged: LoggedStatement, end: Position, history: SchemaHistory
+    ) -> None:
+        """Take a statement into account that ends at a position; `history` knows both sides."""
+        if logged.statement.kind not in DDL_KINDS:
+            return
+        rows = StatementRows(
+            self._wants,
+            history,
+            lambda file: Position.of(file, event.start).number,
+            frozenset({"truncate", "ddl"}),
+            server_version=lambda _: "",
+            case_sensitive=self._case_sensitive,
+        )
+        for table in self._unknown(rows, event, logged):
+            self._noted[end, table] = None
+
+    def between(self, start: Position, end: Position) -> frozenset[Table]:
+        """Those noted behind `start`, up to `end`; asked for in log order, `start` is forgotten."""
+        # The tail's thread may add to them in between.
+        for place in [place for place in tuple(self._noted) if place[0] <= start]:
+            del self._noted[place]
+        return frozenset(table for behind, table in tuple(self._noted) if behind <= end)
+
+    def _unknown(
+        self, rows: StatementRows, event: Event, logged: LoggedStatement
+    ) -> Iterator[Table]:
+        statement = logged.statement
+        told = {(row.database, row.table): row for row in rows.told(event, logged)}
+        for table in rows.touched(event, statement):
+            row = told.get(table)
+            if row is not None and statement.kind in _REMOVES:
+                continue
+            before, after = rows.around(event, statement, table)
+            if statement.kind is not StatementKind.ALTER_TABLE or statement.truncated_partitions:
+                if row is not None:
+                    yield table
+            elif not _can_follow(before, after, None if row is None else row.query):
+                yield table
+
+
+def _can_follow(before: TableSchema | None, after: TableSchema | None, told: str | None) -> bool:
+    """Whether what an ALTER TABLE left is known, as `renamed` has it."""
+    if before is None or after is None:
+        return told is None
+    try:
+        renamed(before, after, told)
+    except CannotFollowError:
+        return False
+    return True

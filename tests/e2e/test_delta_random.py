@@ -1,0 +1,174 @@
+"""The command `ingest` under random changes and DDL, killed again and again: equal to SELECT.
+
+Two writers fill the workload's tables (every kind of type, transactions that roll back, a MyISAM
+table), two more write and alter tables of their own. Meanwhile the command is killed with all its
+processes, one of Spark's Python workers is killed, or the server. At the end each Delta table has
+the columns, types and rows that SELECT shows; and once more when the checkpoint is lost.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import random
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Event, Lock, Thread
+
+import pytest
+from pymysql.err import Error
+
+from helpers.evolving_table import EvolvingTable
+from helpers.ingest_process import Ingest
+from helpers.live_log import new_database, schemas_of, selected
+from helpers.mirrored_rows import expect_same
+from helpers.servers import LocalServer, MySQL56Server, Server
+from helpers.workload_writer import TABLES, Writer
+
+LOG = logging.getLogger(__name__)
+EVOLVING = ("evolving", "changing")
+_ALTERING = Lock()
+
+
+@dataclass(frozen=True)
+class Run:
+    """How often something is killed, and how many changes each of two writers makes in between."""
+
+    kills: int
+    changes: int
+
+
+SHORT, FULL = Run(3, 300), Run(20, 5_000)
+
+
+@pytest.fixture
+def own_server(live_server: Server) -> Iterator[Server]:
+    """One that may be killed; where the tests run on a server of the user's, that one."""
+    if not isinstance(live_server, LocalServer):
+        yield live_server
+        return
+    # Else a killed server has rows in its log that it has lost.
+    durable = ["--innodb-flush-log-at-trx-commit=1", "--sync-binlog=1"]
+    with MySQL56Server(durable) as server:
+        yield server
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        pytest.param(SHORT, id="short", marks=pytest.mark.timeout(600)),
+        pytest.param(FULL, id="full", marks=[pytest.mark.endurance, pytest.mark.timeout(5400)]),
+    ],
+)
+def test_what_the_command_keeps_is_what_select_shows(
+    own_server: Server, tmp_path: Path, ddl_seed: int, run: Run
+) -> None:
+    with new_database(own_server, "random_delta") as database:
+        chance = random.Random(ddl_seed)
+        evolving = _tables(own_server, database, ddl_seed)
+        ingest = Ingest(own_server, database, tmp_path)
+        with ingest:
+            for number in range(run.kills):
+                ingest.start()
+                with _altering(own_server, database, evolving, ddl_seed + number):
+                    _write(own_server, database, ddl_seed, number, run)
+                    ingest.wait_for_batch()
+                    _kill(chance.choice(["driver", "worker", "server"]), own_server, ingest)
+            ingest.kill()
+            ingest.once()
+            _expect_equal(own_server, database, tmp_path)
+            # Changes that nobody sees, and a checkpoint that is lost with them.
+            _write(own_server, database, ddl_seed, run.kills, Run(run.kills, 200))
+            shutil.rmtree(ingest.checkpoint)
+            ingest.once()
+            _expect_equal(own_server, database, tmp_path)
+    LOG.info(
+        "%d kills, %d starts, %d alterations",
+        run.kills,
+        ingest.starts,
+        sum(table.altered for table in evolving),
+    )
+    assert all(table.altered > 0 for table in evolving)
+
+
+def _tables(server: Server, database: str, seed: int) -> list[EvolvingTable]:
+    # A table without a key is another test's.
+    tables = [text for text in TABLES if "TABLE audit" not in text]
+    server.execute(*tables, database=database)
+    server.execute(
+        "CREATE TABLE audit (writer TINYINT, number BIGINT, what TEXT)", database=database
+    )
+    version = server.execute("SELECT @@version")[0][0]
+    evolving = [
+        EvolvingTable(name, seed, has_json=not version.startswith("5.6")) for name in EVOLVING
+    ]
+    with server.connect(database=database, autocommit=True) as connection:
+        for table in evolving:
+            table.create(connection, 100)
+    return evolving
+
+
+def _write(server: Server, database: str, seed: int, number: int, run: Run) -> None:
+    """Changes of two writers, one after the other, with keys that no other round has."""
+    for writer_number in (2 * number, 2 * number + 1):
+        with server.connect(database=database) as connection:
+            writer = Writer(connection, writer_number, seed, 2 * (run.kills + 1))
+            done = 0
+            while done < run.changes:
+                done += writer.operation()
+            connection.commit()
+
+
+@contextlib.contextmanager
+def _altering(
+    server: Server, database: str, tables: list[EvolvingTable], seed: int
+) -> Iterator[None]:
+    """Write and alter tables beside the block; the server may be killed meanwhile."""
+    stopped, errors = Event(), list[BaseException]()
+
+    def work() -> None:
+        chance = random.Random(seed)
+        try:
+            with server.connect(database=database, autocommit=True) as connection:
+                while not stopped.wait(0.005):
+                    table = chance.choice(tables)
+                    if chance.random() < 0.01:
+                        # 5.7 makes an ALTER and logs it in two steps: a crash in between loses one.
+                        with _ALTERING:
+                            table.alter(connection)
+                    else:
+                        table.change(connection)
+        except BaseException as error:  # noqa: BLE001 (raised again when the block ends)
+            errors.append(error)
+
+    thread = Thread(target=work, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stopped.set()
+        thread.join(60)
+    # What a killed server did not answer may have happened or not.
+    if errors and not (isinstance(errors[0], Error) and errors[0].args[0] in {2006, 2013, 2003}):
+        raise errors[0]
+
+
+def _kill(what: str, server: Server, ingest: Ingest) -> None:
+    LOG.info("killing the %s", what)
+    if what == "worker":
+        ingest.kill_worker()
+    elif what == "server" and isinstance(server, LocalServer):
+        with _ALTERING:
+            server.kill()
+        server.start()
+    else:
+        ingest.kill()
+
+
+def _expect_equal(server: Server, database: str, folder: Path) -> None:
+    schemas = [each for each in schemas_of(server, database) if each.table != "audit"]
+    assert len(schemas) > 5
+    for schema, rows in zip(schemas, selected(server, *schemas), strict=True):
+        expect_same(folder / "lake" / database / schema.table, schema, rows)

@@ -1,0 +1,207 @@
+"""Tables whose rows nobody tells behind a statement: DeltaMirror loads them again by itself."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import SparkSession
+
+from helpers.delta_mirrors import MirroredDatabase
+from helpers.servers import Server
+from pyspark_mysqlbinlog.connector.delta.deltalake_engine import DeltalakeTarget
+
+_CREATE = "CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(20) NOT NULL, n INT)"
+_FILL = "INSERT INTO t VALUES (1, '1', 1), (2, '2', 2), (3, '3', 3), (4, '4', 4)"
+
+
+@pytest.fixture
+def mirrored(
+    spark: SparkSession, live_server: Server, database: str, tmp_path: Path
+) -> MirroredDatabase:
+    """The table ``t`` with four rows, and one that stays as it is."""
+    mirrored = MirroredDatabase(spark, live_server, database, tmp_path)
+    mirrored.execute(_CREATE, _FILL, "CREATE TABLE other (id INT PRIMARY KEY)")
+    mirrored.execute("INSERT INTO other VALUES (1)", "CREATE TABLE third (id INT PRIMARY KEY)")
+    return mirrored
+
+
+@pytest.mark.parametrize(
+    ("statements", "change"),
+    [
+        (["ALTER TABLE t ADD w INT NOT NULL DEFAULT 5"], "UPDATE t SET w = 6 WHERE id = 2"),
+        (["ALTER TABLE t MODIFY n VARCHAR(9)"], "UPDATE t SET n = 'x' WHERE id = 2"),
+        (["ALTER TABLE t MODIFY v INT NOT NULL"], "UPDATE t SET v = 9 WHERE id = 2"),
+        (
+            ["ALTER TABLE t CHANGE v n INT NOT NULL, CHANGE n v INT"],
+            "UPDATE t SET n = 9 WHERE id = 2",
+        ),
+        (
+            ["ALTER TABLE t CHANGE v a VARCHAR(20), CHANGE n b INT"],
+            "UPDATE t SET a = 9 WHERE id = 2",
+        ),
+        (["ALTER TABLE t CHANGE n m INT, ADD k INT"], "UPDATE t SET k = 9 WHERE id = 2"),
+        (["ALTER TABLE t MODIFY id VARCHAR(9)"], "UPDATE t SET n = 9 WHERE id = '2'"),
+        (
+            ["ALTER TABLE t ADD w INT DEFAULT 5", "ALTER TABLE t MODIFY n VARCHAR(9)"],
+            "DELETE FROM t WHERE w = 5 AND id = 2",
+        ),
+        (["RENAME TABLE t TO old, third TO t"], "INSERT INTO t VALUES (7)"),
+        (["DROP TABLE t", "RENAME TABLE other TO t"], "INSERT INTO t VALUES (7)"),
+    ],
+)
+@pytest.mark.parametrize(
+    "batches", ["one batch", pytest.param("several batches", marks=pytest.mark.endurance)]
+)
+def test_a_statement_that_changes_rows(
+    mirrored: MirroredDatabase, statements: list[str], change: str, batches: str
+) -> None:
+    if batches == "several batches":
+        mirrored.run()
+    mirrored.execute(
+        "UPDATE t SET v = '9' WHERE id = 1",
+        "INSERT INTO third VALUES (1), (2)",
+        "DELETE FROM t WHERE id = 3",
+    )
+    for statement in statements:
+        mirrored.execute(statement)
+        if batches == "several batches":
+            mirrored.run()
+    mirrored.execute(change)
+    mirrored.run()
+    mirrored.expect_equal("t")
+    mirrored.execute(change.replace("7", "8").replace("9", "8"), "DELETE FROM t LIMIT 1")
+    mirrored.run()
+    mirrored.expect_equal("t")
+
+
+@pytest.mark.parametrize("clause", ["DROP PARTITION p0", "TRUNCATE PARTITION p0"])
+def test_a_partition_that_goes(mirrored: MirroredDatabase, clause: str) -> None:
+    """Its rows go without a word, among them some that came in the same batch."""
+    mirrored.execute(
+        "ALTER TABLE t PARTITION BY RANGE (id) (PARTITION p0 VALUES LESS THAN (3),"
+        " PARTITION p1 VALUES LESS THAN (100))"
+    )
+    mirrored.run()
+    mirrored.expect_equal("t")
+    mirrored.execute(
+        "UPDATE t SET v = 'new' WHERE id = 2",
+        "INSERT INTO t VALUES (0, 'goes, too', 0)",
+        f"ALTER TABLE t {clause}",
+        "INSERT INTO t VALUES (5, 'stays', 5), (50, 'stays', 5)",
+    )
+    mirrored.run()
+    mirrored.expect_equal("t")
+
+
+def test_a_batch_that_is_run_again(mirrored: MirroredDatabase) -> None:
+    """Spark's commits are lost: the batches of the statement and of the load come once more."""
+    mirrored.run()
+    mirrored.execute(
+        "UPDATE t SET v = '9' WHERE id = 1",
+        "ALTER TABLE t ADD w INT NOT NULL DEFAULT 5",
+        "DELETE FROM t WHERE id = 2",
+    )
+    commits = mirrored.folder / "checkpoint" / "commits"
+    before = {path.name for path in commits.iterdir()}
+    mirrored.run()
+    mirrored.expect_equal("t")
+    new = sorted((path for path in commits.glob("[0-9]*") if path.name not in before), key=_number)
+    assert new
+    new[-1].unlink()
+    mirrored.run()
+    mirrored.expect_equal("t")
+
+
+def _number(path: Path) -> int:
+    return int(path.name)
+
+
+@pytest.mark.parametrize(
+    ("moment", "commits"),
+    [
+        pytest.param("before", (3, 7), id="short"),
+        pytest.param("before", range(1, 9), id="before", marks=pytest.mark.endurance),
+        pytest.param("after", range(1, 9), id="after", marks=pytest.mark.endurance),
+    ],
+)
+def test_a_kill_at_each_commit(
+    mirrored: MirroredDatabase,
+    monkeypatch: pytest.MonkeyPatch,
+    moment: str,
+    commits: Iterable[int],
+) -> None:
+    """Between the statement and the end of the load the process ends, at one commit of Delta's."""
+    commit, left = DeltalakeTarget._commit, [-1]
+
+    def until_killed(self: DeltalakeTarget, write: Callable[[DeltaTable], object]) -> None:
+        left[0] -= 1
+        if left[0] == 0 and moment == "before":
+            raise _KilledError
+        commit(self, write)
+        if left[0] == 0:
+            raise _KilledError
+
+    monkeypatch.setattr(DeltalakeTarget, "_commit", until_killed)
+    mirrored.run()
+    killed = 0
+    for number in commits:
+        mirrored.execute(
+            "ALTER TABLE t PARTITION BY RANGE (id) (PARTITION p0 VALUES LESS THAN (3),"
+            " PARTITION p1 VALUES LESS THAN (100))",
+            f"REPLACE INTO t VALUES (0, 'zero', {number}), (9, 'nine', {number})",
+            "UPDATE t SET v = 'x' WHERE id = 2",
+            "ALTER TABLE t DROP PARTITION p0",
+            f"INSERT INTO t VALUES ({10 + number}, 'behind', 6)",
+            "ALTER TABLE t REMOVE PARTITIONING",
+            f"INSERT INTO t VALUES (1, 'one', {number}), (2, 'two', {number})",
+        )
+        left[0] = number
+        with contextlib.suppress(StreamingQueryException):
+            mirrored.run()
+        killed += left[0] <= 0
+        left[0] = -1
+        mirrored.run()
+        mirrored.expect_equal("t")
+    assert killed > 1
+
+
+class _KilledError(Exception):
+    pass
+
+
+def test_a_statement_while_the_table_is_loaded(
+    spark: SparkSession, live_server: Server, database: str, tmp_path: Path
+) -> None:
+    """The rows of chunks are read with columns that the log has not come to."""
+    mirrored = MirroredDatabase(
+        spark,
+        live_server,
+        database,
+        tmp_path,
+        startingOffset="snapshot",
+        maxRowsPerTrigger="40",
+    )
+    values = ", ".join(f"({n}, 'v{n}', {n})" for n in range(400))
+    mirrored.execute(_CREATE, f"INSERT INTO t VALUES {values}")
+    mirror = mirrored.mirror()
+    query = mirror.start(spark, processingTime="10 milliseconds")
+    try:
+        for number in range(4):
+            mirrored.execute(
+                f"UPDATE t SET v = 'u{number}' WHERE id % 40 = {number}",
+                f"ALTER TABLE t ADD a{number} INT" + (" NOT NULL DEFAULT 7" if number % 2 else ""),
+                f"UPDATE t SET a{number} = 8 WHERE id % 40 = {number + 1}",
+                f"DELETE FROM t WHERE id % 40 = {number + 2}",
+                f"UPDATE t SET id = id + 1000 WHERE id % 40 = {number + 6}",
+            )
+    finally:
+        query.stop()
+    assert query.exception() is None, query.exception()
+    mirrored.run()
+    mirrored.expect_equal("t")
+    assert not mirrored.delta("t").metadata().configuration.get("mysqlbinlog.stopped")

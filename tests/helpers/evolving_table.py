@@ -1,0 +1,148 @@
+"""A table that is written and altered at random by one connection; seeded, so repeatable."""
+
+from __future__ import annotations
+
+from random import Random
+
+from pymysql.connections import Connection
+from pymysql.cursors import Cursor
+
+__all__ = ["EvolvingTable"]
+
+_TYPES = {
+    "INT": "{n}",
+    "BIGINT UNSIGNED": "{n}",
+    "VARCHAR(40)": "'ñ漢 {n}'",
+    "TEXT": "'text {n}'",
+    "DECIMAL(12,3)": "{n}.125",
+    "DOUBLE": "{n}.5",
+    "DATETIME(3)": "'2026-11-{d:02d} 10:11:12.345'",
+    "ENUM('a','b','c')": "1 + {n} % 3",
+    "VARBINARY(20)": "X'00FF{d:02d}'",
+    "JSON": """'{{"n": {n}, "é": [1, null]}}'""",
+}
+# What a type can be made without the rows' values changing in the log's eyes, and what not.
+_WIDER = {"INT": "BIGINT", "VARCHAR(40)": "VARCHAR(90)", "DECIMAL(12,3)": "DECIMAL(14,3)"}
+_OTHER = {"INT": "VARCHAR(40)", "BIGINT UNSIGNED": "VARCHAR(40)", "VARCHAR(40)": "TEXT"}
+
+
+class EvolvingTable:
+    """Its columns at any time, and random statements on it.
+
+    Parameters
+    ----------
+    has_json : whether the server knows the type JSON.
+
+    Attributes
+    ----------
+    changes : statements that changed rows.
+    altered : statements that changed the table.
+    """
+
+    def __init__(self, name: str, seed: int, *, has_json: bool) -> None:
+        self.name = name
+        self.changes = self.altered = 0
+        self._random = Random(f"{seed}/{name}")
+        self._types = {name: how for name, how in _TYPES.items() if has_json or name != "JSON"}
+        self._columns = {"v": "VARCHAR(40)", "n": "INT"}
+        self._made = 0
+
+    def create(self, connection: Connection[Cursor], rows: int) -> None:
+        """Make the table, with rows."""
+        columns = ", ".join(f"{name} {kind}" for name, kind in self._columns.items())
+        values = ", ".join(f"({number}, 'é {number}', {number})" for number in range(rows))
+        with connection.cursor() as cursor:
+            cursor.execute(
+                f"CREATE TABLE {self.name} (id INT PRIMARY KEY, {columns}) CHARSET utf8mb4"
+            )
+            cursor.execute(f"INSERT INTO {self.name} VALUES {values}")
+
+    def change(self, connection: Connection[Cursor]) -> None:
+        """Change rows by one statement."""
+        key, other = self._random.randrange(400), self._random.randrange(400)
+        name, _kind = self._random.choice([("v", "VARCHAR(40)"), *self._columns.items()])
+        name = name if name in self._columns else next(iter(self._columns))
+        value = self._value(self._columns[name])
+        statement = self._random.choice(
+            [
+                f"REPLACE INTO {self.name} (id, {name}) VALUES ({key}, {value})",
+                (
+                    f"REPLACE INTO {self.name} (id, {name})"
+                    f" VALUES ({key}, {value}), ({other + 400}, NULL)"
+                ),
+                f"UPDATE {self.name} SET {name} = {value} WHERE id % 50 = {key % 50}",
+                f"UPDATE IGNORE {self.name} SET id = {other} WHERE id = {key}",
+                f"DELETE FROM {self.name} WHERE id = {key}",
+            ]
+        )
+        with connection.cursor() as cursor:
+            cursor.execute(statement)
+        self.changes += 1
+
+    def alter(self, connection: Connection[Cursor]) -> None:
+        """Change the table itself by one statement, or empty it."""
+        kinds = [self._add, self._add, self._drop, self._rename, self._widen, self._other]
+        statement = self._random.choice([*kinds, self._rows, self._index])()
+        if statement is not None:
+            with connection.cursor() as cursor:
+                cursor.execute(statement)
+            self.altered += 1
+
+    def _value(self, kind: str) -> str:
+        for known, template in _TYPES.items():
+            if kind.split("(", maxsplit=1)[0] == known.split("(")[0]:
+                number = self._random.randrange(1000)
+                return template.format(n=number, d=1 + number % 28)
+        assert kind == "BIGINT", kind
+        return str(self._random.randrange(1000))
+
+    def _add(self) -> str | None:
+        if len(self._columns) > 9:
+            return None
+        self._made += 1
+        name, kind = f"c{self._made}", self._random.choice(list(self._types))
+        place = self._random.choice(["", " FIRST", f" AFTER {next(iter(self._columns))}"])
+        # With a value for the rows that are there, of which the log does not tell.
+        default = ""
+        if kind in {"INT", "DOUBLE"} and self._random.random() < 0.5:
+            default = " DEFAULT 7"
+        self._columns = {**self._columns, name: kind}
+        return f"ALTER TABLE {self.name} ADD COLUMN {name} {kind}{default}{place}"
+
+    def _drop(self) -> str | None:
+        if len(self._columns) < 3:
+            return None
+        name = self._random.choice(list(self._columns))
+        del self._columns[name]
+        return f"ALTER TABLE {self.name} DROP COLUMN {name}"
+
+    def _rename(self) -> str:
+        old = self._random.choice(list(self._columns))
+        self._made += 1
+        new, kind = f"r{self._made}", self._columns[old]
+        self._columns = {new if n == old else n: k for n, k in self._columns.items()}
+        return f"ALTER TABLE {self.name} CHANGE {old} {new} {kind}"
+
+    def _widen(self) -> str | None:
+        return self._modify(_WIDER)
+
+    def _other(self) -> str | None:
+        return self._modify(_OTHER)
+
+    def _modify(self, kinds: dict[str, str]) -> str | None:
+        fitting = [name for name, kind in self._columns.items() if kind in kinds]
+        if not fitting:
+            return None
+        name = self._random.choice(fitting)
+        self._columns[name] = kinds[self._columns[name]]
+        return f"ALTER TABLE {self.name} MODIFY {name} {self._columns[name]}"
+
+    def _rows(self) -> str | None:
+        return f"TRUNCATE TABLE {self.name}" if self._random.random() < 0.3 else None
+
+    def _index(self) -> str | None:
+        name = self._random.choice(list(self._columns))
+        if self._columns[name] not in {"INT", "BIGINT", "DOUBLE"}:
+            return None
+        self._made += 1
+        return f"ALTER TABLE {self.name} ADD INDEX i{self._made} ({name})"
