@@ -14,21 +14,21 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 from pyarrow import compute
 
-from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
 from pyspark_mysqlbinlog.checkpoints.load_state import LoadState
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.versions import Version
 from pyspark_mysqlbinlog.connector.delta.apply import SEQ, SEQ_TYPE, in_order
 from pyspark_mysqlbinlog.connector.delta.copies import expect_countable
 from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget
-from pyspark_mysqlbinlog.connector.delta.marks import Mark, fingerprint_of, number_and_pos, place_of
+from pyspark_mysqlbinlog.connector.delta.marks import Mark, number_and_pos, place_of
+from pyspark_mysqlbinlog.connector.delta.same_log import LookAt, SameLog
 from pyspark_mysqlbinlog.connector.delta.timeline import not_applied, places_of, sections
 from pyspark_mysqlbinlog.connector.delta.walk import (
     LOAD_ANEW,
@@ -46,12 +46,7 @@ from pyspark_mysqlbinlog.connector.delta.whole_load import (
     whole_load,
     whole_rows,
 )
-from pyspark_mysqlbinlog.errors import (
-    InvalidPositionError,
-    LostConnectionError,
-    MirrorError,
-    MySQLBinlogError,
-)
+from pyspark_mysqlbinlog.errors import MirrorError, MySQLBinlogError
 from pyspark_mysqlbinlog.names import Table
 from pyspark_mysqlbinlog.tables import TableSchema
 
@@ -144,9 +139,7 @@ class MirroredTable:
     stopped : why it is kept in step no more; None while it is.
     """
 
-    def __init__(
-        self, table: Table, target: DeltaTarget, look_at: Callable[[Position], Fingerprint | None]
-    ) -> None:
+    def __init__(self, table: Table, target: DeltaTarget, look_at: LookAt) -> None:
         self._look_at = look_at
         self._table = table
         self._name = ".".join(table)
@@ -298,42 +291,11 @@ class MirroredTable:
         if self._loading and json.loads(self._loading)["query"] != (batch.mark.batch or ("",))[0]:
             raise self._error(f"its load, which another query began, is not done; {LOAD_ANEW}")
         applied = self._target.applied(str(batch.mark.log))
-        if batch.is_first and applied is not None and applied < place_of(batch.start):
-            number, pos = number_and_pos(applied)
-            raise self._error(
-                f"the Delta table has everything up to position {pos} of binlog file number"
-                f" {number}, and the query begins behind it, at {batch.start}: begin there or"
-                f" earlier, or {LOAD_ANEW}"
-            )
         if batch.is_first and applied is not None:
-            self._expect_same_log(batch, *number_and_pos(applied))
+            same = SameLog(self._name, self._target, self._look_at, LOAD_ANEW)
+            same.expect_no_gap(applied, batch.start)
+            same.expect_same(applied, batch.start, batch.mark.log)
         self._is_checked = True
-
-    def _expect_same_log(self, batch: Batch, number: int, pos: int) -> None:
-        """MirrorError unless the log still has what the Delta table has from it.
-
-        A new checkpoint does not know: after RESET MASTER its positions begin anew, and those up to
-        where the table is would be taken for changes that it has.
-        """
-        log = batch.mark.log
-        known = fingerprint_of(self._target.applied(log.event), self._target.applied(log.file))
-        place = self._position(batch, number, pos)
-        try:
-            found = self._look_at(place)
-        except LostConnectionError:
-            raise
-        except InvalidPositionError:
-            found = None  # no event begins there any more
-        except MySQLBinlogError as error:
-            raise self._error(
-                f"whether the log is still the one of its rows can't be told: {error.message};"
-                f" {LOAD_ANEW}"
-            ) from None
-        if known is None or found is None or not _is_same(known, found):
-            raise self._error(
-                f"the log has another event in front of {place} than when its rows were written:"
-                f" it was begun anew, or the server restored; {LOAD_ANEW}"
-            )
 
     def _position(self, batch: Batch, number: int, pos: int) -> Position:
         """A place in the batch's log."""
@@ -422,14 +384,6 @@ class MirroredTable:
 
     def _error(self, message: str) -> MirrorError:
         return MirrorError(message, table=self._name)
-
-
-def _is_same(known: Fingerprint, found: Fingerprint) -> bool:
-    """Whether two fingerprints are of one event; far into a file only its head is looked at."""
-    event = (known.length, known.checksum)
-    return known.created == found.created and (
-        not found.length or event == (found.length, found.checksum)
-    )
 
 
 def _from(versions: tuple[Version, ...], applied: int) -> tuple[Version, ...]:

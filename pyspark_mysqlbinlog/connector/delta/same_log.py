@@ -1,0 +1,106 @@
+"""Whether a Delta table goes on where a query without a checkpoint begins, in the same log.
+
+A new checkpoint does not know what was read before. The Delta table does (see `marks`): up to which
+place it has everything, and which event lies in front of that place. So a query that begins behind
+the place leaves something out; and after RESET MASTER, or where a server was restored, another
+event lies in front of it, and what comes up to there would be taken for what the table has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
+from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget
+from pyspark_mysqlbinlog.connector.delta.marks import (
+    LogName,
+    fingerprint_of,
+    number_and_pos,
+    place_of,
+)
+from pyspark_mysqlbinlog.errors import (
+    InvalidPositionError,
+    LostConnectionError,
+    MirrorError,
+    MySQLBinlogError,
+)
+
+__all__ = ["LookAt", "SameLog", "held_fingerprint", "position_of"]
+
+# Gives a position's fingerprint in the log as it is now.
+LookAt = Callable[[Position], Fingerprint | None]
+
+
+@dataclass(frozen=True, slots=True)
+class SameLog:
+    """The checks of one table; each raises MirrorError.
+
+    Attributes
+    ----------
+    table : its name, for errors.
+    way_on : what to do when a check fails, as the end of a sentence.
+    """
+
+    table: str
+    target: DeltaTarget
+    look_at: LookAt
+    way_on: str
+
+    def expect_no_gap(self, applied: int, start: Position) -> None:
+        """The table has everything up to where a query begins."""
+        if applied < place_of(start):
+            number, pos = number_and_pos(applied)
+            raise self._error(
+                f"the Delta table has everything up to position {pos} of binlog file number"
+                f" {number}, and the query begins behind it, at {start}: begin there or earlier, or"
+                f" {self.way_on}"
+            )
+
+    def expect_same(self, applied: int, start: Position, log: LogName) -> None:
+        """The log still has what the table has from it.
+
+        start : any position in the log as it is now.
+        """
+        known = held_fingerprint(self.target, log)
+        place = position_of(applied, start)
+        try:
+            found = self.look_at(place)
+        except LostConnectionError:
+            raise
+        except InvalidPositionError:
+            found = None  # no event begins there any more
+        except MySQLBinlogError as error:
+            raise self._error(
+                f"whether the log is still the one of its rows can't be told: {error.message};"
+                f" {self.way_on}"
+            ) from None
+        if known is None or found is None or not _is_same(known, found):
+            raise self._error(
+                f"the log has another event in front of {place} than when its rows were written:"
+                f" it was begun anew, or the server restored; {self.way_on}"
+            )
+
+    def _error(self, message: str) -> MirrorError:
+        return MirrorError(message, table=self.table)
+
+
+def held_fingerprint(target: DeltaTarget, log: LogName) -> Fingerprint | None:
+    """What a Delta table knows of the place up to which it has everything."""
+    return fingerprint_of(target.applied(log.event), target.applied(log.file))
+
+
+def position_of(place: int, like: Position) -> Position:
+    """A place of `marks` as a position in the log of another one."""
+    number, pos = number_and_pos(place)
+    base, _, digits = like.file.rpartition(".")
+    return Position(number, pos, f"{base}.{number:0{len(digits)}d}")
+
+
+def _is_same(known: Fingerprint, found: Fingerprint) -> bool:
+    """Whether two fingerprints are of one event; far into a file only its head is looked at."""
+    event = (known.length, known.checksum)
+    return known.created == found.created and (
+        not found.length or event == (found.length, found.checksum)
+    )
