@@ -103,6 +103,21 @@ def test_a_table_that_was_stopped_is_loaded_again(loaded: MirroredDatabase) -> N
     assert not loaded.delta("t").metadata().configuration.get("mysqlbinlog.stopped")
 
 
+def test_the_only_table_is_loaded_again_though_its_batch_failed(
+    spark: SparkSession, live_server: Server, database: str, tmp_path: Path
+) -> None:
+    """The batch that failed comes once more, before the load can begin."""
+    mirrored = MirroredDatabase(spark, live_server, database, tmp_path, startingOffset="snapshot")
+    mirrored.execute("CREATE TABLE t (id INT PRIMARY KEY, n INT)", "INSERT INTO t VALUES (1, 1)")
+    mirrored.run()
+    mirrored.execute("ALTER TABLE t MODIFY n VARCHAR(9)", "INSERT INTO t VALUES (2, 'two')")
+    with pytest.raises(Exception, match="every table is stopped"):
+        mirrored.run()
+    mirrored.options["reload"] = f"again: {database}.t"
+    mirrored.run()
+    mirrored.expect_equal("t")
+
+
 @pytest.mark.parametrize("more", [1, 200])
 def test_a_lost_checkpoint_and_a_log_that_was_begun_anew(
     spark: SparkSession, own_server: Server, tmp_path: Path, more: int

@@ -35,11 +35,11 @@ class MirroredDatabase:
 
     def mirror(self, checkpoint: str = "checkpoint") -> DeltaMirror:
         """A mirror as a new process would make it."""
+        settings = {"target": f"{self.folder}/lake/{{database}}/{{table}}"} | self.settings
         return DeltaMirror(
-            target=f"{self.folder}/lake/{{database}}/{{table}}",
             checkpoint=str(self.folder / checkpoint),
             options=self.server.options(**self.options),
-            **self.settings,
+            **settings,
         )
 
     def run(self, checkpoint: str = "checkpoint") -> None:

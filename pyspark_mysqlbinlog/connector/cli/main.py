@@ -50,8 +50,14 @@ def ingest(  # noqa: PLR0917 (typer's options have names)
     host: Annotated[str, typer.Option(help="Of the MySQL server.")],
     user: Annotated[str, typer.Option(help="The account (docs/operations.md has its grants).")],
     tables: Annotated[str, typer.Option(help="database.table, globs; several with commas.")],
-    into: Annotated[str, typer.Option(help="Path or URI with {database} and {table} in it.")],
     checkpoint: Annotated[str, typer.Option(help="Where Spark keeps how far it has come.")],
+    into: Annotated[
+        str | None,
+        typer.Option(help="Path or URI with {database} and {table} in it: the tables."),
+    ] = None,
+    history: Annotated[
+        str | None, typer.Option(help="The same for change logs, with or without --into.")
+    ] = None,
     port: Annotated[int, typer.Option()] = 3306,
     password_file: Annotated[Path | None, typer.Option(help="A file with the password.")] = None,
     option: Annotated[
@@ -84,7 +90,10 @@ def ingest(  # noqa: PLR0917 (typer's options have names)
         bool, typer.Option("--json", help="A line of JSON for each batch, in place of text.")
     ] = False,
 ) -> None:
-    """Load tables into Delta, and keep them in step with MySQL until this is stopped."""
+    """Load tables into Delta, and keep them in step with MySQL until this is stopped.
+
+    With --history every change is appended to a change log for each table, too, or only there.
+    """
     options: dict[str, Any] = {"host": host, "port": port, "user": user, "tables": tables}
     if password_file is not None:
         options["passwordFile"] = str(password_file)
@@ -101,6 +110,7 @@ def ingest(  # noqa: PLR0917 (typer's options have names)
             into,
             checkpoint,
             options | more,
+            history=history,
             storage_options=_pairs("--storage-option", storage_option),
             properties=_pairs("--table-property", table_property),
             partition_by={name: columns.split(",") for name, columns in partitions.items()},
@@ -138,7 +148,9 @@ def _pairs(name: str, given: Iterable[str] | None) -> dict[str, str]:
     return pairs
 
 
-def _mirror(into: str, checkpoint: str, options: Mapping[str, Any], **settings: Any) -> DeltaMirror:
+def _mirror(
+    into: str | None, checkpoint: str, options: Mapping[str, Any], **settings: Any
+) -> DeltaMirror:
     from pyspark_mysqlbinlog.connector.delta.mirror import DeltaMirror
 
     return DeltaMirror(into, checkpoint, options, **settings)

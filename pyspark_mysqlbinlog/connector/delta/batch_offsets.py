@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import unquote, urlsplit
 
 from pyspark_mysqlbinlog.checkpoints.offset import Offset
+from pyspark_mysqlbinlog.connector.delta.checkpoint_files import read_lines
 from pyspark_mysqlbinlog.errors import OffsetError
 
 if TYPE_CHECKING:
@@ -37,7 +36,7 @@ class BatchOffsets:
     def query_id(self, spark: SparkSession) -> str:
         """The identifier of the query, which Spark makes up once for each checkpoint."""
         location = f"{self.checkpoint.rstrip('/')}/metadata"
-        lines = self._lines(spark, location)
+        lines = read_lines(spark, location)
         try:
             return str(json.loads("".join(lines))["id"])
         except (ValueError, KeyError, TypeError):
@@ -46,7 +45,7 @@ class BatchOffsets:
     def end(self, spark: SparkSession, batch: int) -> Offset:
         """The offset at which a batch ends; OffsetError where it is not there, or not ours."""
         location = f"{self.checkpoint.rstrip('/')}/offsets/{batch}"
-        lines = self._lines(spark, location)
+        lines = read_lines(spark, location)
         if len(lines) != _LINES or lines[0] != "v1":
             raise OffsetError(
                 f"{location} has {len(lines)} lines and begins with {lines[:1]!r}, expected v1 and"
@@ -59,15 +58,3 @@ class BatchOffsets:
         if not isinstance(value, dict):
             raise OffsetError(f"{location}: its last line is no offset of mysqlbinlog")
         return Offset.from_dict(value)
-
-    def _lines(self, spark: SparkSession, location: str) -> list[str]:
-        parts = urlsplit(location)
-        if parts.scheme in {"", "file"}:
-            path = Path(unquote(parts.path) if parts.scheme else location)
-            try:
-                return path.read_text(encoding="utf-8").splitlines()
-            except OSError as error:
-                reason = error.strerror or type(error).__name__
-                raise OffsetError(f"{location} can't be read: {reason}") from None
-        rows = spark.read.text(location, wholetext=True).collect()
-        return str(rows[0][0]).splitlines() if rows else []

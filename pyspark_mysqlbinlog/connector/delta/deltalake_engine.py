@@ -302,6 +302,12 @@ class DeltalakeTarget:
             )
         )
 
+    def append(self, rows: pa.Table, mark: Mark) -> None:
+        marking = _marking(mark)
+        self._commit(
+            lambda table: write_deltalake(table, rows, mode="append", commit_properties=marking)
+        )
+
     def compact(self) -> bool:
         """Write small files into larger ones; False where others wrote in between."""
         try:

@@ -89,6 +89,9 @@ class DeltaTarget(Protocol):
     def replace(self, rows: pa.Table, mark: Mark) -> None:
         """Make these all the rows that it has, and their columns its columns."""
 
+    def append(self, rows: pa.Table, mark: Mark) -> None:
+        """Add rows to those that are there; without rows it is a commit all the same."""
+
     def compact(self) -> bool:
         """Write small files into larger ones; False where others wrote in between.
 

@@ -97,12 +97,14 @@ class Mark:
     version : the boundary, as `place` has it.
     fingerprint : of the boundary; None where it is not known.
     batch : the query's identifier and the batch's number, of a batch's last commit.
+    more : identifiers of whoever writes the commit.
     """
 
     log: LogName
     version: int
     fingerprint: Fingerprint | None = None
     batch: tuple[str, int] | None = None
+    more: Identifiers = ()
 
     @property
     def identifiers(self) -> Identifiers:
@@ -113,7 +115,7 @@ class Mark:
         kept.append((self.log.file, known.created))
         if self.batch is not None:
             kept.append(self.batch)
-        return tuple(kept)
+        return (*kept, *self.more)
 
 
 def fingerprint_of(event: int | None, file: int | None) -> Fingerprint | None:

@@ -3,6 +3,8 @@
 Each batch is collected as Arrow, and goes through these steps, table by table::
 
     changes --> in order --> states, by schema version --> last state per key --> merge
+       |
+       +--> append to the table's change log (see `history`)
 
 What a table looks like comes from the offset at which the batch ends (see `batch_offsets`), how
 far its Delta table has come from Delta (see `marks`). A table that can't be kept equal to the
@@ -12,7 +14,7 @@ server's is stopped, with a word on what to do, and the others go on.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -29,10 +31,12 @@ from pyspark_mysqlbinlog.connector.delta.column_names import delta_name
 from pyspark_mysqlbinlog.connector.delta.copies import say_key
 from pyspark_mysqlbinlog.connector.delta.deltalake_engine import DeltalakeEngine
 from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget, Engine
+from pyspark_mysqlbinlog.connector.delta.history import ChangeLog
 from pyspark_mysqlbinlog.connector.delta.maintenance import Maintenance
 from pyspark_mysqlbinlog.connector.delta.marks import LogName, Mark, place_of
 from pyspark_mysqlbinlog.connector.delta.mirrored_table import Batch, MirroredTable, TableVersions
-from pyspark_mysqlbinlog.connector.delta.targets import Targets
+from pyspark_mysqlbinlog.connector.delta.purpose import expect_same_purpose
+from pyspark_mysqlbinlog.connector.delta.targets import Targets, expect_apart
 from pyspark_mysqlbinlog.connector.log.logs import ServerLog
 from pyspark_mysqlbinlog.connector.options.log_lines import show_log_lines
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
@@ -63,17 +67,19 @@ _SETTLED = {
 
 
 class DeltaMirror:
-    """A Delta table for each MySQL table, kept equal to it.
+    """A Delta table for each MySQL table, kept equal to it; or one with its changes; or both.
 
     Parameters
     ----------
     target
-        A path or URI with ``{database}`` and ``{table}`` in it.
+        A path or URI with ``{database}`` and ``{table}`` in it: the tables. None for no tables.
     checkpoint
         Where Spark keeps how far the query has come; a folder of this mirror alone.
     options
         The options of the source (docs/options.md): server, account, tables. `payload`, `jsonType`
         and `operations` are the mirror's; `startingOffset` is ``snapshot`` unless it is given.
+    history
+        A path or URI as `target`: the change logs, to which every change is appended.
     storage_options
         What delta-rs needs to know of an object store.
     properties
@@ -98,10 +104,11 @@ class DeltaMirror:
 
     def __init__(
         self,
-        target: str,
+        target: str | None,
         checkpoint: str,
         options: Mapping[str, Any],
         *,
+        history: str | None = None,
         storage_options: Mapping[str, str] | None = None,
         properties: Mapping[str, str] | None = None,
         partition_by: Mapping[str, Sequence[str]] | None = None,
@@ -123,9 +130,15 @@ class DeltaMirror:
         self._options = texts
         self._reloads = parsed.reload_after_ddl
         self._checkpoint = checkpoint
+        self._reload = "" if parsed.reload is None else parsed.reload[0]
         self._wants = parsed.table_filter().wants
         self._excluded = parsed.column_filter()
-        self._targets = Targets.parse(target)
+        if target is None and history is None:
+            raise OptionError("target: give it, or history, or both")
+        self._purpose = {"target": target, "history": history}
+        self._targets = None if target is None else Targets.parse(target)
+        self._histories = None if history is None else Targets.parse(history, "history")
+        self._change_log_engine: Engine = DeltalakeEngine(storage_options, properties)
         self._engine: Engine = DeltalakeEngine(
             storage_options, properties, keep_deleted=keep_deleted
         )
@@ -135,6 +148,7 @@ class DeltaMirror:
         self._maintenance = _maintenance(self._engine, maintain_every)
         self._offsets = BatchOffsets(checkpoint)
         self._tables: dict[Table, MirroredTable] = {}
+        self._change_logs: dict[Table, ChangeLog] = {}
         self._known: tuple[str, dict[Table, TableVersions]] = ("", {})
         self._query: str | None = None
 
@@ -158,15 +172,15 @@ class DeltaMirror:
     @property
     def stopped(self) -> Mapping[str, str]:
         """Tables that are kept in step no more, and why, as far as this process has seen."""
-        return {
-            ".".join(name): table.stopped
-            for name, table in self._tables.items()
-            if table.stopped is not None
+        stopped = {".".join(name): table.stopped for name, table in self._tables.items()} | {
+            f"the change log of {'.'.join(name)}": log.stopped
+            for name, log in self._change_logs.items()
         }
+        return {name: reason for name, reason in stopped.items() if reason is not None}
 
     def __getstate__(self) -> dict[str, Any]:
         # Spark Connect runs batches in another process; what was opened stays in this one.
-        return self.__dict__ | {"_tables": {}}
+        return self.__dict__ | {"_tables": {}, "_change_logs": {}}
 
     def __call__(self, batch: DataFrame, number: int) -> None:
         """Bring one batch in; what foreachBatch calls."""
@@ -178,24 +192,30 @@ class DeltaMirror:
         query = f"mysqlbinlog:query:{self._query_id(batch.sparkSession)}"
         mark = Mark(LogName.of(end), place_of(end.position), end.fingerprint, (query, number))
         this = Batch(before.position, mark, end.load, reloads=self._reloads)
-        changes = _collected(batch)
+        changes = _collected(batch, with_source=self._histories is not None)
         by_table, nothing = _by_table(changes), changes.slice(0, 0)
         unknown = by_table.keys() - tables.keys()
         if unknown:
             raise OffsetError(f"the batch's offset has no columns of {sorted(unknown)}")
         errors = []
+        ways = [self._bring_in] if self._targets is not None else []
+        ways += [self._append] if self._histories is not None else []
         for name in sorted(tables):
-            try:
-                self._bring_in(name, by_table.get(name, nothing), tables[name], this)
-            except Exception as error:  # noqa: BLE001 (raised when the other tables are done)
-                errors.append(error)
+            for way in ways:
+                try:
+                    way(name, by_table.get(name, nothing), tables[name], this)
+                except Exception as error:  # noqa: BLE001 (raised when the other tables are done)
+                    errors.append(error)
         if errors:
             raise errors[0]
         if self._maintenance is not None:
-            self._maintenance.after_batch(map(self._targets.of, self._tables))
-        stopped = [table for table in self._tables.values() if table.stopped is not None]
-        if stopped and len(stopped) == len(self._tables):
-            raise MirrorError(f"every table is stopped; the first: {stopped[0].stopped}")
+            self._maintenance.after_batch(self._uris())
+        reasons = list(self.stopped.values())
+        is_all = len(reasons) == len(self._tables) + len(self._change_logs)
+        # A load that is asked for comes behind the batches that are planned.
+        is_to_come = self._reload != ("" if end.load is None else end.load.reload)
+        if reasons and is_all and not (self._reload and is_to_come):
+            raise MirrorError(f"every table is stopped; the first: {reasons[0]}")
 
     def _bring_in(
         self, name: Table, changes: pa.Table, versions: TableVersions, batch: Batch
@@ -214,7 +234,33 @@ class DeltaMirror:
             _LOG.error("%s.%s is kept in step no more: %s", *name, error.message)
             table.stop(error)
 
+    def _append(
+        self, name: Table, changes: pa.Table, versions: TableVersions, batch: Batch
+    ) -> None:
+        """One table's part of a batch, for its change log; one that has a gap is stopped."""
+        log = self._change_logs.get(name)
+        if log is None:
+            assert self._histories is not None
+            target = self._change_log_engine.target(self._histories.of(name))
+            log = self._change_logs[name] = ChangeLog(name, target, self._look_at)
+            if log.stopped is not None:
+                _LOG.error(
+                    "the change log of %s.%s is stopped since earlier: %s", *name, log.stopped
+                )
+        try:
+            log.append(changes, versions, batch)
+        except MirrorError as error:
+            _LOG.error("the change log of %s.%s is stopped: %s", *name, error.message)
+            log.stop(error)
+
+    def _uris(self) -> Iterator[str]:
+        """Of the Delta tables."""
+        if self._targets is not None:
+            yield from map(self._targets.of, self._tables)
+        yield from (log.uri for log in self._change_logs.values())
+
     def _target(self, name: Table, versions: TableVersions) -> DeltaTarget:
+        assert self._targets is not None
         partition_by = self._partition_by.get(".".join(name), ())
         target = self._engine.target(self._targets.of(name), [*map(delta_name, partition_by)])
         if partition_by and target.columns() is None:
@@ -232,6 +278,7 @@ class DeltaMirror:
 
     def _query_id(self, spark: SparkSession) -> str:
         if self._query is None:
+            expect_same_purpose(spark, self._checkpoint, self._purpose)
             self._query = self._offsets.query_id(spark)
         return self._query
 
@@ -240,6 +287,7 @@ class DeltaMirror:
         if self._known[0] != end.schemas:
             history = SchemaHistory.unpack(end.schemas)
             wanted = [name for name in history.tables() if self._wants(*name)]
+            expect_apart(wanted, filter(None, (self._targets, self._histories)))
             gone = _gone(history)
             self._known = (
                 end.schemas,
@@ -298,18 +346,17 @@ def _came_by_rename(
     )
 
 
-def _collected(batch: DataFrame) -> pa.Table:
+def _collected(batch: DataFrame, *, with_source: bool) -> pa.Table:
     """What is needed of a batch's changes."""
-    return batch.selectExpr(
-        "op",
-        "database",
-        "table",
-        "before",
-        "after",
-        "seq",
-        "source.query AS query",
-        "source.absent AS absent",
-    ).toArrow()
+    columns = ["op", "database", "table", "before", "after", "seq"]
+    if with_source:
+        changes = batch.select(*columns, "ts", "source").toArrow()
+        source = changes.column("source")
+        for name in ("query", "absent"):
+            changes = changes.append_column(name, pc.struct_field(source, name))
+        return changes
+    columns += ["source.query AS query", "source.absent AS absent"]
+    return batch.selectExpr(*columns).toArrow()
 
 
 def _by_table(changes: pa.Table) -> dict[Table, pa.Table]:

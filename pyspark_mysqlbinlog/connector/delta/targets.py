@@ -7,13 +7,14 @@ a name is written as in URIs, ``%2F``; all else stands as it is.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Self
 
 from pyspark_mysqlbinlog.errors import OptionError
 from pyspark_mysqlbinlog.names import Table
 
-__all__ = ["Targets"]
+__all__ = ["Targets", "expect_apart"]
 
 _FIELD = re.compile(r"\{([^{}]*)\}")
 # Beside control characters: what ends a part of a path, or means something in a URI or a glob.
@@ -32,24 +33,50 @@ class Targets:
     template: str
 
     @classmethod
-    def parse(cls, template: str) -> Self:
-        """Check a template; OptionError says what is wrong with it."""
+    def parse(cls, template: str, option: str = "target") -> Self:
+        """Check a template; OptionError says what is wrong with it.
+
+        option : whose value it is.
+        """
         expected = "expected a path or URI such as /lake/{database}/{table}"
         fields = _FIELD.findall(template)
         unknown = [name for name in fields if name not in {"database", "table"}]
         if unknown:
-            raise OptionError(f"target: {expected}, found {{{unknown[0]}}} in {template!r}")
+            raise OptionError(f"{option}: {expected}, found {{{unknown[0]}}} in {template!r}")
         # One database's tables may go without its name; all tables in one place may not.
         if "table" not in fields:
-            raise OptionError(f"target: {expected}, found no {{table}} in {template!r}")
+            raise OptionError(f"{option}: {expected}, found no {{table}} in {template!r}")
         if "{" in _FIELD.sub("", template) or "}" in _FIELD.sub("", template):
-            raise OptionError(f"target: {expected}, found a single brace in {template!r}")
+            raise OptionError(f"{option}: {expected}, found a single brace in {template!r}")
         return cls(template)
 
     def of(self, table: Table) -> str:
         """The URI of a table's Delta table."""
         names = {"database": _quoted(table[0]), "table": _quoted(table[1])}
         return _FIELD.sub(lambda found: names[found[1]], self.template)
+
+
+def expect_apart(tables: Iterable[Table], templates: Iterable[Targets]) -> None:
+    """OptionError where two Delta tables would be one, or one lie in the other's folder.
+
+    There a VACUUM of the outer one would take the inner one's files for its own old ones.
+    """
+    places: dict[tuple[str, ...], str] = {}
+    for template in templates:
+        for table in tables:
+            uri = template.of(table)
+            parts = tuple(part for part in uri.split("/") if part)
+            if parts in places:
+                raise OptionError(f"{uri} would be two Delta tables: give them different places")
+            places[parts] = uri
+    for parts, uri in places.items():
+        for length in range(1, len(parts)):
+            outer = places.get(parts[:length])
+            if outer is not None:
+                raise OptionError(
+                    f"the Delta table {uri} would lie in the folder of another one, {outer}: give"
+                    " it a place beside it"
+                )
 
 
 def _quoted(name: str) -> str:

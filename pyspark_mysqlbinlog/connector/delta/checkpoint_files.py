@@ -1,0 +1,60 @@
+"""Small files in a query's checkpoint, on local disk or wherever Spark reaches."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+
+from pyspark.errors import AnalysisException
+
+from pyspark_mysqlbinlog.errors import OffsetError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["find_lines", "read_lines", "write_line"]
+
+
+def read_lines(spark: SparkSession, location: str) -> list[str]:
+    """The lines of a file; OffsetError where it can't be read."""
+    path = _local(location)
+    if path is not None:
+        try:
+            return path.read_text(encoding="utf-8").splitlines()
+        except OSError as error:
+            reason = error.strerror or type(error).__name__
+            raise OffsetError(f"{location} can't be read: {reason}") from None
+    rows = spark.read.text(location, wholetext=True).collect()
+    return str(rows[0][0]).splitlines() if rows else []
+
+
+def find_lines(spark: SparkSession, location: str) -> list[str] | None:
+    """The lines of a file; None where there is none."""
+    path = _local(location)
+    if path is not None:
+        return read_lines(spark, location) if path.exists() else None
+    try:
+        return read_lines(spark, location) or None
+    except AnalysisException as error:
+        if "PATH_NOT_FOUND" in str(error):
+            return None
+        raise
+
+
+def write_line(spark: SparkSession, location: str, line: str) -> None:
+    """Write a file of one line; where only Spark reaches it is a folder with such a file."""
+    path = _local(location)
+    if path is not None:
+        path.write_text(line + "\n", encoding="utf-8")
+    else:
+        spark.createDataFrame([(line,)], "value string").coalesce(1).write.mode("overwrite").text(
+            location
+        )
+
+
+def _local(location: str) -> Path | None:
+    parts = urlsplit(location)
+    if parts.scheme not in {"", "file"}:
+        return None
+    return Path(unquote(parts.path) if parts.scheme else location)

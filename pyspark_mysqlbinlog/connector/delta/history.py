@@ -1,0 +1,290 @@
+"""The change log of one table: each change that the stream brings, appended to a Delta table.
+
+A change from the log is new when it lies behind the boundary up to which the change log has
+everything; a loaded row is, unless its batch is there. Both are told by the transaction identifiers
+of the very commit that appended them (see `marks`), and nothing else is stored.
+
+A query joins a change log once, in the first batch of its checkpoint: there it is made sure that
+nothing is left out between the two. Whoever replays the log must know, too, where it has all rows
+of the table anew: in front of the rows of a load, and where a table was created that the query did
+not know at its start. There stands a row with `op` BEGIN; rows from before it count no more.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from hashlib import blake2b
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import compute
+
+from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.checkpoints.versions import Version
+from pyspark_mysqlbinlog.connector.delta.apply import SEQ_TYPE
+from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget
+from pyspark_mysqlbinlog.connector.delta.marks import LogName, Mark, place_of
+from pyspark_mysqlbinlog.connector.delta.mirrored_table import STOPPED, Batch, TableVersions
+from pyspark_mysqlbinlog.connector.delta.same_log import (
+    LookAt,
+    SameLog,
+    held_fingerprint,
+    position_of,
+)
+from pyspark_mysqlbinlog.connector.delta.timeline import not_applied, places_of
+from pyspark_mysqlbinlog.errors import MirrorError, OptionError
+from pyspark_mysqlbinlog.names import Table
+from pyspark_mysqlbinlog.tables import TableSchema
+
+__all__ = ["BEGIN", "COLUMNS", "ChangeLog"]
+
+_LOG = logging.getLogger(__name__)
+# The stubs know neither chunked arrays beside plain values nor what comes of them.
+pc: Any = compute
+
+BEGIN = "begin"
+# Of the struct `source`, as in the stream.
+_SOURCE: list[pa.Field[Any]] = [
+    pa.field("server_id", pa.int64()),
+    pa.field("file", pa.string()),
+    pa.field("pos", pa.int64()),
+    pa.field("row", pa.int32()),
+    pa.field("tx_pos", pa.int64()),
+    pa.field("thread_id", pa.int64()),
+    pa.field("gtid", pa.string()),
+    pa.field("query", pa.string()),
+    pa.field("key", pa.list_(pa.string())),
+    pa.field("absent", pa.list_(pa.string())),
+]
+# The stream's own.
+_COLUMNS: list[pa.Field[Any]] = [
+    pa.field("op", pa.string()),
+    pa.field("ts", pa.timestamp("us", "UTC")),
+    pa.field("database", pa.string()),
+    pa.field("table", pa.string()),
+    pa.field("before", pa.string()),
+    pa.field("after", pa.string()),
+    pa.field("seq", SEQ_TYPE),
+    pa.field("source", pa.struct(_SOURCE)),
+]
+COLUMNS = pa.schema(_COLUMNS)
+# A property: the log of the server whose changes it has.
+_CHANGES = "mysqlbinlog.changes"
+# An identifier: which load of the table goes on; 0 for none.
+_LOADING = "mysqlbinlog:loading"
+# In front of all changes at a place, and of rows that were loaded there.
+_BEFORE_ALL = -2
+_LOAD_ANEW = "load the table anew, or give another place for its change log"
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """What the change log's last commit tells.
+
+    Attributes
+    ----------
+    boundary : up to this place it has everything; 0 where it has nothing of this log.
+    last : the greatest place of its rows: those of a load lie behind the boundary.
+    loading : which load goes on; 0 for none.
+    """
+
+    boundary: int = 0
+    last: int = 0
+    loading: int = 0
+
+    @classmethod
+    def of(cls, target: DeltaTarget, log: LogName) -> _Held:
+        numbers = (str(log), _last_of(log), _LOADING)
+        return cls(*(target.applied(name) or 0 for name in numbers))
+
+
+class ChangeLog:
+    """One table's. `append` raises MirrorError where a change would be missing.
+
+    Attributes
+    ----------
+    uri : where it is.
+    stopped : why nothing is appended any more; None while it is.
+    """
+
+    def __init__(self, table: Table, target: DeltaTarget, look_at: LookAt) -> None:
+        self._table = table
+        self._name = ".".join(table)
+        self._target = target
+        self._look_at = look_at
+        self.uri = target.uri
+        self._is_joined = False
+        self._loading = 0
+        self.stopped = target.properties().get(STOPPED) or None
+
+    def stop(self, error: MirrorError) -> None:
+        """Append no more, in this query or a later one, until one can join it again."""
+        self.stopped = error.message
+        if self._target.columns() is None:
+            self._target.create(COLUMNS, {})
+        self._target.set_properties({STOPPED: error.message})
+
+    def append(self, changes: pa.Table, now: TableVersions, batch: Batch) -> int:
+        """Append what is new of one batch's changes; returns how many."""
+        assert batch.mark.batch is not None
+        is_loaded = batch.loads(self._table)
+        is_quiet = not changes.num_rows and not is_loaded and not self._loading
+        if is_quiet and (self._is_joined or not _is_known(now.versions)):
+            return 0
+        query, number = batch.mark.batch
+        done = self._target.applied(query)
+        begins: int | None = None
+        if done is None:
+            if self.stopped is not None and not batch.is_first and not is_loaded:
+                return 0
+            begins = self._join(now, batch)
+        elif self.stopped is not None:
+            self._go_on_again()  # it was another query that could not join
+        held = _Held.of(self._target, batch.mark.log)
+        if done is not None and done >= number and held.boundary >= batch.mark.version:
+            self._remember(held.loading)
+            return 0
+        load = _load_of(batch) if is_loaded else 0
+        if load and load != held.loading:
+            begins = _begin_of_load(now, batch)
+        rows = not_applied(changes, held.boundary)
+        loading = 0 if batch.has_loaded(self._table) else load
+        if done is None or begins is not None or rows.num_rows or loading != held.loading:
+            count = rows.num_rows
+            rows = rows.select(COLUMNS.names).cast(COLUMNS)
+            if begins is not None:
+                rows = pa.concat_tables([self._begin_row(begins, batch), rows])
+            self._target.append(rows, self._mark(rows, batch, replace(held, loading=loading)))
+        else:
+            count = 0
+        self._remember(loading)
+        return count
+
+    def _remember(self, loading: int) -> None:
+        self._is_joined, self._loading = True, loading
+
+    def _join(self, now: TableVersions, batch: Batch) -> int | None:
+        """Go on in the change log, or begin it.
+
+        Gives the place from which on all of the table's rows come, where there was a gap before it.
+        """
+        columns, log = self._target.columns(), str(batch.mark.log)
+        if columns is not None and columns != COLUMNS:
+            raise OptionError(
+                f"history: {self.uri} has other columns than a change log: give another place"
+            )
+        known = self._target.properties().get(_CHANGES)
+        held = _Held.of(self._target, batch.mark.log)
+        created = _created_at(now, batch.start)
+        begins: int | None = None
+        if known is None or (not held.boundary and self._target.is_empty()):
+            if not self._target.is_empty():
+                raise OptionError(
+                    f"history: {self.uri} has rows that no mirror wrote: give another place"
+                )
+            self._expect_beginning(created, batch)
+        elif known != log:
+            raise self._error(
+                f"its changes are from another log ({known}, now {log}): give another place for its"
+                " change log"
+            )
+        else:
+            begins = self._go_on(held, created, batch)
+        if columns is None:
+            self._target.create(COLUMNS, {_CHANGES: log})
+        elif known != log:
+            self._target.set_properties({_CHANGES: log})
+        if self.stopped is not None:
+            self._go_on_again()
+        return begins
+
+    def _go_on_again(self) -> None:
+        self._target.set_properties({STOPPED: ""})
+        self.stopped = None
+
+    def _expect_beginning(self, created: int | None, batch: Batch) -> None:
+        """A change log that is not there yet may begin with this batch."""
+        if not batch.is_first and not batch.loads(self._table) and created is None:
+            raise self._error(
+                "there is no change log of it, or not any more, and the query is past"
+                f" {batch.start} already: what changed before would be missing; {_LOAD_ANEW}"
+            )
+
+    def _go_on(self, held: _Held, created: int | None, batch: Batch) -> int | None:
+        """As `_join`, for a change log that has changes of this log."""
+        same = SameLog(self._name, self._target, self._look_at, _LOAD_ANEW)
+        begins: int | None = None
+        if batch.loads(self._table):
+            begin = place_of(batch.start)
+        elif created is not None and held.boundary < place_of(batch.start):
+            begin = begins = created
+        elif held.loading:
+            raise self._error(f"its load, which another query began, is not done; {_LOAD_ANEW}")
+        else:
+            same.expect_no_gap(held.boundary, batch.start)
+            begin = held.boundary
+        # What lies behind all of its rows keeps their order, whatever became of the log in between.
+        if begin <= max(held.boundary, held.last):
+            same.expect_same(held.boundary, batch.start, batch.mark.log)
+        return begins
+
+    def _begin_row(self, place: int, batch: Batch) -> pa.Table:
+        position = position_of(place, batch.start)
+        row = {"file": position.number, "pos": position.pos, "row": _BEFORE_ALL}
+        begin = {
+            "op": BEGIN,
+            "ts": datetime.now(UTC),
+            "database": self._table[0],
+            "table": self._table[1],
+            "seq": {"epoch": batch.mark.log.epoch, **row},
+            "source": {**row, "file": position.file},
+        }
+        return pa.Table.from_pylist([begin], COLUMNS)
+
+    def _mark(self, rows: pa.Table, batch: Batch, held: _Held) -> Mark:
+        """What goes with rows; a boundary that lies behind the batch stays."""
+        mark, log = batch.mark, batch.mark.log
+        if held.boundary > mark.version:
+            fingerprint = held_fingerprint(self._target, log)
+            mark = replace(mark, version=held.boundary, fingerprint=fingerprint)
+        last = max(held.last, pc.max(places_of(rows)).as_py() or 0)
+        return replace(mark, more=((_last_of(log), last), (_LOADING, held.loading)))
+
+    def _error(self, message: str) -> MirrorError:
+        return MirrorError(message, table=self._name)
+
+
+def _last_of(log: LogName) -> str:
+    return f"{log}:last"
+
+
+def _load_of(batch: Batch) -> int:
+    """A number for the load of which a batch is a part; not 0."""
+    assert batch.load is not None
+    assert batch.mark.batch is not None
+    name = f"{batch.mark.batch[0]}\n{batch.load.reload}"
+    return int.from_bytes(blake2b(name.encode(), digest_size=7).digest()) | 1
+
+
+def _begin_of_load(now: TableVersions, batch: Batch) -> int:
+    """The place from which on all rows of a loaded table come."""
+    start = place_of(batch.start)
+    return max((place for place in now.came_by_rename if place >= start), default=start)
+
+
+def _is_known(versions: tuple[Version, ...]) -> bool:
+    return any(isinstance(what, TableSchema) for _, what in versions)
+
+
+def _created_at(now: TableVersions, start: Position) -> int | None:
+    """Where a table was created, with no rows, that was not there when a batch began."""
+    for at, what in now.versions:
+        if isinstance(what, TableSchema):
+            place = place_of(at)
+            is_new = place >= place_of(start) and place not in now.came_by_rename
+            return place if is_new else None
+        if not what.gone:
+            return None
+    return None
