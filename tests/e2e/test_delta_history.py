@@ -14,6 +14,9 @@ from pyspark.sql import SparkSession
 from helpers.change_logs import expect_replay, history_of, log_of, rows_of_log
 from helpers.delta_mirrors import MirroredDatabase
 from helpers.servers import Server
+from pyspark_mysqlbinlog.connector.delta import checkpoint_files
+from pyspark_mysqlbinlog.connector.delta.purpose import expect_same_purpose
+from pyspark_mysqlbinlog.errors import OptionError
 
 _COLUMNS = "id INT PRIMARY KEY, v VARCHAR(20), n DECIMAL(12,2)"
 
@@ -309,3 +312,15 @@ def test_a_table_that_is_no_change_log_is_refused(logged: MirroredDatabase) -> N
     logged.execute("DELETE FROM t WHERE id = 1")
     logged.run()
     expect_replay(logged, "t", "id")
+
+
+def test_a_note_where_only_spark_reaches(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark's own way of writing and reading, on the disk that there is."""
+    monkeypatch.setattr(checkpoint_files, "_local", lambda _: None)
+    checkpoint = f"file://{tmp_path}/checkpoint"
+    expect_same_purpose(spark, checkpoint, {"target": "/a/{table}", "history": None})
+    expect_same_purpose(spark, checkpoint, {"target": "/a/{table}", "history": None})
+    with pytest.raises(OptionError, match="history: this checkpoint was begun with None"):
+        expect_same_purpose(spark, checkpoint, {"target": "/a/{table}", "history": "/b/{table}"})

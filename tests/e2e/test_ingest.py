@@ -9,6 +9,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from deltalake import DeltaTable
+
 from helpers.mirror_process import rows_of_delta, rows_of_server
 from helpers.servers import Server
 from helpers.waiting import wait_until
@@ -39,6 +41,7 @@ def test_it_loads_follows_and_stops(live_server: Server, database: str, tmp_path
         database=database,
     )
     command = arguments(live_server, database, tmp_path)
+    command += ["--history", f"{tmp_path}/changes/{{database}}/{{table}}"]
     once = run([*command, "--once", "--json"])
     assert once.returncode == 0, once.stderr
     (line,) = map(json.loads, once.stdout.splitlines())
@@ -63,6 +66,8 @@ def test_it_loads_follows_and_stops(live_server: Server, database: str, tmp_path
             process.wait()
     expected = rows_of_server(live_server, database, "orders")
     assert rows_of_delta(tmp_path, database, "orders") == expected
+    changes = DeltaTable(tmp_path / "changes" / database / "orders").to_pyarrow_table()
+    assert sorted(map(str, changes["op"].to_pylist())) == ["begin", "r", "r", "u"]
 
 
 def test_what_is_wrong_is_said_in_a_line(
@@ -78,6 +83,10 @@ def test_what_is_wrong_is_said_in_a_line(
         assert found.returncode == 2, found.stderr
         assert words in found.stderr
         assert "Traceback" not in found.stderr
+    into = command.index("--into")
+    found = run([*command[:into], *command[into + 2 :]])
+    assert found.returncode == 2
+    assert "target: give it, or history, or both" in found.stderr
     found = run([*command, "--once"])
     assert found.returncode == 1
     assert any(line.startswith("UnknownTableError: ") for line in found.stderr.splitlines()), (

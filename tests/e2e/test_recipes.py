@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 from threading import Event, Thread
@@ -60,6 +61,7 @@ RUN = {
     "loading.md": ["python", "sql", "sql"],
     "operations.md": ["sql"],
     "performance.md": ["python"],
+    "recipes.md": ["python", "python", "python"],
     "types.md": ["python", "python"],
 }
 
@@ -320,6 +322,41 @@ def test_delta(shop: Shop) -> None:
     rows = DeltaTable(shop.folder / "lake" / "shop" / "orders").to_pyarrow_table().to_pylist()
     found = sorted((row["id"], row["status"], row["total"]) for row in rows)
     assert found == shop.selected()
+
+
+def test_change_log(shop: Shop) -> None:
+    """Time travel to three moments, and the versions that were the rows then."""
+    mirror, travel, dimension = (code for _, code in runnable("recipes.md"))
+    shop.sql(runnable("loading.md")[1][1])
+    shop.write(200)
+    shop.python(mirror)
+    seconds = int(shop.server.execute("SELECT UNIX_TIMESTAMP()")[0][0])
+    selected: list[tuple[datetime, list[Any]]] = []
+    for number, statements in enumerate(
+        [
+            ["TRUNCATE TABLE orders", "INSERT INTO orders VALUES (1, 'ñ漢', 1.5), (2, NULL, NULL)"],
+            ["UPDATE orders SET id = 3 WHERE id = 1", "INSERT INTO orders VALUES (1, 'new', 2)"],
+            ["DELETE FROM orders WHERE id = 2", "UPDATE orders SET total = 9 WHERE id = 3"],
+        ]
+    ):
+        # A time of its own for each, an hour apart.
+        time = seconds + 3600 * (number + 1)
+        shop.server.execute(f"SET timestamp = {time}", *statements, database="shop")
+        rows = shop.server.execute("SELECT id, status, total FROM orders", database="shop")
+        selected.append((datetime.fromtimestamp(time + 1, UTC), sorted(rows)))
+    shop.names["query"].processAllAvailable()
+    shop.python(travel)
+    shop.python(dimension)
+    versions = shop.names["orders_versions"]()
+    for moment, expected in selected:
+        assert sorted(map(tuple, shop.names["orders_at"](moment).collect())) == expected
+        valid = versions.where(versions.valid_from <= moment)
+        valid = valid.where(versions.valid_to.isNull() | (versions.valid_to > moment))
+        assert sorted(tuple(row)[:3] for row in valid.collect()) == expected
+    now = versions.where("valid_to IS NULL").collect()
+    assert sorted(tuple(row)[:3] for row in now) == expected
+    held = DeltaTable(shop.folder / "lake" / "shop" / "orders").to_pyarrow_table().to_pylist()
+    assert sorted((row["id"], row["status"], row["total"]) for row in held) == expected
 
 
 def test_operations(shop: Shop) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyspark_mysqlbinlog.connector.delta.targets import Targets
+from pyspark_mysqlbinlog.connector.delta.targets import Targets, expect_apart
 from pyspark_mysqlbinlog.errors import OptionError
 
 
@@ -35,3 +35,24 @@ def test_what_is_refused(template: str, said: str) -> None:
     with pytest.raises(OptionError, match="target: expected") as caught:
         Targets.parse(template)
     assert said in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("templates", "said"),
+    [
+        (["/lake/{table}"], "would be two Delta tables"),
+        (["/lake/{database}/{table}", "/lake/{database}//{table}/"], "would be two Delta tables"),
+        (["/lake/{database}/{table}", "/lake/{database}/{table}/changes"], "in the folder of"),
+        (["s3://b/{database}/{table}/_log", "s3://b/{database}/{table}"], "in the folder of"),
+        (["/lake/{database}/{table}", "/lake/{database}/{table}_changes"], ""),
+        (["/lake/{database}/{table}", "/lake/changes/{database}/{table}"], ""),
+    ],
+)
+def test_tables_at_one_place_or_inside_of_one_another(templates: list[str], said: str) -> None:
+    tables = [("a", "t"), ("b", "t"), ("b", "u")]
+    parsed = [Targets.parse(template) for template in templates]
+    if said:
+        with pytest.raises(OptionError, match=said):
+            expect_apart(tables, parsed)
+    else:
+        expect_apart(tables, parsed)
