@@ -80,6 +80,7 @@ class LoadState:
     reload : the name of the last `reload` that was begun; empty when there was none.
     read_until : of tables of which chunks were read: up to which place of the log those may show
         what it tells. Only where that lies behind the offset, and where anybody asks.
+    lost : the place behind the statement for which a table is loaded again, while it is.
     """
 
     in_step: frozenset[Table] = frozenset()
@@ -88,6 +89,7 @@ class LoadState:
     rows: int = 0
     reload: str = ""
     read_until: Mapping[Table, Place] = field(default_factory=dict)
+    lost: Mapping[Table, Place] = field(default_factory=dict)
 
     @property
     def is_done(self) -> bool:
@@ -104,19 +106,12 @@ class LoadState:
             "rows": self.rows,
             "reload": self.reload,
         }
-        if self.read_until:
-            value["read_until"] = [
-                [*place, _grouped(frozenset(tables))] for place, tables in self._places()
-            ]
+        for name, places in (("read_until", self.read_until), ("lost", self.lost)):
+            if places:
+                value[name] = _by_place(places)
         text = json.dumps(value, separators=(",", ":"))
         compressed = _COMPRESSED + b85encode(bz2.compress(text.encode())).decode()
         return _PREFIX + min(text, compressed, key=len)
-
-    def _places(self) -> list[tuple[Place, list[Table]]]:
-        by_place: dict[Place, list[Table]] = {}
-        for table, place in self.read_until.items():
-            by_place.setdefault(place, []).append(table)
-        return sorted(by_place.items())
 
     @staticmethod
     def is_packed(phase: str) -> bool:
@@ -140,11 +135,8 @@ class LoadState:
                 chunks=tuple(map(_chunk, value["chunks"])),
                 rows=int(value["rows"]),
                 reload=str(value["reload"]),
-                read_until={
-                    table: (int(number), int(pos))
-                    for number, pos, groups in value.get("read_until", [])
-                    for table in _tables(groups)
-                },
+                read_until=_places(value.get("read_until", [])),
+                lost=_places(value.get("lost", [])),
             )
         except (ValueError, KeyError, TypeError, OSError, AttributeError) as error:
             raise OffsetError(
@@ -168,6 +160,22 @@ def _tables(groups: list[list[Any]]) -> Iterable[Table]:
     for database, names in groups:
         for name in names:
             yield str(database), str(name)
+
+
+def _by_place(places: Mapping[Table, Place]) -> list[list[Any]]:
+    """``[number, pos, tables]``, for each place."""
+    tables: dict[Place, list[Table]] = {}
+    for table, place in places.items():
+        tables.setdefault(place, []).append(table)
+    return [[*place, _grouped(frozenset(tables[place]))] for place in sorted(tables)]
+
+
+def _places(listed: list[list[Any]]) -> dict[Table, Place]:
+    return {
+        table: (int(number), int(pos))
+        for number, pos, groups in listed
+        for table in _tables(groups)
+    }
 
 
 def _listed(part: Chunk | TableLoad) -> list[Any]:

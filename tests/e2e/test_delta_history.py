@@ -102,6 +102,23 @@ def test_random_changes_beside_a_mirror(
     assert rows[-1]["ts"] is not None
 
 
+def test_rows_that_a_statement_removes(logged: MirroredDatabase) -> None:
+    """They come anew, each time behind a row that says so: no delete tells of those that went."""
+    for number in (1, 2):
+        logged.execute(
+            "ALTER TABLE t PARTITION BY RANGE (id) (PARTITION p0 VALUES LESS THAN (3),"
+            " PARTITION p1 VALUES LESS THAN (100))",
+            f"REPLACE INTO t VALUES (0, 'goes', {number}), (9, 'stays', {number})",
+            "ALTER TABLE t DROP PARTITION p0",
+            f"INSERT INTO t VALUES ({10 + number}, 'behind', 1)",
+            "ALTER TABLE t REMOVE PARTITIONING",
+            f"REPLACE INTO t VALUES (1, 'again', {number}), (2, 'again', {number})",
+        )
+        logged.run()
+        rows = expect_replay(logged, "t", "id")
+        assert [row["op"] for row in rows].count("begin") == number
+
+
 def test_a_batch_that_runs_again(logged: MirroredDatabase) -> None:
     before = _seq(logged)
     commits = sorted(

@@ -255,10 +255,10 @@ def test_a_table_is_loaded_again(
     )
     mirrored.run()
     mirrored.expect_equal("t", "keyed")
-    # A mirror can't know what it makes of the rows.
+    # A mirror can't know what it makes of the rows: it loads them.
     mirrored.execute("DELETE FROM t LIMIT 1", "ALTER TABLE t MODIFY v VARCHAR(9)")
     mirrored.run()
-    assert "without telling the log" in mirrored.stopped("t")
+    mirrored.expect_equal("t", "keyed")
     mirrored.execute("INSERT INTO t VALUES (1, 'x'), (1, 'x')")
     mirrored.options["reload"] = f"1: {database}.t"
     mirrored.run()

@@ -25,7 +25,7 @@ from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.versions import Version
 from pyspark_mysqlbinlog.connector.delta.apply import SEQ_TYPE
 from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget
-from pyspark_mysqlbinlog.connector.delta.marks import LogName, Mark, place_of
+from pyspark_mysqlbinlog.connector.delta.marks import LogName, Mark, place, place_of
 from pyspark_mysqlbinlog.connector.delta.mirrored_table import STOPPED, Batch, TableVersions
 from pyspark_mysqlbinlog.connector.delta.same_log import (
     LookAt,
@@ -146,9 +146,9 @@ class ChangeLog:
         if done is not None and done >= number and held.boundary >= batch.mark.version:
             self._remember(held.loading)
             return 0
-        load = _load_of(batch) if is_loaded else 0
+        load = _load_of(batch, self._table) if is_loaded else 0
         if load and load != held.loading:
-            begins = _begin_of_load(now, batch)
+            begins = self._begin_of_load(now, batch)
         rows = not_applied(changes, held.boundary)
         loading = 0 if batch.has_loaded(self._table) else load
         if done is None or begins is not None or rows.num_rows or loading != held.loading:
@@ -230,8 +230,16 @@ class ChangeLog:
             same.expect_same(held.boundary, batch.start, batch.mark.log)
         return begins
 
-    def _begin_row(self, place: int, batch: Batch) -> pa.Table:
-        position = position_of(place, batch.start)
+    def _begin_of_load(self, now: TableVersions, batch: Batch) -> int:
+        """The place from which on all rows of a loaded table come."""
+        assert batch.load is not None
+        if self._table in batch.load.lost:
+            return place(*batch.load.lost[self._table])
+        start = place_of(batch.start)
+        return max((at for at in now.came_by_rename if at >= start), default=start)
+
+    def _begin_row(self, at: int, batch: Batch) -> pa.Table:
+        position = position_of(at, batch.start)
         row = {"file": position.number, "pos": position.pos, "row": _BEFORE_ALL}
         begin = {
             "op": BEGIN,
@@ -260,18 +268,14 @@ def _last_of(log: LogName) -> str:
     return f"{log}:last"
 
 
-def _load_of(batch: Batch) -> int:
+def _load_of(batch: Batch, table: Table) -> int:
     """A number for the load of which a batch is a part; not 0."""
     assert batch.load is not None
     assert batch.mark.batch is not None
     name = f"{batch.mark.batch[0]}\n{batch.load.reload}"
+    if table in batch.load.lost:
+        name += "\n{}:{}".format(*batch.load.lost[table])
     return int.from_bytes(blake2b(name.encode(), digest_size=7).digest()) | 1
-
-
-def _begin_of_load(now: TableVersions, batch: Batch) -> int:
-    """The place from which on all rows of a loaded table come."""
-    start = place_of(batch.start)
-    return max((place for place in now.came_by_rename if place >= start), default=start)
 
 
 def _is_known(versions: tuple[Version, ...]) -> bool:
@@ -282,9 +286,9 @@ def _created_at(now: TableVersions, start: Position) -> int | None:
     """Where a table was created, with no rows, that was not there when a batch began."""
     for at, what in now.versions:
         if isinstance(what, TableSchema):
-            place = place_of(at)
-            is_new = place >= place_of(start) and place not in now.came_by_rename
-            return place if is_new else None
+            made = place_of(at)
+            is_new = made >= place_of(start) and made not in now.came_by_rename
+            return made if is_new else None
         if not what.gone:
             return None
     return None

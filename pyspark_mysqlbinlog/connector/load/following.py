@@ -94,21 +94,20 @@ def follow_log(
 
 def altered_tables(
     state: LoadState, history: SchemaHistory, start: Position, end: Position
-) -> set[Table]:
-    """The tables that look other somewhere behind `start`, up to `end`, than their loaded rows may.
+) -> dict[Table, Position]:
+    """Where tables look other, behind `start` and up to `end`, than their loaded rows may.
 
     Those are tables that were not known for a while, and tables that are altered at a place up to
     which rows were read already: such rows may have the columns of before, or of behind it.
     """
-    found = set()
+    found = {}
     for table in history.tables():
         begun = [each for each in history.versions(*table) if start < each[0] <= end]
         until = state.read_until.get(table, (0, 0))
-        if any(
-            (isinstance(what, UnknownFrom) and not what.gone) or (at.number, at.pos) <= until
-            for at, what in begun
-        ):
-            found.add(table)
+        for at, what in begun:
+            is_unknown = isinstance(what, UnknownFrom) and not what.gone
+            if is_unknown or (at.number, at.pos) <= until:
+                found[table] = at
     return found
 
 

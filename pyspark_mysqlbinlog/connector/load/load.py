@@ -135,14 +135,23 @@ class Load:
         wants = self._tables.wants
         if self.unknown_rows is None:
             return None if state is None else follow_log(state, history, position, wants, renamed)
-        again = {*self.unknown_rows.between(start, position)}
-        again |= altered_tables(state or LoadState(), history, start, position)
-        if state is None and not any(wants(*table) for table in again | {*renamed}):
+        altered = altered_tables(state or LoadState(), history, start, position)
+        # A statement counts more than that its table was being read.
+        lost = {
+            table: at
+            for table, at in {**altered, **self.unknown_rows.between(start, position)}.items()
+            if wants(*table)
+        }
+        if state is None and not lost and not any(wants(*table) for table in renamed):
             return None
-        for table in sorted(again):
-            if wants(*table):
-                LOGGER.info("%s.%s is loaded again: what became of its rows is not told", *table)
-        return follow_log(state or LoadState(), history, position, wants, again | {*renamed})
+        state = state or LoadState()
+        for table in sorted(lost):
+            LOGGER.info("%s.%s is loaded again: what became of its rows is not told", *table)
+        waiting = {load.table for load in state.waiting}
+        kept = {table: place for table, place in state.lost.items() if table in waiting}
+        kept |= {table: (at.number, at.pos) for table, at in lost.items()}
+        followed = follow_log(state, history, position, wants, {*lost, *renamed})
+        return replace(followed, lost=kept)
 
     def noted(
         self, state: LoadState, offset: Offset, end_of_log: Callable[[], Position]
@@ -171,11 +180,12 @@ class Load:
     def planned_soon(self, state: LoadState, limits: BatchLimits) -> LoadState | None:
         """The same; None where it takes long, and then it is to be asked for again."""
         # What was planned ahead holds, whatever the log has grown to meanwhile.
-        until, state = state.read_until, replace(state, read_until={})
+        until, lost = state.read_until, state.lost
+        state = replace(state, read_until={}, lost={})
         planned = self._planner.next_batch(state, limits, patience=_PATIENCE)
         if planned is None:
             return None
-        planned = replace(planned, read_until=until)
+        planned = replace(planned, read_until=until, lost=lost)
         self._progress.planned(planned, self._planner.sizes)
         if planned.is_done:
             self._planner.close()

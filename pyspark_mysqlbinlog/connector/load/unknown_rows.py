@@ -57,12 +57,15 @@ class UnknownRows:
         for table in self._unknown(rows, event, logged):
             self._noted[end, table] = None
 
-    def between(self, start: Position, end: Position) -> frozenset[Table]:
-        """Those noted behind `start`, up to `end`; asked for in log order, `start` is forgotten."""
+    def between(self, start: Position, end: Position) -> dict[Table, Position]:
+        """The last place of each, behind `start`, up to `end`; asked for in log order.
+
+        What lies before `start` is forgotten.
+        """
         # The tail's thread may add to them in between.
         for place in [place for place in tuple(self._noted) if place[0] <= start]:
             del self._noted[place]
-        return frozenset(table for behind, table in tuple(self._noted) if behind <= end)
+        return {table: behind for behind, table in sorted(self._noted) if behind <= end}
 
     def _unknown(
         self, rows: StatementRows, event: Event, logged: LoggedStatement

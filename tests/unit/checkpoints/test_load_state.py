@@ -17,6 +17,7 @@ BOUNDS: st.SearchStrategy[Bound | None] = st.none() | st.lists(
     st.text(max_size=20), min_size=1, max_size=3
 ).map(tuple)
 LOADS = st.builds(TableLoad, TABLES, NAMES, BOUNDS, BOUNDS) | st.builds(TableLoad, TABLES)
+PLACES = st.tuples(st.integers(1, 9), st.integers(4, 99))
 STATES = st.builds(
     LoadState,
     st.frozensets(TABLES, max_size=5),
@@ -24,7 +25,8 @@ STATES = st.builds(
     st.lists(st.builds(Chunk, TABLES, st.text(max_size=8), BOUNDS, BOUNDS), max_size=4).map(tuple),
     st.integers(0, 1 << 40),
     st.text(max_size=8),
-    st.dictionaries(TABLES, st.tuples(st.integers(1, 9), st.integers(4, 99)), max_size=5),
+    st.dictionaries(TABLES, PLACES, max_size=5),
+    st.dictionaries(TABLES, PLACES, max_size=5),
 )
 
 

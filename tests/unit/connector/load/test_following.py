@@ -119,12 +119,12 @@ def test_a_table_that_is_altered_where_its_rows_were_read_already() -> None:
         altered = TableSchema(*table, (), primary_key=("id",))
         known = known.with_table(Position.of("bin.000001", pos), altered)
     state = LoadState(read_until={A: (1, 600), B: (1, 699)})
-    assert altered_tables(state, known, LATER, END) == {A}
+    assert altered_tables(state, known, LATER, END) == {A: Position.of("bin.000001", 600)}
     # Each place counts once.
-    assert altered_tables(state, known, END, Position.of("bin.000002", 4)) == set()
+    assert altered_tables(state, known, END, Position.of("bin.000002", 4)) == {}
 
 
 def test_a_table_that_was_not_known_for_a_while() -> None:
     place = Position.of("bin.000001", 600)
     known = history(A, B).without(place, *A, "why").without(place, *B, "dropped", gone=True)
-    assert altered_tables(LoadState(), known, LATER, END) == {A}
+    assert altered_tables(LoadState(), known, LATER, END) == {A: place}
