@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import pty
+import re
 import signal
 import subprocess
 import sys
+import termios
 from collections.abc import Sequence
 from pathlib import Path
+from threading import Thread
 
 from deltalake import DeltaTable
 
@@ -45,7 +51,8 @@ def test_it_loads_follows_and_stops(live_server: Server, database: str, tmp_path
     once = run([*command, "--once", "--json"])
     assert once.returncode == 0, once.stderr
     (line,) = map(json.loads, once.stdout.splitlines())
-    assert line["rows"] == 2
+    assert (line["rows"], line["loading"], line["lag_seconds"]) == (2, 0, None)
+    assert line["tables"][f"{database}.orders"]["rows"] == 2
     expected = rows_of_server(live_server, database, "orders")
     assert rows_of_delta(tmp_path, database, "orders") == expected
 
@@ -61,6 +68,8 @@ def test_it_loads_follows_and_stops(live_server: Server, database: str, tmp_path
             )
             process.send_signal(signal.SIGTERM)
             assert process.wait(120) == 0, log.read_text()
+            assert re.search(r": 1 row in [\d.]+ s, lag [\d.]+ s, up to ", log.read_text())
+            assert "\x1b" not in log.read_text()
         finally:
             process.kill()
             process.wait()
@@ -68,6 +77,78 @@ def test_it_loads_follows_and_stops(live_server: Server, database: str, tmp_path
     assert rows_of_delta(tmp_path, database, "orders") == expected
     changes = DeltaTable(tmp_path / "changes" / database / "orders").to_pyarrow_table()
     assert sorted(map(str, changes["op"].to_pylist())) == ["begin", "r", "r", "u"]
+
+
+def test_a_terminal_shows_the_tables(live_server: Server, database: str, tmp_path: Path) -> None:
+    """And Ctrl-C, which the terminal sends to all processes, ends it in peace."""
+    live_server.execute(
+        "CREATE TABLE orders (id BIGINT PRIMARY KEY, v INT)",
+        "INSERT INTO orders VALUES (1, 1), (2, 2)",
+        database=database,
+    )
+    ours, theirs = pty.openpty()
+    termios.tcsetwinsize(theirs, (30, 150))
+    # Its controlling terminal, so that Ctrl-C is one.
+    take = (
+        "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY);"
+        " os.execv(sys.argv[1], sys.argv[1:])"
+    )
+    command = [sys.executable, "-c", take, *arguments(live_server, database, tmp_path)]
+    environment = os.environ | {"TERM": "xterm"}
+    process = subprocess.Popen(
+        command, env=environment, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True
+    )
+    os.close(theirs)
+    shown = Shown(ours)
+    try:
+        wait_until(
+            lambda: process.poll() is not None or shown.has(database, "in step", "2"),
+            "the load",
+            300,
+        )
+        live_server.execute("INSERT INTO orders VALUES (3, 3)", database=database)
+        wait_until(
+            lambda: process.poll() is not None or shown.has(database, "in step", "3"),
+            "a change",
+            300,
+        )
+        os.write(ours, b"\x03")
+        assert process.wait(120) == 0, shown.text
+    finally:
+        process.kill()
+        process.wait()
+        shown.wait_for_end()
+        os.close(ours)
+    assert "Traceback" not in shown.text
+    assert "Exception" not in shown.text
+    expected = rows_of_server(live_server, database, "orders")
+    assert rows_of_delta(tmp_path, database, "orders") == expected
+
+
+class Shown:
+    """What a terminal was sent, without its control characters."""
+
+    def __init__(self, end: int) -> None:
+        self._sent = b""
+        self._thread = Thread(target=self._read, args=[end], daemon=True)
+        self._thread.start()
+
+    def _read(self, end: int) -> None:
+        # The terminal ends with those who write to it.
+        with contextlib.suppress(OSError):
+            while chunk := os.read(end, 65536):
+                self._sent += chunk
+
+    def wait_for_end(self) -> None:
+        self._thread.join(60)
+
+    @property
+    def text(self) -> str:
+        return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", self._sent.decode("utf-8", "replace"))
+
+    def has(self, database: str, state: str, rows: str) -> bool:
+        """Whether the table's line was shown with this state and so many rows."""
+        return re.search(rf"{database}\.orders +{state} +{rows} ", self.text) is not None
 
 
 def test_what_is_wrong_is_said_in_a_line(
@@ -89,9 +170,11 @@ def test_what_is_wrong_is_said_in_a_line(
     assert "target: give it, or history, or both" in found.stderr
     found = run([*command, "--once"])
     assert found.returncode == 1
-    assert any(line.startswith("UnknownTableError: ") for line in found.stderr.splitlines()), (
-        found.stderr
-    )
+    # One line of ours, one of Spark's, and no stack trace.
+    *_, last = found.stderr.splitlines()
+    assert last.startswith("UnknownTableError: "), found.stderr
+    assert "\tat " not in found.stderr
+    assert len(found.stderr.splitlines()) < 5, found.stderr
 
 
 def test_a_table_that_is_stopped_is_an_exit_code(

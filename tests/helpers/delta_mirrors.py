@@ -33,10 +33,12 @@ class MirroredDatabase:
     def execute(self, *statements: str) -> None:
         self.server.execute(*statements, database=self.database)
 
-    def mirror(self, checkpoint: str = "checkpoint") -> DeltaMirror:
+    def mirror(
+        self, checkpoint: str = "checkpoint", kind: type[DeltaMirror] = DeltaMirror
+    ) -> DeltaMirror:
         """A mirror as a new process would make it."""
         settings = {"target": f"{self.folder}/lake/{{database}}/{{table}}"} | self.settings
-        return DeltaMirror(
+        return kind(
             checkpoint=str(self.folder / checkpoint),
             options=self.server.options(**self.options),
             **settings,

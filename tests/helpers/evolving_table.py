@@ -23,7 +23,8 @@ _TYPES = {
 }
 # What a type can be made without the rows' values changing in the log's eyes, and what not.
 _WIDER = {"INT": "BIGINT", "VARCHAR(40)": "VARCHAR(90)", "DECIMAL(12,3)": "DECIMAL(14,3)"}
-_OTHER = {"INT": "VARCHAR(40)", "BIGINT UNSIGNED": "VARCHAR(40)", "VARCHAR(40)": "TEXT"}
+_MADE = {"BIGINT": "{n}", "CHAR(40)": "'ñ漢 {n}'"}
+_OTHER = {"INT": "VARCHAR(40)", "BIGINT UNSIGNED": "VARCHAR(40)", "VARCHAR(40)": "CHAR(40)"}
 
 
 class EvolvingTable:
@@ -89,12 +90,11 @@ class EvolvingTable:
             self.altered += 1
 
     def _value(self, kind: str) -> str:
-        for known, template in _TYPES.items():
+        for known, template in {**_TYPES, **_MADE}.items():
             if kind.split("(", maxsplit=1)[0] == known.split("(")[0]:
                 number = self._random.randrange(1000)
                 return template.format(n=number, d=1 + number % 28)
-        assert kind == "BIGINT", kind
-        return str(self._random.randrange(1000))
+        raise AssertionError(kind)
 
     def _add(self) -> str | None:
         if len(self._columns) > 9:

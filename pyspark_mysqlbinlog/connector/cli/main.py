@@ -1,29 +1,26 @@
 """``pyspark-mysqlbinlog ingest``: a Delta mirror from the shell, until it is stopped.
 
-What it does is DeltaMirror's; this gives it a Spark of its own, turns errors into one line, and
-ends cleanly at SIGTERM and SIGINT. Exit codes: 0 when it was stopped or (with --once) is done, 1
-when the query failed or a table is not kept in step, 2 when what was given can't be right.
+What it does is DeltaMirror's; this gives it a Spark of its own, shows its progress, turns errors
+into one line, and ends cleanly at SIGTERM and SIGINT. Exit codes: 0 when it was stopped or (with
+--once) is done, 1 when the query failed or a table is not kept in step, 2 when what was given can't
+be right.
 """
 
 from __future__ import annotations
 
-import json
-import os
-import signal
 import sys
 from collections.abc import Iterable, Mapping
+from io import TextIOWrapper
 from pathlib import Path
-from threading import Event
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
+from pyspark_mysqlbinlog.connector.cli.running import SparkEndedError, run
 from pyspark_mysqlbinlog.errors import MySQLBinlogError, OptionError, cause_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
-
+    from pyspark_mysqlbinlog.connector.cli.display import Display
     from pyspark_mysqlbinlog.connector.delta.mirror import DeltaMirror
 
 __all__ = ["app"]
@@ -35,7 +32,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-_LOOK_EVERY = 0.5  # seconds
 _FAILED, _USAGE = 1, 2
 
 
@@ -97,9 +93,6 @@ def ingest(  # noqa: PLR0917 (typer's options have names)
     options: dict[str, Any] = {"host": host, "port": port, "user": user, "tables": tables}
     if password_file is not None:
         options["passwordFile"] = str(password_file)
-    stopped = Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stopped.set())
     try:
         more = _pairs("--option", option)
         again = {name.lower() for name in options} & {name.lower() for name in more}
@@ -120,17 +113,17 @@ def ingest(  # noqa: PLR0917 (typer's options have names)
         settings = _pairs("--conf", conf)
     except MySQLBinlogError as error:
         _end(error, _USAGE)
-    spark = _spark(settings)
+    when = {"availableNow": True} if once else {"processingTime": trigger}
     try:
-        when = {"availableNow": True} if once else {"processingTime": trigger}
-        _follow(mirror.start(spark, **when), stopped, json_lines=json_lines)
+        run(mirror, when, settings, _display(json_lines=json_lines))
+    except SparkEndedError as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(_FAILED) from None
     except Exception as exception:
         cause = cause_of(exception)
         if cause is None:
             raise
         _end(cause, _FAILED)
-    finally:
-        spark.stop()
     # The query goes on without them, and whoever looks at the exit code is to hear of them.
     for table, reason in sorted(mirror.stopped.items()):
         typer.echo(f"{table} is not kept in step: {reason}", err=True)
@@ -156,50 +149,24 @@ def _mirror(
     return DeltaMirror(into, checkpoint, options, **settings)
 
 
-def _spark(settings: Mapping[str, str]) -> SparkSession:
-    """A session on all cores, unless --conf spark.master says otherwise."""
-    # Spark would take any `python3` of the PATH.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    from pyspark.sql import SparkSession
+def _display(*, json_lines: bool) -> Display:
+    """A table that changes in place for a terminal, else a line for each batch."""
+    from pyspark_mysqlbinlog.connector.cli.display import Lines, as_json, as_text
 
-    builder = SparkSession.builder.appName("pyspark-mysqlbinlog")
-    usual = {"spark.master": "local[*]", "spark.ui.enabled": "false", "spark.log.level": "ERROR"}
-    for name, value in (usual | dict(settings)).items():
-        builder = builder.config(name, value)
-    return builder.getOrCreate()
-
-
-def _follow(query: StreamingQuery, stopped: Event, *, json_lines: bool) -> None:
-    """Wait for the query's end, or end it; tell of each batch that had rows."""
-    told = -1
-    is_over = False
-    while not is_over:
-        # Annotated int, takes fractions.
-        is_over = bool(query.awaitTermination(_LOOK_EVERY))  # type: ignore[arg-type]
-        for batch in query.recentProgress:
-            if batch["batchId"] > told and batch["numInputRows"]:
-                told = batch["batchId"]
-                typer.echo(_line(batch, json_lines=json_lines))
-        if stopped.is_set() and not is_over:
-            query.stop()
-            return
-
-
-def _line(batch: Mapping[str, Any], *, json_lines: bool) -> str:
-    end = batch["sources"][0]["endOffset"]
-    end = json.loads(end) if isinstance(end, str) else end
-    told = {
-        "batch": batch["batchId"],
-        "rows": batch["numInputRows"],
-        "seconds": batch["durationMs"].get("triggerExecution", 0) / 1000,
-        "file": end["file"],
-        "pos": end["pos"],
-    }
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            # A name that the terminal can't show must not end the query.
+            stream.reconfigure(errors="backslashreplace")
     if json_lines:
-        return json.dumps(told)
-    rows = "1 row" if told["rows"] == 1 else f"{told['rows']:,} rows"
-    place = f"{end['file']}:{end['pos']}"
-    return f"batch {told['batch']}: {rows} in {told['seconds']:.1f} s, up to {place}"
+        return Lines(as_json)
+    from rich.console import Console
+
+    console = Console()
+    if not console.is_terminal or console.is_dumb_terminal:
+        return Lines(as_text)
+    from pyspark_mysqlbinlog.connector.cli.live import LiveTable
+
+    return LiveTable(console)
 
 
 def _end(error: MySQLBinlogError, code: int) -> NoReturn:

@@ -194,9 +194,12 @@ class DeltalakeTarget:
             lambda table: table.update(updates={SEQ: zero}, commit_properties=_marking(None))
         )
 
-    def is_empty(self) -> bool:
+    def count(self) -> int:
         table = self._opened()
-        return table is None or not table.count()
+        return 0 if table is None else table.count()
+
+    def is_empty(self) -> bool:
+        return not self.count()
 
     def add_columns(self, columns: Sequence[pa.Field[Any]], mark: Mark | None = None) -> None:
         fields = Schema.from_arrow(pa.schema(columns)).fields

@@ -48,6 +48,9 @@ class DeltaTarget(Protocol):
     def forget_seq(self) -> None:
         """Make every row older than all that comes."""
 
+    def count(self) -> int:
+        """How many rows it has; 0 where it is not there."""
+
     def is_empty(self) -> bool:
         """Whether it has no rows, or is not there."""
 

@@ -14,8 +14,10 @@ server's is stopped, with a word on what to do, and the others go on.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -35,14 +37,17 @@ from pyspark_mysqlbinlog.connector.delta.history import ChangeLog
 from pyspark_mysqlbinlog.connector.delta.maintenance import Maintenance
 from pyspark_mysqlbinlog.connector.delta.marks import LogName, Mark, place_of
 from pyspark_mysqlbinlog.connector.delta.mirrored_table import Batch, MirroredTable, TableVersions
+from pyspark_mysqlbinlog.connector.delta.progress import MirrorProgress, Recorder
 from pyspark_mysqlbinlog.connector.delta.purpose import expect_same_purpose
 from pyspark_mysqlbinlog.connector.delta.targets import Targets, expect_apart
+from pyspark_mysqlbinlog.connector.load.sizes import table_sizes
 from pyspark_mysqlbinlog.connector.log.logs import ServerLog
 from pyspark_mysqlbinlog.connector.options.log_lines import show_log_lines
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.connector.options.values import parse_duration
 from pyspark_mysqlbinlog.errors import MirrorError, OffsetError, OptionError
 from pyspark_mysqlbinlog.names import Table
+from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 from pyspark_mysqlbinlog.tables import TableSchema, row_keys
 
 if TYPE_CHECKING:
@@ -151,6 +156,7 @@ class DeltaMirror:
         self._change_logs: dict[Table, ChangeLog] = {}
         self._known: tuple[str, dict[Table, TableVersions]] = ("", {})
         self._query: str | None = None
+        self._recorder = Recorder()
 
     def start(self, spark: SparkSession, **trigger: Any) -> StreamingQuery:
         """Start the query.
@@ -178,6 +184,14 @@ class DeltaMirror:
         }
         return {name: reason for name, reason in stopped.items() if reason is not None}
 
+    @property
+    def progress(self) -> MirrorProgress:
+        """What was done, table by table, after the last batch of this process.
+
+        In Spark Connect batches run in another process, and this stays empty.
+        """
+        return self._recorder.progress
+
     def __getstate__(self) -> dict[str, Any]:
         # Spark Connect runs batches in another process; what was opened stays in this one.
         return self.__dict__ | {"_tables": {}, "_change_logs": {}}
@@ -187,6 +201,7 @@ class DeltaMirror:
         show_log_lines()
         end = self._offsets.end(batch.sparkSession, number)
         tables = self._tables_at(end)
+        record = self._recorder.begin(number, end, self._row_counts)
         # The first batch of a checkpoint ends where it begins.
         before = end if number == 0 else self._offsets.end(batch.sparkSession, number - 1)
         query = f"mysqlbinlog:query:{self._query_id(batch.sparkSession)}"
@@ -201,13 +216,20 @@ class DeltaMirror:
         ways = [self._bring_in] if self._targets is not None else []
         ways += [self._append] if self._histories is not None else []
         for name in sorted(tables):
+            part = by_table.get(name, nothing)
             for way in ways:
+                began = monotonic()
                 try:
-                    way(name, by_table.get(name, nothing), tables[name], this)
+                    count = way(name, part, tables[name], this)
+                    if way == ways[0]:
+                        record.add(
+                            name, part, count, monotonic() - began, partial(self._count_of, name)
+                        )
                 except Exception as error:  # noqa: BLE001 (raised when the other tables are done)
                     errors.append(error)
         if errors:
             raise errors[0]
+        record.end(self.stopped)
         if self._maintenance is not None:
             self._maintenance.after_batch(self._uris())
         reasons = list(self.stopped.values())
@@ -219,8 +241,11 @@ class DeltaMirror:
 
     def _bring_in(
         self, name: Table, changes: pa.Table, versions: TableVersions, batch: Batch
-    ) -> None:
-        """One table's part of a batch; a table that can't be kept equal is stopped."""
+    ) -> int:
+        """One table's part of a batch; a table that can't be kept equal is stopped.
+
+        Returns how many changes were new.
+        """
         table = self._tables.get(name)
         if table is None:
             target = self._target(name, versions)
@@ -229,14 +254,19 @@ class DeltaMirror:
             if table.stopped is not None:
                 _LOG.error("%s.%s is stopped since earlier: %s", *name, table.stopped)
         try:
-            table.apply(changes, versions, batch)
+            return table.apply(changes, versions, batch)
         except MirrorError as error:
             _LOG.error("%s.%s is kept in step no more: %s", *name, error.message)
             table.stop(error)
+            return 0
 
-    def _append(
-        self, name: Table, changes: pa.Table, versions: TableVersions, batch: Batch
-    ) -> None:
+    def _row_counts(self, tables: Collection[Table]) -> Mapping[Table, int]:
+        """About how many rows tables have on the server."""
+        settings = parse_options(self._options).server_settings()
+        with ReplicaClient.connect(settings) as client:
+            return {name: size.rows for name, size in table_sizes(client, tables).items()}
+
+    def _append(self, name: Table, changes: pa.Table, versions: TableVersions, batch: Batch) -> int:
         """One table's part of a batch, for its change log; one that has a gap is stopped."""
         log = self._change_logs.get(name)
         if log is None:
@@ -248,10 +278,15 @@ class DeltaMirror:
                     "the change log of %s.%s is stopped since earlier: %s", *name, log.stopped
                 )
         try:
-            log.append(changes, versions, batch)
+            return log.append(changes, versions, batch)
         except MirrorError as error:
             _LOG.error("the change log of %s.%s is stopped: %s", *name, error.message)
             log.stop(error)
+            return 0
+
+    def _count_of(self, name: Table) -> int:
+        """How many rows of a table Delta has; 0 where there is only a change log."""
+        return self._tables[name].count() if name in self._tables else 0
 
     def _uris(self) -> Iterator[str]:
         """Of the Delta tables."""
@@ -348,9 +383,9 @@ def _came_by_rename(
 
 def _collected(batch: DataFrame, *, with_source: bool) -> pa.Table:
     """What is needed of a batch's changes."""
-    columns = ["op", "database", "table", "before", "after", "seq"]
+    columns = ["op", "ts", "database", "table", "before", "after", "seq"]
     if with_source:
-        changes = batch.select(*columns, "ts", "source").toArrow()
+        changes = batch.select(*columns, "source").toArrow()
         source = changes.column("source")
         for name in ("query", "absent"):
             changes = changes.append_column(name, pc.struct_field(source, name))

@@ -157,6 +157,10 @@ class MirroredTable:
             self._target.create(pa.schema([pa.field(SEQ, SEQ_TYPE)]), {})
         self._target.set_properties({STOPPED: error.message})
 
+    def count(self) -> int:
+        """How many rows the Delta table has."""
+        return self._target.count()
+
     def apply(self, changes: pa.Table, now: TableVersions, batch: Batch) -> int:
         """Bring one batch's changes in; returns how many of them were new."""
         assert batch.mark.batch is not None

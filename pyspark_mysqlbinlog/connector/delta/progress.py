@@ -1,0 +1,244 @@
+"""What a mirror has done and how far it is, for whoever wants to show it.
+
+Batches run on a thread of Spark's, and those who look are on others. So all that can be seen here
+are values that never change: after each batch there is a new `MirrorProgress`.
+
+The lag is this machine's clock less the server's, which stands in each change in whole seconds: it
+is up to a second too large, and wrong by what the two clocks differ.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
+from time import monotonic, time
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import compute
+
+from pyspark_mysqlbinlog.checkpoints.load_state import LoadState
+from pyspark_mysqlbinlog.checkpoints.offset import Offset
+from pyspark_mysqlbinlog.errors import MySQLBinlogError
+from pyspark_mysqlbinlog.names import Table
+
+__all__ = [
+    "BatchProgress",
+    "BatchRecord",
+    "MirrorProgress",
+    "Recorder",
+    "TableBatch",
+    "TableProgress",
+]
+
+# The stubs know neither chunked arrays beside plain values nor what comes of them.
+pc: Any = compute
+
+_LOG = logging.getLogger(__name__)
+_KEPT_BATCHES = 100
+
+
+@dataclass(frozen=True, slots=True)
+class TableBatch:
+    """One table's part of a batch.
+
+    Attributes
+    ----------
+    rows : changes and loaded rows that were brought in.
+    loaded : how many of them were loaded.
+    bytes : of them, as Arrow.
+    seconds : that bringing them in took.
+    lag : seconds from the newest change to its being in Delta; None where there was no change.
+    """
+
+    rows: int
+    loaded: int
+    bytes: int
+    seconds: float
+    lag: float | None
+
+    @classmethod
+    def of(cls, changes: pa.Table, new: int, seconds: float) -> TableBatch:
+        """Of changes of which `new` were brought in just now."""
+        if not new:
+            return cls(0, 0, 0, seconds, None)
+        is_loaded = pc.equal(changes.column("op"), "r")
+        newest = pc.max(changes.filter(pc.invert(is_loaded)).column("ts")).as_py()
+        return cls(
+            rows=new,
+            loaded=min(pc.sum(is_loaded).as_py(), new),
+            bytes=changes.nbytes,
+            seconds=seconds,
+            lag=None if newest is None else time() - newest.timestamp(),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class BatchProgress:
+    """One batch that is in Delta.
+
+    Attributes
+    ----------
+    number : of Spark's.
+    rows : changes and loaded rows that it had, those among them that Delta had already.
+    seconds : that reading and bringing them in took.
+    ended : when, as `time.time` has it.
+    file, pos : the place in the server's log up to which Delta has everything now.
+    loading : how many tables are still being loaded, or are to be.
+    tables : ``database.table`` -> its part; tables of which nothing came are left out.
+    """
+
+    number: int
+    rows: int
+    seconds: float
+    ended: float
+    file: str
+    pos: int
+    loading: int
+    tables: Mapping[str, TableBatch]
+
+
+@dataclass(frozen=True, slots=True)
+class TableProgress:
+    """One table, since this process began.
+
+    Attributes
+    ----------
+    rows, bytes : brought in.
+    lag : of the last batch that had changes of it; see `TableBatch`.
+    is_loading : whether rows that it has already are still to come.
+    loaded : rows of its load so far, about; those of an earlier process, too.
+    total : how many rows the server had when that began, by its own estimate; None if not known.
+    stopped : why it is kept in step no more; None while it is.
+    """
+
+    rows: int = 0
+    bytes: int = 0
+    lag: float | None = None
+    is_loading: bool = False
+    loaded: int = 0
+    total: int | None = None
+    stopped: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MirrorProgress:
+    """What a mirror has done, since this process began.
+
+    Attributes
+    ----------
+    tables : ``database.table`` -> its progress.
+    batches : the last ones, at most 100, ascending.
+    """
+
+    tables: Mapping[str, TableProgress] = field(default_factory=dict)
+    batches: tuple[BatchProgress, ...] = ()
+
+
+class Recorder:
+    """Keeps a mirror's progress; a mirror tells it of each batch.
+
+    Attributes
+    ----------
+    progress : after the last batch.
+    """
+
+    def __init__(self) -> None:
+        self.progress = MirrorProgress()
+        self._totals: dict[Table, int] = {}
+        self._asked: set[Table] = set()
+
+    def begin(
+        self, number: int, end: Offset, ask: Callable[[Collection[Table]], Mapping[Table, int]]
+    ) -> BatchRecord:
+        """A batch begins, which ends at an offset.
+
+        ask : gives about how many rows tables have on the server.
+        """
+        load = end.load or LoadState()
+        waiting = frozenset(each.table for each in load.waiting)
+        new = waiting - self._asked
+        if new:
+            # Once: who shows a bar without its end does no harm.
+            self._asked |= new
+            try:
+                self._totals |= ask(new)
+            except MySQLBinlogError as error:
+                _LOG.info("how many rows there are to load is not known: %s", error.message)
+        return BatchRecord(self, number, end, waiting)
+
+    def total(self, table: Table) -> int | None:
+        """About how many rows a table had when its load began."""
+        return self._totals.get(table)
+
+
+class BatchRecord:
+    """One batch, while it is brought in."""
+
+    def __init__(
+        self, recorder: Recorder, number: int, end: Offset, waiting: frozenset[Table]
+    ) -> None:
+        self._recorder = recorder
+        self._number, self._end, self._waiting = number, end, waiting
+        self._tables = dict(recorder.progress.tables)
+        self._parts: dict[str, TableBatch] = {}
+        self._rows = 0
+        self._began = monotonic()
+
+    def add(
+        self,
+        table: Table,
+        changes: pa.Table,
+        new: int,
+        seconds: float,
+        held: Callable[[], int],
+    ) -> None:
+        """What became of one table's changes, `new` of which were brought in.
+
+        held : gives how many rows the Delta table has.
+        """
+        name = ".".join(table)
+        part = TableBatch.of(changes, new, seconds)
+        known = self._tables.get(name)
+        before = known or TableProgress()
+        is_loading = table in self._waiting
+        if (is_loading or part.loaded) and not before.is_loading:
+            # What an earlier process loaded is there. Of a table that is loaded again nobody knows
+            # which rows those are.
+            is_resumed = known is None and self._number and not self._reloads
+            before = replace(before, loaded=held() - part.loaded if is_resumed else 0)
+        self._tables[name] = replace(
+            before,
+            rows=before.rows + part.rows,
+            bytes=before.bytes + part.bytes,
+            lag=before.lag if part.lag is None else part.lag,
+            is_loading=is_loading,
+            loaded=before.loaded + part.loaded,
+            total=self._recorder.total(table),
+        )
+        self._rows += changes.num_rows
+        if changes.num_rows:
+            self._parts[name] = part
+
+    @property
+    def _reloads(self) -> bool:
+        return self._end.load is not None and bool(self._end.load.reload)
+
+    def end(self, stopped: Mapping[str, str]) -> None:
+        """The batch is in Delta."""
+        batch = BatchProgress(
+            number=self._number,
+            rows=self._rows,
+            seconds=monotonic() - self._began,
+            ended=time(),
+            file=self._end.position.file,
+            pos=self._end.position.pos,
+            loading=len(self._waiting),
+            tables=self._parts,
+        )
+        kept = (*self._recorder.progress.batches, batch)[-_KEPT_BATCHES:]
+        tables = {
+            name: replace(table, stopped=stopped.get(name)) for name, table in self._tables.items()
+        }
+        self._recorder.progress = MirrorProgress(tables, kept)

@@ -1,0 +1,67 @@
+"""What is left of the lines that a JVM writes, and that it never stands still for them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+
+import pytest
+
+from helpers.waiting import wait_until
+from pyspark_mysqlbinlog.connector.cli.jvm_log import jvm_lines_to, worth_telling
+
+# As Spark 4.3 on Java 17 and 25 writes them.
+GREETING = """\
+NOTE: Picked up JDK_JAVA_OPTIONS: -XX:+UseSerialGC
+Picked up JAVA_TOOL_OPTIONS: -Xmx1g
+WARNING: Using incubator modules: jdk.incubator.vector
+WARNING: package sun.security.action not in java.base
+Using Spark's default log4j profile: org/apache/spark/log4j2-defaults.properties
+Setting default log level to "WARN".
+To adjust logging level use sc.setLogLevel(newLevel). For SparkR, use setLogLevel(newLevel).
+26/11/23 16:16:13 WARN NativeCodeLoader: Unable to load native-hadoop library for your platform...
+Setting Spark log level to "ERROR".
+""".splitlines(keepends=True)
+TOLD = [
+    "26/11/23 16:34:05 WARN SparkConf: The configuration key 'a' has been deprecated\n",
+    "2026-11-23 16:34:06,001 INFO pyspark_mysqlbinlog: reading db:3306\n",
+    "26/11/23 16:34:06 ERROR MicroBatchExecution: Query [id = 1] terminated with error\n",
+]
+TRACE = [
+    "org.apache.spark.SparkException: Failed when …: Traceback (most recent call last):\n",
+    '  File "stream_reader.py", line 103, in initialOffset\n',
+    "pyspark_mysqlbinlog.errors.UnknownTableError: there is no table shop.nope\n",
+    "\n",
+    "\tat org.apache.spark.sql.Some.thing(Some.scala:1)\n",
+    "Caused by: java.lang.InterruptedException\n",
+]
+BEHIND = ["2026-11-23 16:34:07,001 INFO pyspark_mysqlbinlog: another process still runs\n"]
+
+
+def test_the_greeting_and_the_trace_of_the_ended_query_are_left_out() -> None:
+    found = worth_telling([*GREETING, *TOLD, *TRACE, *BEHIND])
+    assert list(found) == [line.rstrip("\n") for line in TOLD + BEHIND]
+
+
+def test_a_trace_of_anything_else_stays() -> None:
+    lines = ["26/11/23 16:34:06 ERROR Utils: Uncaught exception in thread x\n", *TRACE]
+    assert list(worth_telling(lines)) == [line.rstrip("\n") for line in lines]
+
+
+def _fails(line: str) -> None:
+    raise BrokenPipeError(line)
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_process_started_within_is_heard_and_never_stands_still(*, fails: bool) -> None:
+    told: list[str] = []
+    tell: Callable[[str], None] = _fails if fails else told.append
+    with jvm_lines_to(tell):
+        # More than a pipe holds.
+        code = "import sys\nfor n in range(30000): print('line', n, file=sys.stderr)"
+        process = subprocess.Popen([sys.executable, "-c", code])
+    assert process.wait(60) == 0
+    if not fails:
+        wait_until(lambda: len(told) == 30000, "all lines are told")
+        assert told[-1] == "line 29999"
