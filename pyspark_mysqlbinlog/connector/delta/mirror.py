@@ -122,7 +122,7 @@ class DeltaMirror:
     ) -> None:
         given = {name.lower() for name in options}
         for name in _SETTLED:
-            if name in given:
+            if name.lower() in given:
                 raise OptionError(f"option {name}: a mirror sets it; leave it out")
         texts = {name: str(value) for name, value in options.items()} | _SETTLED
         if "startingoffset" not in given:
