@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from threading import Thread
 
+import pytest
 from deltalake import DeltaTable
 
 from helpers.mirror_process import rows_of_delta, rows_of_server
@@ -79,7 +80,10 @@ def test_it_loads_follows_and_stops(live_server: Server, database: str, tmp_path
     assert sorted(map(str, changes["op"].to_pylist())) == ["begin", "r", "r", "u"]
 
 
-def test_a_terminal_shows_the_tables(live_server: Server, database: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("width", [150, 80])
+def test_a_terminal_shows_the_tables(
+    live_server: Server, database: str, tmp_path: Path, width: int
+) -> None:
     """And Ctrl-C, which the terminal sends to all processes, ends it in peace."""
     live_server.execute(
         "CREATE TABLE orders (id BIGINT PRIMARY KEY, v INT)",
@@ -87,31 +91,23 @@ def test_a_terminal_shows_the_tables(live_server: Server, database: str, tmp_pat
         database=database,
     )
     ours, theirs = pty.openpty()
-    termios.tcsetwinsize(theirs, (30, 150))
+    termios.tcsetwinsize(theirs, (30, width))
     # Its controlling terminal, so that Ctrl-C is one.
     take = (
         "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY);"
         " os.execv(sys.argv[1], sys.argv[1:])"
     )
     command = [sys.executable, "-c", take, *arguments(live_server, database, tmp_path)]
-    environment = os.environ | {"TERM": "xterm"}
+    environment = os.environ | {"TERM": "xterm", "COLUMNS": str(width)}
     process = subprocess.Popen(
         command, env=environment, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True
     )
     os.close(theirs)
     shown = Shown(ours)
     try:
-        wait_until(
-            lambda: process.poll() is not None or shown.has(database, "in step", "2"),
-            "the load",
-            300,
-        )
+        shown.wait_for(database, "in step", "2", process)
         live_server.execute("INSERT INTO orders VALUES (3, 3)", database=database)
-        wait_until(
-            lambda: process.poll() is not None or shown.has(database, "in step", "3"),
-            "a change",
-            300,
-        )
+        shown.wait_for(database, "in step", "3", process)
         os.write(ours, b"\x03")
         assert process.wait(120) == 0, shown.text
     finally:
@@ -146,9 +142,16 @@ class Shown:
     def text(self) -> str:
         return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", self._sent.decode("utf-8", "replace"))
 
-    def has(self, database: str, state: str, rows: str) -> bool:
-        """Whether the table's line was shown with this state and so many rows."""
-        return re.search(rf"{database}\.orders +{state} +{rows} ", self.text) is not None
+    def wait_for(
+        self, database: str, state: str, rows: str, process: subprocess.Popen[bytes]
+    ) -> None:
+        """Until the table's line is shown with this state and so many rows."""
+        line = re.compile(rf"{database}\.orders +{state} +{rows} ")
+        wait_until(
+            lambda: process.poll() is not None or line.search(self.text),
+            lambda: f"{line.pattern} in {self.text}",
+            every=0.1,
+        )
 
 
 def test_what_is_wrong_is_said_in_a_line(
@@ -188,7 +191,7 @@ def test_a_table_that_is_stopped_is_an_exit_code(
         database=database,
     )
     command = arguments(live_server, database, tmp_path)
-    found = run([*command, "--tables", f"{database}.*", "--once"])
+    found = run([*command, "--tables", f"{database}.*", "--keep-deleted", "--once"])
     assert found.returncode == 1, found.stderr
-    assert f"{database}.keyless is not kept in step: the table has no primary key" in found.stderr
-    assert rows_of_delta(tmp_path, database, "orders") == [(1,)]
+    assert f"{database}.keyless is not kept in step: the table has no key" in found.stderr
+    assert rows_of_delta(tmp_path, database, "orders") == [(1, False)]

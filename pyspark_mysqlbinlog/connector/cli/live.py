@@ -22,6 +22,8 @@ _WINDOW = 10.0
 # Lines of the terminal that are not for tables, those of the log above among them.
 _MARGIN = 9
 _BAR_WIDTH = 20
+# Columns below which a terminal has no place for bars and bytes beside long names.
+_WIDE = 110
 
 
 class LiveTable:
@@ -40,7 +42,8 @@ class LiveTable:
 
     def show(self, progress: MirrorProgress) -> None:
         most = max(self._console.height - _MARGIN, 3)
-        self._live.update(table_of(progress, time(), most=most), refresh=True)
+        is_wide = self._console.width >= _WIDE
+        self._live.update(table_of(progress, time(), most=most, is_wide=is_wide), refresh=True)
 
     def line(self, text: str) -> None:
         self._console.print(text, markup=False, highlight=False, soft_wrap=True)
@@ -59,15 +62,20 @@ def rates(progress: MirrorProgress, now: float) -> dict[str, float]:
     return {name: count / (now - since) for name, count in rows.items()}
 
 
-def table_of(progress: MirrorProgress, now: float, *, most: int) -> RenderableType:
-    """What is shown at a moment, of at most so many tables."""
+def table_of(
+    progress: MirrorProgress, now: float, *, most: int, is_wide: bool = True
+) -> RenderableType:
+    """What is shown at a moment, of at most so many tables.
+
+    is_wide : whether there is a place for bars, and for bytes.
+    """
     if not progress.batches:
         return Text("waiting for the first batch", style="dim")
     of_late = rates(progress, now)
     shown = Table(box=None, header_style="dim")
-    shown.add_column("table", no_wrap=True)
-    shown.add_column("state")
-    for title in ("rows", "rows/s", "bytes", "lag"):
+    shown.add_column("table", no_wrap=True, overflow="ellipsis")
+    shown.add_column("state", min_width=len("100% loaded"))
+    for title in ("rows", "rows/s", *(["bytes"] if is_wide else []), "lag"):
         shown.add_column(title, justify="right", no_wrap=True)
     names = sorted(
         progress.tables,
@@ -82,10 +90,10 @@ def table_of(progress: MirrorProgress, now: float, *, most: int) -> RenderableTy
         table, rate = progress.tables[name], of_late.get(name, 0.0)
         shown.add_row(
             name,
-            _state(table, rate),
+            _state(table, rate, is_wide=is_wide),
             f"{table.rows:,}",
             f"{rate:,.0f}",
-            bytes_text(table.bytes),
+            *([bytes_text(table.bytes)] if is_wide else []),
             "" if table.lag is None else f"{table.lag:.1f} s",
         )
     last = progress.batches[-1]
@@ -95,20 +103,23 @@ def table_of(progress: MirrorProgress, now: float, *, most: int) -> RenderableTy
     return Group(shown, Text(foot, style="dim"))
 
 
-def _state(table: TableProgress, rate: float) -> RenderableType:
+def _state(table: TableProgress, rate: float, *, is_wide: bool) -> RenderableType:
     if table.stopped is not None:
         return Text(f"stopped: {table.stopped}", style="red")
     if not table.is_loading:
         return Text("in step", style="green")
-    line = Table.grid(padding=(0, 1))
     if table.total is None:
-        line.add_row(Text(f"loading, {table.loaded:,} rows"))
-        return line
+        return Text(f"loading, {table.loaded:,} rows" if is_wide else "loading")
     # The server's number is an estimate, and may be too small.
     left = max(table.total - table.loaded, 0)
+    time_left = f"{left / rate:.0f} s left" if rate and left else ""
+    if not is_wide:
+        loaded = f"{100 * table.loaded / max(table.total, table.loaded, 1):.0f}% loaded"
+        return Text(f"{loaded}, {time_left}" if time_left else loaded)
+    line = Table.grid(padding=(0, 1))
     line.add_row(
         ProgressBar(total=max(table.total, 1), completed=table.loaded, width=_BAR_WIDTH),
         Text(f"{table.loaded:,} of about {table.total:,}"),
-        Text(f"{left / rate:.0f} s left" if rate and left else "", style="dim"),
+        Text(time_left, style="dim"),
     )
     return line

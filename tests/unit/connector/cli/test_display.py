@@ -114,7 +114,7 @@ def test_rates_are_of_late() -> None:
 
 def shown(progress: MirrorProgress, *, most: int = 20, width: int = 120) -> list[str]:
     console = Console(file=StringIO(), width=width)
-    console.print(table_of(progress, NOW, most=most))
+    console.print(table_of(progress, NOW, most=most, is_wide=width >= 120))
     assert isinstance(console.file, StringIO)
     return console.file.getvalue().splitlines()
 
@@ -140,6 +140,18 @@ def test_the_table_has_a_line_for_each_table() -> None:
     assert table.split() == ["shop.lines", "in", "step", "70", "7", "700", "bytes", "1.2", "s"]
     assert "loading, 0 rows" in waiting
     assert foot.strip() == "batch 4, up to bin.000007:4711"
+
+
+def test_a_narrow_terminal_has_a_line_for_each_table() -> None:
+    """A bar that has no place would be told in pieces, one below the other."""
+    head, _, *lines, _ = shown(LOADING, width=70)
+    assert head.split() == ["table", "state", "rows", "rows/s", "lag"]
+    orders = ["shop.orders", "25%", "loaded,", "20", "s", "left", "1,500", "150", "2.5", "s"]
+    assert lines[-3].split() == orders
+    assert [line.split()[:2] for line in lines[-2:]] == [
+        ["shop.lines", "in"],
+        ["shop.ñ漢", "loading"],
+    ]
 
 
 def test_of_many_tables_those_are_shown_that_matter() -> None:
