@@ -19,7 +19,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from helpers.servers import MySQL56Server, Server
-from helpers.spark_session import Reads
+from helpers.spark_session import DELTA_JARS, Reads, with_delta
 from pyspark_mysqlbinlog import errors
 
 # Given as every account's password: no error may show it.
@@ -71,6 +71,22 @@ def _behind_frames(lines: list[str], at: int) -> tuple[str, str]:
 @pytest.fixture(scope="session", autouse=True)
 def _quick_python(quick_python: None) -> None:
     """For scripts that start a Spark of their own, too."""
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    # A DeltaMirror with engine="auto" takes the engine that its session has.
+    if metafunc.definition.get_closest_marker("both_engines"):
+        metafunc.parametrize("spark", ["deltalake", "spark"], indirect=True, scope="session")
+
+
+@pytest.fixture(scope="session")
+def spark(request: pytest.FixtureRequest, spark: SparkSession) -> SparkSession:
+    """The run's Spark; for tests of both engines the one with Delta's jars, too."""
+    if getattr(request, "param", "deltalake") == "deltalake":
+        return spark
+    if not DELTA_JARS:
+        pytest.skip("MYSQLBINLOG_DELTA_JARS names no jars of Delta's (delta-spark, delta-storage)")
+    return with_delta(spark)
 
 
 Fails = Callable[..., ShownError]

@@ -13,6 +13,8 @@ from pyspark.sql import SparkSession
 from helpers.delta_mirrors import MirroredDatabase
 from helpers.servers import Server
 
+pytestmark = pytest.mark.both_engines
+
 _CREATE = "CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(20) NOT NULL, n INT)"
 _FILL = "INSERT INTO t VALUES (1, 'ñ漢', 1), (2, 'two', 2), (3, 'three', 3)"
 

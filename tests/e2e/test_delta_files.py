@@ -30,6 +30,7 @@ def mirrored(
     return MirroredDatabase(spark, live_server, database, tmp_path)
 
 
+@pytest.mark.both_engines
 def test_a_partitioned_table_is_what_select_shows(mirrored: MirroredDatabase) -> None:
     mirrored.settings["partition_by"] = {f"{mirrored.database}.t": ["the region"]}
     mirrored.execute(
@@ -62,6 +63,7 @@ def test_a_partitioned_table_is_what_select_shows(mirrored: MirroredDatabase) ->
     assert mirrored.delta("t").metadata().partition_columns == ["the_region"]
 
 
+@pytest.mark.both_engines
 def test_an_empty_partition_stops_the_table(mirrored: MirroredDatabase) -> None:
     """Delta reads it as NULL."""
     mirrored.settings["partition_by"] = {f"{mirrored.database}.t": ["region"]}
@@ -84,6 +86,7 @@ def test_a_partition_column_that_is_not_there_is_refused(mirrored: MirroredDatab
     assert "has no column 'regoin'" in str(cause)
 
 
+@pytest.mark.both_engines
 def test_compactions_beside_batches(mirrored: MirroredDatabase) -> None:
     """Another thread compacts as often as it can, through merges and rewrites of the table."""
     mirrored.execute(
@@ -97,7 +100,7 @@ def test_compactions_beside_batches(mirrored: MirroredDatabase) -> None:
         return {commit["operation"] for commit in mirrored.delta("t").history()}
 
     def compact() -> None:
-        target = DeltalakeEngine().target(mirrored.delta("t").table_uri)
+        target = mirrored.target("t")
         while not stopped.is_set():
             target.compact()
 
@@ -164,6 +167,7 @@ def test_what_comes_between_reading_and_writing_anew(
         assert sorted(rows["number"].to_pylist(), key=repr) == [1, 2]
 
 
+@pytest.mark.both_engines
 def test_files_are_compacted_and_removed_while_a_query_runs(mirrored: MirroredDatabase) -> None:
     mirrored.settings |= {
         "history": history_of(mirrored),

@@ -19,8 +19,10 @@ from pyspark.sql import SparkSession
 from e2e.conftest import REPLICATION, Account
 from helpers.delta_mirrors import MirroredDatabase
 from helpers.servers import Server
-from pyspark_mysqlbinlog.connector.delta.deltalake_engine import DeltalakeTarget
+from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget
 from pyspark_mysqlbinlog.connector.delta.marks import Mark
+
+pytestmark = pytest.mark.both_engines
 
 _CREATE = (
     "CREATE TABLE t (a INT, s VARCHAR(9) COLLATE utf8mb4_general_ci, f DOUBLE, d DECIMAL(9,2),"
@@ -295,14 +297,15 @@ def test_a_load_that_breaks_off(
     """The rows are there, and not that the batch is done: it is read again, at another place."""
     mirrored = MirroredDatabase(spark, live_server, database, tmp_path, startingOffset="snapshot")
     mirrored.execute("CREATE TABLE t (a INT)", "INSERT INTO t VALUES (1), (1), (2)")
-    replace = DeltalakeTarget.replace
+    kind = type(mirrored.target("t"))
+    replace = kind.replace
 
-    def failing(target: DeltalakeTarget, rows: pa.Table, mark: Mark) -> None:
+    def failing(target: DeltaTarget, rows: pa.Table, mark: Mark) -> None:
         replace(target, rows, mark)
         raise RuntimeError("broken off")
 
     with monkeypatch.context() as patched:
-        patched.setattr(DeltalakeTarget, "replace", failing)
+        patched.setattr(kind, "replace", failing)
         with pytest.raises(StreamingQueryException, match="broken off"):
             mirrored.run()
     assert mirrored.rows("t").num_rows == 3

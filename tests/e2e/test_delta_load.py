@@ -10,6 +10,8 @@ from pyspark.sql import SparkSession
 from helpers.delta_mirrors import MirroredDatabase
 from helpers.servers import Server
 
+pytestmark = pytest.mark.both_engines
+
 
 @pytest.fixture
 def loaded(

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from pyspark.sql import SparkSession
 
 from helpers.delta_mirrors import MirroredDatabase
 from helpers.servers import Server
+
+pytestmark = pytest.mark.both_engines
 
 _CREATE = (
     "CREATE TABLE t (`the key` INT, _seq VARCHAR(9), `_GONE` INT, `_order` INT, `x.y` INT,"

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
-from deltalake import DeltaTable
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
 from helpers.delta_mirrors import MirroredDatabase
 from helpers.servers import Server
-from pyspark_mysqlbinlog.connector.delta.deltalake_engine import DeltalakeTarget
+
+pytestmark = pytest.mark.both_engines
 
 _CREATE = "CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(20) NOT NULL, n INT)"
 _FILL = "INSERT INTO t VALUES (1, '1', 1), (2, '2', 2), (3, '3', 3), (4, '4', 4)"
@@ -136,17 +137,18 @@ def test_a_kill_at_each_commit(
     commits: Iterable[int],
 ) -> None:
     """Between the statement and the end of the load the process ends, at one commit of Delta's."""
-    commit, left = DeltalakeTarget._commit, [-1]
+    kind: Any = type(mirrored.target("t"))
+    commit, left = kind._commit, [-1]
 
-    def until_killed(self: DeltalakeTarget, write: Callable[[DeltaTable], object]) -> None:
+    def until_killed(*given: Any) -> None:
         left[0] -= 1
         if left[0] == 0 and moment == "before":
             raise _KilledError
-        commit(self, write)
+        commit(*given)
         if left[0] == 0:
             raise _KilledError
 
-    monkeypatch.setattr(DeltalakeTarget, "_commit", until_killed)
+    monkeypatch.setattr(kind, "_commit", until_killed)
     mirrored.run()
     killed = 0
     for number in commits:

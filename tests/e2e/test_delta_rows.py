@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from pyspark.sql import SparkSession
 
 from helpers.delta_mirrors import MirroredDatabase
 from helpers.servers import Server
+
+pytestmark = pytest.mark.both_engines
 
 
 def test_two_tables_of_one_query_are_what_select_shows(

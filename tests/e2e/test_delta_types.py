@@ -14,6 +14,8 @@ from helpers.replay import captured_schemas
 from helpers.servers import Server
 from pyspark_mysqlbinlog import DeltaMirror
 
+pytestmark = pytest.mark.both_engines
+
 
 @pytest.mark.parametrize(
     "scenario",
@@ -27,6 +29,7 @@ def test_captured_tables_are_in_delta_what_select_showed(
     mirror = DeltaMirror(
         target=f"{tmp_path}/lake/{{database}}/{{table}}",
         checkpoint=f"{tmp_path}/checkpoint",
+        engine="auto",
         options=serve_captured(scenario).options(tables=f"{database}.*", startingOffset="earliest"),
     )
     mirror.start(spark, availableNow=True).awaitTermination()

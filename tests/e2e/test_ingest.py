@@ -162,6 +162,7 @@ def test_what_is_wrong_is_said_in_a_line(
         (["--option", "colour=red"], "colour"),
         (["--option", "host=other"], "there is an option of this command for it"),
         (["--option", "host"], "expected name=value"),
+        (["--engine", "delta"], "expected one of deltalake"),
     ):
         found = run([*command, *more])
         assert found.returncode == 2, found.stderr

@@ -11,6 +11,8 @@ from pyspark.sql import SparkSession
 
 from helpers.servers import Server
 from pyspark_mysqlbinlog import DeltaMirror
+from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget
+from pyspark_mysqlbinlog.connector.delta.engines import ChosenEngine
 
 __all__ = ["MirroredDatabase"]
 
@@ -27,8 +29,8 @@ class MirroredDatabase:
         self.spark, self.server, self.database, self.folder = spark, server, database, folder
         start = "{}:{}".format(*server.position())
         self.options = {"tables": f"{database}.*", "startingOffset": start} | options
-        # Of DeltaMirror itself.
-        self.settings: dict[str, Any] = {}
+        # Of DeltaMirror itself. Whether Delta's jars write is told by the session.
+        self.settings: dict[str, Any] = {"engine": "auto"}
 
     def execute(self, *statements: str) -> None:
         self.server.execute(*statements, database=self.database)
@@ -43,6 +45,12 @@ class MirroredDatabase:
             options=self.server.options(**self.options),
             **settings,
         )
+
+    def target(self, table: str) -> DeltaTarget:
+        """A table as the mirror's engine has it, for whoever writes beside the mirror."""
+        engine = ChosenEngine(self.settings["engine"])
+        engine.begin(self.spark)
+        return engine.target(str(self.folder / "lake" / self.database / table))
 
     def run(self, checkpoint: str = "checkpoint") -> None:
         """Bring in all that is in the log."""

@@ -11,7 +11,10 @@ from pyspark.sql import DataFrame, Row, SparkSession
 
 from helpers.servers import Server
 
-__all__ = ["FAITHFUL_CHECKPOINTS", "Reads", "make_spark"]
+__all__ = ["DELTA_JARS", "FAITHFUL_CHECKPOINTS", "Reads", "make_spark", "with_delta"]
+
+# Paths of Delta's own jars (delta-spark, delta-storage), with commas between; may be not there.
+DELTA_JARS = os.environ.get("MYSQLBINLOG_DELTA_JARS", "")
 
 _MANAGERS = "org.apache.spark.sql.execution.streaming.checkpointing"
 # What Spark takes by itself; on a local file system it starts `chmod` and `readlink`, programs, for
@@ -35,9 +38,32 @@ def make_spark(master: str = "local[2]", **conf: str) -> SparkSession:
         .config("spark.log.level", "ERROR")
         .config("spark.sql.streaming.checkpointFileManagerClass", QUICK_CHECKPOINTS)
     )
+    if DELTA_JARS:
+        # For `with_delta`: a JVM takes no more jars when it runs.
+        builder = builder.config("spark.jars", DELTA_JARS)
     for name, value in conf.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
+
+
+def with_delta(spark: SparkSession) -> SparkSession:
+    """Another session of the same JVM, with Delta's extension; needs `DELTA_JARS`.
+
+    Under that extension Spark fills in no parameters of SQL, so not all sessions have it.
+    """
+    jvm: Any = spark
+    context = jvm._jsparkSession.sparkContext()
+    extension = ("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension")
+    options = dict([extension]) | {
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        "spark.databricks.delta.snapshotPartitions": "1",
+        "spark.sql.shuffle.partitions": "1",
+    }
+    # A session takes its extensions from the context, when it is made.
+    context.conf().set(*extension)
+    made = jvm._get_j_spark_session_class(jvm._jvm)(context, options)
+    context.conf().remove(extension[0])
+    return SparkSession(spark.sparkContext, made)
 
 
 class Reads:

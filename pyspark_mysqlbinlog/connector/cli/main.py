@@ -60,6 +60,9 @@ def ingest(  # noqa: PLR0917 (typer's options have names)
         list[str] | None,
         typer.Option(help="name=value of docs/options.md; may be given often."),
     ] = None,
+    engine: Annotated[
+        str, typer.Option(help="deltalake, spark (Delta's jars by --conf), or auto.")
+    ] = "deltalake",
     storage_option: Annotated[
         list[str] | None, typer.Option(help="name=value for delta-rs; may be given often.")
     ] = None,
@@ -104,6 +107,7 @@ def ingest(  # noqa: PLR0917 (typer's options have names)
             checkpoint,
             options | more,
             history=history,
+            engine=engine,
             storage_options=_pairs("--storage-option", storage_option),
             properties=_pairs("--table-property", table_property),
             partition_by={name: columns.split(",") for name, columns in partitions.items()},

@@ -15,7 +15,8 @@ from pyarrow import compute, dataset
 
 from pyspark_mysqlbinlog.connector.delta.apply import GONE, SEQ
 from pyspark_mysqlbinlog.connector.delta.copies import row_texts
-from pyspark_mysqlbinlog.connector.delta.deltalake_sql import integer_bounds, quoted
+from pyspark_mysqlbinlog.connector.delta.deltalake_sql import quoted
+from pyspark_mysqlbinlog.connector.delta.predicates import bounds, integer_bounds
 
 __all__ = ["count_copies", "write_copies"]
 
@@ -100,6 +101,4 @@ def _equal(gone: pa.Table) -> Iterator[str]:
         if pa.types.is_floating(gone.column(name).type):
             # To the join, 0 and -0 are one.
             yield f"(CAST({theirs} AS VARCHAR) IS NOT DISTINCT FROM CAST({ours} AS VARCHAR))"
-    for name, (least, greatest) in integer_bounds(gone, names).items():
-        field = f"t.{quoted(name)}"
-        yield from (f"{field} >= {least}", f"{field} <= {greatest}")
+    yield from bounds(gone, names, quoted)

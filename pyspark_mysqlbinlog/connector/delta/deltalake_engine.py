@@ -11,8 +11,8 @@ came in between left the rows as they are it is made again; else the batch fails
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from deltalake import (
@@ -24,27 +24,28 @@ from deltalake import (
     write_deltalake,
 )
 from deltalake.exceptions import CommitFailedError, TableNotFoundError
-from pyarrow import compute
 
 from pyspark_mysqlbinlog.connector.delta.apply import DELETED, GONE, SEQ, SEQ_TYPE
 from pyspark_mysqlbinlog.connector.delta.deltalake_copies import count_copies, write_copies
-from pyspark_mysqlbinlog.connector.delta.deltalake_sql import integer_bounds, quoted
+from pyspark_mysqlbinlog.connector.delta.deltalake_sql import quoted
+from pyspark_mysqlbinlog.connector.delta.engine import (
+    KEEPS_ROWS,
+    TRIES,
+    expect_same_deletes,
+    overtaken,
+)
 from pyspark_mysqlbinlog.connector.delta.marks import Mark
-from pyspark_mysqlbinlog.errors import OptionError
+from pyspark_mysqlbinlog.connector.delta.predicates import bounds, is_before
+from pyspark_mysqlbinlog.connector.delta.spark_marks import MARKS, SparkMarks
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 __all__ = ["DeltalakeEngine", "DeltalakeTarget"]
-
-# The stubs know neither chunked arrays beside plain values nor what comes of them.
-pc: Any = compute
-
 
 # A `seq` in front of all there are.
 _OLDEST = -1
 _DATAFUSION = {pa.int32(): "Int32", pa.int64(): "Int64"}
-
-# What others may do to a table that is being written: the rows stay as they are.
-_KEEPS_ROWS = {"OPTIMIZE", "VACUUM START", "VACUUM END"}
-_TRIES = 5
 
 
 class DeltalakeEngine:
@@ -65,6 +66,9 @@ class DeltalakeEngine:
         self._storage = dict(storage_options or {})
         self._properties = dict(properties or {})
         self._keep_deleted = keep_deleted
+
+    def begin(self, spark: SparkSession) -> None:
+        """Nothing is needed of Spark."""
 
     def target(self, uri: str, partition_by: Sequence[str] = ()) -> DeltalakeTarget:
         """The Delta table of a URI, which may not be there yet."""
@@ -91,6 +95,8 @@ class DeltalakeTarget:
         self._partition_by = list(partition_by)
         self.keeps_deleted = keep_deleted
         self._table: DeltaTable | None = None
+        # A version of the table, and its marks, where Delta for Spark wrote them.
+        self._handed: tuple[int, Mapping[str, int]] | None = None
 
     def _opened(self) -> DeltaTable | None:
         if self._table is None:
@@ -98,20 +104,11 @@ class DeltalakeTarget:
                 table = DeltaTable(self.uri, storage_options=self._storage)
             except TableNotFoundError:
                 return None
-            self._expect_same_deletes(table)
+            expect_same_deletes(self, [field.name for field in table.schema().fields])
             self._table = table
         else:
             self._table.update_incremental()
         return self._table
-
-    def _expect_same_deletes(self, table: DeltaTable) -> None:
-        names = {field.name for field in table.schema().fields}
-        if SEQ in names and (DELETED in names) != self.keeps_deleted:
-            was = "keep" if DELETED in names else "remove"
-            raise OptionError(
-                f"{self.uri} was made by a mirror that is to {was} deleted rows: go on so, or give"
-                " another target"
-            )
 
     def _there(self) -> DeltaTable:
         table = self._opened()
@@ -120,7 +117,8 @@ class DeltalakeTarget:
 
     def _commit(self, write: Callable[[DeltaTable], object]) -> None:
         """Write once, on the table's last version."""
-        for _ in range(_TRIES):
+        for _ in range(TRIES):
+            self._take_over()
             table = self._there()
             version = table.version()
             try:
@@ -130,10 +128,7 @@ class DeltalakeTarget:
                     raise
             else:
                 return
-        raise RuntimeError(
-            f"{self.uri}: something else committed {_TRIES} times while one commit was being"
-            " written; let compactions of the table run less often"
-        )
+        raise overtaken(self.uri)
 
     def _has_same_rows_since(self, version: int) -> bool:
         """Whether all that others committed since a version left the rows as they are."""
@@ -141,8 +136,30 @@ class DeltalakeTarget:
         count = table.version() - version
         since = table.history(count) if count > 0 else []
         return len(since) == count > 0 and all(
-            commit.get("operation") in _KEEPS_ROWS for commit in since
+            commit.get("operation") in KEEPS_ROWS for commit in since
         )
+
+    def _of_spark(self, table: DeltaTable) -> Mapping[str, int] | None:
+        """The marks of a table that Delta for Spark wrote last; None where it did not."""
+        marks = SparkMarks.of(table.metadata().configuration)
+        if marks is None:
+            return None
+        if self._handed is None or self._handed[0] != table.version():
+            commits = (commit.get("userMetadata") for commit in table.history())
+            boundary = table.transaction_version(marks.application)
+            self._handed = table.version(), marks.newest(commits, boundary, marks.numbers)
+        return self._handed[1]
+
+    def _take_over(self) -> None:
+        """Write down the marks of a table that Delta for Spark wrote last as delta-rs does."""
+        table = self._there()
+        numbers = self._of_spark(table)
+        if numbers is not None:
+            table.alter.set_table_properties(
+                {MARKS: ""},
+                raise_if_not_exists=False,
+                commit_properties=_writing(numbers.items()),
+            )
 
     def columns(self) -> pa.Schema | None:
         table = self._opened()
@@ -160,7 +177,10 @@ class DeltalakeTarget:
 
     def applied(self, identifier: str) -> int | None:
         table = self._opened()
-        return None if table is None else table.transaction_version(identifier)
+        if table is None:
+            return None
+        numbers = self._of_spark(table)
+        return table.transaction_version(identifier) if numbers is None else numbers.get(identifier)
 
     def create(self, columns: pa.Schema, properties: Mapping[str, str]) -> None:
         self._table = DeltaTable.create(
@@ -178,7 +198,7 @@ class DeltalakeTarget:
             return False
         held = QueryBuilder().register("t", table)
         # Names and whole numbers of our own.
-        found = held.execute(f"SELECT 1 FROM t WHERE NOT {_is_before(seq)} LIMIT 1")  # noqa: S608
+        found = held.execute(f"SELECT 1 FROM t WHERE NOT {is_before(seq)} LIMIT 1")  # noqa: S608
         return bool(pa.table(found.read_all()).num_rows)
 
     def forget_seq(self) -> None:
@@ -240,21 +260,21 @@ class DeltalakeTarget:
         )
 
     def empty(self, before: Mapping[str, int]) -> None:
-        is_before, marking = _is_before(before), _marking(None)
+        older, marking = is_before(before), _marking(None)
         if self.keeps_deleted:
             self._commit(
                 lambda table: table.update(
                     updates={DELETED: "true"},
-                    predicate=f"{is_before} AND NOT {DELETED}",
+                    predicate=f"{older} AND NOT {DELETED}",
                     commit_properties=marking,
                 )
             )
         else:
-            self._commit(lambda table: table.delete(is_before, commit_properties=marking))
+            self._commit(lambda table: table.delete(older, commit_properties=marking))
 
     def merge(self, states: pa.Table, key: Sequence[str], mark: Mark) -> None:
         same = [f"t.{quoted(name)} = s.{quoted(name)}" for name in key]
-        predicate = " AND ".join([*same, *_bounds(states, key)])
+        predicate = " AND ".join([*same, *bounds(states, key, quoted)])
         if self.keeps_deleted:
             states = states.append_column(DELETED, states.column(GONE))
 
@@ -345,24 +365,11 @@ def _pyarrow(schema: Schema) -> pa.Schema:
 
 
 def _marking(mark: Mark | None) -> CommitProperties:
-    identifiers = () if mark is None else mark.identifiers
+    return _writing(() if mark is None else mark.identifiers)
+
+
+def _writing(identifiers: Iterable[tuple[str, int]]) -> CommitProperties:
     return CommitProperties(
         max_commit_retries=0,
         app_transactions=[Transaction(name, number) for name, number in identifiers],
     )
-
-
-def _is_before(seq: Mapping[str, int]) -> str:
-    """Whether a row's `seq` is smaller, as SQL."""
-    said = "FALSE"
-    for name, value in reversed(list(seq.items())):
-        field = f"{SEQ}['{name}']"
-        said = f"({field} < {value} OR ({field} = {value} AND {said}))"
-    return said
-
-
-def _bounds(states: pa.Table, key: Sequence[str]) -> Iterator[str]:
-    """Conditions by which files without any of the keys are left out."""
-    for name, (least, greatest) in integer_bounds(states, key).items():
-        field = f"t.{quoted(name)}"
-        yield from (f"{field} >= {least}", f"{field} <= {greatest}")

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
+from pyspark_mysqlbinlog.connector.delta.apply import DELETED, SEQ
 from pyspark_mysqlbinlog.connector.delta.marks import Mark
+from pyspark_mysqlbinlog.errors import OptionError
 
-__all__ = ["DeltaTarget", "Engine"]
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["KEEPS_ROWS", "TRIES", "DeltaTarget", "Engine", "expect_same_deletes", "overtaken"]
+
+# What others may do to a table that is being written: the rows stay as they are.
+KEEPS_ROWS = frozenset({"OPTIMIZE", "VACUUM START", "VACUUM END"})
+# How often a commit is made anew behind such ones.
+TRIES = 5
 
 
 class DeltaTarget(Protocol):
@@ -108,8 +118,29 @@ class DeltaTarget(Protocol):
 class Engine(Protocol):
     """Opens Delta tables."""
 
+    def begin(self, spark: SparkSession) -> None:
+        """Take the session of the batch that begins."""
+
     def target(self, uri: str, partition_by: Sequence[str] = ()) -> DeltaTarget:
         """The Delta table of a URI, which may not be there yet.
 
         partition_by : columns, where it is made.
         """
+
+
+def expect_same_deletes(target: DeltaTarget, names: Collection[str]) -> None:
+    """OptionError where a table with these columns was made to treat deleted rows otherwise."""
+    if SEQ in names and (DELETED in names) != target.keeps_deleted:
+        was = "keep" if DELETED in names else "remove"
+        raise OptionError(
+            f"{target.uri} was made by a mirror that is to {was} deleted rows: go on so, or give"
+            " another target"
+        )
+
+
+def overtaken(uri: str) -> RuntimeError:
+    """The error where others committed each time that a commit was being written."""
+    return RuntimeError(
+        f"{uri}: something else committed {TRIES} times while one commit was being written; let"
+        " compactions of the table run less often"
+    )

@@ -31,8 +31,8 @@ from pyspark_mysqlbinlog.checkpoints.versions import UnknownFrom, Version
 from pyspark_mysqlbinlog.connector.delta.batch_offsets import BatchOffsets
 from pyspark_mysqlbinlog.connector.delta.column_names import delta_name
 from pyspark_mysqlbinlog.connector.delta.copies import say_key
-from pyspark_mysqlbinlog.connector.delta.deltalake_engine import DeltalakeEngine
 from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget, Engine
+from pyspark_mysqlbinlog.connector.delta.engines import ChosenEngine
 from pyspark_mysqlbinlog.connector.delta.history import ChangeLog
 from pyspark_mysqlbinlog.connector.delta.maintenance import Maintenance
 from pyspark_mysqlbinlog.connector.delta.marks import LogName, Mark, place_of
@@ -85,6 +85,9 @@ class DeltaMirror:
         and `operations` are the mirror's; `startingOffset` is ``snapshot`` unless it is given.
     history
         A path or URI as `target`: the change logs, to which every change is appended.
+    engine
+        What writes the Delta tables: ``deltalake`` (delta-rs, in this process), ``spark`` (Delta's
+        jars in the Spark session), or ``auto``: Spark where the session has Delta's extension.
     storage_options
         What delta-rs needs to know of an object store.
     properties
@@ -114,6 +117,7 @@ class DeltaMirror:
         options: Mapping[str, Any],
         *,
         history: str | None = None,
+        engine: str = "deltalake",
         storage_options: Mapping[str, str] | None = None,
         properties: Mapping[str, str] | None = None,
         partition_by: Mapping[str, Sequence[str]] | None = None,
@@ -143,9 +147,11 @@ class DeltaMirror:
         self._purpose = {"target": target, "history": history}
         self._targets = None if target is None else Targets.parse(target)
         self._histories = None if history is None else Targets.parse(history, "history")
-        self._change_log_engine: Engine = DeltalakeEngine(storage_options, properties)
-        self._engine: Engine = DeltalakeEngine(
-            storage_options, properties, keep_deleted=keep_deleted
+        # To append, no MERGE is needed: the change logs are delta-rs's, whatever the engine.
+        self._change_log_engine = ChosenEngine("deltalake", storage_options, properties)
+        is_used = engine == "spark" and history is not None
+        self._engine = ChosenEngine(
+            engine, None if is_used else storage_options, properties, keep_deleted=keep_deleted
         )
         self._partition_by = {
             name: tuple(columns) for name, columns in (partition_by or {}).items()
@@ -199,6 +205,9 @@ class DeltaMirror:
     def __call__(self, batch: DataFrame, number: int) -> None:
         """Bring one batch in; what foreachBatch calls."""
         show_log_lines()
+        self._engine.begin(batch.sparkSession)
+        if self._histories is not None:
+            self._change_log_engine.begin(batch.sparkSession)
         end = self._offsets.end(batch.sparkSession, number)
         tables = self._tables_at(end)
         record = self._recorder.begin(number, end, self._row_counts)

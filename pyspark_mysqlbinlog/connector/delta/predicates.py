@@ -1,0 +1,43 @@
+"""Conditions on a Delta table's rows, as SQL that both datafusion and Spark understand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import compute
+
+from pyspark_mysqlbinlog.connector.delta.apply import SEQ
+
+__all__ = ["bounds", "integer_bounds", "is_before"]
+
+# The stubs know neither chunked arrays beside plain values nor what comes of them.
+pc: Any = compute
+
+
+def is_before(seq: Mapping[str, int]) -> str:
+    """Whether a row's `seq` is smaller."""
+    said = "FALSE"
+    for name, value in reversed(list(seq.items())):
+        field = f"{SEQ}['{name}']"
+        said = f"({field} < {value} OR ({field} = {value} AND {said}))"
+    return said
+
+
+def integer_bounds(rows: pa.Table, names: Iterable[str]) -> dict[str, tuple[int, int]]:
+    """The least and the greatest value of those columns that are whole numbers and never NULL."""
+    bounds = {}
+    for name in names:
+        column = rows.column(name)
+        if pa.types.is_integer(column.type) and len(column) and not column.null_count:
+            found = pc.min_max(column).as_py()
+            bounds[name] = (found["min"], found["max"])
+    return bounds
+
+
+def bounds(rows: pa.Table, names: Iterable[str], quoted: Callable[[str], str]) -> Iterator[str]:
+    """Conditions on ``t`` by which files without any of these rows are left out."""
+    for name, (least, greatest) in integer_bounds(rows, names).items():
+        field = f"t.{quoted(name)}"
+        yield from (f"{field} >= {least}", f"{field} <= {greatest}")

@@ -1,0 +1,420 @@
+"""Delta by Delta's own jars in the Spark session (`delta-spark`): each commit is a job of Spark's.
+
+A commit that meets one which left the rows as they are is made again (see `deltalake_engine`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.types import BooleanType, StructType
+
+from pyspark_mysqlbinlog.connector.delta import spark_sql
+from pyspark_mysqlbinlog.connector.delta.apply import DELETED, GONE, SEQ, SEQ_TYPE
+from pyspark_mysqlbinlog.connector.delta.engine import (
+    KEEPS_ROWS,
+    TRIES,
+    expect_same_deletes,
+    overtaken,
+)
+from pyspark_mysqlbinlog.connector.delta.marks import Mark
+from pyspark_mysqlbinlog.connector.delta.predicates import bounds, is_before
+from pyspark_mysqlbinlog.connector.delta.spark_copies import (
+    count_copies,
+    equal_rows,
+    merge_copies,
+)
+from pyspark_mysqlbinlog.connector.delta.spark_marks import MARKS, SparkMarks
+from pyspark_mysqlbinlog.connector.delta.spark_sql import quoted, sql_type
+from pyspark_mysqlbinlog.connector.delta.spark_table import (
+    APPLICATION,
+    BOUNDARY,
+    METADATA,
+    Snapshot,
+    SparkTable,
+)
+from pyspark_mysqlbinlog.errors import OptionError
+
+__all__ = ["SparkEngine", "SparkTarget", "has_delta"]
+
+_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
+_CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+_CONFLICT = re.compile(r"DELTA_(CONCURRENT|METADATA_CHANGED|PROTOCOL_CHANGED)")
+_LITE_IMPOSSIBLE = "DELTA_CANNOT_VACUUM_LITE"
+# A `seq` in front of all there are.
+_OLDEST = -1
+_STATES = "mysqlbinlog_states"
+
+
+def has_delta(spark: SparkSession) -> bool:
+    """Whether it is a classic session with Delta's extension."""
+    return _is_classic(spark) and _EXTENSION in (spark.conf.get("spark.sql.extensions", "") or "")
+
+
+def _is_classic(spark: SparkSession) -> bool:
+    return hasattr(spark, "_jsparkSession")
+
+
+class SparkEngine:
+    """Tables wherever Spark reaches.
+
+    properties : of the tables that are made.
+    keep_deleted : deleted rows stay, with true in a column of their own.
+    """
+
+    def __init__(
+        self, properties: Mapping[str, str] | None = None, *, keep_deleted: bool = False
+    ) -> None:
+        self._properties = dict(properties or {})
+        self._keep_deleted = keep_deleted
+        self._spark: SparkSession | None = None
+
+    def begin(self, spark: SparkSession) -> None:
+        """Take the session of the batch that begins."""
+        if not _is_classic(spark):
+            raise OptionError(
+                "engine: 'spark' needs a classic session, and this one is Spark Connect's; use"
+                " 'deltalake'"
+            )
+        catalog = spark.conf.get("spark.sql.catalog.spark_catalog", "") or ""
+        if not has_delta(spark) or not catalog.endswith(".DeltaCatalog"):
+            raise OptionError(
+                "engine: 'spark' needs a session with Delta's jars: set spark.jars.packages to"
+                f" io.delta:delta-spark of your Spark, spark.sql.extensions to {_EXTENSION} and"
+                f" spark.sql.catalog.spark_catalog to {_CATALOG}, or use 'deltalake'"
+            )
+        self._spark = spark
+
+    def target(self, uri: str, partition_by: Sequence[str] = ()) -> SparkTarget:
+        """The Delta table of a URI, which may not be there yet."""
+        assert self._spark is not None, "no batch has begun"
+        return SparkTarget(
+            uri, self._spark, self._properties, partition_by, keep_deleted=self._keep_deleted
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What the session is told for a commit, and what the table's marks are with it."""
+
+    settings: Mapping[str, str]
+    application: str
+    numbers: Mapping[str, int]
+
+
+class SparkTarget:
+    """One Delta table; see `engine.DeltaTarget`."""
+
+    def __init__(
+        self,
+        uri: str,
+        spark: SparkSession,
+        properties: Mapping[str, str],
+        partition_by: Sequence[str],
+        *,
+        keep_deleted: bool,
+    ) -> None:
+        self.uri = uri
+        self._table = SparkTable(uri, spark)
+        self._properties = dict(properties)
+        self._partition_by = list(partition_by)
+        self.keeps_deleted = keep_deleted
+        self._is_checked = False
+
+    def _opened(self) -> Snapshot | None:
+        snapshot = self._table.last()
+        if snapshot is not None and not self._is_checked:
+            expect_same_deletes(self, snapshot.fields.names)
+            self._is_checked = True
+        return snapshot
+
+    def _there(self) -> Snapshot:
+        snapshot = self._opened()
+        assert snapshot is not None, f"{self.uri} is not there"
+        return snapshot
+
+    def _commit(self, write: Callable[[], object], mark: Mark | None = None) -> None:
+        """Write once, with a mark."""
+        for _ in range(TRIES):
+            told = None if mark is None else self._marking(mark)
+            version = self._there().version
+            try:
+                with self._table.setting({} if told is None else told.settings):
+                    write()
+            except Exception as error:
+                if not _CONFLICT.search(str(error)) or not self._has_same_rows_since(version):
+                    raise
+            else:
+                if told is not None and self._there().version == version + 1:
+                    self._table.note(version + 1, told.application, told.numbers)
+                return
+        raise overtaken(self.uri)
+
+    def _marking(self, mark: Mark) -> _Told:
+        """What the session is told, for a mark to be written."""
+        log = str(mark.log)
+        snapshot = self._there()
+        numbers = self._table.numbers(snapshot)
+        marks = SparkMarks.of(snapshot.properties)
+        if marks is None or marks.log != log:
+            marks = SparkMarks.anew(log, numbers)
+            with self._table.setting({METADATA: marks.of_commit(numbers)}):
+                self._table.sql(self._with_properties({MARKS: marks.text}))
+        boundary = numbers.get(log, -1)
+        new = dict(mark.identifiers)
+        if mark.version < boundary:
+            # It has come further already.
+            new = {name: new[name] for name in new if not name.startswith(log)}
+        told = {**numbers, **new}
+        settings = {METADATA: marks.of_commit(told)}
+        # Spark passes over a write, rows and all, that has no greater number than the last one.
+        if mark.version > boundary:
+            settings |= {APPLICATION: marks.application, BOUNDARY: str(mark.version)}
+        return _Told(settings, marks.application, told)
+
+    def _has_same_rows_since(self, version: int) -> bool:
+        """Whether all that others committed since a version left the rows as they are."""
+        count = self._there().version - version
+        since = self._table.history(count) if count > 0 else []
+        return len(since) == count > 0 and all(row["operation"] in KEEPS_ROWS for row in since)
+
+    def _with_properties(self, properties: Mapping[str, str]) -> str:
+        given = spark_sql.properties(properties)
+        return f"ALTER TABLE {self._table.name} SET TBLPROPERTIES ({given})"
+
+    def columns(self) -> pa.Schema | None:
+        snapshot = self._opened()
+        if snapshot is None:
+            return None
+        columns = to_arrow_schema(snapshot.fields, timezone="UTC")
+        return pa.schema([field for field in columns if field.name != DELETED])
+
+    def properties(self) -> Mapping[str, str]:
+        snapshot = self._opened()
+        return {} if snapshot is None else snapshot.properties
+
+    def partitioned_by(self) -> Sequence[str]:
+        snapshot = self._opened()
+        return [] if snapshot is None else snapshot.partitioned_by
+
+    def applied(self, identifier: str) -> int | None:
+        snapshot = self._opened()
+        return None if snapshot is None else self._table.numbers(snapshot).get(identifier)
+
+    def create(self, columns: pa.Schema, properties: Mapping[str, str]) -> None:
+        fields = spark_sql.fields(self._with_deleted(columns))
+        by = ", ".join(quoted(name) for name in self._partition_by if name in columns.names)
+        given = spark_sql.properties(self._properties | dict(properties))
+        self._table.sql(
+            f"CREATE TABLE {self._table.name} ({fields}) USING delta"
+            + (f" PARTITIONED BY ({by})" if by else "")
+            + (f" TBLPROPERTIES ({given})" if given else "")
+        )
+
+    def has_since(self, seq: Mapping[str, int]) -> bool:
+        return SEQ in self._there().fields.names and self._has_rows(f"WHERE NOT {is_before(seq)}")
+
+    def _has_rows(self, condition: str = "") -> bool:
+        # Names and whole numbers of our own.
+        query = f"SELECT 1 FROM {self._table.name} {condition} LIMIT 1"  # noqa: S608
+        return bool(self._table.sql(query))
+
+    def forget_seq(self) -> None:
+        oldest = ", ".join(
+            f"'{field.name}', CAST({_OLDEST} AS {sql_type(field.type)})" for field in SEQ_TYPE
+        )
+        self._commit(
+            lambda: self._table.sql(
+                f"UPDATE {self._table.name} SET {SEQ} = named_struct({oldest})"  # noqa: S608
+            )
+        )
+
+    def count(self) -> int:
+        if self._opened() is None:
+            return 0
+        # A name of our own.
+        (row,) = self._table.sql(f"SELECT COUNT(*) AS rows FROM {self._table.name}")  # noqa: S608
+        return int(row["rows"])
+
+    def is_empty(self) -> bool:
+        return self._opened() is None or not self._has_rows()
+
+    def add_columns(self, columns: Sequence[pa.Field[Any]], mark: Mark | None = None) -> None:
+        fields = spark_sql.fields(columns)
+        statement = f"ALTER TABLE {self._table.name} ADD COLUMNS ({fields})"
+        self._commit(lambda: self._table.sql(statement), mark)
+
+    def reshape(
+        self, columns: pa.Schema, came_from: Mapping[str, str], mark: Mark | None = None
+    ) -> None:
+        columns = self._with_deleted(columns)
+        if self.keeps_deleted:
+            came_from = {**came_from, DELETED: DELETED}
+        values = ", ".join(
+            f"CAST({quoted(came_from[field.name]) if field.name in came_from else 'NULL'}"
+            f" AS {sql_type(field.type)}) AS {quoted(field.name)}"
+            for field in columns
+        )
+        held_by = [name for name in self.partitioned_by() if name in columns.names]
+
+        def write() -> None:
+            held = self._table.spark.sql(f"SELECT {values} FROM {self._table.name}")  # noqa: S608
+            writer = held.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
+            writer.partitionBy(*held_by).save(self._table.path)
+            if self._there().fields.names != columns.names:
+                raise self._has_another_mirror()
+
+        self._commit(write, mark)
+
+    def set_properties(self, properties: Mapping[str, str], mark: Mark | None = None) -> None:
+        if mark is None:
+            self._commit(lambda: self._table.sql(self._with_properties(properties)))
+            return
+        log = str(mark.log)
+        snapshot = self._there()
+        numbers = self._table.numbers(snapshot)
+        marks = SparkMarks.of(snapshot.properties)
+        told = {**numbers, **dict(mark.identifiers)}
+        if marks is None or marks.log != log or mark.version < numbers.get(log, -1):
+            marks = SparkMarks.anew(log, told)
+        else:
+            marks = SparkMarks(marks.application, log, told)
+        statement = self._with_properties({**properties, MARKS: marks.text})
+        with self._table.setting({METADATA: marks.of_commit(told)}):
+            self._commit(lambda: self._table.sql(statement))
+
+    def empty(self, before: Mapping[str, int]) -> None:
+        older = is_before(before)
+        statement = f"DELETE FROM {self._table.name} WHERE {older}"  # noqa: S608
+        if self.keeps_deleted:
+            deleted = f"{DELETED} = TRUE WHERE {older} AND NOT {DELETED}"
+            statement = f"UPDATE {self._table.name} SET {deleted}"  # noqa: S608
+        self._commit(lambda: self._table.sql(statement))
+
+    def merge(self, states: pa.Table, key: Sequence[str], mark: Mark) -> None:
+        same = [f"t.{quoted(name)} = s.{quoted(name)}" for name in key]
+        if self.keeps_deleted:
+            states = states.append_column(DELETED, states.column(GONE))
+        statement = spark_sql.merge(
+            self._table.name,
+            _STATES,
+            [name for name in states.column_names if name != GONE],
+            [*same, *bounds(states, key, quoted)],
+            keeps_deleted=self.keeps_deleted,
+        )
+
+        def write() -> None:
+            # Where Spark knows the mark's number it does nothing, and tells of no rows.
+            if not self._table.sql(statement):
+                raise self._has_another_mirror()
+
+        with self._as_view(states):
+            self._commit(write, mark)
+
+    def copies(self, rows: pa.Table) -> list[int]:
+        equal = " AND ".join(equal_rows(rows))
+        with self._as_view(rows):
+            # Names and whole numbers of our own.
+            query = f"SELECT t.* FROM {self._table.name} t LEFT SEMI JOIN {_STATES} s ON {equal}"  # noqa: S608
+            return count_copies(self._table.spark.sql(query), rows)
+
+    def replace_copies(self, gone: pa.Table, rows: pa.Table, mark: Mark) -> int:
+        if not gone.num_rows:
+            self.append(rows, mark)
+            return 0
+        names = rows.column_names
+        both = pa.concat_tables([_with_gone(gone.select(names), True), _with_gone(rows, False)])
+        statement = merge_copies(self._table.name, _STATES, names, equal_rows(gone))
+        removed = 0
+
+        def write() -> None:
+            nonlocal removed
+            merged = self._table.sql(statement)
+            if not merged:
+                raise self._has_another_mirror()
+            removed = merged[0]["num_deleted_rows"]
+
+        with self._as_view(both):
+            self._commit(write, mark)
+        return removed
+
+    def replace(self, rows: pa.Table, mark: Mark) -> None:
+        held_by = [name for name in self.partitioned_by() if name in rows.column_names]
+        frame = self._table.spark.createDataFrame(rows, from_arrow_schema(rows.schema))
+        writer = frame.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
+        self._save(writer.partitionBy(*held_by), mark)
+
+    def append(self, rows: pa.Table, mark: Mark) -> None:
+        if not rows.num_rows:
+            self.set_properties({}, mark)
+            return
+        self._save(self._frame(rows).write.format("delta").mode("append"), mark)
+
+    def _save(self, writer: DataFrameWriter, mark: Mark) -> None:
+        def write() -> None:
+            before = self._there().version
+            writer.save(self._table.path)
+            # Where Spark knows the mark's number it does nothing.
+            if self._there().version == before:
+                raise self._has_another_mirror()
+
+        self._commit(write, mark)
+
+    @contextmanager
+    def _as_view(self, states: pa.Table) -> Iterator[None]:
+        self._frame(states).createOrReplaceTempView(_STATES)
+        try:
+            yield
+        finally:
+            self._table.spark.catalog.dropTempView(_STATES)
+
+    def _frame(self, rows: pa.Table) -> DataFrame:
+        """Rows, or states, as Spark has them, in the types of the table."""
+        held = self._there().fields
+        names = [name for name in rows.column_names if name != GONE]
+        fields = StructType([held[name] for name in names])
+        if GONE in rows.column_names:
+            fields = fields.add(GONE, BooleanType())
+        return self._table.spark.createDataFrame(rows.select(fields.names), fields)
+
+    def compact(self) -> bool:
+        """Write small files into larger ones; False where others wrote in between."""
+        try:
+            self._table.sql(f"OPTIMIZE {self._table.name}")
+        except Exception as error:
+            if not _CONFLICT.search(str(error)):
+                raise
+            return False
+        return True
+
+    def vacuum(self) -> int:
+        # LITE removes what commits name. Without it files that are being written go, too, where
+        # the retention is shorter than a commit takes.
+        before = self._there().version
+        try:
+            self._table.sql(f"VACUUM {self._table.name} LITE")
+        except Exception as error:
+            if _LITE_IMPOSSIBLE not in str(error):
+                raise
+            self._table.sql(f"VACUUM {self._table.name}")
+        count = self._there().version - before
+        commits = self._table.history(count) if count else []
+        ends = [row for row in commits if row["operation"] == "VACUUM END"]
+        return int(ends[0]["operationMetrics"]["numDeletedFiles"]) if ends else 0
+
+    def _with_deleted(self, columns: pa.Schema) -> pa.Schema:
+        return columns.append(pa.field(DELETED, pa.bool_())) if self.keeps_deleted else columns
+
+    def _has_another_mirror(self) -> RuntimeError:
+        return RuntimeError(f"{self.uri}: another mirror writes this table; one of them has to end")
+
+
+def _with_gone(rows: pa.Table, is_gone: bool) -> pa.Table:
+    return rows.append_column(GONE, pa.repeat(is_gone, rows.num_rows))

@@ -1,0 +1,176 @@
+"""A Delta table as Delta's jars in a Spark session tell of it: its last version, marks, commits.
+
+It has a session of its own, a clone of the batch's: what a commit writes down beside its rows is a
+setting of its session, and must be no other commit's. Statements have every value in their text:
+under Delta's extension Spark does not fill in parameters.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import Row, SparkSession
+from pyspark.sql.types import StructType
+
+from pyspark_mysqlbinlog.connector.delta.spark_marks import IDENTIFIERS, SparkMarks, is_application
+from pyspark_mysqlbinlog.connector.delta.spark_sql import quoted
+
+__all__ = ["APPLICATION", "BOUNDARY", "METADATA", "Snapshot", "SparkTable"]
+
+_DELTA = "spark.databricks.delta."
+# Of a commit: the transaction identifier's name and number, and the user metadata.
+APPLICATION, BOUNDARY = f"{_DELTA}write.txnAppId", f"{_DELTA}write.txnVersion"
+METADATA = f"{_DELTA}commitInfo.userMetadata"
+_SETTINGS = {
+    "spark.sql.session.timeZone": "UTC",
+    # What does not fit a column fails.
+    "spark.sql.ansi.enabled": "true",
+    # A text may hold `${…}`, and a path end in `@v1`: both are what they are.
+    "spark.sql.variable.substitute": "false",
+    f"{_DELTA}timeTravel.resolveOnIdentifier.enabled": "false",
+    f"{_DELTA}vacuum.logging.enabled": "true",
+}
+# How many commits are looked at first for the newest one that has a mark.
+_FIRST_LOOK = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """One version of a table.
+
+    Attributes
+    ----------
+    in_jvm : Delta's own object.
+    """
+
+    version: int
+    fields: StructType
+    properties: Mapping[str, str]
+    partitioned_by: Sequence[str]
+    in_jvm: Any
+
+
+class SparkTable:
+    """The table of a path or URI, which may not be there yet.
+
+    Attributes
+    ----------
+    spark : its session.
+    path : as Spark takes it; a relative one is made absolute, for Delta takes no other.
+    name : in SQL.
+    """
+
+    def __init__(self, uri: str, spark: SparkSession) -> None:
+        is_uri = re.match(r"[A-Za-z][A-Za-z0-9+.-]+:", uri)
+        self.path = uri if is_uri else str(Path(uri).absolute())
+        self.name = f"delta.{quoted(self.path)}"
+        given: Any = spark
+        self.spark = SparkSession(spark.sparkContext, given._jsparkSession.cloneSession())
+        for name in (APPLICATION, BOUNDARY, METADATA):
+            self.spark.conf.unset(name)
+        for name, value in _SETTINGS.items():
+            self.spark.conf.set(name, value)
+        self._last: Snapshot | None = None
+        # What is known at a version of the numbers of an application's commits.
+        self._known: tuple[int, str, Mapping[str, int]] = (-1, "", {})
+
+    def sql(self, statement: str) -> list[Row]:
+        """Run a statement; gives its rows."""
+        return self.spark.sql(statement).collect()
+
+    @contextmanager
+    def setting(self, settings: Mapping[str, str]) -> Iterator[None]:
+        """With settings of the session."""
+        try:
+            for name, value in settings.items():
+                self.spark.conf.set(name, value)
+            yield
+        finally:
+            for name in settings:
+                self.spark.conf.unset(name)
+
+    def last(self) -> Snapshot | None:
+        """Its last version; None where there is no table."""
+        with self._in_jvm() as (jvm, session):
+            # There is no SQL for a table's version and its identifiers.
+            delta_log = jvm.org.apache.spark.sql.delta.DeltaLog
+            found = delta_log.forTableWithSnapshot(session, self.path)._2()
+            version: int = found.version()
+            if version < 0:
+                return None
+            if self._last is None or self._last.version != version:
+                metadata = json.loads(found.metadata().json())["metaData"]
+                self._last = Snapshot(
+                    version,
+                    StructType.fromJson(json.loads(metadata["schemaString"])),
+                    metadata["configuration"],
+                    metadata["partitionColumns"],
+                    found,
+                )
+        return self._last
+
+    def numbers(self, snapshot: Snapshot) -> Mapping[str, int]:
+        """The identifiers of the last mark, and their numbers."""
+        marks = SparkMarks.of(snapshot.properties)
+        if marks is None:
+            kept = self._identifiers(snapshot).items()
+            return {name: number for name, number in kept if not is_application(name)}
+        version, application, numbers = self._known
+        if application != marks.application:
+            version, numbers = -1, marks.numbers
+        if version != snapshot.version:
+            commits = self._commits(snapshot.version - version, marks.application)
+            boundary = self._identifiers(snapshot).get(marks.application)
+            numbers = marks.newest(commits, boundary, numbers)
+            self.note(snapshot.version, marks.application, numbers)
+        return numbers
+
+    def note(self, version: int, application: str, numbers: Mapping[str, int]) -> None:
+        """The numbers at a version, for those who know them."""
+        self._known = version, application, numbers
+
+    def history(self, limit: int) -> list[Row]:
+        """The last commits, the newest first."""
+        return self.sql(f"DESCRIBE HISTORY {self.name} LIMIT {limit}")
+
+    def _commits(self, count: int, application: str) -> list[str | None]:
+        """The user metadata of the last `count` commits, the newest first; up to the one wanted."""
+        limit = min(count, _FIRST_LOOK)
+        while True:
+            found: list[str | None] = [row["userMetadata"] for row in self.history(limit)]
+            if limit >= count or len(found) < limit or any(application in (f or "") for f in found):
+                return found
+            limit = min(count, limit * 10)
+
+    def _identifiers(self, snapshot: Snapshot) -> dict[str, int]:
+        """Those of ours."""
+        found: dict[str, int] = {}
+        with self._in_jvm():
+            transactions = snapshot.in_jvm.transactions()
+            names = transactions.keysIterator()
+            while names.hasNext():
+                name: str = names.next()
+                if name.startswith(IDENTIFIERS):
+                    found[name] = transactions.apply(name)
+        return found
+
+    @contextmanager
+    def _in_jvm(self) -> Iterator[tuple[Any, Any]]:
+        """The JVM and this session in it, as the thread's: Delta looks at the settings there."""
+        spark: Any = self.spark
+        sessions = spark._get_j_spark_session_class(spark._jvm)
+        before = sessions.getActiveSession()
+        sessions.setActiveSession(spark._jsparkSession)
+        try:
+            yield spark._jvm, spark._jsparkSession
+        finally:
+            if before.isDefined():
+                sessions.setActiveSession(before.get())
+            else:
+                sessions.clearActiveSession()

@@ -1,0 +1,330 @@
+"""Two engines, one meaning: what one wrote the other one reads, and goes on with."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+from helpers.captured_logs import describe
+from helpers.delta_mirrors import MirroredDatabase
+from helpers.replay import captured_schemas
+from helpers.servers import Server
+from helpers.spark_session import DELTA_JARS, with_delta
+from pyspark_mysqlbinlog import DeltaMirror
+from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
+from pyspark_mysqlbinlog.connector.delta.apply import GONE, SEQ, SEQ_TYPE
+from pyspark_mysqlbinlog.connector.delta.deltalake_engine import DeltalakeEngine
+from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget, Engine
+from pyspark_mysqlbinlog.connector.delta.marks import LogName, Mark
+from pyspark_mysqlbinlog.connector.delta.spark_engine import SparkEngine, SparkTarget
+from pyspark_mysqlbinlog.connector.delta.walk import shape_of
+from pyspark_mysqlbinlog.errors import OptionError, cause_of
+
+_LOG, _OTHER = LogName("server", 0), LogName("server", 1)
+_FIELDS: list[pa.Field[Any]] = [
+    pa.field("id", pa.int32()),
+    pa.field("v", pa.string()),
+    pa.field(SEQ, SEQ_TYPE),
+]
+_COLUMNS = pa.schema(_FIELDS)
+_STATES = _COLUMNS.append(pa.field(GONE, pa.bool_()))
+
+
+@pytest.fixture(scope="module")
+def delta(spark: SparkSession) -> SparkSession:
+    """A session with Delta's jars."""
+    if not DELTA_JARS:
+        pytest.skip("MYSQLBINLOG_DELTA_JARS names no jars of Delta's (delta-spark, delta-storage)")
+    return with_delta(spark)
+
+
+@pytest.fixture(scope="module")
+def engines(delta: SparkSession) -> dict[str, Engine]:
+    spark = SparkEngine()
+    spark.begin(delta)
+    return {"deltalake": DeltalakeEngine(), "spark": spark}
+
+
+def _mark(place: int, batch: int | None = None, log: LogName = _LOG) -> Mark:
+    fingerprint = Fingerprint(1000 + place, 1, 10 + place, 100 + place)
+    return Mark(log, place, fingerprint, None if batch is None else ("mysqlbinlog:query:q", batch))
+
+
+def _merge(target: DeltaTarget, mark: Mark, *ids: int) -> None:
+    rows = [
+        {
+            "id": number,
+            "v": str(mark.version),
+            SEQ: {"epoch": 0, "file": 1, "pos": mark.version, "row": number},
+            GONE: False,
+        }
+        for number in ids
+    ]
+    target.merge(pa.Table.from_pylist(rows, _STATES), ["id"], mark)
+
+
+def _rows(path: Path) -> dict[int, str]:
+    rows = DeltaTable(path).to_pyarrow_table().to_pylist()
+    found = {row["id"]: row["v"] for row in rows}
+    assert len(found) == len(rows)
+    return found
+
+
+def _expect_marks(target: DeltaTarget, mark: Mark) -> None:
+    found = {name: target.applied(name) for name, _ in mark.identifiers}
+    assert found == dict(mark.identifiers)
+
+
+def test_a_mark_is_read_by_both_whoever_wrote_it(
+    engines: dict[str, Engine], tmp_path: Path
+) -> None:
+    path = tmp_path / "t"
+    engines["deltalake"].target(str(path)).create(_COLUMNS, {"mysqlbinlog.log": "x"})
+    for place, writes in enumerate(["deltalake", "spark", "spark", "deltalake", "spark"], 1):
+        mark = _mark(place, batch=place)
+        _merge(engines[writes].target(str(path)), mark, 0, place)
+        for reads in engines.values():
+            _expect_marks(reads.target(str(path)), mark)
+    assert _rows(path) == {0: "5", 1: "1", 2: "2", 3: "3", 4: "4", 5: "5"}
+
+
+def test_every_kind_of_commit_writes_its_mark(engines: dict[str, Engine], tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    target = engines["spark"].target(str(path))
+    target.create(_COLUMNS, {})
+    _merge(target, _mark(1), 1)
+    added: Any = pa.field("w", pa.int64())
+    target.add_columns([added], _mark(2, batch=2))
+    _expect_marks(engines["spark"].target(str(path)), _mark(2, batch=2))
+    wider = pa.schema({"k": pa.int64(), "w": pa.int64(), SEQ: SEQ_TYPE})
+    target.reshape(wider, {"k": "id", SEQ: SEQ}, _mark(3, batch=3))
+    _expect_marks(engines["spark"].target(str(path)), _mark(3, batch=3))
+    # A statement without a change of place.
+    target.set_properties({"p": "q"}, _mark(3, batch=4))
+    for engine in engines.values():
+        _expect_marks(engine.target(str(path)), _mark(3, batch=4))
+    assert DeltaTable(path).to_pyarrow_table().select(["k", "w"]).to_pylist() == [
+        {"k": 1, "w": None}
+    ]
+
+
+def test_all_rows_are_replaced_and_rows_are_appended(
+    engines: dict[str, Engine], tmp_path: Path
+) -> None:
+    """Without rows to append there is a commit all the same, also at a place that is marked."""
+    found: dict[str, list[object]] = {}
+    for name, engine in engines.items():
+        path = tmp_path / name
+        target = engine.target(str(path))
+        target.create(_COLUMNS, {})
+        _merge(target, _mark(1), 1, 2)
+        rows = pa.table({"w": [0.0, -0.0, 0.0], SEQ: pa.nulls(3, SEQ_TYPE)})
+        target.replace(rows, _mark(2))
+        _expect_marks(engine.target(str(path)), _mark(2))
+        target.append(rows.slice(1, 1), _mark(3, batch=3))
+        for number in (4, 5):
+            target.append(rows.slice(0, 0), _mark(3, batch=number))
+            _expect_marks(engine.target(str(path)), _mark(3, batch=number))
+        assert target.count() == 4
+        wanted = rows.slice(0, 2)
+        counts = target.copies(wanted.select(["w"]))
+        gone = target.replace_copies(wanted.slice(1, 1), rows.slice(0, 1), _mark(4, batch=6))
+        _expect_marks(engine.target(str(path)), _mark(4, batch=6))
+        left = DeltaTable(path).to_pyarrow_table().column("w").to_pylist()
+        found[name] = [counts, gone, sorted(map(str, left))]
+    assert found["spark"] == found["deltalake"] == [[2, 2], 2, ["0.0", "0.0", "0.0"]]
+
+
+def test_rows_of_a_place_that_was_marked_before_are_written(
+    engines: dict[str, Engine], tmp_path: Path
+) -> None:
+    """Rows that are loaded bring no new place; Delta passes over a number that it has."""
+    path = tmp_path / "t"
+    target = engines["spark"].target(str(path))
+    target.create(_COLUMNS, {})
+    _merge(target, _mark(5, batch=1), 1)
+    _merge(target, _mark(5, batch=2), 2)
+    _expect_marks(target, _mark(5, batch=2))
+    # A load that begins in front of what the table has, and one in another log.
+    for mark in (_mark(3), _mark(1, log=_OTHER)):
+        target.set_properties({"mysqlbinlog.loading": "{}"}, mark)
+        for engine in engines.values():
+            _expect_marks(engine.target(str(path)), mark)
+    _merge(target, _mark(2, batch=3, log=_OTHER), 3)
+    _expect_marks(engines["deltalake"].target(str(path)), _mark(2, batch=3, log=_OTHER))
+    assert _rows(path).keys() == {1, 2, 3}
+
+
+def test_a_merge_that_another_mirror_came_before_fails(
+    engines: dict[str, Engine], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "t"
+    target, other = (engines["spark"].target(str(path)) for _ in range(2))
+    target.create(_COLUMNS, {})
+    _merge(target, _mark(1), 1)
+    assert isinstance(target, SparkTarget)
+    table = target._table
+    setting = table.setting
+
+    @contextmanager
+    def between(settings: dict[str, str]) -> Iterator[None]:
+        _merge(other, _mark(2), 2)
+        with setting(settings):
+            yield
+
+    monkeypatch.setattr(table, "setting", between)
+    with pytest.raises(RuntimeError, match="another mirror"):
+        _merge(target, _mark(2), 3)
+    assert _rows(path).keys() == {1, 2}
+
+
+def test_a_history_that_delta_forgot(engines: dict[str, Engine], tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    target = engines["spark"].target(str(path))
+    target.create(_COLUMNS, {})
+    _merge(target, _mark(1, batch=1), 1)
+    _merge(target, _mark(2, batch=2), 2)
+    DeltaTable(path).create_checkpoint()
+    target.set_properties({"p": "q"})
+    for commit in sorted((path / "_delta_log").glob("*.json"))[:-1]:
+        for file in (path / "_delta_log").glob(f"*{commit.name}*"):
+            file.unlink()
+        commit.with_suffix(".crc").unlink(missing_ok=True)
+    for engine in engines.values():
+        reads = engine.target(str(path))
+        assert reads.applied(str(_LOG)) == 2
+        assert reads.applied(_LOG.event) is None
+
+
+def test_deletion_vectors_where_they_are_asked_for(delta: SparkSession, tmp_path: Path) -> None:
+    engine = SparkEngine({"delta.enableDeletionVectors": "true"})
+    engine.begin(delta)
+    target = engine.target(str(tmp_path / "t"))
+    target.create(_COLUMNS, {})
+    _merge(target, _mark(1), *range(9))
+    _merge(target, _mark(2), 1)
+    assert list((tmp_path / "t").glob("**/deletion_vector_*"))
+    rows = delta.sql(f"SELECT id, v FROM delta.`{tmp_path}/t`").collect()
+    assert {row["id"]: row["v"] for row in rows} == {**dict.fromkeys(range(9), "1"), 1: "2"}
+    assert len(rows) == 9
+
+
+def test_files_are_compacted_and_removed(delta: SparkSession, tmp_path: Path) -> None:
+    engine = SparkEngine({"delta.deletedFileRetentionDuration": "interval 0 seconds"})
+    engine.begin(delta)
+    target = engine.target(str(tmp_path / "t"))
+    target.create(_COLUMNS, {})
+    _merge(target, _mark(1), 1, 2)
+    _merge(target, _mark(2), 3, 4)
+    assert target.compact()
+    assert target.vacuum() >= 2
+    assert len(list((tmp_path / "t").glob("*.parquet"))) == 1
+    assert _rows(tmp_path / "t").keys() == {1, 2, 3, 4}
+    _expect_marks(target, _mark(2))
+
+
+@pytest.mark.parametrize("name", ["plain", "t@v1", "a`b", "ñ 漢"])
+def test_texts_and_names_are_taken_as_they_are(
+    engines: dict[str, Engine], tmp_path: Path, name: str
+) -> None:
+    text = "a 'quoted' \\ \"text\" \\n\n${spark.app.name} ; -- ñ漢"
+    held = {"mysqlbinlog.log": text, "mysqlbinlog.stopped": text}
+    for maker, engine in engines.items():
+        path = tmp_path / maker / name
+        target = engine.target(str(path))
+        target.create(_COLUMNS, {"mysqlbinlog.log": text})
+        target.set_properties({"mysqlbinlog.stopped": text})
+        assert (path / "_delta_log").is_dir()
+        for reader in engines.values():
+            assert dict(reader.target(str(path)).properties()) == held
+
+
+@pytest.mark.parametrize("scenario", ["numbers", "temporals", "strings", "json_docs", "geometry"])
+def test_both_make_the_same_columns(
+    engines: dict[str, Engine], tmp_path: Path, scenario: str
+) -> None:
+    for schema in captured_schemas(describe(scenario)):
+        shape, made = shape_of(schema), {}
+        for name, engine in engines.items():
+            path = tmp_path / schema.table / name
+            target = engine.target(str(path))
+            target.create(shape, {})
+            made[name] = json.loads(DeltaTable(path).schema().to_json())
+        assert made["spark"] == made["deltalake"]
+        for name, engine in engines.items():
+            for writer in engines:
+                found = engine.target(str(tmp_path / schema.table / writer)).columns()
+                assert found == shape, (name, writer)
+
+
+def test_a_mirror_goes_on_with_the_other_engine(
+    delta: SparkSession, live_server: Server, database: str, tmp_path: Path
+) -> None:
+    mirrored = MirroredDatabase(delta, live_server, database, tmp_path)
+    begin = mirrored.options["startingOffset"]
+    mirrored.execute(
+        "CREATE TABLE t (id INT PRIMARY KEY, v INT)", "INSERT INTO t VALUES (1, 0), (2, 0), (3, 0)"
+    )
+    for round_, engine in enumerate(["deltalake", "spark", "deltalake"], 1):
+        mirrored.settings["engine"] = engine
+        mirrored.execute(
+            f"UPDATE t SET v = {round_}, id = id + {10 * round_} WHERE id < 3",
+            f"INSERT INTO t VALUES ({-round_}, 9)",
+        )
+        mirrored.run()
+        mirrored.expect_equal("t")
+    version = mirrored.delta("t").version()
+    # The log once more, from its begin: everything is there already.
+    mirrored.options["startingOffset"] = begin
+    for engine in ("spark", "deltalake"):
+        mirrored.settings["engine"] = engine
+        mirrored.run(f"another checkpoint of {engine}")
+        assert mirrored.delta("t").version() == version
+    mirrored.expect_equal("t")
+
+
+def test_an_engine_that_the_session_does_not_have(
+    spark: SparkSession, live_server: Server, database: str, tmp_path: Path
+) -> None:
+    mirrored = MirroredDatabase(spark, live_server, database, tmp_path)
+    mirrored.settings["engine"] = "spark"
+    mirrored.execute("CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (1)")
+    with pytest.raises(Exception, match="needs a session with Delta's jars") as raised:
+        mirrored.run()
+    assert isinstance(cause_of(raised.value), OptionError)
+
+
+def test_change_logs_are_written_by_delta_rs(
+    delta: SparkSession, live_server: Server, database: str, tmp_path: Path
+) -> None:
+    mirrored = MirroredDatabase(delta, live_server, database, tmp_path)
+    mirrored.settings |= {"engine": "spark", "history": f"{tmp_path}/changes/{{table}}"}
+    mirrored.execute("CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (1), (2)")
+    mirrored.run()
+    mirrored.execute("DELETE FROM t WHERE id = 1")
+    mirrored.run()
+    mirrored.expect_equal("t")
+    changes = DeltaTable(tmp_path / "changes" / "t")
+    assert changes.to_pyarrow_table().column("op").to_pylist().count("d") == 1
+    assert {str(each["engineInfo"])[:8] for each in changes.history()} == {"delta-rs"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"engine": "delta"}, "expected one of deltalake, spark, auto, found 'delta'"),
+        ({"engine": "spark", "storage_options": {"a": "b"}}, "they are delta-rs's"),
+    ],
+)
+def test_an_engine_that_is_not_there(settings: dict[str, Any], said: str) -> None:
+    options = {"host": "h", "user": "u", "tables": "a.b"}
+    with pytest.raises(OptionError, match=said):
+        DeltaMirror("/lake/{table}", "/checkpoint", options, **settings)

@@ -1,0 +1,31 @@
+"""The marks that Delta for Spark can write: the newest commit tells, or what Delta keeps."""
+
+from __future__ import annotations
+
+from pyspark_mysqlbinlog.connector.delta.spark_marks import MARKS, SparkMarks
+
+_LOG = "mysqlbinlog:uuid:0"
+_FIRST = {_LOG: 5, f"{_LOG}:event": 50, f"{_LOG}:file": 500, "mysqlbinlog:query:a": 1}
+_SECOND = {_LOG: 6, f"{_LOG}:event": 60, f"{_LOG}:file": 600, "mysqlbinlog:query:a": 2}
+
+
+def test_the_property_is_read_as_it_was_written() -> None:
+    marks = SparkMarks.anew(_LOG, _FIRST)
+    assert SparkMarks.of({MARKS: marks.text}) == marks
+    assert SparkMarks.of({}) is None
+    assert SparkMarks.of({MARKS: ""}) is None
+
+
+def test_the_newest_commit_of_the_application_tells() -> None:
+    marks, other = SparkMarks.anew(_LOG, {}), SparkMarks.anew(_LOG, {})
+    assert marks.application != other.application
+    commits = [None, "no JSON", "7", other.of_commit({_LOG: 9}), marks.of_commit(_SECOND)]
+    commits.append(marks.of_commit(_FIRST))
+    assert marks.newest(commits, 6, {}) == _SECOND
+    assert marks.newest(commits[:4], 5, _FIRST) == _FIRST
+
+
+def test_of_a_forgotten_commit_the_boundary_is_known_and_nothing_else() -> None:
+    marks = SparkMarks.anew(_LOG, _FIRST)
+    found = marks.newest([None], 6, _FIRST)
+    assert found == {_LOG: 6, "mysqlbinlog:query:a": 1}
