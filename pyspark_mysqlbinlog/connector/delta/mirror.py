@@ -37,8 +37,9 @@ from pyspark_mysqlbinlog.connector.delta.history import ChangeLog
 from pyspark_mysqlbinlog.connector.delta.maintenance import Maintenance
 from pyspark_mysqlbinlog.connector.delta.marks import LogName, Mark, place_of
 from pyspark_mysqlbinlog.connector.delta.mirrored_table import Batch, MirroredTable, TableVersions
-from pyspark_mysqlbinlog.connector.delta.progress import MirrorProgress, Recorder
+from pyspark_mysqlbinlog.connector.delta.progress import BatchRecord, MirrorProgress, Recorder
 from pyspark_mysqlbinlog.connector.delta.purpose import expect_same_purpose
+from pyspark_mysqlbinlog.connector.delta.side_by_side import side_by_side
 from pyspark_mysqlbinlog.connector.delta.targets import Targets, expect_apart
 from pyspark_mysqlbinlog.connector.load.sizes import table_sizes
 from pyspark_mysqlbinlog.connector.log.logs import ServerLog
@@ -221,23 +222,12 @@ class DeltaMirror:
         unknown = by_table.keys() - tables.keys()
         if unknown:
             raise OffsetError(f"the batch's offset has no columns of {sorted(unknown)}")
-        errors = []
-        ways = [self._bring_in] if self._targets is not None else []
-        ways += [self._append] if self._histories is not None else []
-        for name in sorted(tables):
-            part = by_table.get(name, nothing)
-            for way in ways:
-                began = monotonic()
-                try:
-                    count = way(name, part, tables[name], this)
-                    if way == ways[0]:
-                        record.add(
-                            name, part, count, monotonic() - began, partial(self._count_of, name)
-                        )
-                except Exception as error:  # noqa: BLE001 (raised when the other tables are done)
-                    errors.append(error)
-        if errors:
-            raise errors[0]
+        self._take(
+            {name: (by_table.get(name, nothing), tables[name]) for name in sorted(tables)},
+            this,
+            record,
+            batch.sparkSession,
+        )
         record.end(self.stopped)
         if self._maintenance is not None:
             self._maintenance.after_batch(self._uris())
@@ -247,6 +237,35 @@ class DeltaMirror:
         is_to_come = self._reload != ("" if end.load is None else end.load.reload)
         if reasons and is_all and not (self._reload and is_to_come):
             raise MirrorError(f"every table is stopped; the first: {reasons[0]}")
+
+    def _take(
+        self,
+        parts: Mapping[Table, tuple[pa.Table, TableVersions]],
+        batch: Batch,
+        record: BatchRecord,
+        spark: SparkSession,
+    ) -> None:
+        """Bring each table's part in, side by side; an error is raised when all others are done."""
+        ways = [self._bring_in] if self._targets is not None else []
+        ways += [self._append] if self._histories is not None else []
+
+        def take(name: Table) -> tuple[list[tuple[int, float]], list[Exception]]:
+            done, errors = [], []
+            for way in ways:
+                began = monotonic()
+                try:
+                    done.append((way(name, *parts[name], batch), monotonic() - began))
+                except Exception as error:  # noqa: BLE001 (raised when the other tables are done)
+                    errors.append(error)
+            return done, errors
+
+        failed = []
+        for name, (done, errors) in zip(parts, side_by_side(take, [*parts], spark), strict=True):
+            failed += errors
+            if done:
+                record.add(name, parts[name][0], *done[0], partial(self._count_of, name))
+        if failed:
+            raise failed[0]
 
     def _bring_in(
         self, name: Table, changes: pa.Table, versions: TableVersions, batch: Batch
