@@ -1,9 +1,10 @@
 """The command `ingest` under random changes and DDL, killed again and again: equal to SELECT.
 
 Two writers fill the workload's tables (every kind of type, transactions that roll back, a MyISAM
-table), two more write and alter tables of their own. Meanwhile the command is killed with all its
-processes, one of Spark's Python workers is killed, or the server. At the end each Delta table has
-the columns, types and rows that SELECT shows; and once more when the checkpoint is lost.
+table, one without a key), two more write and alter tables of their own. Meanwhile the command is
+killed with all its processes, one of Spark's Python workers is killed, or the server. At the end
+each Delta table has the columns, types and rows that SELECT shows, and each change log has each
+change of the server's log once; and the tables are equal once more when the checkpoint is lost.
 """
 
 from __future__ import annotations
@@ -12,19 +13,25 @@ import contextlib
 import logging
 import random
 import shutil
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event, Lock, Thread
+from typing import Any
 
+import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
 from pymysql.err import Error
+from pyspark.sql import DataFrame, SparkSession
 
 from helpers.evolving_table import EvolvingTable
 from helpers.ingest_process import Ingest
 from helpers.live_log import new_database, schemas_of, selected
 from helpers.mirrored_rows import expect_same
 from helpers.servers import LocalServer, MySQL56Server, Server
+from helpers.spark_session import DELTA_JARS, DELTA_SETTINGS, Reads
 from helpers.workload_writer import TABLES, Writer
 
 LOG = logging.getLogger(__name__)
@@ -44,6 +51,16 @@ SHORT, FULL = Run(3, 300), Run(20, 5_000)
 
 
 @pytest.fixture
+def engine(request: pytest.FixtureRequest) -> list[str]:
+    """The command's arguments for an engine."""
+    if request.param == "spark" and not DELTA_JARS:
+        pytest.skip("MYSQLBINLOG_DELTA_JARS names no jars of Delta's (delta-spark, delta-storage)")
+    settings = {"spark.jars": DELTA_JARS} | DELTA_SETTINGS if request.param == "spark" else {}
+    conf = [part for name, value in settings.items() for part in ("--conf", f"{name}={value}")]
+    return ["--engine", request.param, *conf]
+
+
+@pytest.fixture
 def own_server(live_server: Server) -> Iterator[Server]:
     """One that may be killed; where the tests run on a server of the user's, that one."""
     if not isinstance(live_server, LocalServer):
@@ -55,6 +72,7 @@ def own_server(live_server: Server) -> Iterator[Server]:
         yield server
 
 
+@pytest.mark.parametrize("engine", ["deltalake", "spark"], indirect=True)
 @pytest.mark.parametrize(
     "run",
     [
@@ -62,14 +80,24 @@ def own_server(live_server: Server) -> Iterator[Server]:
         pytest.param(FULL, id="full", marks=[pytest.mark.endurance, pytest.mark.timeout(5400)]),
     ],
 )
-def test_what_the_command_keeps_is_what_select_shows(
-    own_server: Server, tmp_path: Path, ddl_seed: int, run: Run
+def test_what_the_command_keeps_is_what_select_shows(  # noqa: PLR0917 (fixtures)
+    spark: SparkSession,
+    own_server: Server,
+    tmp_path: Path,
+    ddl_seed: int,
+    engine: list[str],
+    run: Run,
 ) -> None:
     with new_database(own_server, "random_delta") as database:
         chance = random.Random(ddl_seed)
+        empty = own_server.position()
         evolving = _tables(own_server, database, ddl_seed)
-        ingest = Ingest(own_server, database, tmp_path)
+        start = own_server.position()
+        history = ["--history", f"{tmp_path}/changes/{{table}}"]
+        ingest = Ingest(own_server, database, tmp_path, [*engine, *history])
         with ingest:
+            # What changes from here on is in the change logs.
+            ingest.wait_for_batch()
             for number in range(run.kills):
                 ingest.start()
                 with _altering(own_server, database, evolving, ddl_seed + number):
@@ -79,6 +107,10 @@ def test_what_the_command_keeps_is_what_select_shows(
             ingest.kill()
             ingest.once()
             _expect_equal(own_server, database, tmp_path)
+            changes = Reads(spark, own_server).batch(
+                tables=f"{database}.*", startingOffset="{}:{}".format(*empty)
+            )
+            _expect_each_once(tmp_path / "changes", changes, start)
             # Changes that nobody sees, and a checkpoint that is lost with them.
             _write(own_server, database, ddl_seed, run.kills, Run(run.kills, 200))
             shutil.rmtree(ingest.checkpoint)
@@ -94,12 +126,7 @@ def test_what_the_command_keeps_is_what_select_shows(
 
 
 def _tables(server: Server, database: str, seed: int) -> list[EvolvingTable]:
-    # A table without a key is another test's.
-    tables = [text for text in TABLES if "TABLE audit" not in text]
-    server.execute(*tables, database=database)
-    server.execute(
-        "CREATE TABLE audit (writer TINYINT, number BIGINT, what TEXT)", database=database
-    )
+    server.execute(*TABLES, database=database)
     version = server.execute("SELECT @@version")[0][0]
     evolving = [
         EvolvingTable(name, seed, has_json=not version.startswith("5.6")) for name in EVOLVING
@@ -168,7 +195,33 @@ def _kill(what: str, server: Server, ingest: Ingest) -> None:
 
 
 def _expect_equal(server: Server, database: str, folder: Path) -> None:
-    schemas = [each for each in schemas_of(server, database) if each.table != "audit"]
-    assert len(schemas) > 5
+    schemas = schemas_of(server, database)
+    assert len(schemas) > 6
     for schema, rows in zip(schemas, selected(server, *schemas), strict=True):
         expect_same(folder / "lake" / database / schema.table, schema, rows)
+
+
+def _expect_each_once(change_logs: Path, changes: DataFrame, start: tuple[str, int]) -> None:
+    """All changes of the server's log from a place on are in the change logs, once, and no other.
+
+    changes : those of the server's log.
+    """
+    columns = ["op", "table", "seq"]
+    expected = _counted(changes.select(columns).toArrow(), start)
+    found = Counter[tuple[Any, ...]]()
+    for path in change_logs.iterdir():
+        found += _counted(DeltaTable(path).to_pyarrow_table(columns=columns), start)
+    assert expected.total() > 1000
+    for name, left in ("missing", expected - found), ("too many", found - expected):
+        assert not left, (name, left.total(), sorted(left)[:5])
+
+
+def _counted(changes: pa.Table, start: tuple[str, int]) -> Counter[tuple[Any, ...]]:
+    """How often each change of rows is there."""
+    begin = int(start[0].rpartition(".")[2]), start[1]
+    counted = Counter[tuple[Any, ...]]()
+    for row in changes.to_pylist():
+        place = row["seq"]["file"], row["seq"]["pos"]
+        if row["op"] in {"c", "u", "d"} and place >= begin:
+            counted[row["table"], row["op"], *place, row["seq"]["row"]] += 1
+    return counted

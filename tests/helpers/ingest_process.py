@@ -8,7 +8,7 @@ import random
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -21,7 +21,9 @@ COMMAND = [sys.executable, "-P", "-m", "pyspark_mysqlbinlog.connector.cli.main",
 
 
 class Ingest:
-    """The command for one database's tables but `excluded`, into folder/lake.
+    """The command for one database's tables, into folder/lake.
+
+    more : arguments.
 
     Attributes
     ----------
@@ -30,7 +32,7 @@ class Ingest:
     """
 
     def __init__(
-        self, server: Server, database: str, folder: Path, excluded: str = "audit"
+        self, server: Server, database: str, folder: Path, more: Sequence[str] = ()
     ) -> None:
         self._folder = folder
         self.checkpoint = folder / "checkpoint"
@@ -42,11 +44,11 @@ class Ingest:
             *COMMAND,
             *("--host", server.host, "--port", str(server.port), "--user", server.user),
             *("--password-file", str(password), "--tables", f"{database}.*"),
-            *("--option", f"excludeTables={database}.{excluded}"),
             *("--into", f"{folder}/lake/{{database}}/{{table}}"),
             *("--checkpoint", str(self.checkpoint)),
             # A killed worker's task is run again.
             *("--conf", "spark.master=local[2,4]"),
+            *more,
         ]
 
     def __enter__(self) -> Self:
@@ -101,7 +103,7 @@ class Ingest:
         return (self._folder / "log").read_text(errors="replace")[-5000:]
 
     def _wait(self, what: Callable[[], bool], words: str) -> None:
-        wait_until(what, f"{words}:\n{self.log()}", 300)
+        wait_until(what, lambda: f"{words}:\n{self.log()}", 300)
 
     def _committed(self) -> int:
         commits = [path.name for path in (self.checkpoint / "commits").glob("[0-9]*")]

@@ -11,7 +11,14 @@ from pyspark.sql import DataFrame, Row, SparkSession
 
 from helpers.servers import Server
 
-__all__ = ["DELTA_JARS", "FAITHFUL_CHECKPOINTS", "Reads", "make_spark", "with_delta"]
+__all__ = [
+    "DELTA_JARS",
+    "DELTA_SETTINGS",
+    "FAITHFUL_CHECKPOINTS",
+    "Reads",
+    "make_spark",
+    "with_delta",
+]
 
 # Paths of Delta's own jars (delta-spark, delta-storage), with commas between; may be not there.
 DELTA_JARS = os.environ.get("MYSQLBINLOG_DELTA_JARS", "")
@@ -21,6 +28,15 @@ _MANAGERS = "org.apache.spark.sql.execution.streaming.checkpointing"
 # each file that it writes. The other of its two starts none.
 FAITHFUL_CHECKPOINTS = f"{_MANAGERS}.FileContextBasedCheckpointFileManager"
 QUICK_CHECKPOINTS = f"{_MANAGERS}.FileSystemBasedCheckpointFileManager"
+
+
+DELTA_SETTINGS = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    # Small tables wait for tasks.
+    "spark.databricks.delta.snapshotPartitions": "1",
+    "spark.sql.shuffle.partitions": "1",
+}
 
 
 def make_spark(master: str = "local[2]", **conf: str) -> SparkSession:
@@ -53,16 +69,11 @@ def with_delta(spark: SparkSession) -> SparkSession:
     """
     jvm: Any = spark
     context = jvm._jsparkSession.sparkContext()
-    extension = ("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension")
-    options = dict([extension]) | {
-        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-        "spark.databricks.delta.snapshotPartitions": "1",
-        "spark.sql.shuffle.partitions": "1",
-    }
     # A session takes its extensions from the context, when it is made.
-    context.conf().set(*extension)
-    made = jvm._get_j_spark_session_class(jvm._jvm)(context, options)
-    context.conf().remove(extension[0])
+    extensions = "spark.sql.extensions"
+    context.conf().set(extensions, DELTA_SETTINGS[extensions])
+    made = jvm._get_j_spark_session_class(jvm._jvm)(context, DELTA_SETTINGS)
+    context.conf().remove(extensions)
     return SparkSession(spark.sparkContext, made)
 
 
