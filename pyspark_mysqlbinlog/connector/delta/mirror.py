@@ -29,6 +29,7 @@ from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.checkpoints.versions import UnknownFrom, Version
 from pyspark_mysqlbinlog.connector.delta.batch_offsets import BatchOffsets
+from pyspark_mysqlbinlog.connector.delta.cascade_watch import CascadeWatch
 from pyspark_mysqlbinlog.connector.delta.column_names import delta_name
 from pyspark_mysqlbinlog.connector.delta.copies import say_key
 from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget, Engine
@@ -164,6 +165,7 @@ class DeltaMirror:
         self._known: tuple[str, dict[Table, TableVersions]] = ("", {})
         self._query: str | None = None
         self._recorder = Recorder()
+        self._cascades = CascadeWatch(texts)
 
     def start(self, spark: SparkSession, **trigger: Any) -> StreamingQuery:
         """Start the query.
@@ -211,6 +213,7 @@ class DeltaMirror:
             self._change_log_engine.begin(batch.sparkSession)
         end = self._offsets.end(batch.sparkSession, number)
         tables = self._tables_at(end)
+        self._cascades.look(tables, end.schemas)
         record = self._recorder.begin(number, end, self._row_counts)
         # The first batch of a checkpoint ends where it begins.
         before = end if number == 0 else self._offsets.end(batch.sparkSession, number - 1)

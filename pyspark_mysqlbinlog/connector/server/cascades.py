@@ -1,0 +1,58 @@
+"""Tables whose rows foreign keys change: InnoDB does so by itself, and no log has it.
+
+MySQL shows the rules of each table that the account may read. MariaDB wants another grant on it
+beside SELECT, such as REFERENCES; without, none are found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import NamedTuple
+
+from pyspark_mysqlbinlog.names import Table
+from pyspark_mysqlbinlog.protocol.client import ReplicaClient
+
+__all__ = ["Cascade", "cascades_into"]
+
+_RULES = (
+    "SELECT CONSTRAINT_SCHEMA, TABLE_NAME, UNIQUE_CONSTRAINT_SCHEMA, REFERENCED_TABLE_NAME,"
+    " DELETE_RULE, UPDATE_RULE FROM information_schema.REFERENTIAL_CONSTRAINTS"
+    " WHERE CONSTRAINT_SCHEMA = %s"
+)
+_CHANGE_ROWS = ("CASCADE", "SET NULL")
+
+
+class Cascade(NamedTuple):
+    """A foreign key that changes rows.
+
+    Attributes
+    ----------
+    table : whose rows change.
+    parent : the table whose changes bring it about.
+    rules : such as ``ON DELETE CASCADE``.
+    """
+
+    table: Table
+    parent: Table
+    rules: str
+
+    def __str__(self) -> str:
+        return f"{'.'.join(self.table)} ({self.rules} of {'.'.join(self.parent)})"
+
+
+def cascades_into(client: ReplicaClient, tables: Collection[Table]) -> list[Cascade]:
+    """The foreign keys of these tables that change rows, sorted.
+
+    Asks for each database alone: the server then opens no tables of others.
+    """
+    found = []
+    for database in sorted({database for database, _ in tables}):
+        for schema, table, *parent, on_delete, on_update in client.query(_RULES, [database]):
+            rules = [
+                f"ON {what} {rule}"
+                for what, rule in (("DELETE", on_delete), ("UPDATE", on_update))
+                if rule in _CHANGE_ROWS
+            ]
+            if rules and (schema, table) in tables:
+                found.append(Cascade((schema, table), (parent[0], parent[1]), " and ".join(rules)))
+    return sorted(found)
