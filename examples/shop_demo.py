@@ -68,13 +68,11 @@ def run(console: Console, server: Server, folder: Path, seconds: float, seed: in
 
 def _story(console: Console, server: Server, shop: Shop, ingest: Ingest, seconds: float) -> None:
     """What happens to the shop, and to the command."""
-    rows = _rows(server)
-    _say(console, "the first load")
-    ingest.start()
-    ingest.wait_for(lambda batches: sum(batch["rows"] for batch in batches) >= rows, "it is loaded")
-
-    _say(console, "the shop opens: about 40 transactions a second")
+    _say(console, "the shop is open, about 40 transactions a second, and its rows are loaded")
     shop.open()
+    ingest.start()
+    ingest.wait_for(lambda batches: batches[-1]["loading"] == 0, "the load is done")
+    _say(console, "now the log is followed")
     _pause(shop, ingest, seconds / 3)
     _say(console, COUPONS)
     shop.take_coupons()
@@ -129,9 +127,11 @@ def _say(console: Console, what: str) -> None:
 
 
 def _tell(console: Console, batch: dict[str, Any]) -> None:
+    tables = [f"{name.split('.')[1]} {part['rows']:,}" for name, part in batch["tables"].items()]
+    lag = "" if batch["lag_seconds"] is None else f"lag {batch['lag_seconds']:.1f} s"
     console.print(
         f"[dim]batch {batch['batch']:>3}[/] {batch['rows']:>7,} rows in {batch['seconds']:4.1f} s"
-        f" [dim]up to {batch['file']}:{batch['pos']}[/]"
+        f"  [cyan]{lag:11}[/] [dim]{', '.join(tables)}[/]"
     )
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 __all__ = ["Ingest", "IngestError"]
 
-_TIMEOUT = 120.0
+_TIMEOUT = 300.0
 
 Batch = dict[str, Any]
 

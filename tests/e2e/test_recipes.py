@@ -34,6 +34,7 @@ NOT_RUN = {
     ("clusters.md", "pyspark import pipelines"): "wants the command spark-pipelines",
     ("clusters.md", "spark-pipelines run"): "wants a project folder; runs until it is stopped",
     ("offsets-and-recovery.md", "cause_of"): "test_sessions.py provokes its errors",
+    ("recipes-jobs.md", "flock"): "test_ingest.py runs the command with --once",
 }
 # Diagrams, and texts that no language is given for.
 _DRAWN = {"", "text"}
@@ -56,6 +57,7 @@ def runnable(name: str) -> list[tuple[str, str]]:
 
 RUN = {
     "README.md": ["python", "python", "sql"],
+    "recipes-jobs.md": ["python", "python"],
     "delta.md": ["python"],
     "offsets-and-recovery.md": ["python", "python"],
     "loading.md": ["python", "sql", "sql"],
@@ -363,3 +365,46 @@ def test_operations(shop: Shop) -> None:
     """The account of docs/operations.md is README's, which all of these tests use."""
     ((_, grants),) = runnable("operations.md")
     assert grants == next(code for language, code in blocks("README.md") if language == "sql")
+
+
+def test_routing(shop: Shop) -> None:
+    """Each table's folder has its changes, once, also when a batch runs again."""
+    route = runnable("recipes-jobs.md")[0][1]
+    shop.server.execute(f"CREATE TABLE `old orders` ({_COLUMNS})", database="shop")
+    shop.python(route)
+    wait_until(lambda: shop.names["query"].lastProgress, "batch 0 is done", 300, every=0.1)
+    shop.write(0)
+    shop.server.execute(
+        "INSERT INTO `old orders` SELECT * FROM orders",
+        "UPDATE `old orders` SET id = id + 1000 WHERE id < 5",
+        "DELETE FROM `old orders` WHERE id > 1002",
+        database="shop",
+    )
+    shop.truncate()
+    shop.write(200)
+    shop.wait_for_end(shop.names["query"])
+    commits = shop.folder / "lake" / "_checkpoints" / "routed" / "commits"
+    max(commits.glob("[0-9]*"), key=lambda path: int(path.name)).unlink()
+    shop.python(route)
+    shop.truncate()
+    shop.write(400)
+    shop.wait_for_end(shop.names["query"])
+    for table in ("orders", "old orders"):
+        rows = shop.spark.read.parquet(f"{shop.folder}/lake/routed/shop/{table}").collect()
+        assert len(rows) == len({row["seq"] for row in rows})
+        selected = shop.server.execute(f"SELECT id, status, total FROM `{table}`", database="shop")
+        assert selected
+        assert _replayed(rows) == sorted(selected)
+
+
+def test_hourly_jobs(shop: Shop) -> None:
+    job = runnable("recipes-jobs.md")[1][1]
+    shop.sql(runnable("loading.md")[1][1])
+    shop.write(200)
+    for hour in range(3):
+        shop.python(job)
+        rows = DeltaTable(shop.folder / "lake" / "shop" / "orders").to_pyarrow_table().to_pylist()
+        found = sorted((row["id"], row["status"], row["total"]) for row in rows)
+        assert found == shop.selected()
+        shop.truncate()
+        shop.write(hour)
