@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
@@ -13,7 +15,7 @@ from our_options import server_options
 from workers import Worker, WorkerError
 from workload import Workload
 
-__all__ = ["measure_memory", "write_backlog"]
+__all__ = ["measure_memory", "peaks_of", "write_backlog"]
 
 _BACKLOG = "backlog"
 _STATEMENT_ROWS = 10_000
@@ -54,24 +56,9 @@ def measure_memory(spark: Worker, workload: Workload, payload: str, begin: tuple
     start, rows = begin
     options = server_options(workload.server, payload, start)
     options["tables"] = f"{DATABASE}.{_BACKLOG}"
-    peaks = {_DRIVER: 0, _WORKER: 0}
-    done = Event()
-
-    def look() -> None:
-        while not done.wait(_BETWEEN_LOOKS):
-            for command, resident in _below(spark.pid):
-                for kind, most in peaks.items():
-                    if kind in command and resident > most:
-                        peaks[kind] = resident
-
-    looking = Thread(target=look)
     begun = time.monotonic()
-    looking.start()
-    try:
+    with peaks_of(spark, {_DRIVER: _DRIVER, _WORKER: _WORKER}) as peaks:
         spark.ask("stream", "mysqlbinlog", json.dumps(options), "", rows)
-    finally:
-        done.set()
-        looking.join()
     seconds = time.monotonic() - begun
     for kind, most in peaks.items():
         # A process that nobody saw would be within any limit.
@@ -85,8 +72,37 @@ def measure_memory(spark: Worker, workload: Workload, payload: str, begin: tuple
     }
 
 
-def _below(root: int) -> list[tuple[str, int]]:
-    """(command line, resident bytes) of the processes below one."""
+@contextmanager
+def peaks_of(
+    child: Worker, kinds: Mapping[str, str], between: float = _BETWEEN_LOOKS
+) -> Iterator[dict[str, int]]:
+    """The most resident memory, in bytes, that any one process of a kind has meanwhile.
+
+    kinds : name -> what the command line of such a process contains; the first that fits counts. A
+        process may be the child itself, or one below it.
+    between : seconds between two looks.
+    """
+    peaks = dict.fromkeys(kinds, 0)
+    done = Event()
+
+    def look() -> None:
+        while not done.wait(between):
+            for command, resident in _of(child.pid):
+                kind = next((kind for kind, part in kinds.items() if part in command), None)
+                if kind is not None and resident > peaks[kind]:
+                    peaks[kind] = resident
+
+    looking = Thread(target=look)
+    looking.start()
+    try:
+        yield peaks
+    finally:
+        done.set()
+        looking.join()
+
+
+def _of(root: int) -> list[tuple[str, int]]:
+    """(command line, resident bytes) of a process and those below it."""
     found: dict[int, tuple[int, str, int]] = {}
     for entry in Path("/proc").glob("[0-9]*"):
         try:
@@ -100,4 +116,4 @@ def _below(root: int) -> list[tuple[str, int]]:
     ours = {root}
     while more := {pid for pid, (parent, _, _) in found.items() if parent in ours} - ours:
         ours |= more
-    return [found[pid][1:] for pid in ours - {root} if pid in found]
+    return [found[pid][1:] for pid in ours if pid in found]

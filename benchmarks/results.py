@@ -12,7 +12,7 @@ from rounds import Sample, Series, percentile
 from scale import Scale
 from workload import Part, Workload
 
-__all__ = ["collect"]
+__all__ = ["collect", "stored_series"]
 
 
 def collect(
@@ -34,7 +34,7 @@ def collect(
         "scale": asdict(scale),
         "log": {name: _part(part) for name, part in _parts(workload)},
         "verifies_checksums": dict(verifies),
-        "measures": {name: _series(found) for name, found in series.items()},
+        "measures": {name: stored_series(found) for name, found in series.items()},
         "ratios": [_ratio(bar, series) for bar in BARS],
         "limits": [_limit(limit) for limit in limits(series, memory)],
         "memory": dict(memory),
@@ -49,7 +49,8 @@ def _part(part: Part) -> dict[str, Any]:
     return {"rows": part.rows, "bytes": part.size}
 
 
-def _series(found: Series) -> dict[str, Any]:
+def stored_series(found: Series) -> dict[str, Any]:
+    """All samples of one measure."""
     first = found.samples[0]
     stored: dict[str, Any] = {
         "seconds": [round(sample.seconds, 4) for sample in found.samples],

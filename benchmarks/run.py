@@ -2,8 +2,9 @@
 
 It starts a MySQL of its own, writes the workload, lets everything read it by turns, and writes the
 figures to results.json, docs/performance.md and its chart. With --tuning it measures the choices in
-the plan of a batch instead (see `tuning`). With --short nothing is written and no figure means
-anything: it shows that every part of both still runs, and counts every row.
+the plan of a batch instead (see `tuning`), with --loads first loads and mirrors (see `loads`). With
+--short nothing is written and no figure means anything: it shows that every part of all of them
+still runs, and counts every row.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import loads
 import tuning
 from jars import java_peers, missing_java
 from latency import latency_measures
@@ -43,7 +45,7 @@ from peers import (
 from report import write_between
 from results import collect
 from rounds import Measure, run_rounds
-from scale import FULL, SHORT, Scale
+from scale import FULL, FULL_LOADS, SHORT, SHORT_LOADS, Scale
 from spark_reads import save_ready, spark_reads
 from workers import Worker, python_worker
 from workload import Workload, running_server, write_workload
@@ -51,6 +53,7 @@ from workload import Workload, running_server, write_workload
 _HERE = Path(__file__).resolve().parent
 _RESULTS = _HERE / "results.json"
 _TUNING = _HERE / "tuning.json"
+_LOADS = _HERE / "loads.json"
 _DOCUMENT = _HERE.parent / "docs" / "performance.md"
 _CHART = _HERE.parent / "docs" / "performance.svg"
 _MOST_LATENCY_ROUNDS = 3
@@ -65,15 +68,17 @@ def main() -> None:
     if arguments.report:
         _write(json.loads(_RESULTS.read_text(encoding="utf-8")))
         _write_tuning(json.loads(_TUNING.read_text(encoding="utf-8")))
+        _write_loads(json.loads(_LOADS.read_text(encoding="utf-8")))
         return
     missing = missing_java()
     if missing is not None:
         raise SystemExit(missing)
     # Whoever ends us early: the server and the workers are to end, too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    is_log = arguments.loads is None
     for chosen, measure, path, write in (
-        (not arguments.tuning, _measure, _RESULTS, _write),
-        (arguments.tuning or arguments.short, _tune, _TUNING, _write_tuning),
+        (is_log and not arguments.tuning, _measure, _RESULTS, _write),
+        (arguments.tuning or (is_log and arguments.short), _tune, _TUNING, _write_tuning),
     ):
         if not chosen:
             continue
@@ -82,6 +87,8 @@ def main() -> None:
         if not arguments.short:
             path.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
             write(results)
+    if arguments.loads is not None or arguments.short:
+        _measure_loads(arguments)
     if arguments.short:
         sys.stderr.write("every part ran\n")
 
@@ -90,6 +97,17 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python benchmarks", description=__doc__)
     parser.add_argument("--short", action="store_true", help="a few thousand rows, once")
     parser.add_argument("--tuning", action="store_true", help="what the plan of a batch is made of")
+    parser.add_argument(
+        "--loads",
+        nargs="*",
+        choices=list(loads.PARTS),
+        metavar="PART",
+        help=f"first loads and mirrors; all of {', '.join(loads.PARTS)}, or some",
+    )
+    parser.add_argument("--rows", type=int, default=FULL_LOADS.rows, help="of --loads' large table")
+    parser.add_argument(
+        "--lag-seconds", type=float, default=FULL_LOADS.lag_seconds, help="that its lag takes"
+    )
     parser.add_argument("--rounds", type=int, default=FULL.rounds)
     parser.add_argument(
         "--memory", type=float, default=0.0, metavar="GB", help="also measure memory at a backlog"
@@ -98,8 +116,10 @@ def _arguments() -> argparse.Namespace:
         "--report", action="store_true", help="write the document again from results.json"
     )
     arguments = parser.parse_args()
-    if arguments.tuning and arguments.memory:
-        parser.error("--memory is no part of --tuning")
+    if arguments.memory and (arguments.tuning or arguments.loads is not None):
+        parser.error("--memory is no part of --tuning and --loads")
+    if arguments.tuning and arguments.loads is not None:
+        parser.error("--tuning and --loads are two runs")
     return arguments
 
 
@@ -170,6 +190,30 @@ def _tune(scale: Scale, folder: Path) -> dict[str, Any]:
         }
 
 
+def _measure_loads(arguments: argparse.Namespace) -> None:
+    scale = SHORT_LOADS
+    if not arguments.short:
+        scale = replace(
+            FULL_LOADS,
+            rows=arguments.rows,
+            slow_rows=min(FULL_LOADS.slow_rows, arguments.rows),
+            rounds=arguments.rounds,
+            lag_seconds=arguments.lag_seconds,
+        )
+    names = arguments.loads or list(loads.PARTS)
+    with (
+        tempfile.TemporaryDirectory(prefix="bench-") as folder,
+        _logs_of_failures(Path(folder)),
+    ):
+        for name, found in loads.measure(names, scale, Path(folder)):
+            loads.show(name, found)
+            if not arguments.short:
+                stored = json.loads(_LOADS.read_text(encoding="utf-8")) if _LOADS.exists() else {}
+                stored[name] = found
+                _LOADS.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
+                _write_loads(stored)
+
+
 def _memory(spark: Worker, workload: Workload, size: int) -> dict[str, Any]:
     if not size:
         return {}
@@ -208,3 +252,7 @@ def _write(results: dict[str, Any]) -> None:
 
 def _write_tuning(results: dict[str, Any]) -> None:
     write_between(_DOCUMENT, tuning.BEGIN, tuning.END, tuning.render(results))
+
+
+def _write_loads(results: dict[str, Any]) -> None:
+    write_between(_DOCUMENT, loads.BEGIN, loads.END, loads.render(results))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["FULL", "SHORT", "Scale"]
+__all__ = ["FULL", "FULL_LOADS", "SHORT", "SHORT_LOADS", "LoadScale", "Scale"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,5 +48,59 @@ SHORT = Scale(
     latency_seconds=2.0,
     latency_rate=100,
     memory_bytes=1_000_000,
+    warm_up=False,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LoadScale:
+    """Sizes of the benchmarks of first loads and mirrors.
+
+    Attributes
+    ----------
+    rows : of the large table.
+    slow_rows : of it that the slowest peer reads.
+    small_tables : of ten rows each.
+    rounds : each part runs once a round, the parts by turns.
+    mirror_rows : of each of the mirror's tables.
+    updates : of each of them in a batch.
+    batches : that are measured; one more comes first.
+    lag_rate, lag_seconds : transactions a second, and for how long.
+    warm_up : whether what is quick runs before it is measured.
+    """
+
+    rows: int
+    slow_rows: int
+    small_tables: int
+    rounds: int
+    mirror_rows: int
+    updates: int
+    batches: int
+    lag_rate: int
+    lag_seconds: float
+    warm_up: bool = True
+
+
+FULL_LOADS = LoadScale(
+    rows=5_000_000,
+    slow_rows=1_000_000,
+    small_tables=1_000,
+    rounds=3,
+    mirror_rows=1_000_000,
+    updates=20_000,
+    batches=5,
+    lag_rate=500,
+    lag_seconds=600.0,
+)
+SHORT_LOADS = LoadScale(
+    rows=10_000,
+    slow_rows=2_000,
+    small_tables=20,
+    rounds=1,
+    mirror_rows=5_000,
+    updates=500,
+    batches=1,
+    lag_rate=100,
+    lag_seconds=3.0,
     warm_up=False,
 )

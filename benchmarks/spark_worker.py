@@ -6,55 +6,25 @@ Everything ends in the noop sink, which takes each row and forgets it.
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import sys
 import tempfile
 import time
-from functools import cache
-from pathlib import Path
+from datetime import datetime
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StructType
 
-from ready_batches import ReadyBatches, ReadyClock
+from sessions import spark
 from workers import answer_commands
 
 __all__: list[str] = []
 
-_CORES = len(os.sched_getaffinity(0))
-
-
-@cache
-def _spark() -> SparkSession:
-    # Workers of the data sources must find the module that they are defined in.
-    here = str(Path(__file__).parent)
-    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), here]))
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    # Not the package in the folder that they are started in: it has no compiled kernel.
-    os.environ["PYTHONSAFEPATH"] = "1"
-    session = (
-        SparkSession.builder.master(f"local[{_CORES}]")
-        .appName("mysqlbinlog-benchmark")
-        .config("spark.ui.enabled", "false")
-        .config("spark.sql.shuffle.partitions", str(_CORES))
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.driver.memory", "2g")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.log.level", "ERROR")
-        .getOrCreate()
-    )
-    session.dataSource.register(ReadyBatches)
-    session.dataSource.register(ReadyClock)
-    return session
-
 
 def count(source: str, options: str, schema: str) -> dict[str, Any]:
     """How many rows a batch read gives."""
-    return {"rows": _loaded(_spark().read, source, options, schema).count()}
+    return {"rows": _loaded(spark().read, source, options, schema).count()}
 
 
 def batch(source: str, options: str, schema: str) -> dict[str, Any]:
@@ -63,7 +33,7 @@ def batch(source: str, options: str, schema: str) -> dict[str, Any]:
     `seconds` is what its job took: all tasks, from their submission on. `whole` is all of the
     query, with planning, for which Spark starts a Python process.
     """
-    frame = _loaded(_spark().read, source, options, schema)
+    frame = _loaded(spark().read, source, options, schema)
     begin = time.perf_counter()
     frame.write.format("noop").mode("overwrite").save()
     whole = time.perf_counter() - begin
@@ -72,7 +42,7 @@ def batch(source: str, options: str, schema: str) -> dict[str, Any]:
 
 def _last_job() -> float:
     """Seconds that the last job took, as the JVM noted them."""
-    context = _spark()._jsparkSession.sparkContext()
+    context = spark()._jsparkSession.sparkContext()
     # What happened is told to the store a moment later.
     context.listenerBus().waitUntilEmpty()
     jobs = context.statusStore().jobsList(None)
@@ -87,7 +57,7 @@ def stream(source: str, options: str, schema: str, expected: str) -> dict[str, A
     `seconds` is what its batches with rows took, from asking for their offset to their commit;
     `whole` is all of the query, with the start of Spark's Python processes.
     """
-    frame = _loaded(_spark().readStream, source, options, schema)
+    frame = _loaded(spark().readStream, source, options, schema)
     checkpoint = tempfile.mkdtemp(prefix="bench-checkpoint-")
     begin = time.perf_counter()
     try:
@@ -111,6 +81,39 @@ def stream(source: str, options: str, schema: str, expected: str) -> dict[str, A
         "batches": len(full),
         "phases": {name: _sum(full, name) for name in ("latestOffset", "addBatch")},
     }
+
+
+def first_rows(source: str, options: str, schema: str) -> dict[str, Any]:
+    """From the start of a query to the end of its first batch with rows, into noop.
+
+    `started` is how long it took until the first batch of all began.
+    """
+    frame = _loaded(spark().readStream, source, options, schema)
+    checkpoint = tempfile.mkdtemp(prefix="bench-checkpoint-")
+    begin = time.time()
+    query = frame.writeStream.format("noop").option("checkpointLocation", checkpoint).start()
+    try:
+        while not any(each["numInputRows"] for each in query.recentProgress):
+            error = query.exception()
+            if error is not None:
+                raise error
+            time.sleep(0.02)
+    finally:
+        query.stop()
+        shutil.rmtree(checkpoint, ignore_errors=True)
+    progress = list(query.recentProgress)
+    first = next(each for each in progress if each["numInputRows"])
+    return {
+        "seconds": _moment(first) + first["durationMs"]["triggerExecution"] / 1000 - begin,
+        "started": _moment(progress[0]) - begin,
+        "rows": first["numInputRows"],
+        "phases": {name: spent / 1000 for name, spent in first["durationMs"].items()},
+    }
+
+
+def _moment(progress: Any) -> float:
+    """When a batch began, in seconds since 1970."""
+    return datetime.fromisoformat(progress["timestamp"]).timestamp()
 
 
 def _sum(progress: list[Any], name: str) -> float:
@@ -163,7 +166,7 @@ _watching: list[_Watch] = []
 
 def watch(source: str, options: str, schema: str) -> dict[str, Any]:
     """Start a query whose rows are noted as they arrive."""
-    _watching.append(_Watch(_loaded(_spark().readStream, source, options, schema)))
+    _watching.append(_Watch(_loaded(spark().readStream, source, options, schema)))
     return {}
 
 
@@ -186,6 +189,7 @@ if __name__ == "__main__":
             "count": count,
             "batch": batch,
             "stream": stream,
+            "first_rows": first_rows,
             "watch": watch,
             "wait": wait,
             "arrived": arrived,

@@ -1,0 +1,188 @@
+"""A mirror that runs, and is looked at: what each batch took, and what it merged."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import asdict
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any
+from unittest.mock import patch
+
+import pyarrow as pa
+from deltalake import DeltaTable
+from pyarrow import compute
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from pyspark_mysqlbinlog import DeltaMirror
+from pyspark_mysqlbinlog.connector.delta import mirror as mirror_module
+from pyspark_mysqlbinlog.connector.delta import walk
+from pyspark_mysqlbinlog.connector.delta.apply import GONE
+from pyspark_mysqlbinlog.connector.delta.deltalake_engine import DeltalakeTarget
+from pyspark_mysqlbinlog.connector.delta.progress import BatchProgress
+
+__all__ = ["FollowedMirror"]
+
+pc: Any = compute
+
+# A mirror keeps its last 100 batches.
+_BETWEEN_LOOKS = 0.25
+_TIMEOUT = 300
+_PARTS = (
+    (mirror_module, "_collected", "collect"),
+    (walk, "states_of", "decode json"),
+    (walk, "last_states", "last states"),
+    (DeltalakeTarget, "merge", "merge"),
+)
+
+
+class FollowedMirror:
+    """One mirror in a folder of its own.
+
+    keeps : what is merged is kept, for `merge_copies`.
+    """
+
+    def __init__(self, folder: Path, options: Mapping[str, str], *, keeps: bool) -> None:
+        self.folder = folder
+        self._options = options
+        self._keeps = keeps
+        self._spent: defaultdict[str, float] = defaultdict(float)
+        self._merges: list[tuple[str, pa.Table, list[str]]] = []
+        self._batches: dict[int, BatchProgress] = {}
+        self._told = -1
+        self._query: StreamingQuery | None = None
+        self._mirror: DeltaMirror | None = None
+        self._copies: dict[str, DeltaTable] = {}
+        self._stack = ExitStack()
+        self._done = Event()
+
+    def load(self, spark: SparkSession, interval: str) -> float:
+        """Load the tables and let the mirror run on; the seconds that the load took."""
+        begin = time.perf_counter()
+        self._new().start(spark, availableNow=True).awaitTermination()
+        seconds = time.perf_counter() - begin
+        if self._keeps:
+            shutil.copytree(self.folder / "tables", self.folder / "copies")
+        for owner, name, part in _PARTS:
+            self._time(owner, name, part)
+        self._mirror = self._new()
+        trigger = {"processingTime": interval} if interval else {}
+        self._query = self._mirror.start(spark, **trigger)
+        looking = Thread(target=self._look, daemon=True)
+        looking.start()
+        self._stack.callback(looking.join)
+        self._stack.callback(self._done.set)
+        self._stack.callback(self._query.stop)
+        return seconds
+
+    def stop(self) -> None:
+        self._stack.close()
+
+    def until(self, place: tuple[str, int]) -> list[dict[str, Any]]:
+        """The batches with rows that have not been told yet, when Delta has all before a place."""
+        assert self._query is not None
+        deadline = time.monotonic() + _TIMEOUT
+        while True:
+            batches = list(self._batches.values())
+            if batches and (batches[-1].file, batches[-1].pos) >= place:
+                break
+            error = self._query.exception()
+            if error is not None:
+                raise error
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"Delta has not come to {place} in {_TIMEOUT} s")
+            time.sleep(0.05)
+        new = [each for each in batches if each.number > self._told and each.rows]
+        self._told = batches[-1].number
+        durations = self._durations(self._told)
+        return [asdict(each) | {"durations": durations[each.number]} for each in new]
+
+    def spent(self) -> dict[str, float]:
+        """Seconds in parts of the mirror's work, since this was asked last."""
+        spent, self._spent = self._spent, defaultdict(float)
+        return dict(spent)
+
+    def _durations(self, last: int) -> dict[int, dict[str, float]]:
+        """What Spark says that each batch took, in seconds, by phase."""
+        assert self._query is not None
+        deadline = time.monotonic() + _TIMEOUT
+        # Spark tells of a batch a little later than the mirror.
+        while not (found := self._query.recentProgress) or found[-1]["batchId"] < last:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        return {
+            each["batchId"]: {name: ms / 1000 for name, ms in each["durationMs"].items()}
+            for each in found
+            if each["numInputRows"]
+        }
+
+    def merge_copies(self) -> float:
+        """Merge what was kept into the copies; seconds of the merges."""
+        spent = 0.0
+        for uri, states, key in self._merges:
+            rows = states.drop_columns([GONE])
+            table = self._copies.get(uri)
+            if table is None:
+                path = uri.replace(str(self.folder / "tables"), str(self.folder / "copies"))
+                table = self._copies[uri] = DeltaTable(path)
+            same = " AND ".join(f"t.{name} = s.{name}" for name in key)
+            begin = time.perf_counter()
+            (
+                table.merge(rows, same, source_alias="s", target_alias="t", streamed_exec=False)
+                .when_matched_update_all()
+                .when_not_matched_insert_all()
+                .execute()
+            )
+            spent += time.perf_counter() - begin
+        self._merges.clear()
+        return spent
+
+    def sums(self, column: str) -> dict[str, int]:
+        return _sums(self.folder / "tables", column)
+
+    def copied_sums(self, column: str) -> dict[str, int]:
+        return _sums(self.folder / "copies", column)
+
+    def _new(self) -> DeltaMirror:
+        return DeltaMirror(
+            f"{self.folder}/tables/{{table}}",
+            str(self.folder / "checkpoint"),
+            self._options,
+            maintain_every=None,
+        )
+
+    def _look(self) -> None:
+        assert self._mirror is not None
+        while not self._done.wait(_BETWEEN_LOOKS):
+            for batch in self._mirror.progress.batches:
+                self._batches.setdefault(batch.number, batch)
+
+    def _time(self, owner: Any, name: str, part: str) -> None:
+        """Count the seconds that a function takes; keep what a merge is given."""
+        function: Callable[..., Any] = getattr(owner, name)
+
+        def timed(*given: Any, **named: Any) -> Any:
+            if part == "merge" and self._keeps:
+                target, states, key, _ = given
+                self._merges.append((target.uri, states, list(key)))
+            begin = time.perf_counter()
+            try:
+                return function(*given, **named)
+            finally:
+                self._spent[part] += time.perf_counter() - begin
+
+        self._stack.enter_context(patch.object(owner, name, timed))
+
+
+def _sums(folder: Path, column: str) -> dict[str, int]:
+    return {
+        path.name: pc.sum(
+            DeltaTable(str(path)).to_pyarrow_table(columns=[column]).column(column)
+        ).as_py()
+        for path in sorted(folder.iterdir())
+    }
