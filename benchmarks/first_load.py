@@ -27,6 +27,7 @@ _AIM = 2.0
 _OURS = ("ours, stream", "ours, batch")
 # Parts of ours by themselves, over one connection and without Spark.
 _ALONE = {"bytes": "alone: the SELECT's bytes", "struct": "alone: decoded to Arrow"}
+_JDBC = "Spark JDBC"
 # A small table that a session reads before it is measured.
 _WARM, _WARM_ROWS = "warm", 5_000
 
@@ -47,6 +48,10 @@ def first_load(bench: Bench) -> Found:
         series = run_rounds(measures, bench.scale.rounds)
     peers = series.keys() - {*_OURS, *_ALONE.values()}
     best = max(peers, key=lambda name: _rate(series[name]))
+    # The others give Arrow to one process, and no rows to Spark.
+    best_of_spark = max(
+        (name for name in peers if name.startswith(_JDBC)), key=lambda name: _rate(series[name])
+    )
     found = Found(
         told=(
             f"{rows:,} rows of 12 columns on MySQL 5.6, payload struct, {bench.scale.rounds} rounds"
@@ -59,7 +64,11 @@ def first_load(bench: Bench) -> Found:
             for name, each in series.items()
         ],
         notes=[
-            *(said_ratio(series, ours, best, _AIM) for ours in _OURS),
+            *(
+                said_ratio(series, ours, peer, _AIM)
+                for peer in dict.fromkeys((best, best_of_spark))
+                for ours in _OURS
+            ),
             _stream_seconds(series[_OURS[0]].samples[-1]),
         ],
     )
@@ -115,7 +124,7 @@ def _jdbc(bench: Bench, spark: Worker) -> Iterator[Measure]:
             found = jdbc_options(bench.server, table, bench.filled[table], cursor=cursor)
             return json.dumps(found)
 
-        yield Measure(f"Spark JDBC, {name}", _batch(bench, spark, "jdbc", options), 0)
+        yield Measure(f"{_JDBC}, {name}", _batch(bench, spark, "jdbc", options), 0)
 
 
 def _batch(

@@ -111,14 +111,19 @@ class FollowedMirror:
         """What Spark says that each batch took, in seconds, by phase."""
         assert self._query is not None
         deadline = time.monotonic() + _TIMEOUT
-        # Spark tells of a batch a little later than the mirror.
-        while not (found := self._query.recentProgress) or found[-1]["batchId"] < last:
+        # Spark tells of a batch a little later than the mirror. Before, it may tell under its number
+        # that nothing has come.
+        while True:
+            found = [
+                each for each in self._query.recentProgress if "addBatch" in each["durationMs"]
+            ]
+            if found and found[-1]["batchId"] >= last:
+                break
             assert time.monotonic() < deadline
             time.sleep(0.05)
         return {
             each["batchId"]: {name: ms / 1000 for name, ms in each["durationMs"].items()}
             for each in found
-            if each["numInputRows"]
         }
 
     def merge_copies(self) -> float:
