@@ -111,7 +111,7 @@ class FollowedMirror:
         """What Spark says that each batch took, in seconds, by phase."""
         assert self._query is not None
         deadline = time.monotonic() + _TIMEOUT
-        # Spark tells of a batch a little later than the mirror. Before, it may tell under its number
+        # Spark tells of a batch a little later than the mirror; before, maybe under its number
         # that nothing has come.
         while True:
             found = [
