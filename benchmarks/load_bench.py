@@ -75,7 +75,8 @@ class Bench:
         """A child that runs one of our modules."""
         number = len(list(self.folder.glob("*.log")))
         log = self.folder / f"{module}-{number}.log"
-        with python_worker(module, log, **environment) as worker:
+        # What a child that fails leaves behind goes with the run.
+        with python_worker(module, log, TMPDIR=str(self.folder), **environment) as worker:
             yield worker
 
     def fill(self, table: str, rows: int) -> None:
