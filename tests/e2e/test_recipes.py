@@ -9,18 +9,28 @@ in `NOT_RUN`, with the reason. A block that is in neither list fails a test.
 from __future__ import annotations
 
 import json
+import os
 import re
-from collections.abc import Iterator
+import subprocess
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any, Self
 
+import pyspark
 import pytest
 from deltalake import DeltaTable
-from pyspark.sql import Row, SparkSession
+from pyspark.pipelines.flow import AutoCdcFlow, Flow
+from pyspark.pipelines.graph_element_registry import (
+    GraphElementRegistry,
+    graph_element_registration_context,
+)
+from pyspark.pipelines.output import Output
+from pyspark.sql import DataFrame, Row, SparkSession
 
+from helpers.forked_python import REAL_PYTHON
 from helpers.servers import Server
 from helpers.waiting import wait_until
 
@@ -57,7 +67,7 @@ def runnable(name: str) -> list[tuple[str, str]]:
 
 RUN = {
     "README.md": ["python", "python", "sql"],
-    "recipes-jobs.md": ["python", "python"],
+    "recipes-jobs.md": ["python", "python", "python", "python"],
     "delta.md": ["python"],
     "offsets-and-recovery.md": ["python", "python"],
     "loading.md": ["python", "sql", "sql"],
@@ -104,17 +114,20 @@ class Shop:
             "query.awaitTermination()": "query.processAllAvailable()",
         }
 
-    def python(self, code: str) -> None:
-        """Run a block; what it names is there for the next one."""
+    def as_here(self, code: str) -> str:
+        """A block with the server and the folder that are here."""
         for there, here in self._here.items():
             code = code.replace(there, here)
-        exec(compile(code, "recipe", "exec"), self.names)
+        return code
+
+    def python(self, code: str) -> None:
+        """Run a block; what it names is there for the next one."""
+        exec(compile(self.as_here(code), "recipe", "exec"), self.names)
 
     def sql(self, code: str) -> None:
         """Run a block's statements as the administrator."""
-        for there, here in self._here.items():
-            code = code.replace(there, here)
-        self.server.execute(*filter(None, (text.strip() for text in code.split(";"))))
+        statements = self.as_here(code).split(";")
+        self.server.execute(*filter(None, (text.strip() for text in statements)))
 
     def write(self, first: int) -> None:
         """Changes of every kind: of keys (also swapped ones), deletes, keys that come back."""
@@ -367,9 +380,97 @@ def test_operations(shop: Shop) -> None:
     assert grants == next(code for language, code in blocks("README.md") if language == "sql")
 
 
+def test_changes_as_they_come(shop: Shop) -> None:
+    shop.python(runnable("recipes-jobs.md")[0][1])
+    query = shop.names["query"]
+    wait_until(lambda: query.lastProgress, "batch 0 is done", 300, every=0.1)
+    shop.write(0)
+    shop.truncate()
+    shop.write(1)
+    shop.wait_for_end(query)
+    rows = shop.spark.read.parquet(f"{shop.folder}/lake/changes_as_parquet").collect()
+    assert _replayed(rows) == shop.selected()
+
+
+class _Registry(GraphElementRegistry):
+    """What a pipeline's file defines."""
+
+    def __init__(self) -> None:
+        self.views: dict[str, Callable[[], DataFrame]] = {}
+        self.auto_cdc: list[AutoCdcFlow] = []
+
+    def register_output(self, output: Output) -> None:
+        pass
+
+    def register_flow(self, flow: Flow) -> None:
+        self.views[flow.name] = flow.func
+
+    def register_auto_cdc_flow(self, flow: AutoCdcFlow) -> None:
+        self.auto_cdc.append(flow)
+
+    def register_sql(self, sql_text: str, file_path: Path) -> None:
+        raise NotImplementedError
+
+
+def test_auto_cdc(shop: Shop) -> None:
+    """The last row of each key by `sequence_by`, without deletes: what the flow keeps.
+
+    No connector that these sessions have supports the flow itself; Spark checks its definition.
+    """
+    code = runnable("recipes-jobs.md")[3][1]
+    shop.sql(runnable("loading.md")[1][1])
+    registry = _Registry()
+    with graph_element_registration_context(registry):
+        shop.python(code)
+    (flow,) = registry.auto_cdc
+    shop.write(200)
+    states: list[Row] = []
+    query = (
+        registry.views[flow.source]()
+        .writeStream.foreachBatch(lambda batch, _: states.extend(batch.collect()))
+        .option("checkpointLocation", str(shop.folder / "auto_cdc"))
+        .start()
+    )
+    wait_until(lambda: bool(states), "rows are loaded", 100, every=0.1)
+    shop.write(0)
+    shop.server.execute("DELETE FROM orders WHERE id % 5 = 0", database="shop")
+    shop.write(400)
+    shop.wait_for_end(query)
+    last: dict[int, Row] = {}
+    for row in sorted(states, key=lambda row: (tuple(row["place"]["seq"]), row["place"]["there"])):
+        last[row["id"]] = row
+    kept = [(row["id"], row["status"], row["total"]) for row in last.values() if row.place.there]
+    assert sorted(kept) == shop.selected()
+
+
+def test_spark_takes_the_auto_cdc_pipeline(shop: Shop) -> None:
+    project = shop.folder / "project"
+    project.mkdir()
+    code = shop.as_here(runnable("recipes-jobs.md")[3][1])
+    (project / "orders.py").write_text(code, encoding="utf-8")
+    spec = {
+        "name": "shop",
+        "storage": (project / "storage").as_uri(),
+        "libraries": [{"glob": {"include": "orders.py"}}],
+    }
+    # JSON is YAML.
+    (project / "spark-pipeline.yml").write_text(json.dumps(spec), encoding="utf-8")
+    home = Path(pyspark.__file__).parent
+    done = subprocess.run(
+        [home / "bin" / "spark-pipelines", "dry-run", "--spec", "spark-pipeline.yml"],
+        cwd=project,
+        env=os.environ | REAL_PYTHON | {"SPARK_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1"},
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert "Run is COMPLETED" in done.stdout + done.stderr, done.stdout + done.stderr
+
+
 def test_routing(shop: Shop) -> None:
     """Each table's folder has its changes, once, also when a batch runs again."""
-    route = runnable("recipes-jobs.md")[0][1]
+    route = runnable("recipes-jobs.md")[1][1]
     shop.server.execute(f"CREATE TABLE `old orders` ({_COLUMNS})", database="shop")
     shop.python(route)
     wait_until(lambda: shop.names["query"].lastProgress, "batch 0 is done", 300, every=0.1)
@@ -398,7 +499,7 @@ def test_routing(shop: Shop) -> None:
 
 
 def test_hourly_jobs(shop: Shop) -> None:
-    job = runnable("recipes-jobs.md")[1][1]
+    job = runnable("recipes-jobs.md")[2][1]
     shop.sql(runnable("loading.md")[1][1])
     shop.write(200)
     for hour in range(3):
