@@ -79,7 +79,12 @@ def test_what_is_followed(
     [
         (["ALTER TABLE t ADD w INT NOT NULL DEFAULT 5"], "(7, '7', 7, 7)", "without telling"),
         (["ALTER TABLE t MODIFY n VARCHAR(9)"], "(7, '7', 7)", "without telling"),
-        (["ALTER TABLE t CHANGE v n INT, CHANGE n v INT"], "(7, 7, 7)", "without telling"),
+        (
+            # From 5.7 on the server refuses texts that are no numbers, unless it is told otherwise.
+            ["SET sql_mode = ''", "ALTER TABLE t CHANGE v n INT, CHANGE n v INT"],
+            "(7, 7, 7)",
+            "without telling",
+        ),
         (["ALTER TABLE t CHANGE v a VARCHAR(20), CHANGE n b INT"], "(7, '7', 7)", "renamed"),
         (["RENAME TABLE t TO old, other TO t"], "(7)", "without telling"),
         (["DROP TABLE t", "RENAME TABLE other TO t"], "(7)", "took its name"),
