@@ -97,7 +97,8 @@ def first_rows(source: str, options: str, schema: str) -> dict[str, Any]:
             error = query.exception()
             if error is not None:
                 raise error
-            time.sleep(0.02)
+            # The moments are Spark's own. Looking costs processor time: offsets may be long.
+            time.sleep(0.1)
     finally:
         query.stop()
         shutil.rmtree(checkpoint, ignore_errors=True)
