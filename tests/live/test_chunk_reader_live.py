@@ -420,7 +420,7 @@ def test_a_table_that_the_account_may_not_see(server: Server) -> None:
         account = {"user": "chunk_reader", "password": "s3cret", "ssl_mode": "DISABLED"}
         planner = LoadPlanner(
             server.settings(**account),
-            prove=lambda *_: None,
+            begin_proofs=lambda: lambda *_: None,
             case_sensitive=True,
             chunk_bytes=1 << 20,
             retry_timeout=1,

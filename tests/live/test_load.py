@@ -16,6 +16,7 @@ from helpers.stream_query import Query, Rows
 from pyspark_mysqlbinlog.checkpoints.load_state import LoadState
 from pyspark_mysqlbinlog.connector.batch_reader import MySQLBinlogReader
 from pyspark_mysqlbinlog.connector.columns import envelope
+from pyspark_mysqlbinlog.connector.load.partition import LoadPartition
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.errors import OptionError
 
@@ -293,3 +294,69 @@ def test_a_batch_read_gives_the_tables_as_they_are(any_server: Server, database:
     rows = [row for part in parts for batch in reader.read(part) for row in batch.to_pylist()]
     assert {row["op"] for row in rows} == {"r"}
     expect_in_step(any_server, rows, f"{database}.t", f"{database}.u")
+
+
+def chunk_sizes(query: Query) -> list[list[int]]:
+    """How many rows each chunk of each batch has, read batch after batch to the load's end."""
+    spark, sizes = query.spark, []
+    assert spark is not None and query.checkpoint is not None
+    while not load_of(query).is_done:
+        end = spark.next_batch(query.checkpoint)
+        parts = spark.reader.partitions(query.checkpoint, end)
+        chunks = [part for part in parts if isinstance(part, LoadPartition)]
+        sizes.append([sum(batch.num_rows for batch in spark.reader.read(each)) for each in chunks])
+        query.checkpoint = end
+    return sizes
+
+
+def fill_to(server: Server, table: str, there: int, rows: int) -> None:
+    while there < rows:
+        more = min(there, rows - there)
+        server.execute(f"INSERT INTO {table} SELECT id + {there}, a, b FROM {table} LIMIT {more}")
+        there += more
+    # What a server does by itself, some time after a table has grown.
+    server.execute(f"ANALYZE TABLE {table}")
+
+
+def test_the_first_batch_is_small_and_the_others_grow(
+    any_server: Server, database: str, queries: list[Query]
+) -> None:
+    fill_to(any_server, f"{database}.t", 3000, 90_000)
+    query = new_query(any_server, database, queries, "t", maxConnections="2").start()
+    assert chunk_sizes(query) == [[5000], [40_000, 40_000], [5000]]
+
+
+def test_batches_that_grow_keep_to_the_limit(
+    any_server: Server, database: str, queries: list[Query]
+) -> None:
+    fill_to(any_server, f"{database}.t", 3000, 30_000)
+    query = new_query(any_server, database, queries, "t", maxRowsPerTrigger="8000").start()
+    sizes = chunk_sizes(query)
+    assert sum(map(sum, sizes)) == 30_000
+    assert max(map(sum, sizes)) == 4000
+
+
+def test_the_first_batch_has_one_of_many_small_tables(
+    any_server: Server, database: str, queries: list[Query], caplog: pytest.LogCaptureFixture
+) -> None:
+    """And one proof holds for all tables whose chunks are looked for together."""
+    caplog.set_level("INFO")
+    for number in range(20):
+        any_server.execute(f"CREATE TABLE {database}.s{number} LIKE {database}.u")
+        fill(any_server, f"{database}.s{number}", 1, 3)
+    query = new_query(any_server, database, queries, "s*", snapshotProof="innodb_trx").start()
+    first, *others = chunk_sizes(query)
+    assert first == [3]
+    assert sum(map(sum, others)) == 57
+    proofs = sum("proves what is visible" in each.message for each in caplog.records)
+    assert proofs <= 1 + len(others)
+
+
+def test_a_proof_is_asked_for_each_table_where_it_holds_for_one(
+    any_server: Server, database: str, queries: list[Query], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    query = new_query(any_server, database, queries, snapshotProof="lock").start()
+    query.rows()
+    proofs = [each.message for each in caplog.records if "proves what is visible" in each.message]
+    assert len(proofs) == 3

@@ -26,9 +26,10 @@ from pyspark_mysqlbinlog.connector.load.partition import LoadPartition
 from pyspark_mysqlbinlog.connector.load.planner import BatchLimits, LoadPlanner
 from pyspark_mysqlbinlog.connector.load.progress import LoadProgress
 from pyspark_mysqlbinlog.connector.load.prover import Prover
-from pyspark_mysqlbinlog.connector.load.sizes import engine_of
+from pyspark_mysqlbinlog.connector.load.sizes import engine_of, is_innodb
 from pyspark_mysqlbinlog.connector.load.tasks import load_tasks
 from pyspark_mysqlbinlog.connector.load.unknown_rows import UnknownRows
+from pyspark_mysqlbinlog.connector.load.watermark import Watermark
 from pyspark_mysqlbinlog.connector.options.log_lines import LOGGER
 from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.names import Table
@@ -42,23 +43,40 @@ _PATIENCE = 2.0
 
 
 class _Proofs:
-    """Waits until all that is in the log now can be seen in a table; asks for grants once."""
+    """Waits until all that is in the log can be seen in a table; asks for grants once."""
 
     def __init__(self, options: Options, *, case_sensitive: bool) -> None:
         self._options = options
         self._case_sensitive = case_sensitive
         self._prover: Prover | None = None
 
-    def __call__(self, client: ReplicaClient, table: Table) -> None:
-        engine = engine_of(client, table)
-        if engine is None:
-            return  # it is not there
+    def begin(self) -> Callable[[ReplicaClient, Table], None]:
+        """What waits until all that is in the log now can be seen in a table.
+
+        What proves it for an InnoDB table by looking at all transactions, proves it for the others.
+        """
+        # From here on, for every InnoDB table.
+        is_proven = False
+
+        def prove(client: ReplicaClient, table: Table) -> None:
+            nonlocal is_proven
+            engine = engine_of(client, table)
+            if engine is None:
+                return  # it is not there
+            if is_proven and is_innodb(engine):
+                return
+            is_proven = self._prove(client, table, engine).of_all_tables or is_proven
+
+        return prove
+
+    def _prove(self, client: ReplicaClient, table: Table, engine: str) -> Watermark:
         if self._prover is None:
             wanted = self._options.snapshot_proof
             self._prover = Prover.ask(client, wanted, case_sensitive=self._case_sensitive)
         connect = partial(ReplicaClient.connect, self._options.server_settings())
         watermark = self._prover.prove(client, connect, table, engine)
         LOGGER.info("loading %s: %s proves what is visible", ".".join(table), watermark.proof)
+        return watermark
 
 
 class Load:
@@ -89,7 +107,7 @@ class Load:
         """For these options, with a planner that connects when it is first asked."""
         planner = LoadPlanner(
             options.server_settings(),
-            prove=_Proofs(options, case_sensitive=case_sensitive),
+            begin_proofs=_Proofs(options, case_sensitive=case_sensitive).begin,
             case_sensitive=case_sensitive,
             chunk_bytes=options.target_partition_bytes,
             retry_timeout=options.retry_timeout,
@@ -179,10 +197,8 @@ class Load:
 
     def planned_soon(self, state: LoadState, limits: BatchLimits) -> LoadState | None:
         """The same; None where it takes long, and then it is to be asked for again."""
-        # What was planned ahead holds, whatever the log has grown to meanwhile.
         until, lost = state.read_until, state.lost
-        state = replace(state, read_until={}, lost={})
-        planned = self._planner.next_batch(state, limits, patience=_PATIENCE)
+        planned = self._planner.next_batch(_to_plan(state), limits, patience=_PATIENCE)
         if planned is None:
             return None
         planned = replace(planned, read_until=until, lost=lost)
@@ -212,3 +228,8 @@ class Load:
     def close(self) -> None:
         """Let go of the connection."""
         self._planner.close()
+
+
+def _to_plan(state: LoadState) -> LoadState:
+    """What the planner is told: what is planned ahead holds, whatever the log grows to."""
+    return replace(state, read_until={}, lost={})

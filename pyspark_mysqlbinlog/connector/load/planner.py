@@ -4,8 +4,9 @@ A table is divided by its key, one chunk after the other: the server says where 
 by an index-only read, so chunks are even in rows whatever the keys look like. While Spark runs a
 batch, the next one is planned ahead, in a thread; what counts is what an offset stores.
 
-The first batch is small, so that the first rows are there soon; later ones have a chunk for each
-connection, or as many small tables as make up for it.
+The first batch is one small chunk, so that the first rows are there soon. The batches behind it
+grow: each has chunks of as many rows as were planned before, times a factor, until they are full.
+They have one for each connection, or as many small tables as make up for it.
 """
 
 from __future__ import annotations
@@ -31,12 +32,15 @@ from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
 __all__ = ["BatchLimits", "LoadPlanner"]
 
 T = TypeVar("T")
+Prove = Callable[[ReplicaClient, Table], None]
 
 _FEWEST_ROWS, _MOST_ROWS = 1_000, 1_000_000
 _FIRST_ROWS = 5_000
+# A chunk of the second batch has 40,000 rows: they are found while the first one is read. Chunks of
+# the third are full ones.
+_GROWTH = 8
 # Seconds that finding a batch's chunks may take, once there is one.
 _PATIENCE = 0.5
-_FIRST_PATIENCE = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +69,8 @@ class LoadPlanner:
 
     Parameters
     ----------
-    prove : waits until everything in the log up to now can be seen in a table, or raises.
+    begin_proofs : gives what waits until everything that was in the log when it was given can be
+        seen in a table, or raises.
     chunk_bytes : of a chunk, about.
     retry_timeout : seconds to try for when the connection is lost.
     """
@@ -74,13 +79,13 @@ class LoadPlanner:
         self,
         settings: ServerSettings,
         *,
-        prove: Callable[[ReplicaClient, Table], None],
+        begin_proofs: Callable[[], Prove],
         case_sensitive: bool,
         chunk_bytes: int,
         retry_timeout: float,
     ) -> None:
         self._settings = settings
-        self._prove = prove
+        self._begin_proofs = begin_proofs
         self._case_sensitive = case_sensitive
         self._chunk_bytes = chunk_bytes
         self._retry_timeout = retry_timeout
@@ -148,16 +153,21 @@ class LoadPlanner:
 
     def _planned(self, state: LoadState, limits: BatchLimits) -> LoadState:
         # A batch read has no first batch to be quick with.
-        is_first = state.rows == 0 and limits.chunks is not None
-        budget = _Budget(limits, _FIRST_PATIENCE if is_first else _PATIENCE)
+        grows = limits.chunks is not None
+        is_first = grows and state.rows == 0
+        most_rows = max(_FIRST_ROWS, _GROWTH * state.rows) if grows else _MOST_ROWS
+        budget = _Budget(limits)
+        # The loads of all tables that wait had begun before this.
+        prove = self._begin_proofs()
         chunks: list[Chunk] = []
         waiting, in_step = list(state.waiting), set(state.in_step)
         rows = 0
-        while waiting and not (chunks and budget.is_spent(len(chunks))):
+        while waiting and not (chunks and (is_first or budget.is_spent(len(chunks)))):
             load = waiting.pop(0)
             size = self._sizes_of(state)[load.table]
-            most = self._chunk_rows(size, budget, is_first=is_first)
-            planned = self._asked(partial(self._next_chunk, load, most))
+            full = self._full_chunk(size, most_rows)
+            most = max(1, min(full, budget.rows_left(size.row_bytes)))
+            planned = self._asked(partial(self._next_chunk, load, most, prove))
             if planned is None:
                 LOG.warning("%s is not there any more: it is not loaded", ".".join(load.table))
                 continue
@@ -165,7 +175,7 @@ class LoadPlanner:
                 chunks.append(planned.chunk)
             count = size.rows if planned.rows is None else planned.rows
             rows += count
-            budget.spend(count, count * size.row_bytes, self._chunk_bytes)
+            budget.spend(count, count * size.row_bytes, full * size.row_bytes)
             if planned.rest is None:
                 in_step.add(load.table)
             else:
@@ -178,13 +188,13 @@ class LoadPlanner:
             rows=state.rows + rows,
         )
 
-    def _chunk_rows(self, size: TableSize, budget: _Budget, *, is_first: bool) -> int:
-        rows = max(_FEWEST_ROWS, min(_MOST_ROWS, self._chunk_bytes // size.row_bytes))
-        if is_first:
-            rows = min(rows, _FIRST_ROWS)
-        return max(1, min(rows, budget.rows_left(size.row_bytes)))
+    def _full_chunk(self, size: TableSize, most: int) -> int:
+        """The rows of a chunk that nothing but its size limits."""
+        return min(most, max(_FEWEST_ROWS, min(_MOST_ROWS, self._chunk_bytes // size.row_bytes)))
 
-    def _next_chunk(self, load: TableLoad, rows: int, client: ReplicaClient) -> _Planned | None:
+    def _next_chunk(
+        self, load: TableLoad, rows: int, prove: Prove, client: ReplicaClient
+    ) -> _Planned | None:
         schema = read_table_schema(client, load.table, case_sensitive=self._case_sensitive)
         if schema is None:
             if is_gone(client, load.table):
@@ -207,7 +217,7 @@ class LoadPlanner:
                 )
             # The table's last row must be one that everything before the start lies before: rows
             # behind it are left to the log.
-            self._prove(client, load.table)
+            prove(client, load.table)
             last = last_bound(client, load.table, key)
             load = TableLoad(load.table, key.mark, None, last)
         if load.last is None:
@@ -256,10 +266,10 @@ class _Ahead:
 class _Budget:
     """What is left of a batch's limits."""
 
-    def __init__(self, limits: BatchLimits, patience: float) -> None:
+    def __init__(self, limits: BatchLimits) -> None:
         self._rows, self._bytes, self._chunks = limits.rows, limits.bytes, limits.chunks
         self._share = 0.0
-        self._until = monotonic() + patience
+        self._until = monotonic() + _PATIENCE
 
     def rows_left(self, row_bytes: int) -> int:
         left = [_MOST_ROWS]
@@ -270,7 +280,7 @@ class _Budget:
         return min(left)
 
     def spend(self, rows: int, size: int, full: int) -> None:
-        """A chunk is planned; `full` is the size of a large table's."""
+        """A chunk is planned; `full` is the size of a full one in this batch."""
         if self._rows is not None:
             self._rows -= rows
         if self._bytes is not None:

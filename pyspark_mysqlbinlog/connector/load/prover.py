@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Literal, Self
 
+from pyspark_mysqlbinlog.connector.load.sizes import is_innodb
 from pyspark_mysqlbinlog.connector.load.watermark import (
     ATTEMPTS,
     Attempt,
@@ -105,7 +106,7 @@ class Prover:
             missing["gtid"] = f"gtid_mode is {self.gtid_mode}, expected ON"
         if not self.grants.allows("PROCESS"):
             missing["innodb_trx"] = "GRANT PROCESS ON *.*"
-        if engine.upper() != "INNODB":
+        if not is_innodb(engine):
             reason = f"the table's engine is {engine}, expected InnoDB"
             missing["gtid"] = missing["innodb_trx"] = reason
         if not self.grants.allows("LOCK TABLES", table[0]):
@@ -164,8 +165,11 @@ class Prover:
         def begin() -> None:
             client.query("START TRANSACTION WITH CONSISTENT SNAPSHOT")
 
-        is_innodb = engine.upper() == "INNODB"
-        lock = TableLock(client, connect, table, begin) if is_innodb else KeptLock(client, table)
+        lock = (
+            TableLock(client, connect, table, begin)
+            if is_innodb(engine)
+            else KeptLock(client, table)
+        )
         return _first([lock], table, patience)
 
 

@@ -14,6 +14,7 @@ __all__ = [
     "engine_of",
     "engines_of",
     "hold_definition",
+    "is_innodb",
     "is_gone",
     "says_gone",
     "table_sizes",
@@ -51,6 +52,11 @@ def engine_of(client: ReplicaClient, table: Table) -> str | None:
         table,
     )
     return str(rows[0][0]) if rows and rows[0][0] is not None else None
+
+
+def is_innodb(engine: str) -> bool:
+    """Whether an engine, as the server spells it, is InnoDB."""
+    return engine.upper() == "INNODB"
 
 
 def engines_of(client: ReplicaClient, tables: Collection[Table]) -> dict[Table, str]:

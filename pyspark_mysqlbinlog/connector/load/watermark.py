@@ -82,6 +82,11 @@ class Watermark:
         ((time, server_id),) = client.query("SELECT UNIX_TIMESTAMP(), @@global.server_id")
         return cls(position, int(time), int(server_id), proof)
 
+    @property
+    def of_all_tables(self) -> bool:
+        """Whether what is before it is visible in every InnoDB table, not just in the one."""
+        return self.proof != "lock"
+
 
 class Attempt(ABC):
     """One proof, waited for in turns; a context manager, which closes its connection.
