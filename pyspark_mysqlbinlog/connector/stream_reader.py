@@ -144,6 +144,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         if not self._batch_zero_done:
             self._batch_zero_done = True
             if self._initial is not None and offset == self._initial:
+                self._begin_ahead(offset, limit)
                 return start
         if self._target_due:
             self._note_target(self._end_of_log())
@@ -151,7 +152,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         buffer = tail.buffer
         position = self._committed = offset.position
         buffer.release(position)
-        most = None if isinstance(limit, ReadAllAvailable) else self._most_bytes(limit)
+        most = self._most(limit)
         target = self._target
         load = self._load_at(offset)
         if load is not None:
@@ -187,6 +188,16 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         self._moved_at = monotonic()
         load = self._followed(load, position, mark)
         return self._offset(offset, mark, load).to_dict()
+
+    def _begin_ahead(self, offset: Offset, limit: ReadLimit) -> None:
+        """Begin with what batch 1 needs, while Spark is about batch 0, which is empty.
+
+        Whatever goes wrong with it is said when it is asked for.
+        """
+        self._tail_from(offset)
+        load = self._load_at(offset)
+        if load is not None and not load.is_done:
+            self._the_load().plan_ahead(load, self._the_load().limits(self._most(limit)))
 
     def _load_step(
         self, tail: Tail, offset: Offset, load: LoadState, most_bytes: int | None
@@ -262,7 +273,10 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
             return None
         return buffer.take_tip()
 
-    def _most_bytes(self, limit: ReadLimit) -> int:
+    def _most(self, limit: ReadLimit) -> int | None:
+        """Of bytes, in a batch; None is all there is."""
+        if isinstance(limit, ReadAllAvailable):
+            return None
         given = limit.max_bytes if isinstance(limit, ReadMaxBytes) else None
         return min(
             given or self._options.max_bytes_per_trigger, self._options.max_bytes_per_trigger

@@ -13,6 +13,7 @@ from pyspark.sql.types import StringType
 from helpers.load_rows import applied, loaded, select_json
 from helpers.servers import Server
 from helpers.stream_query import Query, Rows
+from helpers.waiting import wait_until
 from pyspark_mysqlbinlog.checkpoints.load_state import LoadState
 from pyspark_mysqlbinlog.connector.batch_reader import MySQLBinlogReader
 from pyspark_mysqlbinlog.connector.columns import envelope
@@ -360,3 +361,12 @@ def test_a_proof_is_asked_for_each_table_where_it_holds_for_one(
     query.rows()
     proofs = [each.message for each in caplog.records if "proves what is visible" in each.message]
     assert len(proofs) == 3
+
+
+def test_the_load_begins_while_spark_is_about_its_empty_batch(
+    any_server: Server, database: str, queries: list[Query], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nobody asks for the first rows before it is planned what they are."""
+    caplog.set_level("INFO")
+    new_query(any_server, database, queries, "t").start()
+    wait_until(lambda: "proves what is visible" in caplog.text, "a chunk is planned")

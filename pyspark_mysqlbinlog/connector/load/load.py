@@ -207,6 +207,10 @@ class Load:
             self._planner.close()
         return planned
 
+    def plan_ahead(self, state: LoadState, limits: BatchLimits) -> None:
+        """Begin with what `planned` will be asked for."""
+        self._planner.plan_ahead(_to_plan(state), limits)
+
     def tasks(self, last: Offset, most: int) -> list[LoadPartition]:
         """At most `most` tasks that read the chunks of the batch that ends there."""
         chunks = () if last.load is None else last.load.chunks

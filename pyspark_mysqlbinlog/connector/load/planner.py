@@ -108,6 +108,11 @@ class LoadPlanner:
         """About how large the tables are of which batches were planned, as far as is known."""
         return self._sizes
 
+    def plan_ahead(self, state: LoadState, limits: BatchLimits) -> None:
+        """Begin to plan what `next_batch` will be asked for."""
+        if self._ahead is None:
+            self._ahead = self._plan(replace(state, chunks=()), limits)
+
     def next_batch(
         self, state: LoadState, limits: BatchLimits, *, patience: float
     ) -> LoadState | None:
