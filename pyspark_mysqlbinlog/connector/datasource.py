@@ -87,10 +87,13 @@ class MySQLBinlogDataSource(DataSource):
     def _stream_reader(self, schema: StructType) -> DataSourceStreamReader:
         from pyspark_mysqlbinlog.connector.columns import check_schema
         from pyspark_mysqlbinlog.connector.options.checks import expect_stream
+        from pyspark_mysqlbinlog.connector.packets import PACKETS, expect_json
         from pyspark_mysqlbinlog.connector.stream_reader import MySQLBinlogStreamReader
 
         options = self._parsed()
         expect_stream(options)
+        if schema == PACKETS:
+            return MySQLBinlogStreamReader(options, expect_json(options), in_packets=True)
         check_schema(schema, options.payload_kind, rescued=options.rescues)
         return MySQLBinlogStreamReader(options, schema)
 

@@ -40,6 +40,7 @@ from pyspark_mysqlbinlog.connector.load.partition import LoadPartition
 from pyspark_mysqlbinlog.connector.log.retry import first_connection, known_server
 from pyspark_mysqlbinlog.connector.options.log_lines import LOGGER, show_log_lines
 from pyspark_mysqlbinlog.connector.options.model import Options
+from pyspark_mysqlbinlog.connector.packets import packets
 from pyspark_mysqlbinlog.connector.ranges.cutting import RangePartition
 from pyspark_mysqlbinlog.connector.ranges.planning import range_partitions
 from pyspark_mysqlbinlog.connector.ranges.reader import read_range
@@ -73,12 +74,17 @@ _COARSEST_SPAN = 65_536
 
 
 class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Reads one server's changes as a stream."""
+    """Reads one server's changes as a stream.
 
-    def __init__(self, options: Options, schema: StructType) -> None:
+    schema : of the changes.
+    in_packets : Spark gets them in packets (see `packets`).
+    """
+
+    def __init__(self, options: Options, schema: StructType, *, in_packets: bool = False) -> None:
         show_log_lines()
         self._options = options
         self._schema = schema
+        self._in_packets = in_packets
         self._initial: Offset | None = None
         self._batch_zero_done = False
         self._facts: ServerFacts | None = None
@@ -382,6 +388,10 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Record batches of one task; runs on an executor."""
+        batches = self._read(partition)
+        return packets(batches) if self._in_packets else batches
+
+    def _read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if isinstance(partition, LoadPartition):
             from pyspark_mysqlbinlog.connector.load.chunk_reader import read_chunks
 

@@ -16,6 +16,7 @@ from helpers.delta_mirrors import MirroredDatabase
 from helpers.servers import Server
 from pyspark_mysqlbinlog.connector.delta import checkpoint_files
 from pyspark_mysqlbinlog.connector.delta.purpose import expect_same_purpose
+from pyspark_mysqlbinlog.connector.packets import PACKETS
 from pyspark_mysqlbinlog.errors import OptionError
 
 _COLUMNS = "id INT PRIMARY KEY, v VARCHAR(20), n DECIMAL(12,2)"
@@ -135,8 +136,9 @@ def test_a_batch_that_runs_again(logged: MirroredDatabase) -> None:
     assert len(_seq(logged)) == 4
 
 
+@pytest.mark.parametrize("in_packets", [False, True])
 def test_a_load_s_batch_that_runs_again(
-    spark: SparkSession, live_server: Server, database: str, tmp_path: Path
+    spark: SparkSession, live_server: Server, database: str, tmp_path: Path, *, in_packets: bool
 ) -> None:
     """A loaded row is at no place of its own: it is the batch that tells."""
     logged = MirroredDatabase(spark, live_server, database, tmp_path, startingOffset="snapshot")
@@ -150,8 +152,10 @@ def test_a_load_s_batch_that_runs_again(
             mirror(batch, number)  # type: ignore[arg-type]
         calls.append(number)
 
-    reader = spark.readStream.format("mysqlbinlog").options(**mirror._options).load()
-    writer = reader.writeStream.foreachBatch(twice).trigger(availableNow=True)
+    reader = spark.readStream.format("mysqlbinlog").options(**mirror._options)
+    if in_packets:
+        reader = reader.schema(PACKETS)
+    writer = reader.load().writeStream.foreachBatch(twice).trigger(availableNow=True)
     writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start().awaitTermination()
     assert len(calls) > 1
     rows = expect_replay(logged, "t", "id")

@@ -47,6 +47,7 @@ from pyspark_mysqlbinlog.connector.log.logs import ServerLog
 from pyspark_mysqlbinlog.connector.options.log_lines import show_log_lines
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.connector.options.values import parse_duration
+from pyspark_mysqlbinlog.connector.packets import PACKETS, unpacked
 from pyspark_mysqlbinlog.errors import MirrorError, OffsetError, OptionError
 from pyspark_mysqlbinlog.names import Table
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
@@ -175,6 +176,7 @@ class DeltaMirror:
         """
         writer = (
             spark.readStream.format("mysqlbinlog")
+            .schema(PACKETS)
             .options(**self._options)
             .load()
             .writeStream.foreachBatch(self)
@@ -413,16 +415,17 @@ def _came_by_rename(
 
 
 def _collected(batch: DataFrame, *, with_source: bool) -> pa.Table:
-    """What is needed of a batch's changes."""
-    columns = ["op", "ts", "database", "table", "before", "after", "seq"]
-    if with_source:
-        changes = batch.select(*columns, "source").toArrow()
-        source = changes.column("source")
-        for name in ("query", "absent"):
-            changes = changes.append_column(name, pc.struct_field(source, name))
-        return changes
-    columns += ["source.query AS query", "source.absent AS absent"]
-    return batch.selectExpr(*columns).toArrow()
+    """What is needed of a batch's changes, which come in packets or as rows."""
+    names = ["op", "ts", "database", "table", "before", "after", "seq"]
+    if batch.schema == PACKETS:
+        changes = unpacked(batch.toArrow())
+    else:
+        changes = batch.select(*names, "source").toArrow()
+    source = changes.column("source")
+    changes = changes.select([*names, "source"] if with_source else names)
+    for name in ("query", "absent"):
+        changes = changes.append_column(name, pc.struct_field(source, name))
+    return changes
 
 
 def _by_table(changes: pa.Table) -> dict[Table, pa.Table]:

@@ -1,0 +1,58 @@
+"""Record batches in packets: each is one row for Spark, with the whole batch as bytes.
+
+Spark turns every Arrow batch of a data source into rows of its own, and `toArrow` turns them back:
+for a sink that wants Arrow and takes all columns this is most of its work. A packet goes through as
+it is. A stream gives packets when its schema is `PACKETS`, as a mirror's is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql.types import BinaryType, StringType, StructField, StructType
+
+from pyspark_mysqlbinlog.connector.columns import arrow_schema, envelope
+from pyspark_mysqlbinlog.errors import OptionError
+
+if TYPE_CHECKING:
+    from pyspark_mysqlbinlog.connector.options.model import Options
+
+__all__ = ["PACKETS", "expect_json", "packets", "unpacked"]
+
+_NAME = "packet"
+# As a packed stream's only column.
+PACKETS = StructType([StructField(_NAME, BinaryType())])
+_CONTENT = envelope(StringType())
+
+
+def expect_json(options: Options) -> StructType:
+    """The columns inside of packets; OptionError unless the options give these."""
+    if options.payload_kind != "json":
+        raise OptionError(
+            f"option payload: packets hold payload=json, and this stream is of"
+            f" payload={options.payload_kind}; leave .schema(...) out"
+        )
+    return _CONTENT
+
+
+def packets(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Each batch as a packet."""
+    schema = arrow_schema(PACKETS)
+    # Row images of a table are much alike; what is small goes faster through two sockets.
+    options = pa.ipc.IpcWriteOptions(compression="lz4")
+    for batch in batches:
+        out = pa.BufferOutputStream()
+        with pa.ipc.new_stream(out, batch.schema, options=options) as stream:
+            stream.write_batch(batch)
+        packet = pa.array([out.getvalue().to_pybytes()], pa.binary())
+        yield pa.RecordBatch.from_arrays([packet], schema=schema)
+
+
+def unpacked(table: pa.Table) -> pa.Table:
+    """What a frame's packets hold, in their order."""
+    found: list[Any] = [
+        pa.ipc.open_stream(packet.as_buffer()).read_all() for packet in table.column(_NAME)
+    ]
+    return pa.concat_tables(found) if found else arrow_schema(_CONTENT).empty_table()
