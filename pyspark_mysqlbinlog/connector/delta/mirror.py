@@ -431,8 +431,11 @@ def _collected(batch: DataFrame, *, with_source: bool) -> pa.Table:
 def _by_table(changes: pa.Table) -> dict[Table, pa.Table]:
     """Each table's changes."""
     names = changes.select(["database", "table"]).group_by(["database", "table"]).aggregate([])
+    rows = names.to_pylist()
+    if len(rows) == 1:
+        return {(rows[0]["database"], rows[0]["table"]): changes}
     parts = {}
-    for row in names.to_pylist():
+    for row in rows:
         is_its = pc.and_(
             pc.equal(changes.column("database"), row["database"]),
             pc.equal(changes.column("table"), row["table"]),
