@@ -134,16 +134,24 @@ def pymysql_delta(address: str, rows: str) -> dict[str, Any]:
 _following: list[FollowedMirror] = []
 
 
-def follow(options: str, interval: str, with_copies: str) -> dict[str, Any]:
-    """Load a mirror, and let it go on.
+def begin(options: str, with_copies: str) -> dict[str, Any]:
+    """Load a mirror.
 
-    interval : of its trigger; empty for none.
     with_copies : `yes` to keep what is merged, and copies of the tables to merge it into.
     """
     folder = Path(tempfile.mkdtemp(prefix="bench-mirror-"))
     mirror = FollowedMirror(folder, json.loads(options), keeps=with_copies == "yes")
     _following.append(mirror)
-    return {"seconds": mirror.load(spark(), interval)}
+    return {"seconds": mirror.load(spark())}
+
+
+def go_on(interval: str) -> dict[str, Any]:
+    """Let the mirror follow the log.
+
+    interval : of its trigger; empty for none.
+    """
+    _following[-1].go_on(spark(), interval)
+    return {}
 
 
 def applied(file: str, pos: str) -> dict[str, Any]:
@@ -193,7 +201,8 @@ if __name__ == "__main__":
             "jdbc_arrow": jdbc_arrow,
             "jdbc_parquet": jdbc_parquet,
             "pymysql": pymysql_delta,
-            "follow": follow,
+            "begin": begin,
+            "go_on": go_on,
             "applied": applied,
             "merged": merged,
             "sums": sums,

@@ -61,13 +61,20 @@ class FollowedMirror:
         self._stack = ExitStack()
         self._done = Event()
 
-    def load(self, spark: SparkSession, interval: str) -> float:
-        """Load the tables and let the mirror run on; the seconds that the load took."""
+    def load(self, spark: SparkSession) -> float:
+        """Load the tables; the seconds that it took."""
         begin = time.perf_counter()
         self._new().start(spark, availableNow=True).awaitTermination()
         seconds = time.perf_counter() - begin
         if self._keeps:
             shutil.copytree(self.folder / "tables", self.folder / "copies")
+        return seconds
+
+    def go_on(self, spark: SparkSession, interval: str) -> None:
+        """Let the mirror follow the log.
+
+        interval : of its trigger; empty for none.
+        """
         for owner, name, part in _PARTS:
             self._time(owner, name, part)
         self._mirror = self._new()
@@ -78,7 +85,6 @@ class FollowedMirror:
         self._stack.callback(looking.join)
         self._stack.callback(self._done.set)
         self._stack.callback(self._query.stop)
-        return seconds
 
     def stop(self) -> None:
         self._stack.close()
@@ -130,17 +136,22 @@ class FollowedMirror:
         """Merge what was kept into the copies; seconds of the merges."""
         spent = 0.0
         for uri, states, key in self._merges:
-            rows = states.drop_columns([GONE])
             table = self._copies.get(uri)
             if table is None:
                 path = uri.replace(str(self.folder / "tables"), str(self.folder / "copies"))
                 table = self._copies[uri] = DeltaTable(path)
             same = " AND ".join(f"t.{name} = s.{name}" for name in key)
+            has_gone = pc.any(states.column(GONE)).as_py()
+            rows = states if has_gone else states.drop_columns([GONE])
             begin = time.perf_counter()
+            merger = table.merge(
+                rows, same, source_alias="s", target_alias="t", streamed_exec=False
+            )
+            if has_gone:
+                merger = merger.when_matched_delete(f"s.{GONE}")
             (
-                table.merge(rows, same, source_alias="s", target_alias="t", streamed_exec=False)
-                .when_matched_update_all()
-                .when_not_matched_insert_all()
+                merger.when_matched_update_all(except_cols=[GONE])
+                .when_not_matched_insert_all(f"NOT s.{GONE}" if has_gone else None, [GONE])
                 .execute()
             )
             spent += time.perf_counter() - begin

@@ -21,6 +21,7 @@ from load_bench import Bench, Found
 from machine import describe
 from mirror_batches import mirror_batches
 from mirror_lag import mirror_lag
+from mirror_workload import mirror_workload
 from scale import LoadScale
 from workload import running_server
 
@@ -34,6 +35,7 @@ PARTS: dict[str, Callable[[Bench], Found]] = {
     "first_rows": first_rows,
     "delta_load": delta_load,
     "mirror": mirror_batches,
+    "workload": mirror_workload,
     "lag": mirror_lag,
 }
 _TITLES = {
@@ -41,6 +43,7 @@ _TITLES = {
     "first_rows": "The first rows of a load",
     "delta_load": "A first load into Delta",
     "mirror": "Batches of a mirror",
+    "workload": "A mirror of the workload's log",
     "lag": "From commit to visible in Delta",
 }
 

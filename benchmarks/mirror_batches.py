@@ -7,6 +7,7 @@ merges the very same Arrow tables into copies of the Delta tables.
 from __future__ import annotations
 
 import statistics
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from delta_load import mirror_options
@@ -14,7 +15,14 @@ from load_bench import Bench, Found
 from orders import DATABASE
 from rounds import Sample, Series
 
-__all__ = ["mirror_batches", "mirrored_tables"]
+__all__ = [
+    "cells_of",
+    "expect_equal",
+    "mirror_batches",
+    "mirrored_tables",
+    "parts_of",
+    "said_share",
+]
 
 _AIM = 0.7
 _TABLES = ("mirrored0", "mirrored1", "mirrored2")
@@ -39,7 +47,8 @@ def mirror_batches(bench: Bench) -> Found:
     rows = scale.updates * len(tables)
     batches, merges = Series(), Series()
     with bench.worker("delta_worker") as child:
-        child.ask("follow", mirror_options(bench, f"{DATABASE}.mirrored*"), "", "yes")
+        child.ask("begin", mirror_options(bench, f"{DATABASE}.mirrored*"), "yes")
+        child.ask("go_on", "")
         for number in range(_WARM + scale.batches):
             _update(bench, tables, number)
             answer = child.ask("applied", *bench.server.position())
@@ -47,10 +56,12 @@ def mirror_batches(bench: Bench) -> Found:
             assert batch["rows"] == rows
             merged = child.ask("merged")["seconds"]
             if number >= _WARM:
-                seconds = batch["durations"]["triggerExecution"]
-                batches.samples.append(Sample(seconds, rows, more=_parts(batch, answer["spent"])))
+                durations = batch["durations"]
+                seconds = durations["triggerExecution"]
+                parts = parts_of([durations], answer["spent"])
+                batches.samples.append(Sample(seconds, rows, more=parts))
                 merges.samples.append(Sample(merged, rows))
-        _expect_equal(bench, tables, child.ask("sums", _COLUMN))
+        expect_equal(bench, tables, child.ask("sums", _COLUMN), _COLUMN)
         child.ask("end")
     return _found(bench, batches, merges)
 
@@ -68,34 +79,29 @@ def _update(bench: Bench, tables: tuple[str, ...], number: int) -> None:
         connection.commit()
 
 
-def _parts(batch: dict[str, Any], spent: dict[str, float]) -> dict[str, float]:
-    """Where a batch's seconds go, in the order of its life."""
-    durations = batch["durations"]
-    own = sum(durations.get(name, 0.0) for name in _SPARK)
+def parts_of(
+    durations: Sequence[Mapping[str, float]], spent: Mapping[str, float]
+) -> dict[str, float]:
+    """Where the seconds of batches go, in the order of a batch's life.
+
+    durations : of each batch, as Spark tells them.
+    """
+    own = sum(each.get(name, 0.0) for each in durations for name in _SPARK)
     parts = {"Spark, around the batch": own} | {name: spent.get(name, 0.0) for name in _PARTS}
-    return parts | {"the rest": durations["triggerExecution"] - sum(parts.values())}
+    total = sum(each["triggerExecution"] for each in durations)
+    return parts | {"the rest": total - sum(parts.values())}
 
 
-def _expect_equal(bench: Bench, tables: tuple[str, ...], found: dict[str, Any]) -> None:
+def expect_equal(bench: Bench, tables: tuple[str, ...], found: dict[str, Any], column: str) -> None:
     """What was measured did what it should."""
     for table in tables:
-        ((total,),) = bench.server.execute(f"SELECT SUM({_COLUMN}) FROM {DATABASE}.{table}")
+        ((total,),) = bench.server.execute(f"SELECT SUM({column}) FROM {DATABASE}.{table}")
         for kind, sums in found.items():
             assert sums[table] == total, f"{kind} of {table}: {sums[table]}, expected {total}"
 
 
 def _found(bench: Bench, batches: Series, merges: Series) -> Found:
     scale = bench.scale
-    ratios = [
-        merge.seconds / batch.seconds
-        for batch, merge in zip(batches.samples, merges.samples, strict=True)
-    ]
-    middle, spread = statistics.median(ratios), f"{min(ratios):.2f} … {max(ratios):.2f}"
-    parts = {
-        name: statistics.median(sample.more[name] for sample in batches.samples)
-        for name in batches.samples[0].more
-    }
-    met = "met" if middle >= _AIM else "not met"
     found = Found(
         told=(
             f"3 tables of {scale.mirror_rows:,} rows of 12 columns, {scale.updates:,} updates of"
@@ -103,14 +109,34 @@ def _found(bench: Bench, batches: Series, merges: Series) -> Found:
             " Arrow tables into copies of the same tables; medians."
         ),
         head=("", "seconds", "in the batches"),
-        cells=[
-            *(_cells(name, each) for name, each in (("mirror", batches), ("merges", merges))),
-            *([f"mirror: {name}", f"{seconds:.2f}", ""] for name, seconds in parts.items()),
-        ],
-        notes=[f"merges / mirror: {middle:.2f} ({spread} in the batches), aim {_AIM}: {met}"],
+        cells=cells_of(batches, merges),
+        notes=[said_share(batches, merges)],
     )
     found.keep({"mirror": batches, "merges": merges})
     return found
+
+
+def said_share(batches: Series, merges: Series) -> str:
+    """What of the batches' time the merges alone would take."""
+    ratios = [
+        merge.seconds / batch.seconds
+        for batch, merge in zip(batches.samples, merges.samples, strict=True)
+    ]
+    middle, spread = statistics.median(ratios), f"{min(ratios):.2f} … {max(ratios):.2f}"
+    met = "met" if middle >= _AIM else "not met"
+    return f"merges / mirror: {middle:.2f} ({spread} in the batches), aim {_AIM}: {met}"
+
+
+def cells_of(batches: Series, merges: Series) -> list[list[str]]:
+    """Both, and the parts of the batches."""
+    parts = {
+        name: statistics.median(sample.more[name] for sample in batches.samples)
+        for name in batches.samples[0].more
+    }
+    return [
+        *(_cells(name, each) for name, each in (("mirror", batches), ("merges", merges))),
+        *([f"mirror: {name}", f"{seconds:.2f}", ""] for name, seconds in parts.items()),
+    ]
 
 
 def _cells(name: str, series: Series) -> list[str]:

@@ -37,7 +37,8 @@ def mirror_lag(bench: Bench) -> Found:
         bench.worker("delta_worker") as child,
         bench.worker("writer_worker") as writer,
     ):
-        child.ask("follow", options, _INTERVAL, "no")
+        child.ask("begin", options, "no")
+        child.ask("go_on", _INTERVAL)
         file, pos = bench.server.position()
         commits = writer.ask(
             "update",

@@ -65,6 +65,8 @@ class LoadScale:
     mirror_rows : of each of the mirror's tables.
     updates : of each of them in a batch.
     batches : that are measured; one more comes first.
+    log_bulk, log_single : rows in INSERTs of 1,000, and transactions of one row, that a mirror
+        follows.
     lag_rate, lag_seconds : transactions a second, and for how long.
     warm_up : whether what is quick runs before it is measured.
     """
@@ -76,6 +78,8 @@ class LoadScale:
     mirror_rows: int
     updates: int
     batches: int
+    log_bulk: int
+    log_single: int
     lag_rate: int
     lag_seconds: float
     warm_up: bool = True
@@ -89,6 +93,8 @@ FULL_LOADS = LoadScale(
     mirror_rows=1_000_000,
     updates=20_000,
     batches=5,
+    log_bulk=FULL.bulk_rows,
+    log_single=FULL.single_rows,
     lag_rate=500,
     lag_seconds=600.0,
 )
@@ -100,6 +106,8 @@ SHORT_LOADS = LoadScale(
     mirror_rows=5_000,
     updates=500,
     batches=1,
+    log_bulk=SHORT.bulk_rows,
+    log_single=SHORT.single_rows,
     lag_rate=100,
     lag_seconds=3.0,
     warm_up=False,
