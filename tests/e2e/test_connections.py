@@ -57,7 +57,11 @@ def stream(
         .start()
     )
     try:
-        wait_until(lambda: "Binlog Dump" in connections(), "the stream is connected")
+        # A start reads pieces of the log over connections that end with it.
+        wait_until(
+            lambda: bool(query.lastProgress) and connections() == ["Binlog Dump"],
+            "the first batch is done, and the stream is connected",
+        )
         yield query, rows
     finally:
         query.stop()

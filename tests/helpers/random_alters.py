@@ -11,7 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from random import Random
 
-__all__ = ["RandomConversions", "RandomDdl"]
+from pymysql.cursors import Cursor
+
+__all__ = ["RandomConversions", "RandomDdl", "drop_hashed_keys"]
 
 _TYPES = (
     "INT", "INT UNSIGNED", "BIGINT", "TINYINT(1)", "SMALLINT ZEROFILL", "MEDIUMINT", "DOUBLE",
@@ -27,6 +29,21 @@ _TYPES = (
 _NAMES = ("a", "b", "c", "d", "e", "Über", "`a b`", "`select`", "`x``y`", "漢字", "`first`", "Key1")
 _CHARSETS = ("latin1", "utf8", "utf8mb4", "gbk", "cp1251", "binary", "ascii")
 _ATTRIBUTES = ("", "", "", " NOT NULL", " NULL", " COMMENT 'x, DROP a'")
+
+
+def drop_hashed_keys(cursor: Cursor) -> None:
+    """Drop what is not followed: MariaDB hashes a UNIQUE key of a long text.
+
+    The log then has a column that no definition shows, and rows of the table stop a query.
+    """
+    cursor.execute(
+        "SELECT DISTINCT table_name, index_name FROM information_schema.statistics"
+        " WHERE table_schema = DATABASE() AND index_type = 'HASH'"
+    )
+    for table, index in cursor.fetchall():
+        # Keys have their columns' names, which may have a backquote in them.
+        quoted = index.replace("`", "``")
+        cursor.execute(f"ALTER TABLE `{table}` DROP INDEX `{quoted}`")
 
 
 class RandomDdl:

@@ -12,7 +12,7 @@ import pymysql
 from helpers.alter_cases import ALTERS, BASE, CHARACTER_SETS, OTHERS, RELABELLED
 from helpers.followed import Follower
 from helpers.live_log import new_database
-from helpers.random_alters import RandomDdl
+from helpers.random_alters import RandomDdl, drop_hashed_keys
 from helpers.servers import LocalServer, Server
 from live.conftest import DATABASE
 from pyspark_mysqlbinlog.tables import TableSchema
@@ -152,6 +152,7 @@ def test_random_ddl(follower: Follower, ddl_seed: int) -> None:
             except pymysql.MySQLError:
                 continue
             done.append(sql)
+            drop_hashed_keys(cursor)
             for table in TABLES:
                 with suppress(pymysql.MySQLError):
                     cursor.execute(f"INSERT INTO `{table}` () VALUES ()")

@@ -17,7 +17,7 @@ import pymysql
 import pytest
 
 from helpers.live_log import new_database, schemas_of, selected
-from helpers.random_alters import RandomDdl
+from helpers.random_alters import RandomDdl, drop_hashed_keys
 from helpers.replay import Number, payload_token, select_token
 from helpers.servers import Server
 from helpers.source_runner import Spark, new_reader
@@ -68,6 +68,7 @@ class Witness:
                 cursor.execute(sql)
             except pymysql.MySQLError:
                 return False
+            drop_hashed_keys(cursor)
         self.done.append(sql)
         tables = self.tables()
         self.moments.append((Position.of(*self.server.position()), tables))
