@@ -13,12 +13,13 @@ import random
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 import pymysql
 import pytest
 
+from helpers.gtid_modes import switch, switchable_mode
 from helpers.load_rows import applied, select_json
 from helpers.servers import Server
 from helpers.stream_query import Query, Rows
@@ -29,11 +30,24 @@ WRITERS = 16
 
 
 @pytest.fixture
-def synced(any_server: Server) -> Iterator[Server]:
-    ((before,),) = any_server.execute("SELECT @@global.sync_binlog")
-    any_server.execute("SET GLOBAL sync_binlog = 1")
-    yield any_server
-    any_server.execute(f"SET GLOBAL sync_binlog = {before}")
+def synced(any_server: Server, proof: str) -> Iterator[Server]:
+    """A server that syncs its log with every commit, and has GTIDs where they are the proof."""
+    with ExitStack() as stack:
+        if proof == "gtid":
+            if not any_server.version().startswith("5.7."):
+                pytest.skip("only 5.7 gives GTIDs back behind the engine's commit")
+            stack.enter_context(switchable_mode(any_server))
+            switch(any_server, "ON")
+        stack.enter_context(_synced(any_server))
+        yield any_server
+
+
+@contextmanager
+def _synced(server: Server) -> Iterator[None]:
+    ((before,),) = server.execute("SELECT @@global.sync_binlog")
+    server.execute("SET GLOBAL sync_binlog = 1")
+    yield
+    server.execute(f"SET GLOBAL sync_binlog = {before}")
 
 
 def fill(server: Server, table: str, count: int) -> None:
@@ -126,24 +140,28 @@ def load_all(query: Query, chance: random.Random) -> Rows:
         query.checkpoint = end
 
 
-@pytest.mark.parametrize("proof", ["auto", "gtid", "innodb_trx", "lock"])
+PROOFS = ("auto", "gtid", "innodb_trx", "lock")
+
+
 @pytest.mark.parametrize(
-    ("count", "rounds"),
+    ("count", "rounds", "proof"),
     [
-        pytest.param(4_000, 2, id="short"),
-        pytest.param(
-            1_000_000, 50, id="full", marks=[pytest.mark.endurance, pytest.mark.timeout(7200)]
+        *(pytest.param(4_000, 2, proof, id=f"short-{proof}") for proof in PROOFS),
+        *(
+            pytest.param(
+                1_000_000,
+                50 if proof == "auto" else 1,
+                proof,
+                id=f"full-{proof}",
+                marks=[pytest.mark.endurance, pytest.mark.timeout(7200)],
+            )
+            for proof in PROOFS
         ),
     ],
 )
 def test_nothing_is_lost_under_writers(  # noqa: PLR0917
     synced: Server, table: str, queries: list[Query], count: int, rounds: int, proof: str
 ) -> None:
-    if proof == "gtid":
-        if synced.execute("SELECT @@version")[0][0][:3] != "5.7":
-            pytest.skip("only 5.7 gives GTIDs back behind the engine's commit")
-        if synced.execute("SELECT @@gtid_mode")[0][0] != "ON":
-            pytest.skip("the server's gtid_mode is not ON")
     seed = random.randrange(1 << 30)
     print(f"seed {seed}")  # noqa: T201
     chance = random.Random(seed)
