@@ -155,5 +155,7 @@ def test_a_replica(
         assert "log_slave_updates is OFF" in message
         assert "it is replicating" in message
     server = restarted("--log-slave-updates")
-    assert server.execute("SHOW SLAVE STATUS")[0][11] == "Yes"
+    wait_until(
+        lambda: server.execute("SHOW SLAVE STATUS")[0][11] == "Yes", "it applies changes again"
+    )
     assert new_stream(server, "shop.*").initial()["file"]
