@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from pyspark.sql import Row, SparkSession
 
-from helpers.captured_logs import DEFAULTS, READABLE, describe
+from helpers.captured_logs import DEFAULTS, READABLE, describe, some_batches
 from helpers.decoding import CAPTURED
 from helpers.replay import Replay, captured_schemas
 from helpers.servers import LocalServer, Server, captured_files
@@ -168,8 +168,9 @@ def test_a_server_gives_the_same_rows(
     assert [len(batch) for batch in streamed] == [0, len(expected)]
     assert under_names_of_files(scenario, dicts(streamed[1])) == expected
 
+    most = some_batches(scenario)
     limited = reads.available_now(
-        tmp_path / "many", tables=tables, startingOffset="earliest", maxBytesPerTrigger="2000"
+        tmp_path / "many", tables=tables, startingOffset="earliest", maxBytesPerTrigger=str(most)
     )
     assert limited[0] == []
     batches = [
@@ -183,7 +184,7 @@ def test_a_server_gives_the_same_rows(
         assert not transactions & seen, "a transaction came in two batches"
         seen |= transactions
         if len(transactions) > 1:
-            check_span(scenario, changes, 2000)
+            check_span(scenario, changes, most)
 
 
 def check_span(scenario: str, changes: Changes, most: int) -> None:
@@ -240,10 +241,10 @@ def dumps_from(server: LocalServer, place: tuple[str, int]) -> int:
 
 
 @pytest.mark.parametrize("scenario", READABLE)
-@pytest.mark.parametrize("limit", ["1g", "2000"])
+@pytest.mark.parametrize("batches", ["one batch", "several batches"])
 def test_a_replayed_batch_is_pulled_and_identical(
     scenario: str,
-    limit: str,
+    batches: str,
     spark: SparkSession,
     serve_captured: Callable[[str], Server],
     tmp_path: Path,
@@ -255,9 +256,10 @@ def test_a_replayed_batch_is_pulled_and_identical(
     options = {
         "tables": f"{described(scenario)['database']}.*",
         "startingOffset": "earliest",
-        "maxBytesPerTrigger": limit,
+        "maxBytesPerTrigger": "1g" if batches == "one batch" else str(some_batches(scenario)),
     }
     carried = run(reads, tmp_path, **options)
+    assert (len(carried) > 2) == (batches == "several batches")  # batch 0 is empty
     newest = uncommit_newest(tmp_path)
     assert len(carried[newest]) > 0
     place = start_of_batch(tmp_path, newest)

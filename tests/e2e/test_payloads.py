@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.types import StructType, VariantType
 
-from helpers.captured_logs import DEFAULTS, READABLE, describe
+from helpers.captured_logs import DEFAULTS, READABLE, describe, some_batches
 from helpers.decoding import CAPTURED
 from helpers.payload_faces import as_json_rows
 from helpers.replay import Replay, captured_schemas
@@ -67,13 +67,13 @@ def test_captured_logs_equal_select(scenario: str, payload: str, spark: SparkSes
 
 
 @pytest.mark.parametrize("payload", ["struct", "variant"])
-@pytest.mark.parametrize("limit", ["1g", "2000"])
+@pytest.mark.parametrize("several", [False, True], ids=["one batch", "several batches"])
 @pytest.mark.parametrize("scenario", READABLE)
 def test_streamed_logs_equal_select(
     scenario: str,
-    limit: str,
     payload: str,
     *,
+    several: bool,
     spark: SparkSession,
     serve_captured: Callable[[str], Server],
     tmp_path: Path,
@@ -85,7 +85,7 @@ def test_streamed_logs_equal_select(
     options = {
         "tables": ", ".join(f"`{schema.database}`.`{schema.table}`" for schema in schemas),
         "startingOffset": "earliest",
-        "maxBytesPerTrigger": limit,
+        "maxBytesPerTrigger": str(some_batches(scenario)) if several else "1g",
         "payload": payload,
     }
     reader = spark.readStream.format("mysqlbinlog").schema(known)
@@ -99,7 +99,7 @@ def test_streamed_logs_equal_select(
         .start()
     )
     query.awaitTermination()
-    assert (sum(len(batch) > 0 for batch in batches) > 1) == (limit == "2000")
+    assert (sum(len(batch) > 0 for batch in batches) > 1) == several
     replay = Replay(schemas, DEFAULTS.get(scenario))
     for batch in batches:
         replay.apply(as_json_rows(batch, schemas, payload))

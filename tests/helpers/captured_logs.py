@@ -10,7 +10,7 @@ from helpers.decoding import CAPTURED, read_log, wanted
 from pyspark_mysqlbinlog.protocol.events import Event, EventType
 from pyspark_mysqlbinlog.protocol.messages import Query
 
-__all__ = ["CASCADES", "DEFAULTS", "READABLE", "SCENARIOS", "describe", "load"]
+__all__ = ["CASCADES", "DEFAULTS", "READABLE", "SCENARIOS", "describe", "load", "some_batches"]
 
 # All but `ddl_history`, whose rows DDL changes, and `statements`, which must be refused.
 SCENARIOS = (
@@ -47,6 +47,12 @@ def describe(scenario: str) -> dict[str, Any]:
         (CAPTURED / f"{scenario}.json").read_text(encoding="utf-8")
     )
     return described
+
+
+def some_batches(scenario: str) -> int:
+    """The bytes of a batch of which the scenario's log makes several, and not dozens."""
+    files: list[str] = describe(scenario)["files"]
+    return max(2000, sum((CAPTURED / file).stat().st_size for file in files) // 8)
 
 
 def load(scenario: str) -> tuple[dict[str, Any], list[Event]]:
