@@ -147,13 +147,14 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """The furthest boundary within the limit: at least one transaction, never part of one."""
         offset = self._read_offset(start)
+        # In front of the tail's start: a boundary at the target must not be passed by.
+        if self._target_due:
+            self._note_target(self._end_of_log())
         if not self._batch_zero_done:
             self._batch_zero_done = True
             if self._initial is not None and offset == self._initial:
                 self._begin_ahead(offset, limit)
                 return start
-        if self._target_due:
-            self._note_target(self._end_of_log())
         tail = self._tail_from(offset)
         buffer = tail.buffer
         position = self._committed = offset.position
@@ -196,9 +197,9 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         return self._offset(offset, mark, load).to_dict()
 
     def _begin_ahead(self, offset: Offset, limit: ReadLimit) -> None:
-        """Begin with what batch 1 needs, while Spark is about batch 0, which is empty.
+        """Begin with what batch 1 needs, while Spark runs batch 0, which is empty.
 
-        Whatever goes wrong with it is said when it is asked for.
+        What goes wrong in the tail or the plan is raised when they are asked.
         """
         self._tail_from(offset)
         load = self._load_at(offset)

@@ -15,6 +15,7 @@ from helpers.servers import Server
 from helpers.stream_query import Query, Rows
 from helpers.waiting import wait_until
 from pyspark_mysqlbinlog.checkpoints.load_state import LoadState
+from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.batch_reader import MySQLBinlogReader
 from pyspark_mysqlbinlog.connector.columns import envelope
 from pyspark_mysqlbinlog.connector.load.partition import LoadPartition
@@ -370,3 +371,31 @@ def test_the_load_begins_while_spark_is_about_its_empty_batch(
     caplog.set_level("INFO")
     new_query(any_server, database, queries, "t").start()
     wait_until(lambda: "proves what is visible" in caplog.text, "a chunk is planned")
+
+
+@pytest.mark.parametrize("held", [0, 10])
+def test_a_table_that_is_swapped_in_behind_the_first_plan(
+    any_server: Server,
+    database: str,
+    queries: list[Query],
+    caplog: pytest.LogCaptureFixture,
+    held: int,
+) -> None:
+    """What was planned was about another table: where it ends, and whether it has rows at all."""
+    caplog.set_level("INFO")
+    swapped = f"{database}.swapped"
+    any_server.execute(f"CREATE TABLE {swapped} (id INT PRIMARY KEY, a INT, b INT)")
+    if held:
+        fill(any_server, swapped, 1, held)
+    query = new_query(any_server, database, queries, "swapped").start()
+    wait_until(lambda: "proves what is visible" in caplog.text, "a chunk is planned")
+    any_server.execute(f"CREATE TABLE {database}._new LIKE {swapped}")
+    fill(any_server, f"{database}._new", 1, 500)
+    any_server.execute(f"RENAME TABLE {swapped} TO {database}._old, {database}._new TO {swapped}")
+    # A wanted change takes the statement into the first batch with chunks.
+    fill(any_server, swapped, 501, 501)
+    assert query.spark is not None
+    tail, end = query.spark.reader._tail, Position.of(*any_server.position())
+    assert tail is not None
+    wait_until(lambda: tail.scanned >= end, "the batch of the first chunk has the statement")
+    expect_in_step(any_server, query.rows(), swapped)

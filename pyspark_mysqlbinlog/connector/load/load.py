@@ -151,6 +151,8 @@ class Load:
         renamed : tables that got their names in it.
         """
         wants = self._tables.wants
+        if any(wants(*table) for table in renamed):
+            self._planner.forget()
         if self.unknown_rows is None:
             return None if state is None else follow_log(state, history, position, wants, renamed)
         altered = altered_tables(state or LoadState(), history, start, position)
@@ -163,6 +165,8 @@ class Load:
         if state is None and not lost and not any(wants(*table) for table in renamed):
             return None
         state = state or LoadState()
+        if lost:
+            self._planner.forget()
         for table in sorted(lost):
             LOGGER.info("%s.%s is loaded again: what became of its rows is not told", *table)
         waiting = {load.table for load in state.waiting}

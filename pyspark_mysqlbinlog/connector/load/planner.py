@@ -97,9 +97,7 @@ class LoadPlanner:
 
     def close(self) -> None:
         """Let go of the connection, at the latest when the thread has done what it is doing."""
-        ahead, self._ahead = self._ahead, None
-        if ahead is not None:
-            ahead.planned.cancel()
+        self.forget()
         # A proof may be waited for, and whoever ends a query shall not wait with it.
         wait_for([self._thread.submit(self._disconnect)], _PATIENCE)
 
@@ -112,6 +110,15 @@ class LoadPlanner:
         """Begin to plan what `next_batch` will be asked for."""
         if self._ahead is None:
             self._ahead = self._plan(replace(state, chunks=()), limits)
+
+    def forget(self) -> None:
+        """Plan anew what is asked for next.
+
+        A state can be the same as before, and its tables hold other rows.
+        """
+        ahead, self._ahead = self._ahead, None
+        if ahead is not None:
+            ahead.planned.cancel()
 
     def next_batch(
         self, state: LoadState, limits: BatchLimits, *, patience: float
@@ -178,7 +185,8 @@ class LoadPlanner:
                 continue
             if planned.chunk is not None:
                 chunks.append(planned.chunk)
-            count = size.rows if planned.rows is None else planned.rows
+            # An empty table counts, too: the first batch is over.
+            count = max(1, size.rows) if planned.rows is None else planned.rows
             rows += count
             budget.spend(count, count * size.row_bytes, full * size.row_bytes)
             if planned.rest is None:
