@@ -33,6 +33,8 @@ def mirrored(
     ("statements", "insert"),
     [
         (["ALTER TABLE t ADD note VARCHAR(10) AFTER id"], "(7, 'ñ', '7', 7)"),
+        (["ALTER TABLE t ADD d DATETIME"], "(7, '7', 7, '2026-11-20 10:00:00')"),
+        (["ALTER TABLE t DROP n, ADD d DATETIME"], "(7, '7', '2026-11-20 10:00:00')"),
         (["ALTER TABLE t CHANGE n m INT"], "(7, '7', 7)"),
         (["ALTER TABLE t CHANGE n m BIGINT"], "(7, '7', 5000000000)"),
         (["ALTER TABLE t MODIFY n BIGINT"], "(7, '7', 5000000000)"),

@@ -6,7 +6,7 @@ A commit that meets one which left the rows as they are is made again (see `delt
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -249,6 +249,7 @@ class SparkTarget:
     def add_columns(self, columns: Sequence[pa.Field[Any]], mark: Mark | None = None) -> None:
         fields = spark_sql.fields(columns)
         statement = f"ALTER TABLE {self._table.name} ADD COLUMNS ({fields})"
+        self._allow(columns)
         self._commit(lambda: self._table.sql(statement), mark)
 
     def reshape(
@@ -263,6 +264,7 @@ class SparkTarget:
             for field in columns
         )
         held_by = [name for name in self.partitioned_by() if name in columns.names]
+        self._allow(columns)
 
         def write() -> None:
             held = self._table.spark.sql(f"SELECT {values} FROM {self._table.name}")  # noqa: S608
@@ -272,6 +274,13 @@ class SparkTarget:
                 raise self._has_another_mirror()
 
         self._commit(write, mark)
+
+    def _allow(self, columns: Iterable[pa.Field[Any]]) -> None:
+        """Let the table have a DATETIME: of one that is there Delta for Spark wants to be told."""
+        held = self.columns()
+        assert held is not None
+        if any(map(_is_without_zone, columns)) and not any(map(_is_without_zone, held)):
+            self.set_properties({"delta.feature.timestampNtz": "supported"})
 
     def set_properties(self, properties: Mapping[str, str], mark: Mark | None = None) -> None:
         if mark is None:
@@ -349,6 +358,7 @@ class SparkTarget:
         held_by = [name for name in self.partitioned_by() if name in rows.column_names]
         frame = self._table.spark.createDataFrame(rows, from_arrow_schema(rows.schema))
         writer = frame.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
+        self._allow(rows.schema)
         self._save(writer.partitionBy(*held_by), mark)
 
     def append(self, rows: pa.Table, mark: Mark) -> None:
@@ -414,6 +424,10 @@ class SparkTarget:
 
     def _has_another_mirror(self) -> RuntimeError:
         return RuntimeError(f"{self.uri}: another mirror writes this table; one of them has to end")
+
+
+def _is_without_zone(field: pa.Field[Any]) -> bool:
+    return isinstance(field.type, pa.TimestampType) and field.type.tz is None
 
 
 def _with_gone(rows: pa.Table, is_gone: bool) -> pa.Table:
