@@ -6,11 +6,15 @@ from contextlib import suppress
 from random import Random
 
 import pymysql
+import pytest
 
 from helpers.ddl_cases import TYPES
 from helpers.followed import Follower
+from helpers.live_log import new_database
 from helpers.random_tables import RandomTable
-from live.conftest import DATABASE
+from helpers.servers import Server
+from live.conftest import DATABASE, NewStream
+from pyspark_mysqlbinlog.errors import SchemaMismatchError
 
 
 def test_table_maps_fit_every_type(follower: Follower) -> None:
@@ -46,3 +50,14 @@ def test_table_maps_fit_random_tables(follower: Follower, ddl_seed: int) -> None
     theirs = follower.from_server()
     assert follower.fitted == 30
     assert len(theirs) == 30
+
+
+def test_a_hashed_key_stops_a_stream(mariadb: Server, new_stream: NewStream) -> None:
+    """MariaDB logs a column more for it, which no definition shows."""
+    with new_database(mariadb, DATABASE):
+        mariadb.execute(f"CREATE TABLE {DATABASE}.t (id INT PRIMARY KEY, b BLOB, UNIQUE (b))")
+        stream = new_stream(mariadb, f"{DATABASE}.t", payload="json")
+        start = stream.initial()
+        mariadb.execute(f"INSERT INTO {DATABASE}.t VALUES (1, 'x')")
+        with pytest.raises(SchemaMismatchError, match=r"expected 2 columns .* found 3"):
+            stream.rows(start, stream.next_batch(start))
