@@ -216,13 +216,15 @@ def test_a_reload_that_meets_no_table(
 def test_the_log_does_not_wait_for_a_proof(
     any_server: Server, database: str, queries: list[Query]
 ) -> None:
-    query = new_query(any_server, database, queries, "u", snapshotProof="innodb_trx").start()
-    assert query.spark is not None and query.checkpoint is not None
+    query = new_query(any_server, database, queries, "u", snapshotProof="innodb_trx")
     with any_server.connect() as busy, busy.cursor() as cursor, ThreadPoolExecutor(1) as pool:
         cursor.execute("SELECT CONNECTION_ID()")
         ((number,),) = cursor.fetchall()
         cursor.execute("BEGIN")
         cursor.execute(f"INSERT INTO {database}.t VALUES (-1, 0, 0)")
+        # The first chunk is planned as soon as the query begins.
+        query.start()
+        assert query.spark is not None and query.checkpoint is not None
         sleeping = pool.submit(cursor.execute, "SELECT SLEEP(500)")
         try:
             any_server.execute(f"INSERT INTO {database}.u VALUES (50, 1, 1)")
