@@ -223,7 +223,7 @@ class SparkTarget:
 
     def _has_rows(self, condition: str = "") -> bool:
         # Names and whole numbers of our own.
-        query = f"SELECT 1 FROM {self._table.name} {condition} LIMIT 1"  # noqa: S608
+        query = f"SELECT 1 FROM {self._table.name} {condition} LIMIT 1"
         return bool(self._table.sql(query))
 
     def forget_seq(self) -> None:
@@ -231,16 +231,14 @@ class SparkTarget:
             f"'{field.name}', CAST({_OLDEST} AS {sql_type(field.type)})" for field in SEQ_TYPE
         )
         self._commit(
-            lambda: self._table.sql(
-                f"UPDATE {self._table.name} SET {SEQ} = named_struct({oldest})"  # noqa: S608
-            )
+            lambda: self._table.sql(f"UPDATE {self._table.name} SET {SEQ} = named_struct({oldest})")
         )
 
     def count(self) -> int:
         if self._opened() is None:
             return 0
         # A name of our own.
-        (row,) = self._table.sql(f"SELECT COUNT(*) AS rows FROM {self._table.name}")  # noqa: S608
+        (row,) = self._table.sql(f"SELECT COUNT(*) AS rows FROM {self._table.name}")
         return int(row["rows"])
 
     def is_empty(self) -> bool:
@@ -267,7 +265,7 @@ class SparkTarget:
         self._allow(columns)
 
         def write() -> None:
-            held = self._table.spark.sql(f"SELECT {values} FROM {self._table.name}")  # noqa: S608
+            held = self._table.spark.sql(f"SELECT {values} FROM {self._table.name}")
             writer = held.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
             writer.partitionBy(*held_by).save(self._table.path)
             if self._there().fields.names != columns.names:
@@ -301,10 +299,10 @@ class SparkTarget:
 
     def empty(self, before: Mapping[str, int]) -> None:
         older = is_before(before)
-        statement = f"DELETE FROM {self._table.name} WHERE {older}"  # noqa: S608
+        statement = f"DELETE FROM {self._table.name} WHERE {older}"
         if self.keeps_deleted:
             deleted = f"{DELETED} = TRUE WHERE {older} AND NOT {DELETED}"
-            statement = f"UPDATE {self._table.name} SET {deleted}"  # noqa: S608
+            statement = f"UPDATE {self._table.name} SET {deleted}"
         self._commit(lambda: self._table.sql(statement))
 
     def merge(self, states: pa.Table, key: Sequence[str], mark: Mark) -> None:
@@ -331,7 +329,7 @@ class SparkTarget:
         equal = " AND ".join(equal_rows(rows))
         with self._as_view(rows):
             # Names and whole numbers of our own.
-            query = f"SELECT t.* FROM {self._table.name} t LEFT SEMI JOIN {_STATES} s ON {equal}"  # noqa: S608
+            query = f"SELECT t.* FROM {self._table.name} t LEFT SEMI JOIN {_STATES} s ON {equal}"
             return count_copies(self._table.spark.sql(query), rows)
 
     def replace_copies(self, gone: pa.Table, rows: pa.Table, mark: Mark) -> int:
