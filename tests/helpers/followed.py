@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from helpers.servers import Server
 from pyspark_mysqlbinlog.checkpoints.position import Position
@@ -21,7 +21,7 @@ from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 from pyspark_mysqlbinlog.protocol.events import EventType
 from pyspark_mysqlbinlog.tables import TableSchema
 
-__all__ = ["Follower"]
+__all__ = ["Follower", "with_all_keys"]
 
 
 @dataclass
@@ -94,3 +94,12 @@ class Follower:
         wanted = database or self.database
         found = read_table_schemas(self.client, lambda name, _: name == wanted)
         return {schema.table: schema for schema in found}
+
+
+def with_all_keys(ours: TableSchema, theirs: TableSchema) -> TableSchema:
+    """Ours with all unique keys of theirs, where its own are among them.
+
+    Not all need be known (test_unique_keys_live).
+    """
+    known, there = ({columns for _, columns in each.unique_keys} for each in (ours, theirs))
+    return replace(ours, unique_keys=theirs.unique_keys) if known <= there else ours

@@ -10,7 +10,7 @@ from random import Random
 import pymysql
 
 from helpers.alter_cases import ALTERS, BASE, CHARACTER_SETS, OTHERS, RELABELLED
-from helpers.followed import Follower
+from helpers.followed import Follower, with_all_keys
 from helpers.live_log import new_database
 from helpers.random_alters import RandomDdl, drop_hashed_keys
 from helpers.servers import LocalServer, Server
@@ -34,9 +34,7 @@ def same(ours: TableSchema | str, theirs: TableSchema, *, kept: bool) -> bool:
     Not all unique keys need be known (test_unique_keys_live).
     """
     if isinstance(ours, TableSchema):
-        known, there = ({columns for _, columns in each.unique_keys} for each in (ours, theirs))
-        if known <= there:
-            ours = replace(ours, unique_keys=theirs.unique_keys)
+        ours = with_all_keys(ours, theirs)
     if kept and isinstance(ours, TableSchema) and ours.charset is None:
         return replace(ours, charset=theirs.charset) == theirs
     return ours == theirs

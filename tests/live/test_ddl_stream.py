@@ -16,6 +16,7 @@ from typing import Any
 import pymysql
 import pytest
 
+from helpers.followed import with_all_keys
 from helpers.live_log import new_database, schemas_of, selected
 from helpers.random_alters import RandomDdl, drop_hashed_keys
 from helpers.replay import Number, payload_token, select_token
@@ -238,19 +239,13 @@ def starts_in_the_past(witness: Witness) -> None:
                         found = replace(found, charset=tables[name].charset)
                     there = tables.get(name) or witness.made_if_missing(moment, name)
                     if found is not None and there is not None:
-                        # Not all unique keys need be known (test_unique_keys_live).
-                        assert _key_columns(found) <= _key_columns(there), (position, name)
-                        found = replace(found, unique_keys=there.unique_keys)
+                        found = with_all_keys(found, there)
                     assert found is None or found == there, (position, name)
                     # What no statement names any more is as the server shows it today.
                     if moment >= witness.last_named(name) and name in tables:
                         assert found is not None, (position, name)
                         known += 1
     assert known
-
-
-def _key_columns(schema: TableSchema) -> set[tuple[str, ...]]:
-    return {columns for _, columns in schema.unique_keys}
 
 
 CUT_OVERS = {
