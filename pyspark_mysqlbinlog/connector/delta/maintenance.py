@@ -15,8 +15,9 @@ from threading import Thread
 
 from pyspark_mysqlbinlog.connector.delta.engine import Engine
 
-__all__ = ["Maintenance"]
+__all__ = ["MAINTENANCE_THREAD", "Maintenance"]
 
+MAINTENANCE_THREAD = "delta files"
 _LOG = logging.getLogger(__name__)
 # After so many compactions in a row that others came before, one is made between batches.
 _PATIENCE = 3
@@ -50,7 +51,9 @@ class Maintenance:
         for uri in busy:
             self._look_after(uri)
         rest = [uri for uri in uris if uri not in busy]
-        self._thread = Thread(target=self._round, args=(rest,), daemon=True, name="delta files")
+        self._thread = Thread(
+            target=self._round, args=(rest,), daemon=True, name=MAINTENANCE_THREAD
+        )
         self._thread.start()
 
     def wait(self) -> None:
