@@ -37,24 +37,32 @@ inline uint8_t* write_digits(uint8_t* to, uint32_t number, size_t digits) {
     return to + digits;
 }
 
+// How many digits a number has without zeros in front.
+inline size_t count_digits(uint64_t number) {
+    size_t digits = 1;
+    for (;; digits += 4, number /= 10'000) {
+        if (number < 10) return digits;
+        if (number < 100) return digits + 1;
+        if (number < 1'000) return digits + 2;
+        if (number < 10'000) return digits + 3;
+    }
+}
+
 // Without zeros in front; at most 20 bytes.
 inline uint8_t* write_unsigned(uint8_t* to, uint64_t number) {
-    uint8_t digits[20];
-    uint8_t* at = digits + sizeof digits;
+    uint8_t* const end = to + count_digits(number);
+    uint8_t* at = end;
     while (number >= 100) {
         at -= 2;
-        std::memcpy(at, TWO_DIGITS + 2 * (number % 100), 2);
+        write_two(at, static_cast<uint32_t>(number % 100));
         number /= 100;
     }
     if (number >= 10) {
-        at -= 2;
-        std::memcpy(at, TWO_DIGITS + 2 * number, 2);
+        write_two(at - 2, static_cast<uint32_t>(number));
     } else {
-        *--at = static_cast<uint8_t>('0' + number);
+        at[-1] = static_cast<uint8_t>('0' + number);
     }
-    const size_t size = static_cast<size_t>(digits + sizeof digits - at);
-    std::memcpy(to, at, size);
-    return to + size;
+    return end;
 }
 
 inline void append_unsigned(Bytes& out, uint64_t number) {

@@ -58,16 +58,23 @@ inline void append_escape(Bytes& out, uint8_t byte) {
 inline void append_quoted(Bytes& out, std::string_view utf8) {
     const uint8_t* at = Raw::of(utf8).data;
     size_t left = utf8.size();
+    size_t plain = plain_bytes(at, left);
+    if (plain == left) {
+        uint8_t* const to = out.room(plain + 2);
+        to[0] = '"';
+        copy_bytes(to + 1, at, plain);
+        to[plain + 1] = '"';
+        out.advance(plain + 2);
+        return;
+    }
     out.push('"');
-    while (left != 0) {
-        const size_t plain = plain_bytes(at, left);
+    for (;; plain = plain_bytes(at, left)) {
         out.append(at, plain);
         at += plain;
         left -= plain;
-        if (left != 0) {
-            append_escape(out, *at++);
-            --left;
-        }
+        if (left == 0) break;
+        append_escape(out, *at++);
+        --left;
     }
     out.push('"');
 }
