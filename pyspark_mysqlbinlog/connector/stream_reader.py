@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from pyspark_mysqlbinlog.connector.load.load import Load
+    from pyspark_mysqlbinlog.connector.load.planner import BatchLimits
 
 __all__ = ["MySQLBinlogStreamReader"]
 
@@ -204,7 +205,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         self._tail_from(offset)
         load = self._load_at(offset)
         if load is not None and not load.is_done:
-            self._the_load().plan_ahead(load, self._the_load().limits(self._most(limit)))
+            self._the_load().plan_ahead(load, self._load_limits(self._most(limit)))
 
     def _load_step(
         self, tail: Tail, offset: Offset, load: LoadState, most_bytes: int | None
@@ -216,7 +217,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         buffer, options = tail.buffer, self._options
         # What lies in another server's log, or in one that was begun anew, is no place to go on.
         buffer.wait(lambda: tail.compared)
-        limits = self._the_load().limits(most_bytes)
+        limits = self._load_limits(most_bytes)
         side_by_side = options.max_connections > 1
         may_have_log = side_by_side or bool(load.chunks)
         state, mark = None, None
@@ -256,6 +257,9 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
             return None
         renamed = self._tail.renamed(start, mark.position)
         return self._the_load().followed(load, mark.history, start, mark.position, renamed)
+
+    def _load_limits(self, most_bytes: int | None) -> BatchLimits:
+        return self._the_load().limits(most_bytes, in_packets=self._in_packets)
 
     def _the_load(self) -> Load:
         if self._load is None:

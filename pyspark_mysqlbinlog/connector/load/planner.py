@@ -50,18 +50,22 @@ class BatchLimits:
     Attributes
     ----------
     chunks : full ones; small tables count by their share.
+    weight : what a byte of loaded rows counts for.
     """
 
     rows: int | None = None
     bytes: int | None = None
     chunks: int | None = None
+    weight: float = 1.0
 
     @classmethod
-    def of(cls, rows: int | None, size: int | None, chunks: int) -> BatchLimits:
+    def of(
+        cls, rows: int | None, size: int | None, chunks: int, *, weight: float = 1.0
+    ) -> BatchLimits:
         """Half of a batch's limits, whose other half is the log's; without `size` there is none."""
         if size is None:
             return cls()
-        return cls(None if rows is None else max(rows // 2, 1), max(size // 2, 1), chunks)
+        return cls(None if rows is None else max(rows // 2, 1), max(size // 2, 1), chunks, weight)
 
 
 class LoadPlanner:
@@ -280,7 +284,8 @@ class _Budget:
     """What is left of a batch's limits."""
 
     def __init__(self, limits: BatchLimits) -> None:
-        self._rows, self._bytes, self._chunks = limits.rows, limits.bytes, limits.chunks
+        self._rows, self._chunks = limits.rows, limits.chunks
+        self._bytes = None if limits.bytes is None else int(limits.bytes / limits.weight)
         self._share = 0.0
         self._until = monotonic() + _PATIENCE
 
