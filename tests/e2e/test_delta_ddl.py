@@ -5,12 +5,14 @@ What becomes of a table where loading it again is allowed is in test_delta_reloa
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import zip_longest
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
-from helpers.delta_mirrors import MirroredDatabase
+from helpers.delta_mirrors import MirroredDatabases
 from helpers.servers import Server
 
 pytestmark = pytest.mark.both_engines
@@ -19,97 +21,139 @@ _CREATE = "CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(20) NOT NULL, n INT)"
 _FILL = "INSERT INTO t VALUES (1, 'ñ漢', 1), (2, 'two', 2), (3, 'three', 3)"
 
 
-@pytest.fixture
-def mirrored(
-    spark: SparkSession, live_server: Server, database: str, tmp_path: Path
-) -> MirroredDatabase:
-    """The table ``t`` with three rows, and one that stays as it is."""
-    mirrored = MirroredDatabase(spark, live_server, database, tmp_path)
-    mirrored.execute(_CREATE, _FILL, "CREATE TABLE other (id INT PRIMARY KEY)")
-    return mirrored
+# What is done to the table, and a row that it takes behind that.
+FOLLOWED: list[tuple[list[str], str]] = [
+    (["ALTER TABLE t ADD note VARCHAR(10) AFTER id"], "(7, 'ñ', '7', 7)"),
+    (["ALTER TABLE t ADD d DATETIME"], "(7, '7', 7, '2026-11-20 10:00:00')"),
+    (["ALTER TABLE t DROP n, ADD d DATETIME"], "(7, '7', '2026-11-20 10:00:00')"),
+    (["ALTER TABLE t CHANGE n m INT"], "(7, '7', 7)"),
+    (["ALTER TABLE t CHANGE n m BIGINT"], "(7, '7', 5000000000)"),
+    (["ALTER TABLE t MODIFY n BIGINT"], "(7, '7', 5000000000)"),
+    (["ALTER TABLE t CHANGE id k BIGINT"], "(7, '7', 7)"),
+    (["ALTER TABLE t DROP COLUMN n"], "(7, '7')"),
+    (["ALTER TABLE t DROP COLUMN n, ADD n2 INT, CHANGE v w VARCHAR(30)"], "(7, '7', 7)"),
+    (["ALTER TABLE t DROP COLUMN n", "ALTER TABLE t ADD n VARCHAR(9)"], "(7, '7', 'x')"),
+    (["ALTER TABLE t DROP PRIMARY KEY, ADD PRIMARY KEY (v)"], "(7, '7', 7)"),
+    (
+        [
+            "ALTER TABLE t CHANGE n m INT",
+            "UPDATE t SET m = 9 WHERE id = 2",
+            "ALTER TABLE t ADD n INT",
+            "UPDATE t SET n = 8 WHERE id = 3",
+            "ALTER TABLE t DROP COLUMN v",
+        ],
+        "(7, 7, 7)",
+    ),
+    (["TRUNCATE TABLE t", "ALTER TABLE t ADD w INT NOT NULL DEFAULT 5"], "(7, '7', 7, 7)"),
+    (["DROP TABLE t", "CREATE TABLE t (k INT PRIMARY KEY)"], "(7)"),
+    (["DROP TABLE t", _CREATE, "INSERT INTO t VALUES (1, 'again', 1)"], "(7, '7', 7)"),
+    (["RENAME TABLE t TO u", _CREATE], "(7, '7', 7)"),
+]
+# The same, and why the table is stopped.
+NOT_TOLD: list[tuple[list[str], str, str]] = [
+    (["ALTER TABLE t ADD w INT NOT NULL DEFAULT 5"], "(7, '7', 7, 7)", "without telling"),
+    (["ALTER TABLE t MODIFY n VARCHAR(9)"], "(7, '7', 7)", "without telling"),
+    (
+        # From 5.7 on the server refuses texts that are no numbers, unless it is told otherwise.
+        ["SET sql_mode = ''", "ALTER TABLE t CHANGE v n INT, CHANGE n v INT"],
+        "(7, 7, 7)",
+        "without telling",
+    ),
+    (["ALTER TABLE t CHANGE v a VARCHAR(20), CHANGE n b INT"], "(7, '7', 7)", "renamed"),
+    (["RENAME TABLE t TO old, other TO t"], "(7)", "without telling"),
+    (["DROP TABLE t", "RENAME TABLE other TO t"], "(7)", "took its name"),
+]
 
 
-@pytest.mark.parametrize(
-    ("statements", "insert"),
-    [
-        (["ALTER TABLE t ADD note VARCHAR(10) AFTER id"], "(7, 'ñ', '7', 7)"),
-        (["ALTER TABLE t ADD d DATETIME"], "(7, '7', 7, '2026-11-20 10:00:00')"),
-        (["ALTER TABLE t DROP n, ADD d DATETIME"], "(7, '7', '2026-11-20 10:00:00')"),
-        (["ALTER TABLE t CHANGE n m INT"], "(7, '7', 7)"),
-        (["ALTER TABLE t CHANGE n m BIGINT"], "(7, '7', 5000000000)"),
-        (["ALTER TABLE t MODIFY n BIGINT"], "(7, '7', 5000000000)"),
-        (["ALTER TABLE t CHANGE id k BIGINT"], "(7, '7', 7)"),
-        (["ALTER TABLE t DROP COLUMN n"], "(7, '7')"),
-        (["ALTER TABLE t DROP COLUMN n, ADD n2 INT, CHANGE v w VARCHAR(30)"], "(7, '7', 7)"),
-        (["ALTER TABLE t DROP COLUMN n", "ALTER TABLE t ADD n VARCHAR(9)"], "(7, '7', 'x')"),
-        (["ALTER TABLE t DROP PRIMARY KEY, ADD PRIMARY KEY (v)"], "(7, '7', 7)"),
-        (
-            [
-                "ALTER TABLE t CHANGE n m INT",
-                "UPDATE t SET m = 9 WHERE id = 2",
-                "ALTER TABLE t ADD n INT",
-                "UPDATE t SET n = 8 WHERE id = 3",
-                "ALTER TABLE t DROP COLUMN v",
-            ],
-            "(7, 7, 7)",
-        ),
-        (["TRUNCATE TABLE t", "ALTER TABLE t ADD w INT NOT NULL DEFAULT 5"], "(7, '7', 7, 7)"),
-        (["DROP TABLE t", "CREATE TABLE t (k INT PRIMARY KEY)"], "(7)"),
-        (["DROP TABLE t", _CREATE, "INSERT INTO t VALUES (1, 'again', 1)"], "(7, '7', 7)"),
-        (["RENAME TABLE t TO u", _CREATE], "(7, '7', 7)"),
-    ],
-)
-@pytest.mark.parametrize("batches", ["one batch", "several batches"])
-def test_what_is_followed(
-    mirrored: MirroredDatabase, statements: list[str], insert: str, batches: str
-) -> None:
-    several = batches == "several batches"
+def _cases(
+    spark: SparkSession, server: Server, folder: Path, name: str, count: int
+) -> MirroredDatabases:
+    """In each database the table ``t`` with three rows, and one that stays as it is."""
+    cases = MirroredDatabases(spark, server, folder, name, count)
+    for mirrored in cases:
+        mirrored.execute(_CREATE, _FILL, "CREATE TABLE other (id INT PRIMARY KEY)")
+    return cases
+
+
+@pytest.fixture(scope="module", params=["one batch", "several batches"])
+def followed(
+    request: pytest.FixtureRequest,
+    spark: SparkSession,
+    live_server: Server,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[MirroredDatabases]:
+    """All of `FOLLOWED` is done, in one batch or with a batch behind each statement."""
+    several = request.param == "several batches"
+    cases = _cases(spark, live_server, tmp_path_factory.mktemp("ddl"), "followed", len(FOLLOWED))
     if several:
-        mirrored.run()
-    mirrored.execute("UPDATE t SET v = '9' WHERE id = 1", "DELETE FROM t WHERE id = 3")
-    for statement in statements:
-        mirrored.execute(statement)
+        cases.run()
+    for mirrored in cases:
+        mirrored.execute("UPDATE t SET v = '9' WHERE id = 1", "DELETE FROM t WHERE id = 3")
+    for step in zip_longest(*(statements for statements, _ in FOLLOWED)):
+        for mirrored, statement in zip(cases, step, strict=True):
+            if statement is not None:
+                mirrored.execute(statement)
         if several:
-            mirrored.run()
-    mirrored.execute(f"INSERT INTO t VALUES {insert}", "INSERT INTO other VALUES (1)")
-    mirrored.run()
-    mirrored.expect_equal("t", "other")
+            cases.run()
+    for mirrored, (_, insert) in zip(cases, FOLLOWED, strict=True):
+        mirrored.execute(f"INSERT INTO t VALUES {insert}", "INSERT INTO other VALUES (1)")
+    cases.run()
+    yield cases
+    cases.drop()
 
 
 @pytest.mark.parametrize(
-    ("statements", "insert", "said"),
-    [
-        (["ALTER TABLE t ADD w INT NOT NULL DEFAULT 5"], "(7, '7', 7, 7)", "without telling"),
-        (["ALTER TABLE t MODIFY n VARCHAR(9)"], "(7, '7', 7)", "without telling"),
-        (
-            # From 5.7 on the server refuses texts that are no numbers, unless it is told otherwise.
-            ["SET sql_mode = ''", "ALTER TABLE t CHANGE v n INT, CHANGE n v INT"],
-            "(7, 7, 7)",
-            "without telling",
-        ),
-        (["ALTER TABLE t CHANGE v a VARCHAR(20), CHANGE n b INT"], "(7, '7', 7)", "renamed"),
-        (["RENAME TABLE t TO old, other TO t"], "(7)", "without telling"),
-        (["DROP TABLE t", "RENAME TABLE other TO t"], "(7)", "took its name"),
-    ],
+    "case", range(len(FOLLOWED)), ids=["; ".join(statements) for statements, _ in FOLLOWED]
+)
+def test_what_is_followed(followed: MirroredDatabases, case: int) -> None:
+    followed[case].expect_equal("t", "other")
+
+
+@pytest.fixture(scope="module")
+def not_told(
+    spark: SparkSession, live_server: Server, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[MirroredDatabases, list[list[str]]]]:
+    """All of `NOT_TOLD` is done; with the rows that ``t`` had in front of it, as their repr."""
+    cases = _cases(spark, live_server, tmp_path_factory.mktemp("ddl"), "not_told", len(NOT_TOLD))
+    cases[0].options["reloadAfterDdl"] = "false"
+    for mirrored in cases:
+        mirrored.execute("INSERT INTO other VALUES (1)", "CREATE TABLE third (id INT PRIMARY KEY)")
+    cases.run()
+    before = []
+    for mirrored, (statements, insert, _) in zip(cases, NOT_TOLD, strict=True):
+        mirrored.execute("UPDATE t SET v = '9' WHERE id = 1")
+        rows = live_server.execute("SELECT * FROM t", database=mirrored.database)
+        before.append(sorted(map(repr, rows)))
+        mirrored.execute(
+            *statements, f"INSERT INTO t VALUES {insert}", "INSERT INTO third VALUES (1)"
+        )
+    cases.run()
+    yield cases, before
+    cases.drop()
+
+
+@pytest.mark.parametrize(
+    "case", range(len(NOT_TOLD)), ids=["; ".join(statements) for statements, *_ in NOT_TOLD]
 )
 def test_what_nobody_tells_stops_that_table_only(
-    mirrored: MirroredDatabase, statements: list[str], insert: str, said: str
+    not_told: tuple[MirroredDatabases, list[list[str]]], case: int
 ) -> None:
-    mirrored.options["reloadAfterDdl"] = "false"
-    mirrored.execute("INSERT INTO other VALUES (1)", "CREATE TABLE third (id INT PRIMARY KEY)")
-    mirrored.run()
-    mirrored.execute("UPDATE t SET v = '9' WHERE id = 1")
-    before = sorted(
-        map(repr, mirrored.server.execute("SELECT * FROM t", database=mirrored.database))
-    )
-    mirrored.execute(*statements, f"INSERT INTO t VALUES {insert}", "INSERT INTO third VALUES (1)")
-    mirrored.run()
+    cases, before = not_told
+    mirrored, (_, _, said) = cases[case], NOT_TOLD[case]
     assert said in mirrored.stopped("t")
     # What came before is there, and nothing of what came behind.
     rows = mirrored.rows("t").select(["id", "v", "n"]).to_pylist()
-    assert sorted(repr(tuple(row.values())) for row in rows) == before
+    assert sorted(repr(tuple(row.values())) for row in rows) == before[case]
     mirrored.expect_equal("third")
-    mirrored.execute("UPDATE t SET id = 70 WHERE id = 7", "INSERT INTO third VALUES (2)")
-    mirrored.run()
-    mirrored.expect_equal("third")
-    assert mirrored.rows("t").num_rows == len(before)
+
+
+def test_tables_beside_a_stopped_one_go_on(
+    not_told: tuple[MirroredDatabases, list[list[str]]],
+) -> None:
+    cases, before = not_told
+    for mirrored in cases:
+        mirrored.execute("UPDATE t SET id = 70 WHERE id = 7", "INSERT INTO third VALUES (2)")
+    cases.run()
+    for mirrored, rows in zip(cases, before, strict=True):
+        mirrored.expect_equal("third")
+        assert mirrored.rows("t").num_rows == len(rows)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
-from helpers.delta_mirrors import MirroredDatabase
+from helpers.delta_mirrors import MirroredDatabase, MirroredDatabases
 from helpers.servers import Server
 
 pytestmark = pytest.mark.both_engines
@@ -26,58 +27,87 @@ def mirrored(
 ) -> MirroredDatabase:
     """The table ``t`` with four rows, and one that stays as it is."""
     mirrored = MirroredDatabase(spark, live_server, database, tmp_path)
-    mirrored.execute(_CREATE, _FILL, "CREATE TABLE other (id INT PRIMARY KEY)")
-    mirrored.execute("INSERT INTO other VALUES (1)", "CREATE TABLE third (id INT PRIMARY KEY)")
+    _fill(mirrored)
     return mirrored
 
 
+def _fill(mirrored: MirroredDatabase) -> None:
+    mirrored.execute(_CREATE, _FILL, "CREATE TABLE other (id INT PRIMARY KEY)")
+    mirrored.execute("INSERT INTO other VALUES (1)", "CREATE TABLE third (id INT PRIMARY KEY)")
+
+
+# What is done to the table, and what changes its rows behind that.
+CHANGED: list[tuple[list[str], str]] = [
+    (["ALTER TABLE t ADD w INT NOT NULL DEFAULT 5"], "UPDATE t SET w = 6 WHERE id = 2"),
+    (["ALTER TABLE t MODIFY n VARCHAR(9)"], "UPDATE t SET n = 'x' WHERE id = 2"),
+    (["ALTER TABLE t MODIFY v INT NOT NULL"], "UPDATE t SET v = 9 WHERE id = 2"),
+    (
+        ["ALTER TABLE t CHANGE v n INT NOT NULL, CHANGE n v INT"],
+        "UPDATE t SET n = 9 WHERE id = 2",
+    ),
+    (
+        ["ALTER TABLE t CHANGE v a VARCHAR(20), CHANGE n b INT"],
+        "UPDATE t SET a = 9 WHERE id = 2",
+    ),
+    (["ALTER TABLE t CHANGE n m INT, ADD k INT"], "UPDATE t SET k = 9 WHERE id = 2"),
+    (["ALTER TABLE t MODIFY id VARCHAR(9)"], "UPDATE t SET n = 9 WHERE id = '2'"),
+    (
+        ["ALTER TABLE t ADD w INT DEFAULT 5", "ALTER TABLE t MODIFY n VARCHAR(9)"],
+        "DELETE FROM t WHERE w = 5 AND id = 2",
+    ),
+    (["RENAME TABLE t TO old, third TO t"], "INSERT INTO t VALUES (7)"),
+    (["DROP TABLE t", "RENAME TABLE other TO t"], "INSERT INTO t VALUES (7)"),
+]
+
+
+@pytest.fixture(scope="module", params=["one batch", "several batches"])
+def changed(
+    request: pytest.FixtureRequest,
+    spark: SparkSession,
+    live_server: Server,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[MirroredDatabases]:
+    """All of `CHANGED` is done, in one batch or with a batch behind each statement."""
+    several = request.param == "several batches"
+    folder = tmp_path_factory.mktemp("reloads")
+    cases = MirroredDatabases(spark, live_server, folder, "changed", len(CHANGED))
+    for mirrored in cases:
+        _fill(mirrored)
+    if several:
+        cases.run()
+    for mirrored in cases:
+        mirrored.execute(
+            "UPDATE t SET v = '9' WHERE id = 1",
+            "INSERT INTO third VALUES (1), (2)",
+            "DELETE FROM t WHERE id = 3",
+        )
+    for step in zip_longest(*(statements for statements, _ in CHANGED)):
+        for mirrored, statement in zip(cases, step, strict=True):
+            if statement is not None:
+                mirrored.execute(statement)
+        if several:
+            cases.run()
+    for mirrored, (_, change) in zip(cases, CHANGED, strict=True):
+        mirrored.execute(change)
+    cases.run()
+    yield cases
+    cases.drop()
+
+
 @pytest.mark.parametrize(
-    ("statements", "change"),
-    [
-        (["ALTER TABLE t ADD w INT NOT NULL DEFAULT 5"], "UPDATE t SET w = 6 WHERE id = 2"),
-        (["ALTER TABLE t MODIFY n VARCHAR(9)"], "UPDATE t SET n = 'x' WHERE id = 2"),
-        (["ALTER TABLE t MODIFY v INT NOT NULL"], "UPDATE t SET v = 9 WHERE id = 2"),
-        (
-            ["ALTER TABLE t CHANGE v n INT NOT NULL, CHANGE n v INT"],
-            "UPDATE t SET n = 9 WHERE id = 2",
-        ),
-        (
-            ["ALTER TABLE t CHANGE v a VARCHAR(20), CHANGE n b INT"],
-            "UPDATE t SET a = 9 WHERE id = 2",
-        ),
-        (["ALTER TABLE t CHANGE n m INT, ADD k INT"], "UPDATE t SET k = 9 WHERE id = 2"),
-        (["ALTER TABLE t MODIFY id VARCHAR(9)"], "UPDATE t SET n = 9 WHERE id = '2'"),
-        (
-            ["ALTER TABLE t ADD w INT DEFAULT 5", "ALTER TABLE t MODIFY n VARCHAR(9)"],
-            "DELETE FROM t WHERE w = 5 AND id = 2",
-        ),
-        (["RENAME TABLE t TO old, third TO t"], "INSERT INTO t VALUES (7)"),
-        (["DROP TABLE t", "RENAME TABLE other TO t"], "INSERT INTO t VALUES (7)"),
-    ],
+    "case", range(len(CHANGED)), ids=["; ".join(statements) for statements, _ in CHANGED]
 )
-@pytest.mark.parametrize(
-    "batches", ["one batch", pytest.param("several batches", marks=pytest.mark.endurance)]
-)
-def test_a_statement_that_changes_rows(
-    mirrored: MirroredDatabase, statements: list[str], change: str, batches: str
-) -> None:
-    if batches == "several batches":
-        mirrored.run()
-    mirrored.execute(
-        "UPDATE t SET v = '9' WHERE id = 1",
-        "INSERT INTO third VALUES (1), (2)",
-        "DELETE FROM t WHERE id = 3",
-    )
-    for statement in statements:
-        mirrored.execute(statement)
-        if batches == "several batches":
-            mirrored.run()
-    mirrored.execute(change)
-    mirrored.run()
-    mirrored.expect_equal("t")
-    mirrored.execute(change.replace("7", "8").replace("9", "8"), "DELETE FROM t LIMIT 1")
-    mirrored.run()
-    mirrored.expect_equal("t")
+def test_a_statement_that_changes_rows(changed: MirroredDatabases, case: int) -> None:
+    changed[case].expect_equal("t")
+
+
+def test_changes_behind_statements_that_changed_rows(changed: MirroredDatabases) -> None:
+    for mirrored, (_, change) in zip(changed, CHANGED, strict=True):
+        another = change.replace("7", "8").replace("9", "8")
+        mirrored.execute(another, "DELETE FROM t LIMIT 1")
+    changed.run()
+    for mirrored in changed:
+        mirrored.expect_equal("t")
 
 
 @pytest.mark.parametrize("clause", ["DROP PARTITION p0", "TRUNCATE PARTITION p0"])

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from helpers.decoding import CAPTURED
+from pyspark_mysqlbinlog.decoder.kernel.implementation import VARIABLE
 
 ROOT = Path(__file__).resolve().parents[2]
 HEAVY = ["pyspark", "pyarrow", "pydantic", "pymysql", "tenacity", "sqlglot", "pandas", "numpy"]
@@ -59,8 +60,8 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     command = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet"]
     done = subprocess.run(
         [*command, "--no-deps", "--force-reinstall", *offline, str(source)],
-        # It is looked for and imported here, and not measured.
-        env=clean_environment() | {"MYSQLBINLOG_CXXFLAGS": "-O0"},
+        # It is looked for and imported here; what runs these tests was installed with the kernel.
+        env=clean_environment() | {"MYSQLBINLOG_KERNEL": "none"},
         capture_output=True,
         text=True,
         check=False,
@@ -71,8 +72,11 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def clean_environment() -> dict[str, str]:
-    """Without PYTHONPATH: it could show the checkout in place of what is installed."""
-    ours = ("PYTHONPATH", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")
+    """Without PYTHONPATH: it could show the checkout in place of what is installed.
+
+    Nor is a kernel asked for, which is not compiled here.
+    """
+    ours = ("PYTHONPATH", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", VARIABLE)
     return {name: value for name, value in os.environ.items() if name not in ours}
 
 

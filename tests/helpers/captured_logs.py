@@ -50,9 +50,9 @@ def describe(scenario: str) -> dict[str, Any]:
 
 
 def some_batches(scenario: str) -> int:
-    """The bytes of a batch of which the scenario's log makes several, and not dozens."""
+    """The bytes of a batch of which the scenario's log makes several, and no more."""
     files: list[str] = describe(scenario)["files"]
-    return max(2000, sum((CAPTURED / file).stat().st_size for file in files) // 8)
+    return max(2000, sum((CAPTURED / file).stat().st_size for file in files) // 4)
 
 
 def load(scenario: str) -> tuple[dict[str, Any], list[Event]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from pyspark_mysqlbinlog import DeltaMirror
 from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget
 from pyspark_mysqlbinlog.connector.delta.engines import ChosenEngine
 
-__all__ = ["MirroredDatabase"]
+__all__ = ["MirroredDatabase", "MirroredDatabases"]
 
 
 class MirroredDatabase:
@@ -89,3 +90,33 @@ class MirroredDatabase:
         reason = self.delta(table).metadata().configuration.get("mysqlbinlog.stopped")
         assert reason, f"{table} is not stopped"
         return reason
+
+
+class MirroredDatabases:
+    """New databases for as many cases, and one mirror of them all: to start it takes a second.
+
+    name : what the databases' names begin with.
+    """
+
+    def __init__(
+        self, spark: SparkSession, server: Server, folder: Path, name: str, count: int
+    ) -> None:
+        names = [f"{name}_{number}" for number in range(count)]
+        server.execute(*(f"CREATE DATABASE {each} CHARACTER SET utf8mb4" for each in names))
+        self._all = [
+            MirroredDatabase(spark, server, each, folder, tables=f"{name}_*.*") for each in names
+        ]
+
+    def __getitem__(self, number: int) -> MirroredDatabase:
+        return self._all[number]
+
+    def __iter__(self) -> Iterator[MirroredDatabase]:
+        return iter(self._all)
+
+    def run(self) -> None:
+        """Bring in all that is in the log."""
+        self._all[0].run()
+
+    def drop(self) -> None:
+        for mirrored in self._all:
+            mirrored.server.execute(f"DROP DATABASE {mirrored.database}")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import shlex
 import signal
 import subprocess
 import sys
@@ -13,20 +12,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Self
 
-from helpers.forked_python import REAL_PYTHON
-from helpers.quick_java import java_options
 from helpers.servers import Server
 from helpers.waiting import wait_until
 
 __all__ = ["StreamProcess", "options_of", "wait_for_dumps_to_end"]
 
 _DRIVER = Path(__file__).with_name("stream_driver.py")
-# Spark's Python, as a process that is in the driver's session and dies with it. Spark would have it
-# import PySpark from a zip file, which has nothing compiled: four times as long.
-_PYTHON = """#!/bin/sh
-export PYTHONPATH={path}
-exec {python} "$@"
-"""
 
 
 def options_of(server: Server, **options: Any) -> dict[str, str]:
@@ -58,13 +49,6 @@ class StreamProcess:
             )
         )
         self._log = folder / "driver.log"
-        self._python = folder / "python"
-        self._python.write_text(
-            _PYTHON.format(
-                path=shlex.quote(os.environ.get("PYTHONPATH", "")), python=sys.executable
-            )
-        )
-        self._python.chmod(0o700)
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
@@ -85,10 +69,8 @@ class StreamProcess:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                env=os.environ
-                | dict.fromkeys(REAL_PYTHON, str(self._python))
-                | {"JDK_JAVA_OPTIONS": java_options()},
                 # A session of its own: Python, the JVM and Python's workers can be killed at once.
+                # Where the workers are forks (see `forked_python`), those end a moment later.
                 start_new_session=True,
             )
 

@@ -21,6 +21,9 @@ from helpers.servers import Server
 from helpers.stream_process import StreamProcess, options_of, wait_for_dumps_to_end
 from helpers.waiting import wait_until
 
+# Spark's Python processes start quickly.
+pytestmark = pytest.mark.usefixtures("quick_python")
+
 LOG = logging.getLogger(__name__)
 
 # When the driver is killed.

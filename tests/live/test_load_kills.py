@@ -15,6 +15,9 @@ from helpers.servers import Server
 from helpers.stream_process import StreamProcess, options_of
 from pyspark_mysqlbinlog.checkpoints.load_state import Chunk, LoadState
 
+# Spark's Python processes start quickly.
+pytestmark = pytest.mark.usefixtures("quick_python")
+
 COLUMNS = ("id", "a", "b")
 TABLES = 5
 

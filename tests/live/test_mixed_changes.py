@@ -20,6 +20,9 @@ from helpers.stream_process import StreamProcess, options_of, wait_for_dumps_to_
 from helpers.workload import Workload
 from helpers.workload_writer import UNWANTED, WANTED
 
+# Spark's Python processes start quickly.
+pytestmark = pytest.mark.usefixtures("quick_python")
+
 LOG = logging.getLogger(__name__)
 
 # How the driver is ended while changes come in.
