@@ -87,13 +87,14 @@ class MySQLBinlogDataSource(DataSource):
     def _stream_reader(self, schema: StructType) -> DataSourceStreamReader:
         from pyspark_mysqlbinlog.connector.columns import check_schema
         from pyspark_mysqlbinlog.connector.options.checks import expect_stream
-        from pyspark_mysqlbinlog.connector.packets import PACKETS, expect_json
+        from pyspark_mysqlbinlog.connector.packets import PACKETS, TYPED_PACKETS, expect_json
         from pyspark_mysqlbinlog.connector.stream_reader import MySQLBinlogStreamReader
 
         options = self._parsed()
         expect_stream(options)
-        if schema == PACKETS:
-            return MySQLBinlogStreamReader(options, expect_json(options), in_packets=True)
+        if schema in {PACKETS, TYPED_PACKETS}:
+            content, typed = expect_json(options), schema == TYPED_PACKETS
+            return MySQLBinlogStreamReader(options, content, in_packets=True, typed_loads=typed)
         check_schema(schema, options.payload_kind, rescued=options.rescues)
         return MySQLBinlogStreamReader(options, schema)
 

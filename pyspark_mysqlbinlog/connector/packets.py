@@ -2,7 +2,9 @@
 
 Spark turns every Arrow batch of a data source into rows of its own, and `toArrow` turns them back:
 for a sink that wants Arrow and takes all columns this is most of its work. A packet goes through as
-it is. A stream gives packets when its schema is `PACKETS`, as a mirror's is.
+it is. A stream gives packets when its schema is `PACKETS`, as a mirror's is. With `TYPED_PACKETS`
+the rows that a load reads by a table's key come as payload=struct gives them, each packet those of
+one table as it looks there: they need not become JSON and be read again.
 """
 
 from __future__ import annotations
@@ -19,11 +21,11 @@ from pyspark_mysqlbinlog.errors import OptionError
 if TYPE_CHECKING:
     from pyspark_mysqlbinlog.connector.options.model import Options
 
-__all__ = ["PACKETS", "expect_json", "packets", "unpacked"]
+__all__ = ["PACKETS", "TYPED_PACKETS", "expect_json", "packets", "unpacked"]
 
-_NAME = "packet"
 # As a packed stream's only column.
-PACKETS = StructType([StructField(_NAME, BinaryType())])
+PACKETS = StructType([StructField("packet", BinaryType())])
+TYPED_PACKETS = StructType([StructField("typed_packet", BinaryType())])
 _CONTENT = envelope(StringType())
 
 
@@ -37,9 +39,14 @@ def expect_json(options: Options) -> StructType:
     return _CONTENT
 
 
-def packets(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Each batch as a packet."""
-    schema = arrow_schema(PACKETS)
+def packets(
+    batches: Iterator[pa.RecordBatch], kind: StructType = PACKETS
+) -> Iterator[pa.RecordBatch]:
+    """Each batch as a packet.
+
+    kind : `PACKETS` or `TYPED_PACKETS`.
+    """
+    schema = arrow_schema(kind)
     # Row images of a table are much alike; what is small goes faster through two sockets.
     options = pa.ipc.IpcWriteOptions(compression="lz4")
     for batch in batches:
@@ -50,9 +57,17 @@ def packets(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_arrays([packet], schema=schema)
 
 
-def unpacked(table: pa.Table) -> pa.Table:
-    """What a frame's packets hold, in their order."""
-    found: list[Any] = [
-        pa.ipc.open_stream(packet.as_buffer()).read_all() for packet in table.column(_NAME)
+def unpacked(table: pa.Table) -> list[pa.Table]:
+    """What a frame's packets hold, in their order: of each kind of content a table.
+
+    The first is that of JSON, with or without rows.
+    """
+    content = arrow_schema(_CONTENT)
+    found: dict[pa.Schema, list[pa.Table]] = {content: []}
+    for packet in table.column(0):
+        held: Any = pa.ipc.open_stream(packet.as_buffer()).read_all()
+        found.setdefault(held.schema, []).append(held)
+    return [
+        pa.concat_tables(parts) if parts else schema.empty_table()
+        for schema, parts in found.items()
     ]
-    return pa.concat_tables(found) if found else arrow_schema(_CONTENT).empty_table()

@@ -40,7 +40,7 @@ from pyspark_mysqlbinlog.connector.load.partition import LoadPartition
 from pyspark_mysqlbinlog.connector.log.retry import first_connection, known_server
 from pyspark_mysqlbinlog.connector.options.log_lines import LOGGER, show_log_lines
 from pyspark_mysqlbinlog.connector.options.model import Options
-from pyspark_mysqlbinlog.connector.packets import packets
+from pyspark_mysqlbinlog.connector.packets import PACKETS, TYPED_PACKETS, packets
 from pyspark_mysqlbinlog.connector.ranges.cutting import RangePartition
 from pyspark_mysqlbinlog.connector.ranges.planning import range_partitions
 from pyspark_mysqlbinlog.connector.ranges.reader import read_range
@@ -79,13 +79,22 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
 
     schema : of the changes.
     in_packets : Spark gets them in packets (see `packets`).
+    typed_loads : of those, the loaded rows are typed.
     """
 
-    def __init__(self, options: Options, schema: StructType, *, in_packets: bool = False) -> None:
+    def __init__(
+        self,
+        options: Options,
+        schema: StructType,
+        *,
+        in_packets: bool = False,
+        typed_loads: bool = False,
+    ) -> None:
         show_log_lines()
         self._options = options
         self._schema = schema
         self._in_packets = in_packets
+        self._typed_loads = typed_loads
         self._initial: Offset | None = None
         self._batch_zero_done = False
         self._facts: ServerFacts | None = None
@@ -394,13 +403,16 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Record batches of one task; runs on an executor."""
         batches = self._read(partition)
-        return packets(batches) if self._in_packets else batches
+        if not self._in_packets:
+            return batches
+        return packets(batches, TYPED_PACKETS if self._typed_loads else PACKETS)
 
     def _read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if isinstance(partition, LoadPartition):
             from pyspark_mysqlbinlog.connector.load.chunk_reader import read_chunks
 
-            return read_chunks(self._options, partition, arrow_schema(self._schema))
+            schema = arrow_schema(self._schema)
+            return read_chunks(self._options, partition, schema, typed=self._typed_loads)
         assert isinstance(partition, RangePartition)
         return read_range(self._options, partition, arrow_schema(self._schema))
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 from pyarrow import compute
 
 from pyspark_mysqlbinlog.connector.delta.column_names import delta_name
+from pyspark_mysqlbinlog.connector.delta.loaded_rows import LOADED, LoadedRows
 from pyspark_mysqlbinlog.connector.delta.typed import TypedRows
 from pyspark_mysqlbinlog.tables import TableSchema
 
@@ -44,6 +45,9 @@ SEQ_TYPE = pa.struct(
     ]
 )
 _ORDER = "_order"
+# What of changes is needed for their states.
+_KEPT = ("op", "before", "after", "seq", LOADED)
+_NOTHING = LoadedRows()
 
 
 def in_order(changes: pa.Table) -> pa.Table:
@@ -78,17 +82,24 @@ def _columns_of(seq: pa.ChunkedArray[Any]) -> pa.Table:
 
 
 def states_of(
-    changes: pa.Table, schema: TableSchema, key: Sequence[str], *, last_values: bool = False
+    changes: pa.Table,
+    schema: TableSchema,
+    key: Sequence[str],
+    *,
+    last_values: bool = False,
+    loaded: LoadedRows = _NOTHING,
 ) -> pa.Table:
     """The states that changes of one schema give, with `SEQ`, `GONE`, in the changes' order.
 
     changes : inserts, updates, deletes and rows that were loaded, of one version of the table.
     key : the columns of its key, as Delta has them.
     last_values : rows that are gone have the values that they had, not those of their key alone.
+    loaded : the images that changes refer to.
     """
     names = [delta_name(column.name) for column in schema.columns]
     place = pa.array(range(changes.num_rows), pa.int64())
-    changes = changes.select(["op", "before", "after", "seq"]).append_column(_ORDER, place)
+    kept = [name for name in _KEPT if name in changes.column_names]
+    changes = changes.select(kept).append_column(_ORDER, place)
     there = changes.filter(pc.is_valid(changes.column("after")))
     gone = changes.filter(pc.is_valid(changes.column("before")))
 
@@ -98,7 +109,7 @@ def states_of(
         schema.full_name,
         only=True,
     )
-    after_rows = whole.read(there.column("after"))
+    after_rows = loaded.read(there, whole)
     before_keys = of_key.read(gone.column("before"))
     moved = _moved(gone, before_keys, there, after_rows)
     gone, before_keys = gone.filter(moved), before_keys.filter(moved)

@@ -35,6 +35,7 @@ from pyspark_mysqlbinlog.connector.delta.copies import say_key
 from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget, Engine
 from pyspark_mysqlbinlog.connector.delta.engines import ChosenEngine
 from pyspark_mysqlbinlog.connector.delta.history import ChangeLog
+from pyspark_mysqlbinlog.connector.delta.loaded_rows import LoadedRows, with_numbers
 from pyspark_mysqlbinlog.connector.delta.maintenance import Maintenance
 from pyspark_mysqlbinlog.connector.delta.marks import LogName, Mark, place_of
 from pyspark_mysqlbinlog.connector.delta.mirrored_table import Batch, MirroredTable, TableVersions
@@ -47,7 +48,7 @@ from pyspark_mysqlbinlog.connector.log.logs import ServerLog
 from pyspark_mysqlbinlog.connector.options.log_lines import show_log_lines
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.connector.options.values import parse_duration
-from pyspark_mysqlbinlog.connector.packets import PACKETS, unpacked
+from pyspark_mysqlbinlog.connector.packets import PACKETS, TYPED_PACKETS, unpacked
 from pyspark_mysqlbinlog.errors import MirrorError, OffsetError, OptionError
 from pyspark_mysqlbinlog.names import Table
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
@@ -176,7 +177,8 @@ class DeltaMirror:
         """
         writer = (
             spark.readStream.format("mysqlbinlog")
-            .schema(PACKETS)
+            # A change log has the rows' texts.
+            .schema(TYPED_PACKETS if self._histories is None else PACKETS)
             .options(**self._options)
             .load()
             .writeStream.foreachBatch(self)
@@ -221,8 +223,8 @@ class DeltaMirror:
         before = end if number == 0 else self._offsets.end(batch.sparkSession, number - 1)
         query = f"mysqlbinlog:query:{self._query_id(batch.sparkSession)}"
         mark = Mark(LogName.of(end), place_of(end.position), end.fingerprint, (query, number))
-        this = Batch(before.position, mark, end.load, reloads=self._reloads)
-        changes = _collected(batch, with_source=self._histories is not None)
+        changes, loaded = _collected(batch, with_source=self._histories is not None)
+        this = Batch(before.position, mark, end.load, reloads=self._reloads, loaded=loaded)
         by_table, nothing = _by_table(changes), changes.slice(0, 0)
         unknown = by_table.keys() - tables.keys()
         if unknown:
@@ -414,18 +416,46 @@ def _came_by_rename(
     )
 
 
-def _collected(batch: DataFrame, *, with_source: bool) -> pa.Table:
-    """What is needed of a batch's changes, which come in packets or as rows."""
+def _collected(batch: DataFrame, *, with_source: bool) -> tuple[pa.Table, LoadedRows]:
+    """What is needed of a batch's changes, which come in packets or as rows.
+
+    With the images of loaded rows that came typed, to which the changes refer.
+    """
     names = ["op", "ts", "database", "table", "before", "after", "seq"]
-    if batch.schema == PACKETS:
-        changes = unpacked(batch.toArrow())
-    else:
+    if batch.schema not in {PACKETS, TYPED_PACKETS}:
         changes = batch.select(*names, "source").toArrow()
+        return with_numbers(_with_source(changes, keep=with_source), None), LoadedRows()
+    texts, *typed = unpacked(batch.toArrow())
+    found = [with_numbers(_with_source(texts, keep=with_source), None)]
+    found += [with_numbers(_of_typed(each, texts.schema), part) for part, each in enumerate(typed)]
+    return pa.concat_tables(found), LoadedRows([each.column("after") for each in typed])
+
+
+def _without_images(changes: pa.Table, content: pa.Schema) -> pa.Table:
+    """Typed changes as those of texts are; what follows asks whether there is an image."""
+    count = changes.num_rows
+    images = {"before": pa.nulls(count, pa.string()), "after": pa.repeat("", count)}
+    columns = [images.get(name, changes.column(name)) for name in content.names]
+    return pa.table(columns, schema=content)
+
+
+def _with_source(changes: pa.Table, *, keep: bool = False) -> pa.Table:
+    """With what a mirror needs of the column `source`."""
     source = changes.column("source")
-    changes = changes.select([*names, "source"] if with_source else names)
+    if not keep:
+        changes = changes.drop(["source"])
     for name in ("query", "absent"):
         changes = changes.append_column(name, pc.struct_field(source, name))
     return changes
+
+
+def _of_typed(changes: pa.Table, content: pa.Schema) -> pa.Table:
+    """Typed rows of a load, as `_with_source` gives changes whose images are texts."""
+    changes = _with_source(_without_images(changes, content))
+    # It tells of dates that are no day, which are null here as in all of a mirror's rows.
+    at = changes.column_names.index("absent")
+    nothing = pa.nulls(changes.num_rows, changes.schema.field("absent").type)
+    return changes.set_column(at, "absent", nothing)
 
 
 def _by_table(changes: pa.Table) -> dict[Table, pa.Table]:

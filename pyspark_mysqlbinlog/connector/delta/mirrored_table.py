@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -27,6 +27,7 @@ from pyspark_mysqlbinlog.checkpoints.versions import Version
 from pyspark_mysqlbinlog.connector.delta.apply import SEQ, SEQ_TYPE, in_order
 from pyspark_mysqlbinlog.connector.delta.copies import expect_countable
 from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget
+from pyspark_mysqlbinlog.connector.delta.loaded_rows import LoadedRows
 from pyspark_mysqlbinlog.connector.delta.marks import Mark, number_and_pos, place_of
 from pyspark_mysqlbinlog.connector.delta.same_log import LookAt, SameLog
 from pyspark_mysqlbinlog.connector.delta.timeline import not_applied, places_of, sections
@@ -93,12 +94,14 @@ class Batch:
     mark : of its end.
     load : how far a first load has come at its end; None where there is none.
     reloads : tables whose rows nobody knows are loaded again, by themselves.
+    loaded : the images that changes refer to.
     """
 
     start: Position
     mark: Mark
     load: LoadState | None = None
     reloads: bool = False
+    loaded: LoadedRows = field(default_factory=LoadedRows)
 
     @property
     def is_first(self) -> bool:
@@ -205,6 +208,7 @@ class MirroredTable:
                 applied,
                 comes,
                 load=self._load_of(batch),
+                loaded=batch.loaded,
             )
             for section in sections(changes, _from(now.versions, applied)):
                 walk.take(section)

@@ -85,6 +85,44 @@ class TypedRows:
         parts = [self._read_chunk(chunk) for chunk in texts.chunks if len(chunk)]
         return pa.concat_tables(parts) if parts else self.schema.empty_table()
 
+    def adopt(self, images: pa.ChunkedArray[Any]) -> pa.Table:
+        """The rows of structs that payload=struct made of a table, none of which is null.
+
+        Raises as `read` does. Of values that have another type there only integers and decimals
+        are taken, those that are the same in the column's own.
+        """
+        kind: Any = images.type
+        held = {kind.field(at).name: kind.field(at).type for at in range(kind.num_fields)}
+        others = held.keys() - {column.name for column in self._columns}
+        if others and self._others == "error":
+            raise SchemaError(
+                f"a row has a column that its table does not have there: {min(others)}",
+                table=self._table,
+            )
+        columns = [
+            self._as_typed(pc.struct_field(images, column.name), field.type)
+            if column.name in held
+            else pa.nulls(len(images), field.type)
+            for column, field in zip(self._columns, self.schema, strict=True)
+        ]
+        return pa.table(columns, schema=self.schema)
+
+    def _as_typed(self, values: Column, kind: pa.DataType) -> Column:
+        if values.type == kind:
+            return values
+        try:
+            if any(
+                is_kind(values.type) and is_kind(kind)
+                for is_kind in (pa.types.is_integer, pa.types.is_decimal)
+            ):
+                return values.cast(kind)
+            reason = f"{values.type} is no {kind}"
+        except pa.ArrowInvalid as error:
+            reason = str(error).splitlines()[0]
+        raise UnrepresentableValueError(
+            f"a value does not fit its column's type: {reason}", table=self._table
+        )
+
     def _read_chunk(self, texts: pa.Array[Any]) -> pa.Table:
         lines = pc.binary_join_element_wise(texts, "", "\n")
         try:
@@ -200,10 +238,12 @@ def _days(texts: Column) -> Column:
 
 
 def _moments(texts: Column, kind: pa.DataType) -> Column:
-    """Moments; null where the text is no day, which only such texts have without a T."""
-    is_day = pc.equal(pc.utf8_slice_codeunits(texts, 10, 11), "T")
-    days = pc.if_else(is_day, texts, pa.scalar(None, pa.string()))
-    return days.cast(kind)
+    """Moments; null where the text is of no day.
+
+    Without a T it has a zero; with one it may still be the 31st of February.
+    """
+    has_t = pc.equal(pc.utf8_slice_codeunits(texts, 10, 11), "T")
+    return _cast_or_null(pc.if_else(has_t, texts, pa.scalar(None, pa.string())), kind)
 
 
 def _cast_or_null(texts: Column, kind: pa.DataType) -> Column:

@@ -49,6 +49,7 @@ from pyspark_mysqlbinlog.connector.load.keys import choose_key
 from pyspark_mysqlbinlog.connector.load.partition import LoadPartition
 from pyspark_mysqlbinlog.connector.load.prover import Prover
 from pyspark_mysqlbinlog.connector.load.sizes import engine_of, hold_definition, is_gone, says_gone
+from pyspark_mysqlbinlog.connector.load.typed_rows import typed_payload, typed_schema
 from pyspark_mysqlbinlog.connector.load.watermark import Watermark
 from pyspark_mysqlbinlog.connector.log.prefetch import Interrupt, prefetched
 from pyspark_mysqlbinlog.connector.log.retry import LOG, known_server
@@ -62,7 +63,12 @@ from pyspark_mysqlbinlog.decoder.kernel.result_rows import row_images
 from pyspark_mysqlbinlog.decoder.result_rows.columns import ResultPlan
 from pyspark_mysqlbinlog.decoder.result_rows.events import event_blocks
 from pyspark_mysqlbinlog.decoder.result_rows.read import read_rows
-from pyspark_mysqlbinlog.errors import LostConnectionError, SchemaMismatchError, ServerError
+from pyspark_mysqlbinlog.errors import (
+    LostConnectionError,
+    SchemaError,
+    SchemaMismatchError,
+    ServerError,
+)
 from pyspark_mysqlbinlog.names import Table, quoted
 from pyspark_mysqlbinlog.protocol.blocks import EventBlock, unpack_events
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
@@ -84,9 +90,13 @@ _NO_SUCH_KEY, _QUERY_INTERRUPTED, _TABLE_DEFINITION_CHANGED = 1176, 1317, 1412
 
 
 def read_chunks(
-    options: Options, partition: LoadPartition, schema: pa.Schema
+    options: Options, partition: LoadPartition, schema: pa.Schema, *, typed: bool = False
 ) -> Generator[pa.RecordBatch]:
     """Record batches of one task's chunks.
+
+    schema : theirs.
+    typed : rows of tables with a key have a schema of their own instead: `typed_schema` of the
+        table as it looks at the watermark.
 
     Whoever does not take all of them must close it: it holds a connection and a thread.
 
@@ -94,7 +104,7 @@ def read_chunks(
     ------
     MySQLBinlogError : whatever can't be asked, proven, read or told by `schema`; see errors.py.
     """
-    with _Connected(options, partition) as connected:
+    with _Connected(options, partition, typed=typed) as connected:
         for chunk in partition.chunks:
             for attempt in _tries():
                 with attempt:
@@ -120,9 +130,10 @@ class _Look(NamedTuple):
 class _Connected:
     """One task's connection, made again when it is lost, and what it knows of the server."""
 
-    def __init__(self, options: Options, partition: LoadPartition) -> None:
+    def __init__(self, options: Options, partition: LoadPartition, *, typed: bool) -> None:
         self.options = options
         self.partition = partition
+        self.typed = typed
         self.excludes = options.column_filter(partition.case_sensitive).excludes
         self.connect = partial(ReplicaClient.connect, options.server_settings())
         self._client: ReplicaClient | None = None
@@ -243,14 +254,15 @@ def _batches(
     typed_json = options.payload_kind == "variant" or options.json_type == "variant"
     plan = ResultPlan.make(look.schema, connected.excludes, typed_json=typed_json)
     behind = _rows_of(client, plan, chunk, partition.conditions.get(chunk.table))
+    typed = None if is_exact else _typed(connected, look.schema, arrow_schema)
     decoder = Decoder(
         SchemasAt(SchemaHistory().with_table(BEGINNING, look.schema), _number),
-        arrow_schema,
+        typed or arrow_schema,
         partition.epoch,
         frozenset({"insert"}),
         file_ordinal=_number,
         excluded=connected.excludes,
-        payload=payload_factory(options, partition.case_sensitive),
+        payload=typed_payload if typed else payload_factory(options, partition.case_sensitive),
     )
     if is_exact:
         yield begin(attempt=attempt)
@@ -269,6 +281,18 @@ def _batches(
     if is_exact:
         # Its session may have a lock, and gives up locks at once.
         connected.drop()
+
+
+def _typed(connected: _Connected, table: TableSchema, arrow_schema: pa.Schema) -> pa.Schema | None:
+    """The schema of typed rows, where they are wanted and the table's columns can be typed."""
+    excludes = connected.excludes
+    columns = [
+        column for column in table.columns if not excludes(table.database, table.table, column.name)
+    ]
+    try:
+        return typed_schema(arrow_schema, columns) if connected.typed and columns else None
+    except SchemaError:
+        return None  # whoever reads the JSON says what is wrong with it
 
 
 def _images(

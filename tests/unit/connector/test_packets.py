@@ -10,9 +10,17 @@ from pyspark.sql.types import StringType
 
 from pyspark_mysqlbinlog.connector.columns import arrow_schema, envelope
 from pyspark_mysqlbinlog.connector.datasource import MySQLBinlogDataSource
-from pyspark_mysqlbinlog.connector.packets import PACKETS, packets, unpacked
+from pyspark_mysqlbinlog.connector.load.typed_rows import typed_schema
+from pyspark_mysqlbinlog.connector.packets import (
+    PACKETS,
+    TYPED_PACKETS,
+    packets,
+    unpacked,
+)
 from pyspark_mysqlbinlog.connector.refused_stream_reader import RefusedStreamReader
 from pyspark_mysqlbinlog.connector.stream_reader import MySQLBinlogStreamReader
+from pyspark_mysqlbinlog.errors import SchemaError
+from pyspark_mysqlbinlog.tables import ColumnSchema
 
 _SCHEMA = arrow_schema(envelope(StringType()))
 
@@ -44,7 +52,7 @@ def _batch(*texts: str | None) -> pa.RecordBatch:
 def test_what_was_put_in(batches: list[pa.RecordBatch]) -> None:
     frame = pa.Table.from_batches(packets(iter(batches)), arrow_schema(PACKETS))
     assert frame.num_rows == len(batches)
-    assert unpacked(frame) == pa.Table.from_batches(batches, _SCHEMA)
+    assert unpacked(frame) == [pa.Table.from_batches(batches, _SCHEMA)]
 
 
 def _reader(payload: str) -> object:
@@ -61,3 +69,23 @@ def test_other_payloads_are_refused(payload: str) -> None:
     reader = _reader(payload)
     assert isinstance(reader, RefusedStreamReader)
     assert "packets hold payload=json" in str(reader._error)
+
+
+def test_packets_of_several_kinds() -> None:
+    columns = [ColumnSchema("a", "int"), ColumnSchema("d", "datetime", 3)]
+    typed = typed_schema(_SCHEMA, columns)
+    assert typed.field("after").type == pa.struct([("a", pa.int32()), ("d", pa.timestamp("us"))])
+    row = {"op": "r", "after": {"a": 1, "d": None}, "source": {"row": 0}}
+    loaded = pa.RecordBatch.from_pylist([row], typed)
+    batches = [_batch("{}"), loaded, _batch(None), loaded]
+    made = packets(iter(batches), TYPED_PACKETS)
+    frame = pa.Table.from_batches(made, arrow_schema(TYPED_PACKETS))
+    assert unpacked(frame) == [
+        pa.Table.from_batches([batches[0], batches[2]]),
+        pa.Table.from_batches([loaded, loaded]),
+    ]
+
+
+def test_columns_of_no_known_type() -> None:
+    with pytest.raises(SchemaError, match="no struct can hold"):
+        typed_schema(_SCHEMA, [ColumnSchema("a", "vector")])

@@ -1,0 +1,117 @@
+"""Loaded rows that come typed are those that their JSON is read as: each type, value by value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StringType
+
+from helpers.live_log import new_database, schemas_of
+from helpers.random_tables import RandomTable
+from helpers.restored import restore
+from helpers.servers import Server
+from helpers.servers.available import every_server
+from helpers.value_lines import LINES
+from live.test_result_rows_live import ODD
+from pyspark_mysqlbinlog.checkpoints.load_state import Chunk
+from pyspark_mysqlbinlog.checkpoints.position import BEGINNING
+from pyspark_mysqlbinlog.connector.columns import envelope
+from pyspark_mysqlbinlog.connector.delta.typed import TypedRows
+from pyspark_mysqlbinlog.connector.load.chunk_reader import read_chunks
+from pyspark_mysqlbinlog.connector.load.partition import LoadPartition
+from pyspark_mysqlbinlog.connector.options.parse import parse_options
+from pyspark_mysqlbinlog.tables import TableSchema
+
+# Of a table: as many as a row may be long.
+COLUMNS = 6
+CONTENT = to_arrow_schema(envelope(StringType()), timezone="UTC")
+
+
+@pytest.fixture(scope="module", params=every_server())
+def server(request: pytest.FixtureRequest) -> Server:
+    found: Server = request.getfixturevalue(request.param)
+    return found
+
+
+@pytest.fixture
+def scratch(server: Server) -> Iterator[str]:
+    with new_database(server, "typed_loads") as database:
+        yield database
+
+
+def images(server: Server, tables: Sequence[TableSchema], *, typed: bool) -> dict[str, Any]:
+    """The images of each table's rows, as a mirror's task gives them."""
+    texts = server.options(
+        tables=f"`{tables[0].database}`.*",
+        payload="json",
+        jsonType="text",
+        sslMode="DISABLED",
+        exactLoad="true",
+    )
+    chunks = tuple(Chunk((table.database, table.table)) for table in tables)
+    partition = LoadPartition(chunks, case_sensitive=True, since=BEGINNING)
+    found: dict[str, list[Any]] = {}
+    for batch in read_chunks(parse_options(texts), partition, CONTENT, typed=typed):
+        found.setdefault(batch.column("table")[0].as_py(), []).append(batch.column("after"))
+    return {name: pa.chunked_array(arrays) for name, arrays in found.items()}
+
+
+def assert_same(server: Server, tables: Sequence[TableSchema]) -> int:
+    """Of all tables that have a key, and rows; how many those are."""
+    keyed = [table for table in tables if table.row_key]
+    if not keyed:
+        return 0
+    typed, texts = (images(server, keyed, typed=typed) for typed in (True, False))
+    assert typed.keys() == texts.keys()
+    for table in keyed:
+        if table.table in texts:
+            rows = TypedRows(table.columns, table.full_name)
+            adopted, read = rows.adopt(typed[table.table]), rows.read(texts[table.table])
+            assert adopted.schema == read.schema, table.full_name
+            # Texts, for NaN is no number, and -0.0 is 0.0.
+            assert repr(adopted.to_pylist()) == repr(read.to_pylist()), table.full_name
+    return len(texts)
+
+
+def test_every_type_and_value(server: Server, scratch: str) -> None:
+    literals_of: dict[str, list[str]] = {kind: list(literals) for kind, literals in ODD.items()}
+    for kind, literal in LINES:
+        literals_of.setdefault(kind, []).append(literal)
+    with server.connect(database=scratch) as connection, connection.cursor() as cursor:
+        cursor.execute("SET sql_mode = 'ALLOW_INVALID_DATES', time_zone = '+00:00'")
+        for number in range(0, len(literals_of), COLUMNS):
+            kinds = [*literals_of][number : number + COLUMNS]
+            columns = ", ".join(f"v{at} {kind}" for at, kind in enumerate(kinds))
+            cursor.execute(f"CREATE TABLE t{number} (id INT PRIMARY KEY, {columns}) ENGINE=MyISAM")
+            for row in range(max(len(literals_of[kind]) for kind in kinds)):
+                some = (literals_of[kind] for kind in kinds)
+                values = ", ".join(literals[row % len(literals)] for literals in some)
+                cursor.execute(f"INSERT INTO t{number} VALUES ({row}, {values})")
+    assert assert_same(server, schemas_of(server, scratch)) == -(-len(literals_of) // COLUMNS)
+
+
+@pytest.mark.parametrize(
+    "scenario", ["numbers", "temporals", "strings", "geometry", "json_docs", "wide"]
+)
+def test_captured_tables(server: Server, scenario: str) -> None:
+    described, _ = restore(server, scenario)
+    try:
+        assert_same(server, schemas_of(server, described["database"]))
+    finally:
+        server.execute(f"DROP DATABASE IF EXISTS {described['database']}")
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_tables(server: Server, scratch: str, seed: int) -> None:
+    choices = Random(f"typed {server.name} {seed}")
+    table = RandomTable.make(choices, columns=14)
+    with server.connect(database=scratch) as connection, connection.cursor() as cursor:
+        cursor.execute("SET sql_mode = '', time_zone = '+00:00'")
+        for statement in table.statements(choices, rows=300):
+            cursor.execute(statement)
+    assert assert_same(server, schemas_of(server, scratch)) == 1

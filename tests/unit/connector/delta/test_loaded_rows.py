@@ -1,0 +1,87 @@
+"""Rows of texts and typed ones, of several parts: whatever is asked for comes in its order."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyspark_mysqlbinlog.connector.delta.loaded_rows import LOADED, LoadedRows, with_numbers
+from pyspark_mysqlbinlog.connector.delta.typed import TypedRows
+from pyspark_mysqlbinlog.errors import SchemaError, UnrepresentableValueError
+from pyspark_mysqlbinlog.tables import ColumnSchema as C
+
+ROWS = TypedRows([C("a", "int"), C("b c", "decimal", 9, 2)], "d.t")
+
+
+def structs(*values: dict[str, Any], **types: pa.DataType) -> pa.ChunkedArray[Any]:
+    """Images of these columns, in two chunks."""
+    kind = pa.struct([pa.field(name.replace("_", " "), each) for name, each in types.items()])
+    half = len(values) // 2
+    return pa.chunked_array([pa.array(values[:half], kind), pa.array(values[half:], kind)])
+
+
+def changes_of(texts: list[str], part: int | None) -> pa.Table:
+    return with_numbers(pa.table({"after": pa.array(texts, pa.string())}), part)
+
+
+@given(st.data())
+def test_parts_and_texts_in_any_order(data: st.DataObject) -> None:
+    sizes = data.draw(st.lists(st.integers(0, 5), max_size=3))
+    number, parts, tables, expected = 0, [], [], []
+    for part, size in enumerate(sizes):
+        values = [{"a": number + at, "b c": Decimal(at)} for at in range(size)]
+        parts.append(structs(*values, a=pa.int32(), b_c=pa.decimal128(9, 2)))
+        tables.append(changes_of([""] * size, part))
+        expected += [value["a"] for value in values]
+        number += size
+    count = data.draw(st.integers(0, 5))
+    texts = [f'{{"a":{number + at},"b c":1.50}}' for at in range(count)]
+    tables.append(changes_of(texts, None))
+    expected += range(number, number + count)
+    places = data.draw(st.lists(st.integers(0, len(expected) - 1)) if expected else st.just([]))
+    chosen = pa.concat_tables(tables).take(pa.array(places, pa.int64()))
+    found = LoadedRows(parts).read(chosen, ROWS)
+    assert found.schema == ROWS.schema
+    assert found.column("a").to_pylist() == [expected[place] for place in places]
+
+
+def test_texts_need_no_numbers() -> None:
+    changes = changes_of(['{"a":1,"b c":2}'], None).drop([LOADED])
+    assert LoadedRows().read(changes, ROWS).to_pylist() == [{"a": 1, "b_c": Decimal("2.00")}]
+
+
+def test_a_column_that_is_missing_is_null() -> None:
+    images = structs({"a": 1}, {"a": None}, a=pa.int32())
+    assert ROWS.adopt(images).to_pylist() == [{"a": 1, "b_c": None}, {"a": None, "b_c": None}]
+
+
+def test_a_column_that_the_table_does_not_have() -> None:
+    images = structs({"a": 1, "x": 1}, a=pa.int32(), x=pa.int32())
+    with pytest.raises(SchemaError, match="does not have there: x"):
+        ROWS.adopt(images)
+    only = TypedRows([C("a", "int")], "d.t", only=True)
+    assert only.adopt(images).to_pylist() == [{"a": 1}]
+
+
+def test_numbers_of_another_width() -> None:
+    images = structs({"a": 7, "b c": Decimal("1.5")}, a=pa.int64(), b_c=pa.decimal128(3, 1))
+    assert ROWS.adopt(images).to_pylist() == [{"a": 7, "b_c": Decimal("1.50")}]
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [
+        (1 << 40, pa.int64()),
+        ("1", pa.string()),
+        (1.0, pa.float64()),
+        (Decimal("1.0"), pa.decimal128(3, 1)),
+    ],
+)
+def test_values_of_another_type(value: Any, kind: pa.DataType) -> None:
+    with pytest.raises(UnrepresentableValueError, match="does not fit its column's type"):
+        ROWS.adopt(structs({"a": value}, a=kind))
