@@ -34,7 +34,7 @@ pc: Any = compute
 _BETWEEN_LOOKS = 0.25
 _TIMEOUT = 300
 _PARTS = (
-    (mirror_module, "_collected", "collect"),
+    (mirror_module, "collected", "collect"),
     (walk, "states_of", "decode json"),
     (walk, "last_states", "last states"),
     (DeltalakeTarget, "merge", "merge"),

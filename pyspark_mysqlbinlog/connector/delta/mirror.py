@@ -21,7 +21,6 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyarrow import compute
 
 from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
 from pyspark_mysqlbinlog.checkpoints.offset import Offset
@@ -30,12 +29,12 @@ from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.checkpoints.versions import UnknownFrom, Version
 from pyspark_mysqlbinlog.connector.delta.batch_offsets import BatchOffsets
 from pyspark_mysqlbinlog.connector.delta.cascade_watch import CascadeWatch
+from pyspark_mysqlbinlog.connector.delta.collect import by_table, collected
 from pyspark_mysqlbinlog.connector.delta.column_names import delta_name
 from pyspark_mysqlbinlog.connector.delta.copies import say_key
 from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget, Engine
 from pyspark_mysqlbinlog.connector.delta.engines import ChosenEngine
 from pyspark_mysqlbinlog.connector.delta.history import ChangeLog
-from pyspark_mysqlbinlog.connector.delta.loaded_rows import LoadedRows, with_numbers
 from pyspark_mysqlbinlog.connector.delta.maintenance import Maintenance
 from pyspark_mysqlbinlog.connector.delta.marks import LogName, Mark, place_of
 from pyspark_mysqlbinlog.connector.delta.mirrored_table import Batch, MirroredTable, TableVersions
@@ -48,7 +47,7 @@ from pyspark_mysqlbinlog.connector.log.logs import ServerLog
 from pyspark_mysqlbinlog.connector.options.log_lines import show_log_lines
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.connector.options.values import parse_duration
-from pyspark_mysqlbinlog.connector.packets import PACKETS, TYPED_PACKETS, unpacked
+from pyspark_mysqlbinlog.connector.packets import PACKETS, TYPED_PACKETS
 from pyspark_mysqlbinlog.errors import MirrorError, OffsetError, OptionError
 from pyspark_mysqlbinlog.names import Table
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
@@ -59,9 +58,6 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 __all__ = ["DeltaMirror"]
-
-# The stubs know neither chunked arrays beside plain values nor what comes of them.
-pc: Any = compute
 
 _LOG = logging.getLogger(__name__)
 # A batch is collected in the driver's memory, where it takes up to twenty times its bytes of log.
@@ -223,14 +219,14 @@ class DeltaMirror:
         before = end if number == 0 else self._offsets.end(batch.sparkSession, number - 1)
         query = f"mysqlbinlog:query:{self._query_id(batch.sparkSession)}"
         mark = Mark(LogName.of(end), place_of(end.position), end.fingerprint, (query, number))
-        changes, loaded = _collected(batch, with_source=self._histories is not None)
+        changes, loaded = collected(batch, with_source=self._histories is not None)
         this = Batch(before.position, mark, end.load, reloads=self._reloads, loaded=loaded)
-        by_table, nothing = _by_table(changes), changes.slice(0, 0)
-        unknown = by_table.keys() - tables.keys()
+        parts, nothing = by_table(changes), changes.slice(0, 0)
+        unknown = parts.keys() - tables.keys()
         if unknown:
             raise OffsetError(f"the batch's offset has no columns of {sorted(unknown)}")
         self._take(
-            {name: (by_table.get(name, nothing), tables[name]) for name in sorted(tables)},
+            {name: (parts.get(name, nothing), tables[name]) for name in sorted(tables)},
             this,
             record,
             batch.sparkSession,
@@ -414,61 +410,3 @@ def _came_by_rename(
         for start, what in history.versions(*name)
         if isinstance(what, TableSchema) and gone.get(place_of(start), set()) - {name}
     )
-
-
-def _collected(batch: DataFrame, *, with_source: bool) -> tuple[pa.Table, LoadedRows]:
-    """What is needed of a batch's changes, which come in packets or as rows.
-
-    With the images of loaded rows that came typed, to which the changes refer.
-    """
-    names = ["op", "ts", "database", "table", "before", "after", "seq"]
-    if batch.schema not in {PACKETS, TYPED_PACKETS}:
-        changes = batch.select(*names, "source").toArrow()
-        return with_numbers(_with_source(changes, keep=with_source), None), LoadedRows()
-    texts, *typed = unpacked(batch.toArrow())
-    found = [with_numbers(_with_source(texts, keep=with_source), None)]
-    found += [with_numbers(_of_typed(each, texts.schema), part) for part, each in enumerate(typed)]
-    return pa.concat_tables(found), LoadedRows([each.column("after") for each in typed])
-
-
-def _without_images(changes: pa.Table, content: pa.Schema) -> pa.Table:
-    """Typed changes as those of texts are; what follows asks whether there is an image."""
-    count = changes.num_rows
-    images = {"before": pa.nulls(count, pa.string()), "after": pa.repeat("", count)}
-    columns = [images.get(name, changes.column(name)) for name in content.names]
-    return pa.table(columns, schema=content)
-
-
-def _with_source(changes: pa.Table, *, keep: bool = False) -> pa.Table:
-    """With what a mirror needs of the column `source`."""
-    source = changes.column("source")
-    if not keep:
-        changes = changes.drop(["source"])
-    for name in ("query", "absent"):
-        changes = changes.append_column(name, pc.struct_field(source, name))
-    return changes
-
-
-def _of_typed(changes: pa.Table, content: pa.Schema) -> pa.Table:
-    """Typed rows of a load, as `_with_source` gives changes whose images are texts."""
-    changes = _with_source(_without_images(changes, content))
-    # It tells of dates that are no day, which are null here as in all of a mirror's rows.
-    at = changes.column_names.index("absent")
-    nothing = pa.nulls(changes.num_rows, changes.schema.field("absent").type)
-    return changes.set_column(at, "absent", nothing)
-
-
-def _by_table(changes: pa.Table) -> dict[Table, pa.Table]:
-    """Each table's changes."""
-    names = changes.select(["database", "table"]).group_by(["database", "table"]).aggregate([])
-    rows = names.to_pylist()
-    if len(rows) == 1:
-        return {(rows[0]["database"], rows[0]["table"]): changes}
-    parts = {}
-    for row in rows:
-        is_its = pc.and_(
-            pc.equal(changes.column("database"), row["database"]),
-            pc.equal(changes.column("table"), row["table"]),
-        )
-        parts[row["database"], row["table"]] = changes.filter(is_its)
-    return parts
