@@ -87,14 +87,13 @@ class MySQLBinlogDataSource(DataSource):
     def _stream_reader(self, schema: StructType) -> DataSourceStreamReader:
         from pyspark_mysqlbinlog.connector.columns import check_schema
         from pyspark_mysqlbinlog.connector.options.checks import expect_stream
-        from pyspark_mysqlbinlog.connector.packets import PACKETS, TYPED_PACKETS, expect_json
+        from pyspark_mysqlbinlog.connector.packets import LEAN_PACKETS, PACKETS, expect_json
         from pyspark_mysqlbinlog.connector.stream_reader import MySQLBinlogStreamReader
 
         options = self._parsed()
         expect_stream(options)
-        if schema in {PACKETS, TYPED_PACKETS}:
-            content, typed = expect_json(options), schema == TYPED_PACKETS
-            return MySQLBinlogStreamReader(options, content, in_packets=True, typed_loads=typed)
+        if schema in {PACKETS, LEAN_PACKETS}:
+            return MySQLBinlogStreamReader(options, expect_json(options), packed=schema)
         check_schema(schema, options.payload_kind, rescued=options.rescues)
         return MySQLBinlogStreamReader(options, schema)
 

@@ -2,9 +2,13 @@
 
 Spark turns every Arrow batch of a data source into rows of its own, and `toArrow` turns them back:
 for a sink that wants Arrow and takes all columns this is most of its work. A packet goes through as
-it is. A stream gives packets when its schema is `PACKETS`, as a mirror's is. With `TYPED_PACKETS`
-the rows that a load reads by a table's key come as payload=struct gives them, each packet those of
-one table as it looks there: they need not become JSON and be read again.
+it is. A stream gives packets when its schema is `PACKETS`, as that of a mirror with change logs is.
+
+Packets of the other kind, `LEAN_PACKETS`, are for whoever wants the rows and nothing else. Of the
+column `source` they have what the rows' meaning hangs on, `query` and `absent`, as columns; the
+rest of it takes longer to pack and unpack than all else. And the rows that a load reads by a
+table's key come as payload=struct gives them, each packet those of one table as it looks there:
+they need not become JSON and be read again.
 """
 
 from __future__ import annotations
@@ -13,6 +17,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+from pyarrow import compute
 from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
 from pyspark_mysqlbinlog.connector.columns import arrow_schema, envelope
@@ -21,12 +26,15 @@ from pyspark_mysqlbinlog.errors import OptionError
 if TYPE_CHECKING:
     from pyspark_mysqlbinlog.connector.options.model import Options
 
-__all__ = ["PACKETS", "TYPED_PACKETS", "expect_json", "packets", "unpacked"]
+__all__ = ["LEAN_PACKETS", "PACKETS", "expect_json", "lean", "packets", "unpacked"]
 
 # As a packed stream's only column.
 PACKETS = StructType([StructField("packet", BinaryType())])
-TYPED_PACKETS = StructType([StructField("typed_packet", BinaryType())])
+LEAN_PACKETS = StructType([StructField("lean_packet", BinaryType())])
 _CONTENT = envelope(StringType())
+_OF_SOURCE = ("query", "absent")
+# The stubs know neither chunked arrays beside plain values nor what comes of them.
+pc: Any = compute
 
 
 def expect_json(options: Options) -> StructType:
@@ -44,12 +52,13 @@ def packets(
 ) -> Iterator[pa.RecordBatch]:
     """Each batch as a packet.
 
-    kind : `PACKETS` or `TYPED_PACKETS`.
+    kind : `PACKETS` or `LEAN_PACKETS`.
     """
     schema = arrow_schema(kind)
     # Row images of a table are much alike; what is small goes faster through two sockets.
     options = pa.ipc.IpcWriteOptions(compression="lz4")
-    for batch in batches:
+    for whole in batches:
+        batch = lean(whole) if kind == LEAN_PACKETS else whole
         out = pa.BufferOutputStream()
         with pa.ipc.new_stream(out, batch.schema, options=options) as stream:
             stream.write_batch(batch)
@@ -63,6 +72,8 @@ def unpacked(table: pa.Table) -> list[pa.Table]:
     The first is that of JSON, with or without rows.
     """
     content = arrow_schema(_CONTENT)
+    if table.column_names == LEAN_PACKETS.names:
+        content = lean(pa.RecordBatch.from_pylist([], content)).schema
     found: dict[pa.Schema, list[pa.Table]] = {content: []}
     for packet in table.column(0):
         held: Any = pa.ipc.open_stream(packet.as_buffer()).read_all()
@@ -71,3 +82,12 @@ def unpacked(table: pa.Table) -> list[pa.Table]:
         pa.concat_tables(parts) if parts else schema.empty_table()
         for schema, parts in found.items()
     ]
+
+
+def lean(changes: Any) -> Any:
+    """Changes, a record batch or a table, with the columns that lean packets have."""
+    source = changes.column("source")
+    kept = [name for name in changes.schema.names if name != "source"]
+    columns = [changes.column(name) for name in kept]
+    columns += [pc.struct_field(source, name) for name in _OF_SOURCE]
+    return type(changes).from_arrays(columns, names=[*kept, *_OF_SOURCE])

@@ -40,7 +40,7 @@ from pyspark_mysqlbinlog.connector.load.partition import LoadPartition
 from pyspark_mysqlbinlog.connector.log.retry import first_connection, known_server
 from pyspark_mysqlbinlog.connector.options.log_lines import LOGGER, show_log_lines
 from pyspark_mysqlbinlog.connector.options.model import Options
-from pyspark_mysqlbinlog.connector.packets import PACKETS, TYPED_PACKETS, packets
+from pyspark_mysqlbinlog.connector.packets import LEAN_PACKETS, packets
 from pyspark_mysqlbinlog.connector.ranges.cutting import RangePartition
 from pyspark_mysqlbinlog.connector.ranges.planning import range_partitions
 from pyspark_mysqlbinlog.connector.ranges.reader import read_range
@@ -78,23 +78,16 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
     """Reads one server's changes as a stream.
 
     schema : of the changes.
-    in_packets : Spark gets them in packets (see `packets`).
-    typed_loads : of those, the loaded rows are typed.
+    packed : Spark gets them in packets of this kind (see `packets`).
     """
 
     def __init__(
-        self,
-        options: Options,
-        schema: StructType,
-        *,
-        in_packets: bool = False,
-        typed_loads: bool = False,
+        self, options: Options, schema: StructType, *, packed: StructType | None = None
     ) -> None:
         show_log_lines()
         self._options = options
         self._schema = schema
-        self._in_packets = in_packets
-        self._typed_loads = typed_loads
+        self._packing = packed
         self._initial: Offset | None = None
         self._batch_zero_done = False
         self._facts: ServerFacts | None = None
@@ -268,7 +261,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         return self._the_load().followed(load, mark.history, start, mark.position, renamed)
 
     def _load_limits(self, most_bytes: int | None) -> BatchLimits:
-        return self._the_load().limits(most_bytes, in_packets=self._in_packets)
+        return self._the_load().limits(most_bytes, in_packets=self._packing is not None)
 
     def _the_load(self) -> Load:
         if self._load is None:
@@ -403,16 +396,16 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Record batches of one task; runs on an executor."""
         batches = self._read(partition)
-        if not self._in_packets:
-            return batches
-        return packets(batches, TYPED_PACKETS if self._typed_loads else PACKETS)
+        return batches if self._packing is None else packets(batches, self._packing)
 
     def _read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if isinstance(partition, LoadPartition):
             from pyspark_mysqlbinlog.connector.load.chunk_reader import read_chunks
 
             schema = arrow_schema(self._schema)
-            return read_chunks(self._options, partition, schema, typed=self._typed_loads)
+            return read_chunks(
+                self._options, partition, schema, typed=self._packing == LEAN_PACKETS
+            )
         assert isinstance(partition, RangePartition)
         return read_range(self._options, partition, arrow_schema(self._schema))
 

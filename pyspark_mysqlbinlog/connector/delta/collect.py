@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyarrow import compute
 
 from pyspark_mysqlbinlog.connector.delta.loaded_rows import LoadedRows, with_numbers
-from pyspark_mysqlbinlog.connector.packets import PACKETS, TYPED_PACKETS, unpacked
+from pyspark_mysqlbinlog.connector.packets import LEAN_PACKETS, PACKETS, lean, unpacked
 from pyspark_mysqlbinlog.names import Table
 
 if TYPE_CHECKING:
@@ -29,14 +29,19 @@ def collected(batch: DataFrame, *, with_source: bool) -> tuple[pa.Table, LoadedR
 
     With the images of loaded rows that came typed, to which the changes refer.
     """
-    names = ["op", "ts", "database", "table", "before", "after", "seq"]
-    if batch.schema not in {PACKETS, TYPED_PACKETS}:
-        changes = batch.select(*names, "source").toArrow()
-        return with_numbers(_with_source(changes, keep=with_source), None), LoadedRows()
-    texts, *typed = unpacked(batch.toArrow())
-    found = [with_numbers(_with_source(texts, keep=with_source), None)]
-    found += [with_numbers(_of_typed(each, texts.schema), part) for part, each in enumerate(typed)]
-    return pa.concat_tables(found), LoadedRows([each.column("after") for each in typed])
+    if batch.schema == LEAN_PACKETS:
+        texts, *typed = unpacked(batch.toArrow())
+        found = [with_numbers(texts, None)]
+        found += [
+            with_numbers(_without_images(each, texts.schema), part)
+            for part, each in enumerate(typed)
+        ]
+        return pa.concat_tables(found), LoadedRows([each.column("after") for each in typed])
+    changes = unpacked(batch.toArrow())[0] if batch.schema == PACKETS else batch.toArrow()
+    known = lean(changes)
+    if with_source:
+        known = known.append_column("source", changes.column("source"))
+    return with_numbers(known, None), LoadedRows()
 
 
 def by_table(changes: pa.Table) -> dict[Table, pa.Table]:
@@ -56,27 +61,13 @@ def by_table(changes: pa.Table) -> dict[Table, pa.Table]:
 
 
 def _without_images(changes: pa.Table, content: pa.Schema) -> pa.Table:
-    """Typed changes as those of texts are; what follows asks whether there is an image."""
+    """Typed rows of a load as changes whose images are texts; an empty text is an image, too."""
     count = changes.num_rows
-    images = {"before": pa.nulls(count, pa.string()), "after": pa.repeat("", count)}
-    columns = [images.get(name, changes.column(name)) for name in content.names]
+    nothing = {
+        "before": pa.nulls(count, pa.string()),
+        "after": pa.repeat("", count),
+        # It tells of dates that are no day, which are null here as in all of a mirror's rows.
+        "absent": pa.nulls(count, content.field("absent").type),
+    }
+    columns = [nothing[name] if name in nothing else changes.column(name) for name in content.names]
     return pa.table(columns, schema=content)
-
-
-def _with_source(changes: pa.Table, *, keep: bool = False) -> pa.Table:
-    """With what a mirror needs of the column `source`."""
-    source = changes.column("source")
-    if not keep:
-        changes = changes.drop(["source"])
-    for name in ("query", "absent"):
-        changes = changes.append_column(name, pc.struct_field(source, name))
-    return changes
-
-
-def _of_typed(changes: pa.Table, content: pa.Schema) -> pa.Table:
-    """Typed rows of a load, as `_with_source` gives changes whose images are texts."""
-    changes = _with_source(_without_images(changes, content))
-    # It tells of dates that are no day, which are null here as in all of a mirror's rows.
-    at = changes.column_names.index("absent")
-    nothing = pa.nulls(changes.num_rows, changes.schema.field("absent").type)
-    return changes.set_column(at, "absent", nothing)

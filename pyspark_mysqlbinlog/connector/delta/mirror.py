@@ -47,7 +47,7 @@ from pyspark_mysqlbinlog.connector.log.logs import ServerLog
 from pyspark_mysqlbinlog.connector.options.log_lines import show_log_lines
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.connector.options.values import parse_duration
-from pyspark_mysqlbinlog.connector.packets import PACKETS, TYPED_PACKETS
+from pyspark_mysqlbinlog.connector.packets import LEAN_PACKETS, PACKETS
 from pyspark_mysqlbinlog.errors import MirrorError, OffsetError, OptionError
 from pyspark_mysqlbinlog.names import Table
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
@@ -174,7 +174,7 @@ class DeltaMirror:
         writer = (
             spark.readStream.format("mysqlbinlog")
             # A change log has the rows' texts.
-            .schema(TYPED_PACKETS if self._histories is None else PACKETS)
+            .schema(LEAN_PACKETS if self._histories is None else PACKETS)
             .options(**self._options)
             .load()
             .writeStream.foreachBatch(self)

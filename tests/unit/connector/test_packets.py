@@ -12,8 +12,9 @@ from pyspark_mysqlbinlog.connector.columns import arrow_schema, envelope
 from pyspark_mysqlbinlog.connector.datasource import MySQLBinlogDataSource
 from pyspark_mysqlbinlog.connector.load.typed_rows import typed_schema
 from pyspark_mysqlbinlog.connector.packets import (
+    LEAN_PACKETS,
     PACKETS,
-    TYPED_PACKETS,
+    lean,
     packets,
     unpacked,
 )
@@ -78,12 +79,15 @@ def test_packets_of_several_kinds() -> None:
     row = {"op": "r", "after": {"a": 1, "d": None}, "source": {"row": 0}}
     loaded = pa.RecordBatch.from_pylist([row], typed)
     batches = [_batch("{}"), loaded, _batch(None), loaded]
-    made = packets(iter(batches), TYPED_PACKETS)
-    frame = pa.Table.from_batches(made, arrow_schema(TYPED_PACKETS))
+    made = packets(iter(batches), LEAN_PACKETS)
+    frame = pa.Table.from_batches(made, arrow_schema(LEAN_PACKETS))
     assert unpacked(frame) == [
-        pa.Table.from_batches([batches[0], batches[2]]),
-        pa.Table.from_batches([loaded, loaded]),
+        lean(pa.Table.from_batches([batches[0], batches[2]])),
+        lean(pa.Table.from_batches([loaded, loaded])),
     ]
+    nothing = unpacked(frame.slice(0, 0))
+    assert nothing == [lean(pa.Table.from_batches([], _SCHEMA))]
+    assert nothing[0].column_names[-2:] == ["query", "absent"]
 
 
 def test_columns_of_no_known_type() -> None:
