@@ -6,9 +6,9 @@ it is. A stream gives packets when its schema is `PACKETS`, as that of a mirror 
 
 Packets of the other kind, `LEAN_PACKETS`, are for whoever wants the rows and nothing else. Of the
 column `source` they have what the rows' meaning hangs on, `query` and `absent`, as columns; the
-rest of it takes longer to pack and unpack than all else. And the rows that a load reads by a
-table's key come as payload=struct gives them, each packet those of one table as it looks there:
-they need not become JSON and be read again.
+rest of it takes longer to pack and unpack than all else. And most rows of a load come typed, as
+payload=struct gives them, each packet those of one table as it looks there: they need not become
+JSON and be read again (see load/chunk_reader.py).
 """
 
 from __future__ import annotations
@@ -77,6 +77,8 @@ def unpacked(table: pa.Table) -> list[pa.Table]:
     found: dict[pa.Schema, list[pa.Table]] = {content: []}
     for packet in table.column(0):
         held: Any = pa.ipc.open_stream(packet.as_buffer()).read_all()
+        is_typed = pa.types.is_struct(held.schema.field("after").type)
+        assert is_typed or held.schema == content, held.schema
         found.setdefault(held.schema, []).append(held)
     return [
         pa.concat_tables(parts) if parts else schema.empty_table()

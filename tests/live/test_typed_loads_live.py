@@ -69,7 +69,7 @@ def assert_same(server: Server, tables: Sequence[TableSchema]) -> int:
     typed, texts = (images(server, keyed, typed=typed) for typed in (True, False))
     assert typed.keys() == texts.keys()
     for table in keyed:
-        if table.table in texts:
+        if table.table in texts and not pa.types.is_string(typed[table.table].type):
             rows = TypedRows(table.columns, table.full_name)
             adopted, read = rows.adopt(typed[table.table]), rows.read(texts[table.table])
             assert adopted.schema == read.schema, table.full_name
@@ -80,13 +80,17 @@ def assert_same(server: Server, tables: Sequence[TableSchema]) -> int:
 
 def test_every_type_and_value(server: Server, scratch: str) -> None:
     literals_of: dict[str, list[str]] = {kind: list(literals) for kind, literals in ODD.items()}
+    literals_of["DATETIME"] += ["'0000-05-12 10:00:00'", "'0000-01-01 00:00:00'"]
     for kind, literal in LINES:
         literals_of.setdefault(kind, []).append(literal)
     with server.connect(database=scratch) as connection, connection.cursor() as cursor:
         cursor.execute("SET sql_mode = 'ALLOW_INVALID_DATES', time_zone = '+00:00'")
         for number in range(0, len(literals_of), COLUMNS):
             kinds = [*literals_of][number : number + COLUMNS]
-            columns = ", ".join(f"v{at} {kind}" for at, kind in enumerate(kinds))
+            # Names with a dot must not be taken for paths.
+            columns = ", ".join(
+                f"`{'.' * (at % 3)}v{at // 3}` {kind}" for at, kind in enumerate(kinds)
+            )
             cursor.execute(f"CREATE TABLE t{number} (id INT PRIMARY KEY, {columns}) ENGINE=MyISAM")
             for row in range(max(len(literals_of[kind]) for kind in kinds)):
                 some = (literals_of[kind] for kind in kinds)

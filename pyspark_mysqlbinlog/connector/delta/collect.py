@@ -63,10 +63,13 @@ def by_table(changes: pa.Table) -> dict[Table, pa.Table]:
 def _without_images(changes: pa.Table, content: pa.Schema) -> pa.Table:
     """Typed rows of a load as changes whose images are texts; an empty text is an image, too."""
     count = changes.num_rows
+    # `absent` names dates that are no day, with their texts, which are null in all of a mirror's
+    # rows. A column that a loaded row does not have can't be.
+    absent = pc.list_flatten(changes.column("absent"))
+    assert pc.all(pc.match_substring(absent, "=")).as_py() is not False, absent
     nothing = {
         "before": pa.nulls(count, pa.string()),
         "after": pa.repeat("", count),
-        # It tells of dates that are no day, which are null here as in all of a mirror's rows.
         "absent": pa.nulls(count, content.field("absent").type),
     }
     columns = [nothing[name] if name in nothing else changes.column(name) for name in content.names]

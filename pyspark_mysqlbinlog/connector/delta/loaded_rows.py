@@ -38,15 +38,28 @@ def with_numbers(changes: pa.Table, part: int | None) -> pa.Table:
 
 
 class LoadedRows:
-    """A batch's.
+    """The typed images of a batch's loaded rows, by number.
 
     Parameters
     ----------
-    parts : of each, the images of its rows: structs of the columns of one table.
+    parts : of each, the images of its rows: structs with the columns of one table, or of several
+        that have the same.
     """
 
     def __init__(self, parts: Sequence[pa.ChunkedArray[Any]] = ()) -> None:
         self._parts = tuple(parts)
+
+    def size_of(self, changes: pa.Table) -> int:
+        """Bytes of the images that changes refer to, about, as Arrow."""
+        if LOADED not in changes.column_names:
+            return 0
+        parts = pc.value_counts(pc.shift_right(changes.column(LOADED), _BITS).drop_null())
+        return sum(
+            self._parts[each["values"]].nbytes
+            * each["counts"]
+            // max(len(self._parts[each["values"]]), 1)
+            for each in parts.to_pylist()
+        )
 
     def read(self, changes: pa.Table, rows: TypedRows) -> pa.Table:
         """What the changes' column `after` holds, none of which is null, as `TypedRows.read` does.
@@ -84,7 +97,7 @@ class LoadedRows:
 
 
 def _rows_at(images: pa.ChunkedArray[Any], places: pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:
-    """Mostly they lie one behind the other, and need no copy."""
+    """The images at these places; without a copy where the places follow one another."""
     first = places[0].as_py()
     one_by_one = pa.chunked_array([pa.array(range(first, first + len(places)), pa.int64())])
     if places.equals(one_by_one):

@@ -266,7 +266,8 @@ class DeltaMirror:
         for name, (done, errors) in zip(parts, side_by_side(take, [*parts], spark), strict=True):
             failed += errors
             if done:
-                record.add(name, parts[name][0], *done[0], partial(self._count_of, name))
+                changes, held = parts[name][0], partial(self._count_of, name)
+                record.add(name, changes, *done[0], held, images=batch.loaded.size_of(changes))
         if failed:
             raise failed[0]
 

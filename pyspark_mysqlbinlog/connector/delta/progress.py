@@ -59,8 +59,11 @@ class TableBatch:
     lag: float | None
 
     @classmethod
-    def of(cls, changes: pa.Table, new: int, seconds: float) -> TableBatch:
-        """Of changes of which `new` were brought in just now."""
+    def of(cls, changes: pa.Table, new: int, seconds: float, images: int = 0) -> TableBatch:
+        """Of changes of which `new` were brought in just now.
+
+        images : bytes that belong to them, and are not in them.
+        """
         if not new:
             return cls(0, 0, 0, seconds, None)
         is_loaded = pc.equal(changes.column("op"), "r")
@@ -68,7 +71,7 @@ class TableBatch:
         return cls(
             rows=new,
             loaded=min(pc.sum(is_loaded).as_py(), new),
-            bytes=changes.nbytes,
+            bytes=changes.nbytes + images,
             seconds=seconds,
             lag=None if newest is None else time() - newest.timestamp(),
         )
@@ -193,13 +196,16 @@ class BatchRecord:
         new: int,
         seconds: float,
         held: Callable[[], int],
+        *,
+        images: int = 0,
     ) -> None:
         """What became of one table's changes, `new` of which were brought in.
 
         held : gives how many rows the Delta table has.
+        images : bytes that belong to the changes, and are not in them.
         """
         name = ".".join(table)
-        part = TableBatch.of(changes, new, seconds)
+        part = TableBatch.of(changes, new, seconds, images)
         known = self._tables.get(name)
         before = known or TableProgress()
         is_loading = table in self._waiting

@@ -1,7 +1,8 @@
-"""Row images as JSON texts to typed Arrow columns: the types are those of payload=struct.
+"""Row images to typed Arrow columns: the types are those of payload=struct.
 
-Arrow's own JSON reader does the work, many rows at once, and refuses what does not fit the type
-that it is told: a number that is too large, a column that is not expected. What it does not know
+Images that are structs have them (`adopt`); those that are JSON texts are read (`read`). Arrow's
+own JSON reader does the work, many rows at once, and refuses what does not fit the type that it is
+told: a number that is too large, a column that is not expected. What it does not know
 is finished here:
 
 =======================  ===========================  =========================================
@@ -29,7 +30,7 @@ from pyarrow import json as arrow_json
 
 from pyspark_mysqlbinlog.connector.delta.column_names import delta_name
 from pyspark_mysqlbinlog.decoder.schemas.struct_types import GEOMETRY, StructOptions, arrow_type
-from pyspark_mysqlbinlog.errors import SchemaError, UnrepresentableValueError
+from pyspark_mysqlbinlog.errors import MirrorError, SchemaError, UnrepresentableValueError
 from pyspark_mysqlbinlog.tables import ColumnSchema
 
 __all__ = ["TypedRows", "typed_field"]
@@ -41,6 +42,7 @@ pc: Any = compute
 _OPTIONS = StructOptions()
 _LEAST_BLOCK = 1 << 20
 _FIRST_DAY = pa.scalar(-719162, pa.int32()).cast(pa.date32())  # 0001-01-01
+_FIRST_MICROS = -719162 * 86_400_000_000
 
 # A column of a table: a ChunkedArray, of which the stubs tell too little.
 Column = Any
@@ -88,11 +90,11 @@ class TypedRows:
     def adopt(self, images: pa.ChunkedArray[Any]) -> pa.Table:
         """The rows of structs that payload=struct made of a table, none of which is null.
 
-        Raises as `read` does. Of values that have another type there only integers and decimals
-        are taken, those that are the same in the column's own.
+        Raises as `read` does. An integer or a decimal of another width is taken if its value stays
+        the same; any other type than the column's is an error.
         """
         kind: Any = images.type
-        held = {kind.field(at).name: kind.field(at).type for at in range(kind.num_fields)}
+        held = {kind.field(at).name: at for at in range(kind.num_fields)}
         others = held.keys() - {column.name for column in self._columns}
         if others and self._others == "error":
             raise SchemaError(
@@ -100,7 +102,8 @@ class TypedRows:
                 table=self._table,
             )
         columns = [
-            self._as_typed(pc.struct_field(images, column.name), field.type)
+            # By number: a name with a dot would be taken for a path.
+            self._as_typed(pc.struct_field(images, [held[column.name]]), field.type)
             if column.name in held
             else pa.nulls(len(images), field.type)
             for column, field in zip(self._columns, self.schema, strict=True)
@@ -190,12 +193,14 @@ def _reading(column: ColumnSchema, *, careful: bool) -> _Reading:
     kind = arrow_type(column, _OPTIONS)
     if column.type == "date":
         return _Reading(pa.string(), _days)
-    if pa.types.is_timestamp(kind) and careful:
-        return _Reading(pa.string(), lambda texts: _moments(texts, kind))
+    if pa.types.is_timestamp(kind):
+        if careful:
+            return _Reading(pa.string(), lambda texts: _moments(texts, kind))
+        return _Reading(kind, _from_year_one)
     if pa.types.is_binary(kind):
         return _Reading(pa.string(), _binary)
     if kind == GEOMETRY:
-        return _Reading(pa.struct([("srid", pa.int32()), ("wkb", pa.string())]), _geometries)
+        return _Reading(pa.struct([("srid", pa.int64()), ("wkb", pa.string())]), _geometries)
     if column.type == "decimal" and pa.types.is_string(kind):
         return _Reading(pa.decimal256(column.length or 10, column.scale or 0), _digits)
     return _Reading(kind)
@@ -215,11 +220,22 @@ def _geometries(values: Column) -> Column:
     chunks: list[Any] = []
     for chunk in values.chunks:
         assert isinstance(chunk, pa.StructArray)
-        parts = [chunk.field("srid"), _decoded(chunk.field("wkb"))]
+        parts = [_srids(chunk.field("srid")), _decoded(chunk.field("wkb"))]
         made = pa.StructArray.from_arrays(parts, fields=list(GEOMETRY), mask=chunk.is_null())
         chunks.append(made)
     kind: Any = GEOMETRY
     return pa.chunked_array(chunks, kind)
+
+
+def _srids(values: pa.Array[Any]) -> pa.Array[Any]:
+    try:
+        return values.cast(pa.int32())
+    except pa.ArrowInvalid:
+        # No other version of the table would have it right, so this is no question of its shape.
+        raise MirrorError(
+            f"a geometry has the SRID {pc.max(values).as_py()}, and Delta's tables hold none above"
+            f" {2**31 - 1}: leave its column out with excludeColumns, and load the table anew"
+        ) from None
 
 
 def _digits(values: Column) -> Column:
@@ -243,7 +259,17 @@ def _moments(texts: Column, kind: pa.DataType) -> Column:
     Without a T it has a zero; with one it may still be the 31st of February.
     """
     has_t = pc.equal(pc.utf8_slice_codeunits(texts, 10, 11), "T")
-    return _cast_or_null(pc.if_else(has_t, texts, pa.scalar(None, pa.string())), kind)
+    days = pc.if_else(has_t, texts, pa.scalar(None, pa.string()))
+    return _from_year_one(_cast_or_null(days, kind))
+
+
+def _from_year_one(moments: Column) -> Column:
+    """Moments; null where they are of the year 0, which MySQL has and no struct."""
+    first = pa.scalar(_FIRST_MICROS, pa.int64()).cast(moments.type)
+    is_before = pc.less(moments, first)
+    if not pc.any(is_before).as_py():
+        return moments
+    return pc.if_else(is_before, pa.scalar(None, moments.type), moments)
 
 
 def _cast_or_null(texts: Column, kind: pa.DataType) -> Column:

@@ -73,7 +73,7 @@ from pyspark_mysqlbinlog.names import Table, quoted
 from pyspark_mysqlbinlog.protocol.blocks import EventBlock, unpack_events
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 from pyspark_mysqlbinlog.protocol.server_errors import log_replaced
-from pyspark_mysqlbinlog.tables import TableSchema
+from pyspark_mysqlbinlog.tables import SPATIAL_TYPES, TableSchema
 
 __all__ = ["read_chunks"]
 
@@ -95,8 +95,9 @@ def read_chunks(
     """Record batches of one task's chunks.
 
     schema : theirs.
-    typed : rows of tables with a key have a schema of their own instead: `typed_schema` of the
-        table as it looks at the watermark.
+    typed : rows have a schema of their own instead, `typed_schema` of the table as it looks at the
+        watermark: all but those of tables that are read at one place in the log (`exactLoad`), and
+        of tables whose columns can't be typed.
 
     Whoever does not take all of them must close it: it holds a connection and a thread.
 
@@ -289,8 +290,12 @@ def _typed(connected: _Connected, table: TableSchema, arrow_schema: pa.Schema) -
     columns = [
         column for column in table.columns if not excludes(table.database, table.table, column.name)
     ]
+    # A struct holds no SRID above 2^31 - 1: whoever reads the JSON stops at it, and for that table.
+    has_geometry = any(column.type in SPATIAL_TYPES for column in columns)
+    if not connected.typed or not columns or has_geometry:
+        return None
     try:
-        return typed_schema(arrow_schema, columns) if connected.typed and columns else None
+        return typed_schema(arrow_schema, columns)
     except SchemaError:
         return None  # whoever reads the JSON says what is wrong with it
 

@@ -68,6 +68,23 @@ def test_a_column_that_the_table_does_not_have() -> None:
     assert only.adopt(images).to_pylist() == [{"a": 1}]
 
 
+def test_names_that_look_like_paths() -> None:
+    names = ["id", ".id", ".", "..", "a.b", ".a.b", "a", "[0]", "0", "*", '"id"', "`", "\\"]
+    kind = pa.struct([(name, pa.int32()) for name in names])
+    images = pa.chunked_array([pa.array([dict(zip(names, range(99), strict=False))], kind)])
+    read = TypedRows([C(name, "int") for name in names], "d.t").adopt(images)
+    assert [column[0].as_py() for column in read.columns] == list(range(len(names)))
+
+
+def test_the_size_is_that_of_the_images() -> None:
+    images = structs({"a": 1}, {"a": 2}, a=pa.int32())
+    changes = pa.concat_tables([changes_of(["", ""], 0), changes_of(["{}"], None)])
+    loaded = LoadedRows([images])
+    assert loaded.size_of(changes) == images.nbytes
+    assert loaded.size_of(changes.slice(1)) == images.nbytes // 2
+    assert loaded.size_of(changes.slice(2)) == loaded.size_of(changes.drop([LOADED])) == 0
+
+
 def test_numbers_of_another_width() -> None:
     images = structs({"a": 7, "b c": Decimal("1.5")}, a=pa.int64(), b_c=pa.decimal128(3, 1))
     assert ROWS.adopt(images).to_pylist() == [{"a": 7, "b_c": Decimal("1.50")}]

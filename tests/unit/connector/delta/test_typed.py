@@ -82,6 +82,10 @@ STAMP = C("c", "timestamp", 0)
          [dt.datetime.fromisoformat("2026-11-20T10:00:00.123456"), None, None]),
         (MOMENT, ['"2026-02-31 10:00:00.000000"'], [None]),
         (MOMENT, ['"2026-02-31T10:00:00.000000"', "null"], [None, None]),
+        # The year 0, alone and beside what has to be read with care.
+        (MOMENT, ['"0000-12-31T23:59:59.999999"', '"0001-01-01T00:00:00.000000"'],
+         [None, dt.datetime.fromisoformat("0001-01-01")]),
+        (MOMENT, ['"0000-05-12T10:00:00.000000"', '"2026-02-31T10:00:00.000000"'], [None, None]),
         (STAMP, ['"2026-11-20T10:00:00Z"', '"0000-00-00 00:00:00"'],
          [dt.datetime(2026, 11, 20, 10, tzinfo=dt.UTC), None]),
         (C("c", "decimal", 65, 30), ["0." + "0" * 30, "-12345." + "0" * 29 + "1", "null"],
