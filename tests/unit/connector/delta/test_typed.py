@@ -17,7 +17,7 @@ from helpers.captured_logs import SCENARIOS, load
 from helpers.decode_twins import PAYLOADS, Twins
 from helpers.replay import captured_schemas
 from pyspark_mysqlbinlog.connector.delta.typed import TypedRows
-from pyspark_mysqlbinlog.errors import SchemaError, UnrepresentableValueError
+from pyspark_mysqlbinlog.errors import MirrorError, SchemaError, UnrepresentableValueError
 from pyspark_mysqlbinlog.protocol.blocks import pack_events
 from pyspark_mysqlbinlog.tables import ColumnSchema as C
 from pyspark_mysqlbinlog.tables import TableSchema
@@ -138,3 +138,9 @@ def test_a_column_that_is_not_expected_is_refused_or_passed_over() -> None:
 def test_what_does_not_fit_is_refused(column: C, value: str) -> None:
     with pytest.raises(UnrepresentableValueError, match=r"does not fit|d\.t"):
         _read(column, value)
+
+
+def test_an_srid_that_delta_does_not_hold_stops_the_table() -> None:
+    texts = pa.chunked_array([['{"c":{"srid":2147483648,"wkb":"AQ=="}}']])
+    with pytest.raises(MirrorError, match=r"SRID 2147483648.*excludeColumns"):
+        TypedRows([C("c", "point")], "d.t").read(texts)
