@@ -17,7 +17,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyarrow import compute
 from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
 from pyspark_mysqlbinlog.connector.columns import arrow_schema, envelope
@@ -33,8 +32,6 @@ PACKETS = StructType([StructField("packet", BinaryType())])
 LEAN_PACKETS = StructType([StructField("lean_packet", BinaryType())])
 _CONTENT = envelope(StringType())
 _OF_SOURCE = ("query", "absent")
-# The stubs know neither chunked arrays beside plain values nor what comes of them.
-pc: Any = compute
 
 
 def expect_json(options: Options) -> StructType:
@@ -89,7 +86,9 @@ def unpacked(table: pa.Table) -> list[pa.Table]:
 def lean(changes: Any) -> Any:
     """Changes, a record batch or a table, with the columns that lean packets have."""
     source = changes.column("source")
+    # Not by pyarrow.compute: every worker of a stream would import it.
+    parts = dict(zip((field.name for field in source.type), source.flatten(), strict=True))
     kept = [name for name in changes.schema.names if name != "source"]
     columns = [changes.column(name) for name in kept]
-    columns += [pc.struct_field(source, name) for name in _OF_SOURCE]
+    columns += [parts[name] for name in _OF_SOURCE]
     return type(changes).from_arrays(columns, names=[*kept, *_OF_SOURCE])

@@ -6,7 +6,6 @@ What becomes of a table where loading it again is allowed is in test_delta_reloa
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import zip_longest
 from pathlib import Path
 
 import pytest
@@ -89,12 +88,7 @@ def followed(
         cases.run()
     for mirrored in cases:
         mirrored.execute("UPDATE t SET v = '9' WHERE id = 1", "DELETE FROM t WHERE id = 3")
-    for step in zip_longest(*(statements for statements, _ in FOLLOWED)):
-        for mirrored, statement in zip(cases, step, strict=True):
-            if statement is not None:
-                mirrored.execute(statement)
-        if several:
-            cases.run()
+    cases.step_by_step([statements for statements, _ in FOLLOWED], several=several)
     for mirrored, (_, insert) in zip(cases, FOLLOWED, strict=True):
         mirrored.execute(f"INSERT INTO t VALUES {insert}", "INSERT INTO other VALUES (1)")
     cases.run()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -81,12 +80,7 @@ def changed(
             "INSERT INTO third VALUES (1), (2)",
             "DELETE FROM t WHERE id = 3",
         )
-    for step in zip_longest(*(statements for statements, _ in CHANGED)):
-        for mirrored, statement in zip(cases, step, strict=True):
-            if statement is not None:
-                mirrored.execute(statement)
-        if several:
-            cases.run()
+    cases.step_by_step([statements for statements, _ in CHANGED], several=several)
     for mirrored, (_, change) in zip(cases, CHANGED, strict=True):
         mirrored.execute(change)
     cases.run()

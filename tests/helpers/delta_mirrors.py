@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -116,6 +117,18 @@ class MirroredDatabases:
     def run(self) -> None:
         """Bring in all that is in the log."""
         self._all[0].run()
+
+    def step_by_step(self, cases: Sequence[Sequence[str]], *, several: bool) -> None:
+        """Execute each case's statements in its database.
+
+        several : run behind each step of all, too.
+        """
+        for step in zip_longest(*cases):
+            for mirrored, statement in zip(self, step, strict=True):
+                if statement is not None:
+                    mirrored.execute(statement)
+            if several:
+                self.run()
 
     def drop(self) -> None:
         for mirrored in self._all:

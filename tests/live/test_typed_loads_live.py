@@ -13,7 +13,7 @@ from pyspark.sql.types import StringType
 
 from helpers.live_log import new_database, schemas_of
 from helpers.random_tables import RandomTable
-from helpers.restored import restore
+from helpers.restored import ALL_SCENARIOS, restore
 from helpers.servers import Server
 from helpers.servers.available import every_server
 from helpers.value_lines import LINES
@@ -29,6 +29,8 @@ from pyspark_mysqlbinlog.tables import TableSchema
 
 # Of a table: as many as a row may be long.
 COLUMNS = 6
+# Captured logs that each run takes; to restore the others takes a minute.
+SHORT = {"numbers", "temporals", "strings", "geometry", "json_docs", "wide"}
 CONTENT = to_arrow_schema(envelope(StringType()), timezone="UTC")
 
 
@@ -100,7 +102,11 @@ def test_every_type_and_value(server: Server, scratch: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "scenario", ["numbers", "temporals", "strings", "geometry", "json_docs", "wide"]
+    "scenario",
+    [
+        name if name in SHORT else pytest.param(name, marks=pytest.mark.endurance)
+        for name in ALL_SCENARIOS
+    ],
 )
 def test_captured_tables(server: Server, scenario: str) -> None:
     described, _ = restore(server, scenario)
