@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from helpers.delta_mirrors import MirroredDatabases
+from helpers.delta_mirrors import MirroredDatabase, MirroredDatabases
 from helpers.servers import Server
 
 pytestmark = pytest.mark.both_engines
@@ -101,6 +101,25 @@ def followed(
 )
 def test_what_is_followed(followed: MirroredDatabases, case: int) -> None:
     followed[case].expect_equal("t", "other")
+
+
+def test_each_version_has_rows_of_its_own(
+    spark: SparkSession, live_server: Server, database: str, tmp_path: Path
+) -> None:
+    """No row changes twice in the batch, so nothing puts the versions' rows together."""
+    mirrored = MirroredDatabase(spark, live_server, database, tmp_path)
+    mirrored.execute(_CREATE, _FILL)
+    mirrored.run()
+    mirrored.execute(
+        "UPDATE t SET v = 'changed' WHERE id = 1",
+        "DELETE FROM t WHERE id = 3",
+        "ALTER TABLE t CHANGE n m INT",
+        "UPDATE t SET m = 8 WHERE id = 2",
+        "ALTER TABLE t DROP COLUMN v, ADD v VARCHAR(20)",
+        "INSERT INTO t VALUES (4, 4, 'four'), (5, 5, NULL)",
+    )
+    mirrored.run()
+    mirrored.expect_equal("t")
 
 
 @pytest.fixture(scope="module")

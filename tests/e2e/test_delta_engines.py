@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +13,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from helpers.captured_logs import describe
 from helpers.delta_mirrors import MirroredDatabase
@@ -25,6 +27,7 @@ from pyspark_mysqlbinlog.connector.delta.deltalake_engine import DeltalakeEngine
 from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget, Engine
 from pyspark_mysqlbinlog.connector.delta.marks import LogName, Mark
 from pyspark_mysqlbinlog.connector.delta.spark_engine import SparkEngine, SparkTarget
+from pyspark_mysqlbinlog.connector.delta.spark_table import SparkTable
 from pyspark_mysqlbinlog.connector.delta.walk import shape_of
 from pyspark_mysqlbinlog.errors import OptionError, cause_of
 
@@ -46,6 +49,15 @@ def delta(spark: SparkSession) -> SparkSession:
     return with_delta(spark)
 
 
+def test_spark_takes_rows_behind_an_empty_batch(spark: SparkSession, tmp_path: Path) -> None:
+    rows = pa.table({"id": pa.chunked_array([[1, 2], [], [3], [], [], [4]], pa.int32())})
+    table = SparkTable(str(tmp_path / "t"), spark)
+    fields = from_arrow_schema(rows.schema)
+    taken = table.frame(rows, fields).toArrow()
+    assert Counter(taken.column("id").to_pylist()) == Counter([1, 2, 3, 4])
+    assert table.frame(rows.slice(0, 0), fields).count() == 0
+
+
 @pytest.fixture(scope="module")
 def engines(delta: SparkSession) -> dict[str, Engine]:
     spark = SparkEngine()
@@ -58,12 +70,16 @@ def _mark(place: int, batch: int | None = None, log: LogName = _LOG) -> Mark:
     return Mark(log, place, fingerprint, None if batch is None else ("mysqlbinlog:query:q", batch))
 
 
+def _seq(pos: int, row: int) -> dict[str, int]:
+    return {"epoch": 0, "file": 1, "pos": pos, "row": row}
+
+
 def _merge(target: DeltaTarget, mark: Mark, *ids: int) -> None:
     rows = [
         {
             "id": number,
             "v": str(mark.version),
-            SEQ: {"epoch": 0, "file": 1, "pos": mark.version, "row": number},
+            SEQ: _seq(mark.version, number),
             GONE: False,
         }
         for number in ids
@@ -141,6 +157,31 @@ def test_all_rows_are_replaced_and_rows_are_appended(
         left = DeltaTable(path).to_pyarrow_table().column("w").to_pylist()
         found[name] = [counts, gone, sorted(map(str, left))]
     assert found["spark"] == found["deltalake"] == [[2, 2], 2, ["0.0", "0.0", "0.0"]]
+
+
+def test_rows_in_several_batches_some_of_them_empty(
+    engines: dict[str, Engine], tmp_path: Path
+) -> None:
+    def states(*numbers: list[int]) -> pa.Table:
+        tables = [
+            pa.Table.from_pylist(
+                [{"id": n, "v": str(n), SEQ: _seq(n, n), GONE: False} for n in some], _STATES
+            )
+            for some in numbers
+        ]
+        return pa.concat_tables(tables)
+
+    for name, engine in engines.items():
+        path = tmp_path / name
+        target = engine.target(str(path))
+        target.create(_COLUMNS, {})
+        target.merge(states([1], [], [2, 3], [], [4]), ["id"], _mark(1))
+        assert _rows(path).keys() == {1, 2, 3, 4}
+        target.append(states([5], [], [6]).drop([GONE]), _mark(2))
+        assert _rows(path).keys() == {1, 2, 3, 4, 5, 6}
+        assert target.copies(states([1], [], [6]).drop([GONE])) == [1, 1]
+        target.replace(states([7], [], [8], []).drop([GONE]), _mark(3))
+        assert _rows(path).keys() == {7, 8}
 
 
 def test_rows_of_a_place_that_was_marked_before_are_written(

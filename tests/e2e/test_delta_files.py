@@ -207,6 +207,6 @@ def test_files_are_compacted_and_removed_while_a_query_runs(mirrored: MirroredDa
 
 
 def _operations(folder: Path) -> set[str]:
-    if not (folder / "_delta_log").exists():
+    if not DeltaTable.is_deltatable(str(folder)):
         return set()
     return {commit["operation"] for commit in DeltaTable(folder).history()}

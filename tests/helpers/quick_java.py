@@ -26,7 +26,9 @@ from pyspark.sql import DataFrame
 __all__ = ["JAVA_OPTIONS", "archive", "java_options"]
 
 # A test's JVM ends before its second compiler and its collector's threads have paid for themselves.
-JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+# With the first compiler alone Java keeps 48 MB for code; when they are full, which Delta's jars
+# take half a minute for, all that is new is interpreted from then on.
+JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
 _FOLDER = Path(__file__).resolve().parents[2] / ".cache" / "java"
 # What it says of single classes, or of an archive that does not fit, is nobody's concern.
 _QUIET = "-Xlog:cds=off -Xlog:cds+dynamic=off"

@@ -354,7 +354,7 @@ class SparkTarget:
 
     def replace(self, rows: pa.Table, mark: Mark) -> None:
         held_by = [name for name in self.partitioned_by() if name in rows.column_names]
-        frame = self._table.spark.createDataFrame(rows, from_arrow_schema(rows.schema))
+        frame = self._table.frame(rows, from_arrow_schema(rows.schema))
         writer = frame.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
         self._allow(rows.schema)
         self._save(writer.partitionBy(*held_by), mark)
@@ -390,7 +390,7 @@ class SparkTarget:
         fields = StructType([held[name] for name in names])
         if GONE in rows.column_names:
             fields = fields.add(GONE, BooleanType())
-        return self._table.spark.createDataFrame(rows.select(fields.names), fields)
+        return self._table.frame(rows, fields)
 
     def compact(self) -> bool:
         """Write small files into larger ones; False where others wrote in between."""

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import Row, SparkSession
+import pyarrow as pa
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.types import StructType
 
 from pyspark_mysqlbinlog.connector.delta.spark_marks import IDENTIFIERS, SparkMarks, is_application
@@ -83,6 +84,15 @@ class SparkTable:
     def sql(self, statement: str) -> list[Row]:
         """Run a statement; gives its rows."""
         return self.spark.sql(statement).collect()
+
+    def frame(self, rows: pa.Table, fields: StructType) -> DataFrame:
+        """Rows as Spark has them, in the types of fields of theirs.
+
+        Spark 4.3 takes an empty record batch for the end, and drops those behind it without a word.
+        """
+        rows = rows.select(fields.names)
+        batches = [batch for batch in rows.to_batches() if batch.num_rows]
+        return self.spark.createDataFrame(pa.Table.from_batches(batches, rows.schema), fields)
 
     @contextmanager
     def setting(self, settings: Mapping[str, str]) -> Iterator[None]:
