@@ -55,6 +55,7 @@ from pyspark_mysqlbinlog.connector.server.settings import (
     current_position,
 )
 from pyspark_mysqlbinlog.connector.start import start_of_server
+from pyspark_mysqlbinlog.connector.stream_load import StreamLoad
 from pyspark_mysqlbinlog.connector.tail.buffer import LogBuffer, Mark
 from pyspark_mysqlbinlog.connector.tail.lag import EndOfLog
 from pyspark_mysqlbinlog.connector.tail.tail import Tail
@@ -65,9 +66,6 @@ from pyspark_mysqlbinlog.protocol.server_errors import log_replaced
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-    from pyspark_mysqlbinlog.connector.load.load import Load
-    from pyspark_mysqlbinlog.connector.load.planner import BatchLimits
 
 __all__ = ["MySQLBinlogStreamReader"]
 
@@ -100,9 +98,12 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         self._committed: Position | None = None
         self._end: EndOfLog | None = None
         self._packed: tuple[SchemaHistory, str] | None = None
-        self._load: Load | None = None
-        # An offset of other options, and what it says for those of today.
-        self._resumed: tuple[Offset, LoadState | None] | None = None
+        self._load = StreamLoad(
+            options,
+            in_packets=packed is not None,
+            is_case_sensitive=self._is_case_sensitive,
+            history_of=self._history,
+        )
 
     # --- offsets
 
@@ -156,7 +157,10 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         if not self._batch_zero_done:
             self._batch_zero_done = True
             if self._initial is not None and offset == self._initial:
-                self._begin_ahead(offset, limit)
+                # What batch 1 needs is begun while Spark runs batch 0. What goes wrong is raised
+                # when it is asked for.
+                self._tail_from(offset)
+                self._load.begin_ahead(offset, self._most(limit))
                 return start
         tail = self._tail_from(offset)
         buffer = tail.buffer
@@ -164,11 +168,11 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         buffer.release(position)
         most = self._most(limit)
         target = self._target
-        load = self._load_at(offset)
-        if load is not None:
-            load = self._the_load().noted(load, offset, self._end_of_log)
+        load = self._load.at(offset, self._end_of_log)
         if load is not None and not load.is_done:
-            return self._load_step(tail, offset, load, most)
+            load, mark = self._load.step(tail, load, position, most, target)
+            self._moved_at = monotonic()
+            return self._offset(offset, mark or self._mark_of(offset), load).to_dict()
         if target is not None and target < position and self._initial is None:
             # Nothing to wait for would end the query as if all were well. (A start of this very
             # run may lie behind the target: it was looked up later.)
@@ -196,81 +200,8 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         if mark is None:
             return start
         self._moved_at = monotonic()
-        load = self._followed(load, position, mark)
+        load = self._load.followed(tail, load, position, mark)
         return self._offset(offset, mark, load).to_dict()
-
-    def _begin_ahead(self, offset: Offset, limit: ReadLimit) -> None:
-        """Begin with what batch 1 needs, while Spark runs batch 0, which is empty.
-
-        What goes wrong in the tail or the plan is raised when they are asked.
-        """
-        self._tail_from(offset)
-        load = self._load_at(offset)
-        if load is not None and not load.is_done:
-            self._the_load().plan_ahead(load, self._load_limits(self._most(limit)))
-
-    def _load_step(
-        self, tail: Tail, offset: Offset, load: LoadState, most_bytes: int | None
-    ) -> dict[str, Any]:
-        """The end of a batch with the load's next chunks, and with what has come in the log.
-
-        Half of the limits is the log's: it must not be left behind by a load that takes hours.
-        """
-        buffer, options = tail.buffer, self._options
-        # What lies in another server's log, or in one that was begun anew, is no place to go on.
-        buffer.wait(lambda: tail.compared)
-        limits = self._load_limits(most_bytes)
-        side_by_side = options.max_connections > 1
-        may_have_log = side_by_side or bool(load.chunks)
-        state, mark = None, None
-        while state is None:
-            if may_have_log:
-                mark = buffer.furthest(offset.position, limits.bytes, self._target, limits.rows)
-            if mark is None and buffer.error is not None:
-                raise buffer.error
-            followed = load
-            if mark is not None:
-                followed = self._followed(load, offset.position, mark) or load
-            if mark is None or side_by_side:
-                state = self._the_load().planned_soon(followed, limits)
-            # What the log has does not wait for chunks; they come with a later batch.
-            may_have_log = True
-            if state is None and mark is not None:
-                state = followed
-        self._moved_at = monotonic()
-        if mark is None:
-            history = self._history(offset, offset)
-            mark = Mark(offset.position, history, self._pending_xa(offset), offset.fingerprint)
-        return self._offset(offset, mark, state).to_dict()
-
-    def _load_at(self, offset: Offset) -> LoadState | None:
-        """How far the load has come at an offset, for the options of today."""
-        if offset.tables == self._options.tables_mark and self._options.reload is None:
-            return offset.load
-        if self._resumed is None or self._resumed[0] != offset:
-            load = self._the_load().resumed(offset, lambda: self._history(offset, offset))
-            self._resumed = offset, load
-        return self._resumed[1]
-
-    def _followed(self, load: LoadState | None, start: Position, mark: Mark) -> LoadState | None:
-        """The load at a batch's end, by what the log has brought."""
-        assert self._tail is not None
-        if load is None and not self._options.reload_after_ddl:
-            return None
-        renamed = self._tail.renamed(start, mark.position)
-        return self._the_load().followed(load, mark.history, start, mark.position, renamed)
-
-    def _load_limits(self, most_bytes: int | None) -> BatchLimits:
-        return self._the_load().limits(most_bytes, in_packets=self._packing is not None)
-
-    def _the_load(self) -> Load:
-        if self._load is None:
-            # Workers of streams that load nothing start sooner without.
-            from pyspark_mysqlbinlog.connector.load.load import Load
-
-            facts = self._server_facts()
-            self._load = Load.of(self._options, case_sensitive=facts.case_sensitive)
-        return self._load
 
     def _idle_move(
         self, buffer: LogBuffer, position: Position, target: Position | None
@@ -337,7 +268,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
             return None
         tip = self._tail.buffer.tip
         offset = Offset(tip.position, fingerprint=tip.fingerprint)
-        load = None if self._load is None else self._load.report()
+        load = self._load.report()
         told = {} if load is None else {"load": load}
         return offset.to_dict() | self._tail.lag.report(self._committed) | told
 
@@ -350,8 +281,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         """End the tail. Spark mostly ends the process instead."""
         if self._tail is not None:
             self._tail.stop()
-        if self._load is not None:
-            self._load.close()
+        self._load.close()
 
     # --- partitions
 
@@ -372,7 +302,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         if not loads:
             return ranges
         pulls = sum(part.blocks is None for part in ranges)
-        return [*ranges, *self._the_load().tasks(last, most - pulls)]
+        return [*ranges, *self._load.tasks(last, most - pulls)]
 
     def _ranges(self, first: Offset, last: Offset, most_pulls: int) -> list[RangePartition]:
         """What a batch reads of the log, by at most `most_pulls` connections."""
@@ -415,16 +345,11 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         """The tail of this process; started at the offset when there is none yet."""
         if self._tail is not None:
             return self._tail
-        history = self._history(offset, offset)
-        tables = self._options.table_filter(self._server_facts().case_sensitive)
-        mark = Mark(offset.position, history, self._pending_xa(offset), offset.fingerprint)
+        mark = self._mark_of(offset)
+        tables = self._options.table_filter(self._is_case_sensitive())
         count_rows = self._options.max_rows_per_trigger is not None
         limit = 0 if count_rows else self._options.max_bytes_per_trigger
         settings = self._options.server_settings()
-        on_statement = None
-        if self._options.reload_after_ddl:
-            unknown_rows = self._the_load().unknown_rows
-            on_statement = None if unknown_rows is None else unknown_rows.note
         self._tail = Tail(
             settings,
             server_uuid=offset.server_uuid,
@@ -438,7 +363,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
             retry_timeout=self._options.retry_timeout,
             watch=SchemaWatch(
                 settings,
-                case_sensitive=self._server_facts().case_sensitive,
+                case_sensitive=self._is_case_sensitive(),
                 evolution=self._evolution(),
                 positional=self._options.on_unknown_schema == "positional",
             ),
@@ -446,7 +371,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
             count_rows=count_rows,
             check=lambda client: check_log_contents(client, tables),
             end=self._end,
-            on_statement=on_statement,
+            on_statement=self._load.on_statement(),
         )
         if self._target is not None:
             self._tail.buffer.cut_at(self._target)
@@ -469,8 +394,13 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
             described(),
         )
 
-    def _history(self, offset: Offset, start: Offset) -> SchemaHistory:
-        """The history of an offset, from a start on, that knows the tables wanted now."""
+    def _mark_of(self, offset: Offset) -> Mark:
+        history = self._history(offset)
+        return Mark(offset.position, history, self._pending_xa(offset), offset.fingerprint)
+
+    def _history(self, offset: Offset, start: Offset | None = None) -> SchemaHistory:
+        """The history of an offset, from a start (or itself) on, that knows the tables wanted."""
+        start = start or offset
         history = SchemaHistory.unpack(offset.schemas)
         if is_of_version_0_1(offset.schemas):
             history = compared_with_server(self._options, history, start.position)
@@ -488,7 +418,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         return Evolution.of(
             self._options,
             arrow_schema(self._schema).field("after").type,
-            case_sensitive=self._server_facts().case_sensitive,
+            case_sensitive=self._is_case_sensitive(),
         )
 
     def _end_of_log(self) -> Position:
@@ -503,6 +433,9 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         """A connection to a server that a checkpoint or a start has named: it is waited for."""
         settings = self._options.server_settings()
         return known_server(self._options.retry_timeout, ReplicaClient.connect, settings)
+
+    def _is_case_sensitive(self) -> bool:
+        return self._server_facts().case_sensitive
 
     def _server_facts(self) -> ServerFacts:
         if self._facts is None:

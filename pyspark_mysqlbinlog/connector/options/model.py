@@ -126,7 +126,9 @@ class Options(BaseModel):
     Spark names and raises pydantic's errors.
     """
 
+    # Validators are built where options are parsed: workers, which unpickle them, need none.
     model_config = ConfigDict(
+        defer_build=True,
         frozen=True,
         extra="forbid",
         alias_generator=to_camel,

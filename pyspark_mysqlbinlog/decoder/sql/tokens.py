@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 from pyspark_mysqlbinlog.errors import SchemaError
@@ -139,22 +139,6 @@ class Token(NamedTuple):
 
 END = Token(TokenKind.END, "")
 
-# A digit may begin a name (`2a`), but `2e5` is a number; `$` and all beyond ASCII are letters.
-_TOKEN = re.compile(
-    r"""
-      (?P<space>[\x00-\x20]+ | \#[^\n]* | --(?=[\x00-\x20]|\Z)[^\n]*)
-    | (?P<executable>/\*(?P<maria>M?)!(?P<version>\d{5,6})?)
-    | (?P<comment>/\*)
-    | (?P<close>\*/)
-    | (?P<hex>[xX]'(?P<hexdigits>[0-9a-fA-F]*)' | 0x(?P<hexbare>[0-9a-fA-F]+)(?![\w$]))
-    | (?P<bits>[bB]'(?P<bitdigits>[01]*)' | 0b(?P<bitbare>[01]+)(?![\w$]))
-    | (?P<number>(?:\d+\.\d*|\.\d+|\d+)(?:[eE][+-]?\d+)?(?![0-9A-Za-z_$\x80-\U0010ffff]))
-    | (?P<word>[0-9A-Za-z_$\x80-\U0010ffff]+)
-    | (?P<quote>['"`])
-    | (?P<symbol>:= | <=> | <= | >= | <> | != | << | >> | \|\| | && | ->> | -> | .)
-    """,
-    re.VERBOSE | re.DOTALL,
-)
 _DOT = re.compile(r"(?P<symbol>\.)")
 _NAME_AFTER_DOT = re.compile(r"[0-9A-Za-z_$\x80-\U0010ffff]+")
 _QUOTED = {
@@ -179,6 +163,27 @@ _ESCAPES = {
     "%": r"\%",
     "_": r"\_",
 }
+
+
+@cache
+def _pattern() -> re.Pattern[str]:
+    """Of any token. Compiled at the first one: a process that reads rows may never need it."""
+    # A digit may begin a name (`2a`), but `2e5` is a number; `$` and all beyond ASCII are letters.
+    return re.compile(
+        r"""
+          (?P<space>[\x00-\x20]+ | \#[^\n]* | --(?=[\x00-\x20]|\Z)[^\n]*)
+        | (?P<executable>/\*(?P<maria>M?)!(?P<version>\d{5,6})?)
+        | (?P<comment>/\*)
+        | (?P<close>\*/)
+        | (?P<hex>[xX]'(?P<hexdigits>[0-9a-fA-F]*)' | 0x(?P<hexbare>[0-9a-fA-F]+)(?![\w$]))
+        | (?P<bits>[bB]'(?P<bitdigits>[01]*)' | 0b(?P<bitbare>[01]+)(?![\w$]))
+        | (?P<number>(?:\d+\.\d*|\.\d+|\d+)(?:[eE][+-]?\d+)?(?![0-9A-Za-z_$\x80-\U0010ffff]))
+        | (?P<word>[0-9A-Za-z_$\x80-\U0010ffff]+)
+        | (?P<quote>['"`])
+        | (?P<symbol>:= | <=> | <= | >= | <> | != | << | >> | \|\| | && | ->> | -> | .)
+        """,
+        re.VERBOSE | re.DOTALL,
+    )
 
 
 def _unescape(text: str, quote: str) -> str:
@@ -219,8 +224,9 @@ def tokens(sql: str, context: SqlContext = DEFAULT_CONTEXT) -> Iterator[Token]:
     length = len(sql)
     open_executable = 0
     name_end = -1
+    pattern = _pattern()
     while pos < length:
-        match = _TOKEN.match(sql, pos)
+        match = pattern.match(sql, pos)
         assert match is not None  # the last alternative takes any character
         pos = match.end()
         group = match.lastgroup

@@ -1,0 +1,156 @@
+"""The load of a stream, as Spark's offset calls see it.
+
+A query that loads nothing asks it little, and never imports what plans and follows a load: so its
+workers, which import the stream's reader, start sooner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pyspark_mysqlbinlog.checkpoints.load_state import LoadState
+from pyspark_mysqlbinlog.checkpoints.offset import Offset
+from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
+from pyspark_mysqlbinlog.connector.load.partition import LoadPartition
+from pyspark_mysqlbinlog.connector.options.model import Options
+from pyspark_mysqlbinlog.connector.tail.buffer import Mark
+from pyspark_mysqlbinlog.connector.tail.tail import OnStatement, Tail
+
+if TYPE_CHECKING:
+    from pyspark_mysqlbinlog.connector.load.load import Load
+    from pyspark_mysqlbinlog.connector.load.planner import BatchLimits
+
+__all__ = ["StreamLoad"]
+
+
+class StreamLoad:
+    """What a stream has loaded at an offset, and what its next batch loads.
+
+    Parameters
+    ----------
+    in_packets : Spark gets the rows in packets.
+    is_case_sensitive : whether the server tells names apart by case; it may be asked.
+    history_of : gives the history of an offset, which knows the tables wanted today.
+    """
+
+    def __init__(
+        self,
+        options: Options,
+        *,
+        in_packets: bool,
+        is_case_sensitive: Callable[[], bool],
+        history_of: Callable[[Offset], SchemaHistory],
+    ) -> None:
+        self._options = options
+        self._in_packets = in_packets
+        self._is_case_sensitive = is_case_sensitive
+        self._history_of = history_of
+        self._load: Load | None = None
+        # An offset of other options, and what it says for those of today.
+        self._resumed: tuple[Offset, LoadState | None] | None = None
+
+    def at(
+        self, offset: Offset, end_of_log: Callable[[], Position] | None = None
+    ) -> LoadState | None:
+        """How far it has come at an offset, for the options of today; None where there is none.
+
+        end_of_log : with it, what the chunks of the offset's batch may have seen is noted.
+        """
+        if offset.tables == self._options.tables_mark and self._options.reload is None:
+            state = offset.load
+        else:
+            if self._resumed is None or self._resumed[0] != offset:
+                state = self._the_load().resumed(offset, lambda: self._history_of(offset))
+                self._resumed = offset, state
+            state = self._resumed[1]
+        if state is None or end_of_log is None:
+            return state
+        return self._the_load().noted(state, offset, end_of_log)
+
+    def begin_ahead(self, offset: Offset, most_bytes: int | None) -> None:
+        """Look for the next chunks, if there are any, while Spark does something else.
+
+        What goes wrong is raised when they are asked for.
+        """
+        state = self.at(offset)
+        if state is not None and not state.is_done:
+            self._the_load().plan_ahead(state, self._limits(most_bytes))
+
+    def step(
+        self,
+        tail: Tail,
+        state: LoadState,
+        position: Position,
+        most_bytes: int | None,
+        target: Position | None,
+    ) -> tuple[LoadState, Mark | None]:
+        """What a batch with the next chunks loads, and how far it goes in the log, if at all.
+
+        Half of the limits is the log's: it must not be left behind by a load that takes hours.
+
+        position : where the batch begins.
+        target : the boundary that it does not pass by; None is none.
+        """
+        # What lies in another server's log, or in one that was begun anew, is no place to go on.
+        tail.buffer.wait(lambda: tail.compared)
+        limits = self._limits(most_bytes)
+        side_by_side = self._options.max_connections > 1
+        may_have_log = side_by_side or bool(state.chunks)
+        mark = None
+        while True:
+            if may_have_log:
+                mark = tail.buffer.furthest(position, limits.bytes, target, limits.rows)
+            if mark is None and tail.buffer.error is not None:
+                raise tail.buffer.error
+            followed = state
+            if mark is not None:
+                followed = self.followed(tail, state, position, mark) or state
+            if mark is None or side_by_side:
+                planned = self._the_load().planned_soon(followed, limits)
+                if planned is not None:
+                    return planned, mark
+            # What the log has does not wait for chunks; they come with a later batch.
+            may_have_log = True
+            if mark is not None:
+                return followed, mark
+
+    def followed(
+        self, tail: Tail, state: LoadState | None, start: Position, mark: Mark
+    ) -> LoadState | None:
+        """How far it has come at a batch's end, by what the log has brought."""
+        if state is None and not self._options.reload_after_ddl:
+            return None
+        renamed = tail.renamed(start, mark.position)
+        return self._the_load().followed(state, mark.history, start, mark.position, renamed)
+
+    def on_statement(self) -> OnStatement | None:
+        """What is to be told of each statement that changes tables, if anything is."""
+        if not self._options.reload_after_ddl:
+            return None
+        unknown_rows = self._the_load().unknown_rows
+        return None if unknown_rows is None else unknown_rows.note
+
+    def tasks(self, last: Offset, most: int) -> Sequence[LoadPartition]:
+        """At most `most` tasks that read the chunks of the batch that ends there."""
+        return self._the_load().tasks(last, most)
+
+    def report(self) -> dict[str, Any] | None:
+        """What the query's progress tells of it."""
+        return None if self._load is None else self._load.report()
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        if self._load is not None:
+            self._load.close()
+
+    def _limits(self, most_bytes: int | None) -> BatchLimits:
+        return self._the_load().limits(most_bytes, in_packets=self._in_packets)
+
+    def _the_load(self) -> Load:
+        if self._load is None:
+            from pyspark_mysqlbinlog.connector.load.load import Load
+
+            self._load = Load.of(self._options, case_sensitive=self._is_case_sensitive())
+        return self._load
