@@ -23,12 +23,12 @@ from pyarrow import compute
 
 from pyspark_mysqlbinlog.checkpoints.load_state import LoadState
 from pyspark_mysqlbinlog.checkpoints.position import Position
-from pyspark_mysqlbinlog.checkpoints.versions import Version
+from pyspark_mysqlbinlog.checkpoints.versions import UnknownFrom, Version
 from pyspark_mysqlbinlog.connector.delta.apply import SEQ, SEQ_TYPE, in_order
 from pyspark_mysqlbinlog.connector.delta.copies import expect_countable
 from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget
 from pyspark_mysqlbinlog.connector.delta.loaded_rows import LoadedRows
-from pyspark_mysqlbinlog.connector.delta.marks import Mark, number_and_pos, place_of
+from pyspark_mysqlbinlog.connector.delta.marks import Mark, number_and_pos, place, place_of
 from pyspark_mysqlbinlog.connector.delta.same_log import LookAt, SameLog
 from pyspark_mysqlbinlog.connector.delta.timeline import not_applied, places_of, sections
 from pyspark_mysqlbinlog.connector.delta.walk import (
@@ -64,8 +64,9 @@ STOPPED = "mysqlbinlog.stopped"
 LOG = "mysqlbinlog.log"
 LOADING = "mysqlbinlog.loading"
 LOADED = "mysqlbinlog.loaded"
-# Of a load: it has rows that can't be read yet, and will be begun again.
-_VOID = "void"
+# Of a load: why rows of it can't be read yet, and the place for which it was begun when that was
+# found. It will be begun again, for another place.
+_VOID, _LOST = "void", "lost"
 # In front of all changes at a place, and of rows that were loaded there.
 _BEFORE_ALL = -2
 
@@ -118,6 +119,22 @@ class Batch:
     def has_loaded(self, table: Table) -> bool:
         """Whether all rows of a table are loaded with this batch."""
         return self.load is not None and all(each.table != table for each in self.load.waiting)
+
+    def has_keyed_chunk(self, table: Table) -> bool:
+        """Whether rows of a table are in this batch that were read by a key."""
+        chunks = () if self.load is None else self.load.chunks
+        return any(chunk.table == table and chunk.key for chunk in chunks)
+
+    def may_be_ahead(self, table: Table) -> bool:
+        """Whether rows of a table were read that may show what the log has not come to yet."""
+        if self.load is None:
+            return False
+        until = place(*self.load.read_until.get(table, (0, 0)))
+        return until > self.mark.version or any(each.table == table for each in self.load.chunks)
+
+    def lost_at(self, table: Table) -> list[int]:
+        """The place for which a table is loaded again; empty for none."""
+        return [] if self.load is None else list(self.load.lost.get(table, ()))
 
     @property
     def begin(self) -> dict[str, int]:
@@ -174,7 +191,7 @@ class MirroredTable:
         if applied is not None and applied >= batch.mark.batch[1]:
             # The process may have ended right in front of the last step.
             if self.stopped is None:
-                self._maybe_end_load(batch)
+                self._maybe_end_load(now, batch)
             return 0
         if batch.loads(self._table):
             self._begin_load(now, batch)
@@ -184,13 +201,16 @@ class MirroredTable:
             self._expect_mirror(now, batch)
         whole = whole_load(changes, self._name)
         if whole is not None:
+            if batch.has_keyed_chunk(self._table):
+                # Its rows may have the very place of those that were read as a whole.
+                raise self._error(NOT_WHOLE)
             self._take_whole(whole, now, batch)
             return whole.rows.num_rows
         since = self._counts_since(changes, now, batch)
         if since is None:
             return 0
         count = self._bring_in(in_order(changes), now, batch, since)
-        self._maybe_end_load(batch)
+        self._maybe_end_load(now, batch)
         return count
 
     def _bring_in(self, changes: pa.Table, now: TableVersions, batch: Batch, since: int) -> int:
@@ -266,8 +286,7 @@ class MirroredTable:
             # What was to be loaded is no more.
             self._note_load(loading | {"waits": False})
             return gone
-        chunks = () if batch.load is None else batch.load.chunks
-        is_read = any(chunk.table == self._table and chunk.key for chunk in chunks)
+        is_read = batch.has_keyed_chunk(self._table)
         if is_read or pc.any(pc.equal(changes.column("op"), "r")).as_py():
             raise self._error(NOT_WHOLE)
         if not keyless and isinstance(now.versions[-1][1], TableSchema):
@@ -325,7 +344,10 @@ class MirroredTable:
         assert batch.load is not None
         known = json.loads(self._loading) if self._loading else {}
         which = {"query": batch.mark.batch[0], "reload": batch.load.reload}
-        if known and not known.get(_VOID) and {name: known[name] for name in which} == which:
+        is_this = bool(known) and {name: known[name] for name in which} == which
+        # Until it is loaded again, for a statement behind that one, a void load stays what it is.
+        is_again = _VOID in known and batch.lost_at(self._table) != known.get(_LOST)
+        if is_this and not is_again:
             return
         if self._target.columns() is None:
             schemas = [what for _, what in now.versions if isinstance(what, TableSchema)]
@@ -366,19 +388,37 @@ class MirroredTable:
             assert self._loading is not None
             self._note_load(json.loads(self._loading) | what)
 
+        def note_void(why: str) -> None:
+            note(**{_VOID: why, _LOST: batch.lost_at(self._table)})
+            _LOG.warning(
+                "%s: a row that was loaded does not fit its columns (%s); it is loaded again where"
+                " the log tells of others, or stopped",
+                self._name,
+                why,
+            )
+
         # Both are written down in front of what follows from them: who comes after a kill may not
         # see the statement again.
         return TableLoad(
             begins_behind=lambda seq: note(**{"from": dict(seq)}),
-            is_void=lambda: note(**{_VOID: True}),
+            is_void=note_void,
         )
 
-    def _maybe_end_load(self, batch: Batch) -> None:
+    def _maybe_end_load(self, now: TableVersions, batch: Batch) -> None:
         """Where all rows are loaded, remove those that were deleted while nobody looked."""
         if not self._loading or not batch.has_loaded(self._table):
             return
         load = json.loads(self._loading)
-        if load.get(_VOID) or load.get("waits"):
+        if load.get("waits"):
+            return
+        what = now.versions[-1][1] if now.versions else None
+        if _VOID in load and not (isinstance(what, UnknownFrom) and what.gone):
+            if isinstance(what, TableSchema) and not batch.may_be_ahead(self._table):
+                raise self._error(
+                    f"a row that was loaded does not fit the table's columns ({load[_VOID]}), and"
+                    " no statement came that changed them: correct the value or leave the column"
+                    f" out (excludeColumns), and {LOAD_ANEW}"
+                )
             return
         self._target.empty(load["from"])
         self._target.set_properties({LOADING: ""}, batch.mark)

@@ -86,12 +86,12 @@ class TableLoad:
     ----------
     begins_behind : is told of a `seq` at which nobody knows the rows any more: the load that the
         source begins there brings them all. None where it begins none by itself.
-    is_void : is told that loaded rows have a shape that the log has not come to yet; the source
-        loads the table again when it comes there. None likewise.
+    is_void : is told why loaded rows can't be read: they have a shape that the log has not come to
+        yet, and the source loads the table again when it comes there. None likewise.
     """
 
     begins_behind: Callable[[Mapping[str, int]], None] | None
-    is_void: Callable[[], None] | None
+    is_void: Callable[[str], None] | None
 
 
 class Walk:
@@ -256,7 +256,7 @@ class Walk:
                 raise self._error(
                     f"it was altered while it was being loaded ({error.message}); {LOAD_ANEW}"
                 ) from None
-            self._load.is_void()
+            self._load.is_void(error.message)
             self._gather(rows.filter(pc.invert(is_loaded)))
 
     def _states_of(self, rows: pa.Table, key: list[str]) -> pa.Table:

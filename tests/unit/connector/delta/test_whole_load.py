@@ -166,6 +166,7 @@ STOPPED: list[tuple[dict[str, Any], list[Change], str]] = [
     ({"chunk": ""}, load(150, 1), "older than the batch"),
     ({"chunk": ""}, [change("r", 300, 1, -1)], "read by one"),
     ({"chunk": "mark"}, [], "read by one"),
+    ({"chunk": "mark"}, [*load(300, 1), change("r", 300, 1, -1)], "read by one"),
     ({"waiting": True, "versions": [(4, PLAIN), (190, KEYED)]}, [], "got a key"),
     ({"chunk": "", "versions": [(4, UnknownFrom("x"))]}, load(300, 1), "columns are not known"),
 ]
