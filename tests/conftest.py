@@ -13,6 +13,7 @@ from pathlib import Path
 from secrets import randbits
 
 import pytest
+from hypothesis import settings
 from pyspark.sql import SparkSession
 
 import pyspark_mysqlbinlog
@@ -38,6 +39,10 @@ with warnings.catch_warnings(record=True) as FALLBACK:
     if implementation() == "c":
         # Whatever process a test starts has the kernel, too, or fails.
         os.environ[VARIABLE] = "c"
+
+# No example is too slow: how long one takes tells of the machine.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 # Others every time; whoever wants to see a run again gives its seeds.
 FUZZ_SEED = os.environ.setdefault("MYSQLBINLOG_FUZZ_SEED", str(randbits(32)))

@@ -1,7 +1,7 @@
 """The load of a stream, as Spark's offset calls see it.
 
-A query that loads nothing asks it little, and never imports what plans and follows a load: so its
-workers, which import the stream's reader, start sooner.
+A query that loads nothing asks it little, and never imports the planner of a load: so its workers,
+which import the stream's reader, start sooner.
 """
 
 from __future__ import annotations

@@ -106,7 +106,7 @@ def test_what_is_followed(followed: MirroredDatabases, case: int) -> None:
 def test_each_version_has_rows_of_its_own(
     spark: SparkSession, live_server: Server, database: str, tmp_path: Path
 ) -> None:
-    """No row changes twice in the batch, so nothing puts the versions' rows together."""
+    """In one batch and without a row that changes twice, as no case of `FOLLOWED` has it."""
     mirrored = MirroredDatabase(spark, live_server, database, tmp_path)
     mirrored.execute(_CREATE, _FILL)
     mirrored.run()

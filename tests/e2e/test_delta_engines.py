@@ -55,7 +55,8 @@ def test_spark_takes_rows_behind_an_empty_batch(spark: SparkSession, tmp_path: P
     fields = from_arrow_schema(rows.schema)
     taken = table.frame(rows, fields).toArrow()
     assert Counter(taken.column("id").to_pylist()) == Counter([1, 2, 3, 4])
-    assert table.frame(rows.slice(0, 0), fields).count() == 0
+    nested = pa.table({SEQ: pa.nulls(2, SEQ_TYPE)}).slice(0, 0)
+    assert table.frame(nested, from_arrow_schema(nested.schema)).count() == 0
 
 
 @pytest.fixture(scope="module")
@@ -182,6 +183,8 @@ def test_rows_in_several_batches_some_of_them_empty(
         assert target.copies(states([1], [], [6]).drop([GONE])) == [1, 1]
         target.replace(states([7], [], [8], []).drop([GONE]), _mark(3))
         assert _rows(path).keys() == {7, 8}
+        target.replace(states([], []).drop([GONE]), _mark(4))
+        assert target.is_empty()
 
 
 def test_rows_of_a_place_that_was_marked_before_are_written(

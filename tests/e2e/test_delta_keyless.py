@@ -205,6 +205,18 @@ def test_changes_that_come_again(
     mirrored.expect_equal("t")
 
 
+def test_a_load_of_an_empty_table(
+    spark: SparkSession, live_server: Server, database: str, tmp_path: Path
+) -> None:
+    mirrored = MirroredDatabase(spark, live_server, database, tmp_path, startingOffset="snapshot")
+    mirrored.execute("CREATE TABLE t (a INT, v VARCHAR(9))", "CREATE TABLE k (a INT PRIMARY KEY)")
+    mirrored.run()
+    mirrored.expect_equal("t", "k")
+    mirrored.execute("INSERT INTO t VALUES (1, 'x'), (1, 'x')", "INSERT INTO k VALUES (1)")
+    mirrored.run()
+    mirrored.expect_equal("t", "k")
+
+
 def test_rows_that_are_loaded_while_they_change(
     spark: SparkSession, any_server: Server, any_database: str, tmp_path: Path
 ) -> None:

@@ -160,7 +160,7 @@ def _altering(
         try:
             with server.connect(database=database, autocommit=True) as connection:
                 for table in tables:
-                    # One that nobody alters shows nothing, and a busy machine comes to few.
+                    # One that is never altered shows nothing, and chance may never come to it.
                     while not table.altered:
                         table.alter(connection)
                 while not stopped.wait(0.005):

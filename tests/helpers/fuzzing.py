@@ -29,7 +29,6 @@ def fuzz(test: Callable[..., None], examples: int, *, share: float) -> None:
     until = monotonic() + 60 * MINUTES * share
     limited = settings(
         max_examples=examples,
-        deadline=None,
         database=None,
         print_blob=True,
         suppress_health_check=list(HealthCheck),

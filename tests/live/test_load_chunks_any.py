@@ -86,9 +86,7 @@ def test_any_key(server_name: str, request: pytest.FixtureRequest) -> None:
     )
 
     @seed(SEED)
-    @settings(
-        max_examples=EXAMPLES, deadline=None, database=None, suppress_health_check=list(HealthCheck)
-    )
+    @settings(max_examples=EXAMPLES, database=None, suppress_health_check=list(HealthCheck))
     @given(random_keys(), st.data())
     def check(made: tuple[RandomKey, st.SearchStrategy[str]], data: st.DataObject) -> None:
         definition, values = made

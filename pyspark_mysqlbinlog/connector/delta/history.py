@@ -24,9 +24,10 @@ from pyarrow import compute
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.versions import Version
 from pyspark_mysqlbinlog.connector.delta.apply import SEQ_TYPE
+from pyspark_mysqlbinlog.connector.delta.batch import Batch, TableVersions
 from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget
 from pyspark_mysqlbinlog.connector.delta.marks import LogName, Mark, place, place_of
-from pyspark_mysqlbinlog.connector.delta.mirrored_table import STOPPED, Batch, TableVersions
+from pyspark_mysqlbinlog.connector.delta.mirrored_table import STOPPED
 from pyspark_mysqlbinlog.connector.delta.same_log import (
     LookAt,
     SameLog,

@@ -27,6 +27,7 @@ from pyspark_mysqlbinlog.checkpoints.offset import Offset
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.checkpoints.versions import UnknownFrom, Version
+from pyspark_mysqlbinlog.connector.delta.batch import Batch, TableVersions
 from pyspark_mysqlbinlog.connector.delta.batch_offsets import BatchOffsets
 from pyspark_mysqlbinlog.connector.delta.cascade_watch import CascadeWatch
 from pyspark_mysqlbinlog.connector.delta.collect import by_table, collected
@@ -37,7 +38,7 @@ from pyspark_mysqlbinlog.connector.delta.engines import ChosenEngine
 from pyspark_mysqlbinlog.connector.delta.history import ChangeLog
 from pyspark_mysqlbinlog.connector.delta.maintenance import Maintenance
 from pyspark_mysqlbinlog.connector.delta.marks import LogName, Mark, place_of
-from pyspark_mysqlbinlog.connector.delta.mirrored_table import Batch, MirroredTable, TableVersions
+from pyspark_mysqlbinlog.connector.delta.mirrored_table import MirroredTable
 from pyspark_mysqlbinlog.connector.delta.progress import BatchRecord, MirrorProgress, Recorder
 from pyspark_mysqlbinlog.connector.delta.purpose import expect_same_purpose
 from pyspark_mysqlbinlog.connector.delta.side_by_side import side_by_side
@@ -220,7 +221,14 @@ class DeltaMirror:
         query = f"mysqlbinlog:query:{self._query_id(batch.sparkSession)}"
         mark = Mark(LogName.of(end), place_of(end.position), end.fingerprint, (query, number))
         changes, loaded = collected(batch, with_source=self._histories is not None)
-        this = Batch(before.position, mark, end.load, reloads=self._reloads, loaded=loaded)
+        this = Batch(
+            before.position,
+            mark,
+            end.load,
+            reloads=self._reloads,
+            loaded=loaded,
+            load_before=before.load,
+        )
         parts, nothing = by_table(changes), changes.slice(0, 0)
         unknown = parts.keys() - tables.keys()
         if unknown:

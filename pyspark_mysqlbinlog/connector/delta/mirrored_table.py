@@ -15,20 +15,19 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 from pyarrow import compute
 
-from pyspark_mysqlbinlog.checkpoints.load_state import LoadState
 from pyspark_mysqlbinlog.checkpoints.position import Position
-from pyspark_mysqlbinlog.checkpoints.versions import UnknownFrom, Version
+from pyspark_mysqlbinlog.checkpoints.versions import Version
 from pyspark_mysqlbinlog.connector.delta.apply import SEQ, SEQ_TYPE, in_order
+from pyspark_mysqlbinlog.connector.delta.batch import Batch, TableVersions
 from pyspark_mysqlbinlog.connector.delta.copies import expect_countable
 from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget
-from pyspark_mysqlbinlog.connector.delta.loaded_rows import LoadedRows
-from pyspark_mysqlbinlog.connector.delta.marks import Mark, number_and_pos, place, place_of
+from pyspark_mysqlbinlog.connector.delta.marks import Mark, number_and_pos, place_of
 from pyspark_mysqlbinlog.connector.delta.same_log import LookAt, SameLog
 from pyspark_mysqlbinlog.connector.delta.timeline import not_applied, places_of, sections
 from pyspark_mysqlbinlog.connector.delta.walk import (
@@ -51,7 +50,7 @@ from pyspark_mysqlbinlog.errors import MirrorError, MySQLBinlogError
 from pyspark_mysqlbinlog.names import Table
 from pyspark_mysqlbinlog.tables import TableSchema
 
-__all__ = ["LOADING", "LOG", "STOPPED", "Batch", "MirroredTable", "TableVersions"]
+__all__ = ["LOADING", "LOG", "STOPPED", "MirroredTable"]
 
 _LOG = logging.getLogger(__name__)
 # The stubs know neither chunked arrays beside plain values nor what comes of them.
@@ -64,87 +63,8 @@ STOPPED = "mysqlbinlog.stopped"
 LOG = "mysqlbinlog.log"
 LOADING = "mysqlbinlog.loading"
 LOADED = "mysqlbinlog.loaded"
-# Of a load: why rows of it can't be read yet, and the place for which it was begun when that was
-# found. It will be begun again, for another place.
-_VOID, _LOST = "void", "lost"
-# In front of all changes at a place, and of rows that were loaded there.
-_BEFORE_ALL = -2
-
-
-@dataclass(frozen=True, slots=True)
-class TableVersions:
-    """What a table looks like in a batch.
-
-    Attributes
-    ----------
-    versions : those that hold anywhere in the batch, ascending; columns that nobody wants left out.
-    came_by_rename : places at which another table took this one's name.
-    """
-
-    versions: tuple[Version, ...]
-    came_by_rename: frozenset[int] = frozenset()
-
-
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """One batch of the query.
-
-    Attributes
-    ----------
-    start : where it begins, and the batch before it ends.
-    mark : of its end.
-    load : how far a first load has come at its end; None where there is none.
-    reloads : tables whose rows nobody knows are loaded again, by themselves.
-    loaded : the images that changes refer to.
-    """
-
-    start: Position
-    mark: Mark
-    load: LoadState | None = None
-    reloads: bool = False
-    loaded: LoadedRows = field(default_factory=LoadedRows)
-
-    @property
-    def is_first(self) -> bool:
-        """Whether it is the first of its checkpoint: it has no changes."""
-        return self.mark.batch is not None and self.mark.batch[1] == 0
-
-    def loads(self, table: Table) -> bool:
-        """Whether rows of a table are still to be loaded, or are in this batch."""
-        return self.load is not None and (
-            any(each.table == table for each in self.load.waiting)
-            or any(chunk.table == table for chunk in self.load.chunks)
-        )
-
-    def has_loaded(self, table: Table) -> bool:
-        """Whether all rows of a table are loaded with this batch."""
-        return self.load is not None and all(each.table != table for each in self.load.waiting)
-
-    def has_keyed_chunk(self, table: Table) -> bool:
-        """Whether rows of a table are in this batch that were read by a key."""
-        chunks = () if self.load is None else self.load.chunks
-        return any(chunk.table == table and chunk.key for chunk in chunks)
-
-    def may_be_ahead(self, table: Table) -> bool:
-        """Whether rows of a table were read that may show what the log has not come to yet."""
-        if self.load is None:
-            return False
-        until = place(*self.load.read_until.get(table, (0, 0)))
-        return until > self.mark.version or any(each.table == table for each in self.load.chunks)
-
-    def lost_at(self, table: Table) -> list[int]:
-        """The place for which a table is loaded again; empty for none."""
-        return [] if self.load is None else list(self.load.lost.get(table, ()))
-
-    @property
-    def begin(self) -> dict[str, int]:
-        """The place at which it begins, as a `seq` in front of all that happens there."""
-        return {
-            "epoch": self.mark.log.epoch,
-            "file": self.start.number,
-            "pos": self.start.pos,
-            "row": _BEFORE_ALL,
-        }
+# Of a load: why rows of it can't be read. It is begun again at the statement that explains them.
+_VOID = "void"
 
 
 class MirroredTable:
@@ -169,6 +89,8 @@ class MirroredTable:
         properties = target.properties()
         self.stopped = properties.get(STOPPED) or None
         self._loading = properties.get(LOADING) or None
+        if self._loading and self.stopped is None and (why := json.loads(self._loading).get(_VOID)):
+            self._say_void(why)
 
     def stop(self, error: MirrorError) -> None:
         """Keep the table in step no more, in this query or a later one, until it is loaded."""
@@ -345,9 +267,7 @@ class MirroredTable:
         known = json.loads(self._loading) if self._loading else {}
         which = {"query": batch.mark.batch[0], "reload": batch.load.reload}
         is_this = bool(known) and {name: known[name] for name in which} == which
-        # Until it is loaded again, for a statement behind that one, a void load stays what it is.
-        is_again = _VOID in known and batch.lost_at(self._table) != known.get(_LOST)
-        if is_this and not is_again:
+        if is_this and not batch.begins_load(self._table):
             return
         if self._target.columns() is None:
             schemas = [what for _, what in now.versions if isinstance(what, TableSchema)]
@@ -389,13 +309,8 @@ class MirroredTable:
             self._note_load(json.loads(self._loading) | what)
 
         def note_void(why: str) -> None:
-            note(**{_VOID: why, _LOST: batch.lost_at(self._table)})
-            _LOG.warning(
-                "%s: a row that was loaded does not fit its columns (%s); it is loaded again where"
-                " the log tells of others, or stopped",
-                self._name,
-                why,
-            )
+            note(**{_VOID: why})
+            self._say_void(why)
 
         # Both are written down in front of what follows from them: who comes after a kill may not
         # see the statement again.
@@ -411,19 +326,33 @@ class MirroredTable:
         load = json.loads(self._loading)
         if load.get("waits"):
             return
-        what = now.versions[-1][1] if now.versions else None
-        if _VOID in load and not (isinstance(what, UnknownFrom) and what.gone):
-            if isinstance(what, TableSchema) and not batch.may_be_ahead(self._table):
-                raise self._error(
-                    f"a row that was loaded does not fit the table's columns ({load[_VOID]}), and"
-                    " no statement came that changed them: correct the value or leave the column"
-                    f" out (excludeColumns), and {LOAD_ANEW}"
-                )
+        # A table that is gone has taken them along.
+        if _VOID in load and gone_at(now.versions, place_of(batch.start)) is None:
+            is_known = bool(now.versions) and isinstance(now.versions[-1][1], TableSchema)
+            if is_known and not batch.may_be_ahead(self._table):
+                raise self._unexplained(load[_VOID], batch)
             return
         self._target.empty(load["from"])
         self._target.set_properties({LOADING: ""}, batch.mark)
         self._loading = None
         _LOG.info("%s is loaded", self._name)
+
+    def _say_void(self, why: str) -> None:
+        _LOG.warning(
+            "%s: a row that was loaded does not fit the table's columns (%s). The table is loaded"
+            " again at the statement that changes them, or stopped when the log has none",
+            self._name,
+            why,
+        )
+
+    def _unexplained(self, why: str, batch: Batch) -> MirrorError:
+        if not batch.reloads:
+            return self._error(f"it was altered while it was being loaded ({why}); {LOAD_ANEW}")
+        return self._error(
+            f"a row that was loaded does not fit the table's columns ({why}), and no statement came"
+            " that changed them: correct the value or leave the column out (excludeColumns), and"
+            f" {LOAD_ANEW}"
+        )
 
     def _name_log(self, mark: Mark) -> None:
         """Note in which log the positions lie."""

@@ -86,13 +86,15 @@ class SparkTable:
         return self.spark.sql(statement).collect()
 
     def frame(self, rows: pa.Table, fields: StructType) -> DataFrame:
-        """Rows as Spark has them, in the types of fields of theirs.
+        """Rows as Spark has them, with these fields alone and in their types.
 
         Spark 4.3 takes an empty record batch for the end, and drops those behind it without a word.
         """
         rows = rows.select(fields.names)
         batches = [batch for batch in rows.to_batches() if batch.num_rows]
-        return self.spark.createDataFrame(pa.Table.from_batches(batches, rows.schema), fields)
+        # And of a table of no batches it can't tell the types.
+        full = pa.Table.from_batches(batches) if batches else rows.schema.empty_table()
+        return self.spark.createDataFrame(full, fields)
 
     @contextmanager
     def setting(self, settings: Mapping[str, str]) -> Iterator[None]:

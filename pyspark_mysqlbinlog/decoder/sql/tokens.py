@@ -167,7 +167,7 @@ _ESCAPES = {
 
 @cache
 def _pattern() -> re.Pattern[str]:
-    """Of any token. Compiled at the first one: a process that reads rows may never need it."""
+    """What any token matches. It takes long to compile, and to read rows alone does not need it."""
     # A digit may begin a name (`2a`), but `2e5` is a number; `$` and all beyond ASCII are letters.
     return re.compile(
         r"""

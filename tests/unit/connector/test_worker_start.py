@@ -30,7 +30,10 @@ def test_imports_of_a_worker() -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    roots = {name.partition(".")[0] for name in json.loads(done.stdout)}
+    names = set(json.loads(done.stdout))
+    roots = {name.partition(".")[0] for name in names}
     assert "pyspark_mysqlbinlog" in roots
     # What only the driver needs, or DDL.
     assert not roots & {"sqlglot", "deltalake", "pandas", "hypothesis", "Cython"}
+    load = "pyspark_mysqlbinlog.connector.load"
+    assert not names & {f"{load}.load", f"{load}.planner", f"{load}.chunk_reader"}

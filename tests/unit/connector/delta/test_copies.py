@@ -118,7 +118,7 @@ def batches(draw: st.DrawFn) -> list[list[tuple[bool, tuple[Any, ...]]]]:
 
 
 @given(batches())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_a_delta_table_has_each_row_as_often_as_the_changes_leave_it(
     changes: list[list[tuple[bool, tuple[Any, ...]]]],
 ) -> None:

@@ -3,134 +3,154 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
-from pyspark_mysqlbinlog.checkpoints.load_state import Chunk, LoadState, Place, TableLoad
-from pyspark_mysqlbinlog.checkpoints.position import Position
-from pyspark_mysqlbinlog.checkpoints.versions import UnknownFrom, Version
-from pyspark_mysqlbinlog.connector.delta.apply import SEQ_TYPE
-from pyspark_mysqlbinlog.connector.delta.deltalake_engine import DeltalakeEngine
-from pyspark_mysqlbinlog.connector.delta.marks import LogName, Mark, place_of
-from pyspark_mysqlbinlog.connector.delta.mirrored_table import (
-    LOADING,
-    Batch,
-    MirroredTable,
-    TableVersions,
-)
+from helpers.table_batches import NAME, Change, TableBatches, change
+from pyspark_mysqlbinlog.checkpoints.load_state import Bound, Chunk, LoadState, TableLoad
+from pyspark_mysqlbinlog.checkpoints.versions import UnknownFrom
+from pyspark_mysqlbinlog.connector.delta.mirrored_table import LOADING, STOPPED
 from pyspark_mysqlbinlog.errors import MirrorError
-from pyspark_mysqlbinlog.names import Table
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 
-NAME = ("d", "t")
 KEY = ColumnSchema("id", "int", nullable=False)
 BEFORE = TableSchema(*NAME, (KEY, ColumnSchema("v", "int")), ("id",))
 BEHIND = TableSchema(*NAME, (KEY, ColumnSchema("v", "varchar", 9, charset="utf8mb4")), ("id",))
-SCHEMA = pa.schema(
-    [
-        ("op", pa.string()),
-        ("before", pa.string()),
-        ("after", pa.string()),
-        ("seq", SEQ_TYPE),
-        ("query", pa.string()),
-        ("absent", pa.list_(pa.string())),
-    ]
-)
-CHUNKS = (Chunk(NAME, "key"),)
-WAITING = (TableLoad(NAME, "key"),)
-ALTER = "ALTER TABLE t MODIFY v VARCHAR(9)"
+GONE = UnknownFrom("it was dropped", gone=True)
+UNKNOWN = UnknownFrom("nobody knows")
+ALTER = change("ddl", 340, query="ALTER TABLE t MODIFY v VARCHAR(9)")
 
 
-def at(pos: int) -> Position:
-    return Position.of("bin.000001", pos)
+def state(
+    left: str | None = None,
+    chunk: tuple[str, ...] | None = None,
+    read_until: int | None = None,
+    lost: int | None = None,
+) -> LoadState:
+    """How far the load has come.
+
+    left : the key behind which rows are still to be read; "" is all of them.
+    chunk : the key behind which the batch's chunk begins; () is the table's beginning.
+    """
+    behind: Bound | None = (left,) if left else None
+    return LoadState(
+        waiting=() if left is None else (TableLoad(NAME, "key", behind),),
+        chunks=() if chunk is None else (Chunk(NAME, "key", chunk or None, None),),
+        read_until={} if read_until is None else {NAME: (1, read_until)},
+        lost={} if lost is None else {NAME: (1, lost)},
+    )
 
 
-def change(op: str, pos: int, after: Any = None, query: str | None = None) -> dict[str, Any]:
-    seq = {"epoch": 0, "file": 1, "pos": pos, "row": -1 if op == "r" else 0}
-    image = None if after is None else json.dumps(after)
-    return {"op": op, "after": image, "seq": seq, "query": query}
-
-
-class Mirrored:
-    """The table, and batches one behind the other."""
-
-    def __init__(self, folder: Path) -> None:
-        self.target = DeltalakeEngine().target(str(folder))
-        self.table = MirroredTable(NAME, self.target, lambda _: None)
-        self.number, self.start = 0, 100
-
+class Mirrored(TableBatches):
     def batch(
         self,
         end: int,
-        *changes: dict[str, Any],
-        versions: tuple[tuple[int, TableSchema | UnknownFrom], ...] = ((4, BEFORE),),
-        waiting: tuple[TableLoad, ...] = (),
-        chunks: tuple[Chunk, ...] = (),
-        read_until: int | None = None,
-        lost: int | None = None,
+        *changes: Change,
+        load: LoadState | None = None,
+        versions: Sequence[tuple[int, TableSchema | UnknownFrom]] = ((4, BEFORE),),
+        reloads: bool = True,
     ) -> None:
-        def places(pos: int | None) -> Mapping[Table, Place]:
-            return {} if pos is None else {NAME: (1, pos)}
-
-        self.number += 1
-        state = LoadState(
-            waiting=waiting, chunks=chunks, read_until=places(read_until), lost=places(lost)
-        )
-        mark = Mark(LogName("uuid", 0), place_of(at(end)), None, ("q", self.number))
-        now: list[Version] = [(at(begin), what) for begin, what in versions]
-        rows = pa.Table.from_pylist(list(changes), SCHEMA)
-        batch = Batch(at(self.start), mark, state, reloads=True)
-        self.table.apply(rows, TableVersions(tuple(now)), batch)
-        self.start = end
-
-    def rows(self) -> list[tuple[Any, ...]]:
-        table = self.target._there().to_pyarrow_table().select(["id", "v"])
-        return sorted(tuple(row.values()) for row in table.to_pylist())
+        load = load or state()
+        super().batch(end, *changes, versions=versions, load=load, reloads=reloads)
 
     @property
     def is_loading(self) -> bool:
         return bool(self.target.properties().get(LOADING))
 
 
-@pytest.fixture
-def mirrored(tmp_path: Path) -> Mirrored:
-    """A batch has loaded a row that fits, and one that does not."""
-    mirrored = Mirrored(tmp_path)
-    mirrored.batch(200, change("r", 200, {"id": 1, "v": 1}), chunks=CHUNKS, waiting=WAITING)
-    mirrored.batch(300, change("r", 350, {"id": 2, "v": "two"}), chunks=CHUNKS, waiting=WAITING)
+def loaded(pos: int, number: int, v: Any) -> Change:
+    return change("r", pos, {"id": number, "v": v}, row=-1)
+
+
+def _void(folder: Path) -> Mirrored:
+    """A first chunk fits; of the second one, which is not the last, a row does not."""
+    mirrored = Mirrored(folder)
+    mirrored.batch(120, load=state(""))
+    mirrored.batch(200, loaded(200, 1, 1), load=state("1", ()))
+    mirrored.batch(300, loaded(350, 2, "two"), load=state("2", ("1",)))
+    return mirrored
+
+
+@pytest.fixture(params=["as it is", "in a new process", "as it was kept before"])
+def mirrored(request: pytest.FixtureRequest, tmp_path: Path) -> Mirrored:
+    mirrored = _void(tmp_path)
+    if request.param == "as it was kept before":
+        kept = json.loads(mirrored.target.properties()[LOADING]) | {"void": True}
+        mirrored.target.set_properties({LOADING: json.dumps(kept)})
+    if request.param != "as it is":
+        mirrored.again()
     return mirrored
 
 
 def test_the_statement_comes_and_the_table_is_loaded_again(mirrored: Mirrored) -> None:
-    # More of the same load, which does not make it whole.
-    mirrored.batch(310, chunks=CHUNKS, read_until=350)
-    assert mirrored.is_loading
-    mirrored.batch(330, read_until=350)
+    # The last chunk, of which it is not known yet what it may have seen.
+    mirrored.batch(310, loaded(350, 3, 3), load=state(None, ("2",)))
+    mirrored.batch(330, load=state(read_until=350))
     assert mirrored.is_loading
     versions = ((4, BEFORE), (340, BEHIND))
-    told = change("ddl", 340, query=ALTER)
-    mirrored.batch(400, told, versions=versions, waiting=WAITING, lost=340)
-    rows = [change("r", 500, {"id": n, "v": text}) for n, text in ((1, "1"), (2, "two"))]
-    mirrored.batch(500, *rows, versions=((4, BEHIND),), chunks=CHUNKS, lost=340)
+    mirrored.batch(400, ALTER, versions=versions, load=state("", lost=340))
+    rows = [loaded(500, number, text) for number, text in ((1, "1"), (2, "two"))]
+    mirrored.batch(500, *rows, versions=((4, BEHIND),), load=state(None, (), lost=340))
     assert mirrored.rows() == [(1, "1"), (2, "two")]
     assert not mirrored.is_loading
 
 
 def test_no_statement_comes_and_the_table_is_stopped(mirrored: Mirrored) -> None:
-    mirrored.batch(310, chunks=CHUNKS, read_until=350)
-    mirrored.batch(349, read_until=350)
-    with pytest.raises(MirrorError, match="does not fit the table's columns"):
-        mirrored.batch(350, read_until=350)
+    mirrored.batch(310, loaded(310, 3, 3), load=state(None, ("2",)))
+    mirrored.batch(349, load=state(read_until=350))
+    assert [number for number, _ in mirrored.rows()] == [1, 3]
+    with pytest.raises(MirrorError, match=r"does not fit the table's columns .* no statement came"):
+        mirrored.batch(350, load=state(read_until=350))
 
 
-def test_a_table_that_goes_has_no_rows_to_wait_for(mirrored: Mirrored) -> None:
-    gone = UnknownFrom("it was dropped", gone=True)
-    mirrored.batch(360, versions=((4, BEFORE), (340, gone)))
+def test_a_batch_that_is_run_again_stops_it_too(mirrored: Mirrored) -> None:
+    mirrored.batch(310, load=state(None, ("2",)))
+    for _ in range(2):
+        with pytest.raises(MirrorError, match="no statement came"):
+            mirrored.batch(360, change("c", 355, {"id": 9, "v": 9}))
+        mirrored.again()
+        mirrored.number -= 1
+
+
+def test_where_nothing_is_loaded_again_it_was_altered(mirrored: Mirrored) -> None:
+    mirrored.batch(310, load=state(None, ("2",)))
+    with pytest.raises(MirrorError, match="it was altered while it was being loaded"):
+        mirrored.batch(320, reloads=False)
+
+
+@pytest.mark.parametrize("has_been_away", [False, True])
+def test_another_load_begins_and_is_whole(mirrored: Mirrored, has_been_away: bool) -> None:
+    """As behind a RENAME, which takes no statement of the table's own; or where it was unwanted."""
+    mirrored.table.stop(MirrorError("for another reason", table="d.t"))
+    if has_been_away:
+        mirrored.start, mirrored.load = 380, state()
+    mirrored.batch(400, load=state(""))
+    assert not mirrored.target.properties().get(STOPPED)
+    mirrored.batch(500, loaded(500, 2, 2), load=state(None, ()))
+    # Row 1 was deleted while nobody looked.
+    assert mirrored.rows() == [(2, 2)]
     assert not mirrored.is_loading
-    versions = ((4, gone), (370, BEFORE))
-    mirrored.batch(400, change("c", 380, {"id": 3, "v": 3}), versions=versions)
-    assert mirrored.rows() == [(3, 3)]
+
+
+@pytest.mark.parametrize("comes_back", [None, "in the same batch", "in the next batch"])
+def test_a_table_that_goes_takes_them_along(mirrored: Mirrored, comes_back: str | None) -> None:
+    row = change("c", 380, {"id": 3, "v": 3})
+    if comes_back == "in the same batch":
+        mirrored.batch(400, row, versions=((4, BEFORE), (360, GONE), (370, BEFORE)))
+    else:
+        mirrored.batch(365, versions=((4, BEFORE), (360, GONE)))
+        assert not mirrored.is_loading
+        if comes_back:
+            mirrored.batch(400, row, versions=((4, GONE), (370, BEFORE)))
+    assert not mirrored.is_loading
+    if comes_back:
+        assert mirrored.rows() == [(3, 3)]
+
+
+def test_columns_that_are_not_known_stop_nothing_yet(mirrored: Mirrored) -> None:
+    mirrored.batch(310, load=state(None, ("2",)))
+    mirrored.batch(400, versions=((4, BEFORE), (360, UNKNOWN)))
+    assert mirrored.is_loading

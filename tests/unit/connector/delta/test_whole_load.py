@@ -6,54 +6,27 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
+from helpers import table_batches
+from helpers.table_batches import NAME, Change, TableBatches
 from pyspark_mysqlbinlog.checkpoints.load_state import Chunk, LoadState, TableLoad
-from pyspark_mysqlbinlog.checkpoints.position import Position
-from pyspark_mysqlbinlog.checkpoints.versions import UnknownFrom, Version
-from pyspark_mysqlbinlog.connector.delta.apply import SEQ_TYPE
-from pyspark_mysqlbinlog.connector.delta.deltalake_engine import DeltalakeEngine, DeltalakeTarget
-from pyspark_mysqlbinlog.connector.delta.marks import LogName, Mark, place_of
-from pyspark_mysqlbinlog.connector.delta.mirrored_table import Batch, MirroredTable, TableVersions
+from pyspark_mysqlbinlog.checkpoints.versions import UnknownFrom
 from pyspark_mysqlbinlog.errors import MirrorError
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 
-NAME = ("d", "t")
 A = ColumnSchema("a", "int")
 PLAIN = TableSchema(*NAME, (A,))
 WIDE = TableSchema(*NAME, (ColumnSchema("a", "bigint"),))
 KEYED = TableSchema(*NAME, (A,), ("a",))
 GONE = UnknownFrom("it was dropped", gone=True)
-SCHEMA = pa.schema(
-    [
-        ("op", pa.string()),
-        ("before", pa.string()),
-        ("after", pa.string()),
-        ("seq", SEQ_TYPE),
-        ("query", pa.string()),
-        ("absent", pa.list_(pa.string())),
-    ]
-)
-Change = dict[str, Any]
-
-
-def at(pos: int) -> Position:
-    return Position.of("bin.000001", pos)
 
 
 def change(
     op: str, pos: int, a: int | None = None, row: int = 0, query: str | None = None
 ) -> Change:
-    image = None if a is None else '{"a":%d}' % a  # noqa: UP031 (braces)
-    return {
-        "op": op,
-        "before": image if op == "d" else None,
-        "after": image if op != "d" else None,
-        "seq": {"epoch": 0, "file": 1, "pos": pos, "row": row},
-        "query": query,
-        "absent": None,
-    }
+    image = None if a is None else {"a": a}
+    return table_batches.change(op, pos, image, row=row, query=query)
 
 
 def load(pos: int, *rows: int, attempt: int = 1) -> list[Change]:
@@ -62,20 +35,8 @@ def load(pos: int, *rows: int, attempt: int = 1) -> list[Change]:
     return [change("t", pos, row=row), *(change("r", pos, a, row + 1) for a in rows)]
 
 
-class Mirrored:
-    """The table, and batches up to places one behind the other."""
-
-    def __init__(self, folder: Path, query: str = "q") -> None:
-        self.folder, self.query = folder, query
-        self.number, self.start = 0, 100
-        self.again()
-
-    def again(self) -> None:
-        """As a new process has it."""
-        self.target: DeltalakeTarget = DeltalakeEngine().target(str(self.folder))
-        self.table = MirroredTable(NAME, self.target, lambda _: None)
-
-    def batch(
+class Mirrored(TableBatches):
+    def batch(  # type: ignore[override]
         self,
         end: int,
         *changes: Change,
@@ -87,20 +48,11 @@ class Mirrored:
 
         chunk : the key of the one that it reads; "" is the whole table.
         """
-        self.number += 1
         state = LoadState(
             waiting=(TableLoad(NAME),) if waiting else (),
             chunks=() if chunk is None else (Chunk(NAME, chunk),),
         )
-        mark = Mark(LogName("uuid", 0), place_of(at(end)), None, (self.query, self.number))
-        now: list[Version] = [(at(start), what) for start, what in versions]
-        rows = pa.Table.from_pylist(list(changes), SCHEMA)
-        self.table.apply(rows, TableVersions(tuple(now)), Batch(at(self.start), mark, state))
-        self.start = end
-
-    def rows(self) -> list[int]:
-        values: list[Any] = self.target._there().to_pyarrow_table().column("a").to_pylist()
-        return sorted(values)
+        super().batch(end, *changes, versions=versions, load=state, reloads=False)
 
 
 @pytest.fixture

@@ -42,7 +42,7 @@ def _met(key: LoadKey, condition: str) -> list[tuple[int, ...]]:
     return rows
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.data(), st.lists(KINDS, min_size=1, max_size=3))
 def test_the_rows_are_those_between_the_bounds(data: st.DataObject, kinds: list[KeyColumn]) -> None:
     key = _key(kinds)
@@ -57,7 +57,7 @@ def test_the_rows_are_those_between_the_bounds(data: st.DataObject, kinds: list[
     ]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.data(), st.lists(KINDS, min_size=1, max_size=3))
 def test_the_intervals_behind_a_bound_are_what_is_behind_it_in_order(
     data: st.DataObject, kinds: list[KeyColumn]
@@ -74,7 +74,7 @@ def test_the_intervals_behind_a_bound_are_what_is_behind_it_in_order(
     assert found == [row for row in product(VALUES, repeat=len(kinds)) if row > after]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.data(), st.lists(KINDS, min_size=1, max_size=3))
 def test_rows_within_a_bound(data: st.DataObject, kinds: list[KeyColumn]) -> None:
     key = _key(kinds)

@@ -189,7 +189,7 @@ SPAN = st.tuples(
     st.sampled_from([1, 1000, 100_000, 10_000_000]),
     st.integers(1, 6),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_all_of_it_in_order_once(
     described: list[tuple[int, int | None, bool]], target_bytes: int, most_pulls: int
 ) -> None:

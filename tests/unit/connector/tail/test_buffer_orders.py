@@ -32,7 +32,7 @@ STEPS = st.lists(
     st.sampled_from([1 << 20, 1500, 400, 0]),
     st.booleans(),
 )
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 def test_nothing_is_lost_and_nothing_comes_twice(
     steps: list[tuple[str, int | None]], granularity: int, capacity: int, unlimited: bool
 ) -> None:
@@ -135,7 +135,6 @@ PARTS = st.lists(st.sampled_from(["wanted", "unwanted", "rotate"]), max_size=12)
 
 
 @given(PARTS, PARTS, st.sampled_from([0, 250, 100_000]), st.booleans(), st.integers(0, 500))
-@settings(deadline=None)
 def test_a_run_with_a_target_gets_all_before_it_and_nothing_behind(
     before: list[str], after: list[str], granularity: int, early: bool, limit: int
 ) -> None:

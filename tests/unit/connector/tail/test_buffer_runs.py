@@ -68,7 +68,7 @@ RUNS = st.lists(
     st.sampled_from([1 << 20, 1500, 400, 0]),
     st.one_of(st.none(), st.tuples(st.integers(1, 3), st.integers(4, 3000))),
 )
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 def test_a_run_is_its_transactions(
     steps: list[Any], granularity: int, capacity: int, cut: tuple[int, int] | None
 ) -> None:

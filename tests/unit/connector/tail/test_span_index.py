@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.buffer_log import at, mark
@@ -17,7 +17,6 @@ from pyspark_mysqlbinlog.connector.tail.span_index import Span, SpanIndex
     st.integers(0, 3000),
     st.integers(0, 300),
 )
-@settings(deadline=None)
 def test_what_the_index_finds_is_what_counting_finds(
     sizes: list[tuple[int, int]], releases: list[int], most_bytes: int, most_rows: int
 ) -> None:

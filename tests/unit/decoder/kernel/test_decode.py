@@ -181,9 +181,7 @@ def test_random_tables(payload: str) -> None:
     """The same logs every time; tests/fuzz makes others."""
 
     @seed(payload)
-    @settings(
-        max_examples=120, deadline=None, database=None, suppress_health_check=list(HealthCheck)
-    )
+    @settings(max_examples=120, database=None, suppress_health_check=list(HealthCheck))
     @given(
         st.data(),
         tables(),

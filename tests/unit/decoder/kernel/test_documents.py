@@ -85,14 +85,14 @@ def by_server_order(tree: Any) -> Any:
 
 
 @given(ALL_TREES, st.booleans(), st.randoms(use_true_random=False))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 def test_every_document_is_the_twins(tree: Any, as_server: bool, random: Any) -> None:
     tree = by_server_order(tree) if as_server else tree
     assert check(encode_document(tree, lambda: random.random() < 0.3))
 
 
 @given(st.data(), ALL_TREES, st.booleans())
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=1000)
 def test_broken_documents_are_refused_where_the_twin_refuses_them(
     data: st.DataObject, tree: Any, large: bool
 ) -> None:
@@ -100,7 +100,7 @@ def test_broken_documents_are_refused_where_the_twin_refuses_them(
 
 
 @given(st.binary(max_size=80), st.sampled_from((0, 1, 2, 3, 4, 11, 12, 15)))
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=1000)
 def test_any_bytes(data: bytes, code: int) -> None:
     check(bytes([code]) + data)
 
@@ -340,7 +340,7 @@ def tables(draw: st.DrawFn) -> tuple[Table, list[st.SearchStrategy[bytes]]]:
 
 
 @given(tables(), st.data())
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 def test_row_images(
     made: tuple[Table, list[st.SearchStrategy[bytes]]], data: st.DataObject
 ) -> None:
@@ -368,7 +368,7 @@ def test_every_column_alone(at: int) -> None:
     accepted = []
 
     @given(values)
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=60)
     def run(value: bytes) -> None:
         accepted.append(table.check(b"\x00" + value))
 

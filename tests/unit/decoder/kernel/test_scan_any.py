@@ -119,7 +119,7 @@ def add(log: LogBuilder, what: str, value: Any) -> None:
     st.lists(st.integers(1, 400), min_size=1, max_size=5),
     st.sampled_from([64, 300, 1000, 1 << 16]),
 )
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=600)
 def test_any_log(
     events: list[tuple[str, Any]],
     choices: tuple[bool, bool, bool],

@@ -1,0 +1,105 @@
+"""One batch of a mirror's query, as its tables see it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from pyspark_mysqlbinlog.checkpoints.load_state import LoadState
+from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.checkpoints.versions import Version
+from pyspark_mysqlbinlog.connector.delta.loaded_rows import LoadedRows
+from pyspark_mysqlbinlog.connector.delta.marks import Mark, place
+from pyspark_mysqlbinlog.names import Table
+
+__all__ = ["Batch", "TableVersions"]
+
+# In front of all changes at a place, and of rows that were loaded there.
+_BEFORE_ALL = -2
+
+
+@dataclass(frozen=True, slots=True)
+class TableVersions:
+    """What a table looks like in a batch.
+
+    Attributes
+    ----------
+    versions : those that hold anywhere in the batch, ascending; columns that nobody wants left out.
+    came_by_rename : places at which another table took this one's name.
+    """
+
+    versions: tuple[Version, ...]
+    came_by_rename: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """One batch of the query.
+
+    Attributes
+    ----------
+    start : where it begins, and the batch before it ends.
+    mark : of its end.
+    load : how far a first load has come at its end; None where there is none.
+    load_before : the same where it begins.
+    reloads : tables whose rows nobody knows are loaded again, by themselves.
+    loaded : the images that changes refer to.
+    """
+
+    start: Position
+    mark: Mark
+    load: LoadState | None = None
+    reloads: bool = False
+    loaded: LoadedRows = field(default_factory=LoadedRows)
+    load_before: LoadState | None = None
+
+    @property
+    def is_first(self) -> bool:
+        """Whether it is the first of its checkpoint: it has no changes."""
+        return self.mark.batch is not None and self.mark.batch[1] == 0
+
+    def loads(self, table: Table) -> bool:
+        """Whether rows of a table are still to be loaded, or are in this batch."""
+        return self.load is not None and (
+            any(each.table == table for each in self.load.waiting)
+            or any(chunk.table == table for chunk in self.load.chunks)
+        )
+
+    def has_loaded(self, table: Table) -> bool:
+        """Whether all rows of a table are loaded with this batch."""
+        return self.load is not None and all(each.table != table for each in self.load.waiting)
+
+    def has_keyed_chunk(self, table: Table) -> bool:
+        """Whether rows of a table are in this batch that were read by a key."""
+        chunks = () if self.load is None else self.load.chunks
+        return any(chunk.table == table and chunk.key for chunk in chunks)
+
+    def may_be_ahead(self, table: Table) -> bool:
+        """Whether rows of a table were read that may show what the log has not come to yet."""
+        if self.load is None:
+            return False
+        until = place(*self.load.read_until.get(table, (0, 0)))
+        return until > self.mark.version or any(each.table == table for each in self.load.chunks)
+
+    def begins_load(self, table: Table) -> bool:
+        """Whether a load of a table begins in this batch, with its first chunk or without."""
+        if self.load is None:
+            return False
+        has_first = any(chunk.table == table and chunk.after is None for chunk in self.load.chunks)
+        is_new = has_first or _is_to_begin(self.load, table)
+        return is_new and not _is_to_begin(self.load_before, table)
+
+    @property
+    def begin(self) -> dict[str, int]:
+        """The place at which it begins, as a `seq` in front of all that happens there."""
+        return {
+            "epoch": self.mark.log.epoch,
+            "file": self.start.number,
+            "pos": self.start.pos,
+            "row": _BEFORE_ALL,
+        }
+
+
+def _is_to_begin(load: LoadState | None, table: Table) -> bool:
+    """Whether a table is to be loaded, and nothing of it is read."""
+    waiting = () if load is None else load.waiting
+    return any(each.table == table and each.after is None for each in waiting)

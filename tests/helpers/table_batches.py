@@ -1,0 +1,97 @@
+"""One table of a mirror in a Delta table of delta-rs, and batches of it one behind the other."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from pyspark_mysqlbinlog.checkpoints.load_state import LoadState
+from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.checkpoints.versions import UnknownFrom, Version
+from pyspark_mysqlbinlog.connector.delta.apply import SEQ_TYPE
+from pyspark_mysqlbinlog.connector.delta.batch import Batch, TableVersions
+from pyspark_mysqlbinlog.connector.delta.deltalake_engine import DeltalakeEngine, DeltalakeTarget
+from pyspark_mysqlbinlog.connector.delta.marks import LogName, Mark, place_of
+from pyspark_mysqlbinlog.connector.delta.mirrored_table import MirroredTable
+from pyspark_mysqlbinlog.tables import TableSchema
+
+__all__ = ["NAME", "Change", "TableBatches", "change", "position"]
+
+NAME = ("d", "t")
+Change = dict[str, Any]
+_SCHEMA = pa.schema(
+    [
+        ("op", pa.string()),
+        ("before", pa.string()),
+        ("after", pa.string()),
+        ("seq", SEQ_TYPE),
+        ("query", pa.string()),
+        ("absent", pa.list_(pa.string())),
+    ]
+)
+
+
+def position(pos: int) -> Position:
+    """A place in the only file."""
+    return Position.of("bin.000001", pos)
+
+
+def change(
+    op: str, pos: int, image: Any = None, *, row: int = 0, query: str | None = None
+) -> Change:
+    """One row of the stream; the image of a deleted row is the one before."""
+    text = None if image is None else json.dumps(image)
+    return {
+        "op": op,
+        "before": text if op == "d" else None,
+        "after": text if op != "d" else None,
+        "seq": {"epoch": 0, "file": 1, "pos": pos, "row": row},
+        "query": query,
+        "absent": None,
+    }
+
+
+class TableBatches:
+    """The table, and how far it has come."""
+
+    def __init__(self, folder: Path, query: str = "q") -> None:
+        self.folder, self.query = folder, query
+        self.number, self.start = 0, 100
+        self.load: LoadState | None = None
+        self.again()
+
+    def again(self) -> None:
+        """As a new process has it."""
+        self.target: DeltalakeTarget = DeltalakeEngine().target(str(self.folder))
+        self.table = MirroredTable(NAME, self.target, lambda _: None)
+
+    def batch(
+        self,
+        end: int,
+        *changes: Change,
+        versions: Sequence[tuple[int, TableSchema | UnknownFrom]],
+        load: LoadState,
+        reloads: bool = True,
+    ) -> None:
+        """One batch, up to a place.
+
+        versions : of the table, and where each begins.
+        load : at its end.
+        """
+        self.number += 1
+        mark = Mark(LogName("uuid", 0), place_of(position(end)), None, (self.query, self.number))
+        now: list[Version] = [(position(start), what) for start, what in versions]
+        batch = Batch(position(self.start), mark, load, reloads=reloads, load_before=self.load)
+        rows = pa.Table.from_pylist(list(changes), _SCHEMA)
+        self.table.apply(rows, TableVersions(tuple(now)), batch)
+        self.start, self.load = end, load
+
+    def rows(self) -> list[Any]:
+        """What Delta has, sorted: values, or tuples of them."""
+        table = self.target._there().to_pyarrow_table().drop(["_seq"])
+        rows = [tuple(row.values()) for row in table.to_pylist()]
+        return sorted(row[0] if len(row) == 1 else row for row in rows)
