@@ -11,7 +11,9 @@ from decimal import Decimal
 from threading import Event, Thread
 
 from pymysql.connections import Connection
+from pymysql.constants import ER
 from pymysql.cursors import Cursor
+from pymysql.err import OperationalError
 
 __all__ = ["COUPONS", "DATABASE", "READER", "SETUP", "TABLES", "TEARDOWN", "Shop"]
 
@@ -152,13 +154,22 @@ class Shop:
         try:
             with self._connect() as connection, connection.cursor() as cursor:
                 while not self._closing.wait(self._pause * self._random.uniform(0.5, 1.5)):
-                    if self._random.choice(choices)(cursor):
+                    if self._done(self._random.choice(choices), cursor):
                         connection.commit()
                         self.transactions += 1
                     else:
                         connection.rollback()
         except Exception as error:  # noqa: BLE001 (the main thread reports it)
             self.error = error
+
+    def _done(self, action: Callable[[Cursor], bool], cursor: Cursor) -> bool:
+        """Whether to commit. Of two that wait for each other the server undoes one."""
+        try:
+            return action(cursor)
+        except OperationalError as error:
+            if error.args[0] != ER.LOCK_DEADLOCK:
+                raise
+            return False
 
     def _fill(self, cursor: Cursor) -> None:
         cursor.executemany(

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pyarrow as pa
@@ -16,6 +17,7 @@ from deltalake import write_deltalake
 from rich.console import Console
 
 from helpers.servers import Server
+from helpers.waiting import wait_until
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 TABLES = ("customers", "products", "orders", "order_items")
@@ -86,6 +88,33 @@ def test_the_comparison_sees_each_difference(
         shop.execute(back, database="shop_demo")
         assert shop_compare.compare(console, shop, tmp_path), back
     assert text.getvalue().count("DIFFERENT") == 5
+
+
+def test_the_shop_goes_on_where_two_wait_for_each_other(shop: Server) -> None:
+    """An ALTER waits for a transaction that has read the table, and that one for the ALTER."""
+    import shop_workload
+
+    def alter() -> None:
+        shop.execute("ALTER TABLE orders ADD n INT", database=shop_workload.DATABASE)
+
+    def waits() -> bool:
+        told = shop.execute("SHOW PROCESSLIST")
+        return any(row[6] == "Waiting for table metadata lock" for row in told)
+
+    def pay(cursor: Any) -> bool:
+        cursor.execute("SELECT id FROM orders")
+        thread.start()
+        wait_until(waits, "the ALTER waits", 30)
+        cursor.execute("UPDATE orders SET status = 'paid' WHERE id = 7")
+        return True
+
+    thread = Thread(target=alter, daemon=True)
+    workload = shop_workload.Shop(shop.connect, seed=1, pause=0)
+    with shop.connect(database=shop_workload.DATABASE, autocommit=False) as connection:
+        assert not workload._done(pay, connection.cursor())
+        connection.rollback()
+    thread.join(30)
+    assert not thread.is_alive()
 
 
 @pytest.mark.endurance
