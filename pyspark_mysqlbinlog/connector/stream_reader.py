@@ -337,6 +337,10 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
                 self._options, partition, schema, typed=self._packing == LEAN_PACKETS
             )
         assert isinstance(partition, RangePartition)
+        if self._packing == LEAN_PACKETS:
+            from pyspark_mysqlbinlog.connector.ranges.typed_reader import read_typed_range
+
+            return read_typed_range(self._options, partition, arrow_schema(self._schema))
         return read_range(self._options, partition, arrow_schema(self._schema))
 
     # --- the tail

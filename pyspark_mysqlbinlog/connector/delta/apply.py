@@ -14,8 +14,8 @@ import pyarrow as pa
 from pyarrow import compute
 
 from pyspark_mysqlbinlog.connector.delta.column_names import delta_name
-from pyspark_mysqlbinlog.connector.delta.loaded_rows import LOADED, LoadedRows
 from pyspark_mysqlbinlog.connector.delta.typed import TypedRows
+from pyspark_mysqlbinlog.connector.delta.typed_images import IMAGE, TypedImages
 from pyspark_mysqlbinlog.tables import TableSchema
 
 __all__ = [
@@ -46,8 +46,8 @@ SEQ_TYPE = pa.struct(
 )
 _ORDER = "_order"
 # What of changes is needed for their states.
-_KEPT = ("op", "before", "after", "seq", LOADED)
-_NOTHING = LoadedRows()
+_KEPT = ("op", "before", "after", "seq", IMAGE)
+_NOTHING = TypedImages()
 
 
 def in_order(changes: pa.Table) -> pa.Table:
@@ -87,14 +87,14 @@ def states_of(
     key: Sequence[str],
     *,
     last_values: bool = False,
-    loaded: LoadedRows = _NOTHING,
+    images: TypedImages = _NOTHING,
 ) -> pa.Table:
     """The states that changes of one schema give, with `SEQ`, `GONE`, in the changes' order.
 
     changes : inserts, updates, deletes and rows that were loaded, of one version of the table.
     key : the columns of its key, as Delta has them.
     last_values : rows that are gone have the values that they had, not those of their key alone.
-    loaded : the images that changes refer to.
+    images : the typed images that changes refer to.
     """
     names = [delta_name(column.name) for column in schema.columns]
     place = pa.array(range(changes.num_rows), pa.int64())
@@ -109,13 +109,13 @@ def states_of(
         schema.full_name,
         only=True,
     )
-    after_rows = loaded.read(there, whole)
-    before_keys = of_key.read(gone.column("before"))
+    after_rows = images.read(there, "after", whole)
+    before_keys = images.read(gone, "before", of_key)
     moved = _moved(gone, before_keys, there, after_rows)
     gone, before_keys = gone.filter(moved), before_keys.filter(moved)
 
     if last_values:
-        gone_rows = whole.read(gone.column("before"))
+        gone_rows = images.read(gone, "before", whole)
     else:
         nothing = [
             before_keys.column(field.name)
@@ -136,20 +136,21 @@ def states_of(
     return states.take(pc.sort_indices(states, sort_keys=[(_ORDER, "ascending")])).drop([_ORDER])
 
 
-def both_rows(changes: pa.Table, schema: TableSchema) -> pa.Table:
+def both_rows(changes: pa.Table, schema: TableSchema, images: TypedImages = _NOTHING) -> pa.Table:
     """Each row that changes of one schema take away, and each that they bring.
 
     In the changes' order, an update's old row in front of its new one; as `states_of` gives them.
     """
     place = pa.array(range(changes.num_rows), pa.int64())
-    changes = changes.select(["before", "after", "seq"]).append_column(_ORDER, place)
+    kept = [name for name in _KEPT if name in changes.column_names]
+    changes = changes.select(kept).append_column(_ORDER, place)
     there = changes.filter(pc.is_valid(changes.column("after")))
     gone = changes.filter(pc.is_valid(changes.column("before")))
     whole = TypedRows(schema.columns, schema.full_name)
     rows = pa.concat_tables(
         [
-            _with_seq(whole.read(gone.column("before")), gone, is_gone=True),
-            _with_seq(whole.read(there.column("after")), there, is_gone=False),
+            _with_seq(images.read(gone, "before", whole), gone, is_gone=True),
+            _with_seq(images.read(there, "after", whole), there, is_gone=False),
         ]
     )
     # Sorting is stable.

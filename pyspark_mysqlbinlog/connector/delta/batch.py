@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pyspark_mysqlbinlog.checkpoints.load_state import LoadState
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.versions import Version
-from pyspark_mysqlbinlog.connector.delta.loaded_rows import LoadedRows
 from pyspark_mysqlbinlog.connector.delta.marks import Mark, place
+from pyspark_mysqlbinlog.connector.delta.typed_images import TypedImages
 from pyspark_mysqlbinlog.names import Table
 
 __all__ = ["Batch", "TableVersions"]
@@ -42,14 +42,14 @@ class Batch:
     load : how far a first load has come at its end; None where there is none.
     load_before : the same where it begins.
     reloads : tables whose rows nobody knows are loaded again, by themselves.
-    loaded : the images that changes refer to.
+    images : the typed images that changes refer to.
     """
 
     start: Position
     mark: Mark
     load: LoadState | None = None
     reloads: bool = False
-    loaded: LoadedRows = field(default_factory=LoadedRows)
+    images: TypedImages = field(default_factory=TypedImages)
     load_before: LoadState | None = None
 
     @property

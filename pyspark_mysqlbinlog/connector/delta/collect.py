@@ -1,17 +1,17 @@
 """A batch of the stream as one Arrow table of changes, and each table's part of it.
 
-Changes have images as texts; those of rows that a load brought may be typed, and are kept aside
-(see `loaded_rows`).
+Changes have images as texts; those that come typed are kept aside (see `typed_images`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyarrow import compute
 
-from pyspark_mysqlbinlog.connector.delta.loaded_rows import LoadedRows, with_numbers
+from pyspark_mysqlbinlog.connector.delta.typed_images import ImagePart, TypedImages, with_numbers
 from pyspark_mysqlbinlog.connector.packets import LEAN_PACKETS, PACKETS, lean, unpacked
 from pyspark_mysqlbinlog.names import Table
 
@@ -24,10 +24,10 @@ __all__ = ["by_table", "collected"]
 pc: Any = compute
 
 
-def collected(batch: DataFrame, *, with_source: bool) -> tuple[pa.Table, LoadedRows]:
+def collected(batch: DataFrame, *, with_source: bool) -> tuple[pa.Table, TypedImages]:
     """What is needed of a batch's changes, which come in packets or as rows.
 
-    With the images of loaded rows that came typed, to which the changes refer.
+    With the images that came typed, to which the changes refer.
     """
     if batch.schema == LEAN_PACKETS:
         texts, *typed = unpacked(batch.toArrow())
@@ -36,12 +36,13 @@ def collected(batch: DataFrame, *, with_source: bool) -> tuple[pa.Table, LoadedR
             with_numbers(_without_images(each, texts.schema), part)
             for part, each in enumerate(typed)
         ]
-        return pa.concat_tables(found), LoadedRows([each.column("after") for each in typed])
+        parts = [ImagePart(each.column("before"), each.column("after")) for each in typed]
+        return pa.concat_tables(found), TypedImages(parts)
     changes = unpacked(batch.toArrow())[0] if batch.schema == PACKETS else batch.toArrow()
     known = lean(changes)
     if with_source:
         known = known.append_column("source", changes.column("source"))
-    return with_numbers(known, None), LoadedRows()
+    return with_numbers(known, None), TypedImages()
 
 
 def by_table(changes: pa.Table) -> dict[Table, pa.Table]:
@@ -61,16 +62,26 @@ def by_table(changes: pa.Table) -> dict[Table, pa.Table]:
 
 
 def _without_images(changes: pa.Table, content: pa.Schema) -> pa.Table:
-    """Typed rows of a load as changes whose images are texts; an empty text is an image, too."""
-    count = changes.num_rows
-    # `absent` names dates that are no day, with their texts, which are null in all of a mirror's
-    # rows. A column that a loaded row does not have can't be.
-    absent = pc.list_flatten(changes.column("absent"))
-    assert pc.all(pc.match_substring(absent, "=")).as_py() is not False, absent
-    nothing = {
-        "before": pa.nulls(count, pa.string()),
-        "after": pa.repeat("", count),
-        "absent": pa.nulls(count, content.field("absent").type),
-    }
-    columns = [nothing[name] if name in nothing else changes.column(name) for name in content.names]
+    """Typed changes as changes whose images are texts; an empty text is an image, too."""
+    made: dict[str, Any] = {side: _marks(changes.column(side)) for side in ("before", "after")}
+    kind: Any = changes.schema.field("after").type
+    made["absent"] = _of_columns(changes.column("absent"), [field.name for field in kind])
+    columns = [made[name] if name in made else changes.column(name) for name in content.names]
     return pa.table(columns, schema=content)
+
+
+def _marks(images: Any) -> Any:
+    return pc.if_else(pc.is_valid(images), pa.scalar("", pa.string()), pa.scalar(None, pa.string()))
+
+
+def _of_columns(absent: Any, columns: Sequence[str]) -> Any:
+    """Without the dates that are no day, which `absent` names with their texts: they are null."""
+    named = pc.unique(pc.list_flatten(absent))
+    known = [f"{side}.{column}" for side in ("before", "after") for column in columns]
+    if pc.all(pc.is_in(named, pa.array(known, pa.string()))).as_py() is not False:
+        return absent
+    kept = {*known}
+    lists = [
+        None if row is None else [n for n in row if n in kept] or None for row in absent.to_pylist()
+    ]
+    return pa.chunked_array([pa.array(lists, absent.type)])

@@ -220,13 +220,13 @@ class DeltaMirror:
         before = end if number == 0 else self._offsets.end(batch.sparkSession, number - 1)
         query = f"mysqlbinlog:query:{self._query_id(batch.sparkSession)}"
         mark = Mark(LogName.of(end), place_of(end.position), end.fingerprint, (query, number))
-        changes, loaded = collected(batch, with_source=self._histories is not None)
+        changes, images = collected(batch, with_source=self._histories is not None)
         this = Batch(
             before.position,
             mark,
             end.load,
             reloads=self._reloads,
-            loaded=loaded,
+            images=images,
             load_before=before.load,
         )
         parts, nothing = by_table(changes), changes.slice(0, 0)
@@ -275,7 +275,7 @@ class DeltaMirror:
             failed += errors
             if done:
                 changes, held = parts[name][0], partial(self._count_of, name)
-                record.add(name, changes, *done[0], held, images=batch.loaded.size_of(changes))
+                record.add(name, changes, *done[0], held, images=batch.images.size_of(changes))
         if failed:
             raise failed[0]
 

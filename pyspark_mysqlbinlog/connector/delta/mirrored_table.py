@@ -150,7 +150,7 @@ class MirroredTable:
                 applied,
                 comes,
                 load=self._load_of(batch),
-                loaded=batch.loaded,
+                images=batch.images,
             )
             for section in sections(changes, _from(now.versions, applied)):
                 walk.take(section)

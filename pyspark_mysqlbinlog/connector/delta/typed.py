@@ -87,8 +87,12 @@ class TypedRows:
         parts = [self._read_chunk(chunk) for chunk in texts.chunks if len(chunk)]
         return pa.concat_tables(parts) if parts else self.schema.empty_table()
 
-    def adopt(self, images: pa.ChunkedArray[Any]) -> pa.Table:
+    def adopt(
+        self, images: pa.ChunkedArray[Any], pick: Callable[[Column], Column] | None = None
+    ) -> pa.Table:
         """The rows of structs that payload=struct made of a table, none of which is null.
+
+        pick : of a column of all images, the values of those that are wanted; None for all.
 
         Raises as `read` does. An integer or a decimal of another width is taken if its value stays
         the same; any other type than the column's is an error.
@@ -103,10 +107,16 @@ class TypedRows:
             )
         columns = [
             # By number: a name with a dot would be taken for a path.
-            self._as_typed(pc.struct_field(images, [held[column.name]]), field.type)
+            pc.struct_field(images, [held[column.name]])
             if column.name in held
-            else pa.nulls(len(images), field.type)
+            else pa.chunked_array([pa.nulls(len(images), field.type)])
             for column, field in zip(self._columns, self.schema, strict=True)
+        ]
+        if pick is not None:
+            columns = [*map(pick, columns)]
+        columns = [
+            self._as_typed(column, field.type)
+            for column, field in zip(columns, self.schema, strict=True)
         ]
         return pa.table(columns, schema=self.schema)
 

@@ -28,10 +28,10 @@ from pyspark_mysqlbinlog.connector.delta.apply import (
 from pyspark_mysqlbinlog.connector.delta.column_names import delta_name, expect_distinct
 from pyspark_mysqlbinlog.connector.delta.copies import apply_copies, expect_countable
 from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget
-from pyspark_mysqlbinlog.connector.delta.loaded_rows import LoadedRows
 from pyspark_mysqlbinlog.connector.delta.marks import Mark, place, place_of
 from pyspark_mysqlbinlog.connector.delta.timeline import Section
 from pyspark_mysqlbinlog.connector.delta.typed import typed_field
+from pyspark_mysqlbinlog.connector.delta.typed_images import TypedImages
 from pyspark_mysqlbinlog.decoder.sql.classifier import StatementKind, classify
 from pyspark_mysqlbinlog.decoder.sql.column_changes import CannotFollowError, renamed
 from pyspark_mysqlbinlog.errors import MirrorError, SchemaError, UnrepresentableValueError
@@ -105,7 +105,7 @@ class Walk:
     applied : the place up to which the Delta table has everything.
     came_by_rename : places at which another table took this one's name.
     load : that goes on, or begins in this batch.
-    loaded : the images that changes refer to.
+    images : the typed images that changes refer to.
     """
 
     def __init__(
@@ -117,7 +117,7 @@ class Walk:
         came_by_rename: frozenset[int],
         *,
         load: TableLoad | None = None,
-        loaded: LoadedRows,
+        images: TypedImages,
     ) -> None:
         self._name = name
         self._target = target
@@ -125,7 +125,7 @@ class Walk:
         self._applied = applied
         self._came_by_rename = came_by_rename
         self._load = load
-        self._loaded = loaded
+        self._images = images
         self.schema: TableSchema | None = None
         self._is_there = False
         self._is_known = True
@@ -262,9 +262,9 @@ class Walk:
     def _states_of(self, rows: pa.Table, key: list[str]) -> pa.Table:
         assert self.schema is not None
         if not key:
-            return both_rows(rows, self.schema)
+            return both_rows(rows, self.schema, self._images)
         last_values = self._target.keeps_deleted
-        return states_of(rows, self.schema, key, last_values=last_values, loaded=self._loaded)
+        return states_of(rows, self.schema, key, last_values=last_values, images=self._images)
 
     def _expect_countable(self, rows: pa.Table) -> None:
         """MirrorError unless equal rows of this table can be counted, by these changes."""

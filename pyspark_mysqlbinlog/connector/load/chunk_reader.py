@@ -49,12 +49,12 @@ from pyspark_mysqlbinlog.connector.load.keys import choose_key
 from pyspark_mysqlbinlog.connector.load.partition import LoadPartition
 from pyspark_mysqlbinlog.connector.load.prover import Prover
 from pyspark_mysqlbinlog.connector.load.sizes import engine_of, hold_definition, is_gone, says_gone
-from pyspark_mysqlbinlog.connector.load.typed_rows import typed_payload, typed_schema
 from pyspark_mysqlbinlog.connector.load.watermark import Watermark
 from pyspark_mysqlbinlog.connector.log.prefetch import Interrupt, prefetched
 from pyspark_mysqlbinlog.connector.log.retry import LOG, known_server
 from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.connector.ranges.reader import SchemasAt, payload_factory
+from pyspark_mysqlbinlog.connector.ranges.typed_rows import typed_payload, typed_schema
 from pyspark_mysqlbinlog.connector.server.information_schema import read_table_schema
 from pyspark_mysqlbinlog.connector.server.settings import check_identity
 from pyspark_mysqlbinlog.decoder.decode import Decoder

@@ -36,7 +36,7 @@ from pyspark_mysqlbinlog.tables import TableSchema
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["SchemasAt", "events_between", "payload_factory", "read_range"]
+__all__ = ["SchemasAt", "events_between", "payload_factory", "read_range", "unpacked_schemas"]
 
 # By schemaEvolutionMode. What addNewColumns stops at is the driver's affair (see `evolution`).
 _UNPLACED: dict[str, Unplaced] = {
@@ -65,7 +65,10 @@ def events_between(
 
 
 def read_range(
-    options: Options, partition: RangePartition, schema: pa.Schema
+    options: Options,
+    partition: RangePartition,
+    schema: pa.Schema,
+    payload: PayloadFactory | None = None,
 ) -> Generator[pa.RecordBatch]:
     """Record batches of one range, in log order.
 
@@ -74,6 +77,7 @@ def read_range(
     Parameters
     ----------
     schema : what each batch has.
+    payload : builds `before` and `after`; None for the options' own.
 
     Raises
     ------
@@ -82,7 +86,7 @@ def read_range(
         it; see errors.py.
     """
     try:
-        yield from _read_range(options, partition, schema)
+        yield from _read_range(options, partition, schema, payload)
     except OSError as error:
         if partition.log is None:
             raise
@@ -97,12 +101,15 @@ def read_range(
 
 
 def _read_range(
-    options: Options, partition: RangePartition, schema: pa.Schema
+    options: Options,
+    partition: RangePartition,
+    schema: pa.Schema,
+    payload: PayloadFactory | None,
 ) -> Generator[pa.RecordBatch]:
     wants = options.table_filter(partition.case_sensitive).wants
     log = None if partition.blocks is not None else _log_of(options, partition)
     number = _numbers(log)
-    history = _unpacked(partition.schemas)
+    history = unpacked_schemas(partition.schemas)
     statements = StatementRows(
         wants,
         history,
@@ -119,7 +126,7 @@ def _read_range(
         file_ordinal=number,
         statement_rows=statements.of,
         excluded=options.column_filter(partition.case_sensitive).excludes,
-        payload=payload_factory(options, partition.case_sensitive),
+        payload=payload or payload_factory(options, partition.case_sensitive),
         positional=options.on_unknown_schema == "positional",
     )
     if implementation() == "python":
@@ -203,8 +210,8 @@ def _numbers(log: Log | None) -> Callable[[str], int]:
 
 
 @lru_cache(maxsize=4)
-def _unpacked(schemas: str) -> SchemaHistory:
-    """A worker gets the same history batch after batch."""
+def unpacked_schemas(schemas: str) -> SchemaHistory:
+    """A range's history, which a worker gets batch after batch."""
     return SchemaHistory.unpack(schemas)
 
 

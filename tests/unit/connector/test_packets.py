@@ -10,7 +10,6 @@ from pyspark.sql.types import StringType
 
 from pyspark_mysqlbinlog.connector.columns import arrow_schema, envelope
 from pyspark_mysqlbinlog.connector.datasource import MySQLBinlogDataSource
-from pyspark_mysqlbinlog.connector.load.typed_rows import typed_schema
 from pyspark_mysqlbinlog.connector.packets import (
     LEAN_PACKETS,
     PACKETS,
@@ -18,6 +17,7 @@ from pyspark_mysqlbinlog.connector.packets import (
     packets,
     unpacked,
 )
+from pyspark_mysqlbinlog.connector.ranges.typed_rows import typed_schema
 from pyspark_mysqlbinlog.connector.refused_stream_reader import RefusedStreamReader
 from pyspark_mysqlbinlog.connector.stream_reader import MySQLBinlogStreamReader
 from pyspark_mysqlbinlog.errors import SchemaError

@@ -10,8 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyspark_mysqlbinlog.connector.delta.loaded_rows import LOADED, LoadedRows, with_numbers
 from pyspark_mysqlbinlog.connector.delta.typed import TypedRows
+from pyspark_mysqlbinlog.connector.delta.typed_images import (
+    IMAGE,
+    ImagePart,
+    TypedImages,
+    with_numbers,
+)
 from pyspark_mysqlbinlog.errors import SchemaError, UnrepresentableValueError
 from pyspark_mysqlbinlog.tables import ColumnSchema as C
 
@@ -45,14 +50,17 @@ def test_parts_and_texts_in_any_order(data: st.DataObject) -> None:
     expected += range(number, number + count)
     places = data.draw(st.lists(st.integers(0, len(expected) - 1)) if expected else st.just([]))
     chosen = pa.concat_tables(tables).take(pa.array(places, pa.int64()))
-    found = LoadedRows(parts).read(chosen, ROWS)
+    images = TypedImages([ImagePart(part, part) for part in parts])
+    found = images.read(chosen, "after", ROWS)
     assert found.schema == ROWS.schema
     assert found.column("a").to_pylist() == [expected[place] for place in places]
 
 
 def test_texts_need_no_numbers() -> None:
-    changes = changes_of(['{"a":1,"b c":2}'], None).drop([LOADED])
-    assert LoadedRows().read(changes, ROWS).to_pylist() == [{"a": 1, "b_c": Decimal("2.00")}]
+    changes = changes_of(['{"a":1,"b c":2}'], None).drop([IMAGE])
+    assert TypedImages().read(changes, "after", ROWS).to_pylist() == [
+        {"a": 1, "b_c": Decimal("2.00")}
+    ]
 
 
 def test_a_column_that_is_missing_is_null() -> None:
@@ -79,10 +87,10 @@ def test_names_that_look_like_paths() -> None:
 def test_the_size_is_that_of_the_images() -> None:
     images = structs({"a": 1}, {"a": 2}, a=pa.int32())
     changes = pa.concat_tables([changes_of(["", ""], 0), changes_of(["{}"], None)])
-    loaded = LoadedRows([images])
-    assert loaded.size_of(changes) == images.nbytes
-    assert loaded.size_of(changes.slice(1)) == images.nbytes // 2
-    assert loaded.size_of(changes.slice(2)) == loaded.size_of(changes.drop([LOADED])) == 0
+    typed = TypedImages([ImagePart(images, images)])
+    assert typed.size_of(changes) == 2 * images.nbytes
+    assert typed.size_of(changes.slice(1)) == images.nbytes
+    assert typed.size_of(changes.slice(2)) == typed.size_of(changes.drop([IMAGE])) == 0
 
 
 def test_numbers_of_another_width() -> None:

@@ -1,0 +1,125 @@
+"""Row images that come typed: a batch's changes refer to them by number.
+
+Changes are filtered and sorted a few times before anybody looks into them. An image's number goes
+along; its values stay where Spark put them until they are merged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal
+
+import pyarrow as pa
+from pyarrow import compute
+
+from pyspark_mysqlbinlog.connector.delta.typed import TypedRows
+
+__all__ = ["IMAGE", "ImagePart", "TypedImages", "with_numbers"]
+
+# The stubs know neither chunked arrays beside plain values nor what comes of them.
+pc: Any = compute
+
+# The column of a change's number; null where its images are texts.
+IMAGE = "image"
+# Bits of a number that say which row of a part it is; those above, which part.
+_BITS = 40
+
+# A column of a table: a ChunkedArray, of which the stubs tell too little.
+Column = Any
+
+
+@dataclass(frozen=True, slots=True)
+class ImagePart:
+    """Images of one table, or of several that have the same columns, as structs of them.
+
+    Attributes
+    ----------
+    before, after : one for each change; null where a change has none.
+    """
+
+    before: pa.ChunkedArray[Any]
+    after: pa.ChunkedArray[Any]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all images, about."""
+        return self.before.nbytes + self.after.nbytes
+
+
+def with_numbers(changes: pa.Table, part: int | None) -> pa.Table:
+    """Changes with the column `IMAGE`.
+
+    part : that has their images; None where they have texts.
+    """
+    count = changes.num_rows
+    if part is None:
+        return changes.append_column(IMAGE, pa.nulls(count, pa.int64()))
+    first = part << _BITS
+    return changes.append_column(IMAGE, pa.array(range(first, first + count), pa.int64()))
+
+
+class TypedImages:
+    """The typed images of a batch's changes, by number."""
+
+    def __init__(self, parts: Sequence[ImagePart] = ()) -> None:
+        self._parts = tuple(parts)
+
+    def size_of(self, changes: pa.Table) -> int:
+        """Bytes of the images that changes refer to, about, as Arrow."""
+        if IMAGE not in changes.column_names:
+            return 0
+        parts = pc.value_counts(pc.shift_right(changes.column(IMAGE), _BITS).drop_null())
+        return sum(
+            self._parts[each["values"]].nbytes
+            * each["counts"]
+            // max(len(self._parts[each["values"]].after), 1)
+            for each in parts.to_pylist()
+        )
+
+    def read(
+        self, changes: pa.Table, side: Literal["before", "after"], rows: TypedRows
+    ) -> pa.Table:
+        """What one column of changes holds, none of which is null, as `TypedRows.read` does.
+
+        changes : from `with_numbers`, or without numbers, where all are texts.
+        """
+        texts: Any = changes.column(side)
+        if IMAGE not in changes.column_names:
+            return rows.read(texts)
+        numbers: Any = changes.column(IMAGE)
+        if numbers.null_count == len(numbers):
+            return rows.read(texts)
+        found, places = [], []
+        for chosen, read in self._read_by_part(texts, numbers, side, rows):
+            found.append(read)
+            places.append(chosen)
+        if len(found) == 1:
+            return found[0]
+        order = pc.sort_indices(pa.chunked_array(places).combine_chunks())
+        return pa.concat_tables(found).take(order)
+
+    def _read_by_part(
+        self, texts: Any, numbers: Any, side: Literal["before", "after"], rows: TypedRows
+    ) -> Iterator[tuple[Any, pa.Table]]:
+        """The places of each part's rows among all, and those rows; texts are a part, too."""
+        parts = pc.shift_right(numbers, _BITS)
+        for part in pc.unique(parts).to_pylist():
+            is_its = pc.is_null(parts) if part is None else pc.equal(parts, part)
+            places = pc.indices_nonzero(pc.fill_null(is_its, False))
+            if part is None:
+                yield places, rows.read(texts.filter(is_its))
+            else:
+                chosen = pc.subtract(numbers.filter(is_its), part << _BITS)
+                images: pa.ChunkedArray[Any] = getattr(self._parts[part], side)
+                yield places, rows.adopt(images, _picking(chosen))
+
+
+def _picking(places: pa.ChunkedArray[Any]) -> Callable[[Column], Column]:
+    """What gives a column's values at these places; without a copy where they are neighbours."""
+    first = places[0].as_py()
+    one_by_one = pa.chunked_array([pa.array(range(first, first + len(places)), pa.int64())])
+    if places.equals(one_by_one):
+        return lambda column: column.slice(first, len(places))
+    return partial(pc.take, indices=places)

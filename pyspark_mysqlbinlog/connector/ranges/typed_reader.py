@@ -1,0 +1,155 @@
+"""A range with typed row images, for whoever takes each table's rows alone.
+
+Rows come as payload=struct gives them, in batches of one table each. That is for ranges in which
+each table has one shape; any other, and one with a row that no struct can hold, comes as JSON,
+and whoever reads that says what is wrong with it, for its table alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
+from pyspark_mysqlbinlog.checkpoints.versions import Version
+from pyspark_mysqlbinlog.connector.ranges.reader import read_range, unpacked_schemas
+from pyspark_mysqlbinlog.connector.ranges.typed_rows import (
+    nested_payload,
+    nested_schema,
+    with_images,
+)
+from pyspark_mysqlbinlog.errors import SchemaError, UnrepresentableValueError
+from pyspark_mysqlbinlog.names import Table
+from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
+
+if TYPE_CHECKING:
+    from pyspark_mysqlbinlog.connector.options.model import Options
+    from pyspark_mysqlbinlog.connector.ranges.cutting import RangePartition
+
+__all__ = ["read_typed_range"]
+
+# Of all tables together, where there are several: each has a place in each batch until this is
+# taken apart.
+_MOST_COLUMNS = 256
+
+
+def read_typed_range(
+    options: Options, partition: RangePartition, schema: pa.Schema
+) -> Generator[pa.RecordBatch]:
+    """As `read_range`; of each batch all images are of one table, as structs, or all are texts.
+
+    The rows of a table come in log order. Rows without images, those of statements, may be in any
+    batch.
+
+    schema : of batches with texts.
+    """
+    given = 0
+    tables = _tables(options, partition)
+    if tables:
+        try:
+            nested = nested_schema(schema, tables)
+            with closing(read_range(options, partition, nested, nested_payload)) as batches:
+                for batch in batches:
+                    yield from _by_table(batch)
+                    given += batch.num_rows
+            return
+        except (SchemaError, UnrepresentableValueError):
+            pass
+    with closing(read_range(options, partition, schema)) as batches:
+        for batch in batches:
+            # Both ways give the same rows, one after the other.
+            passed = min(given, batch.num_rows)
+            given -= passed
+            if passed < batch.num_rows:
+                yield batch.slice(passed)
+
+
+def _tables(
+    options: Options, partition: RangePartition
+) -> dict[Table, Sequence[ColumnSchema]] | None:
+    """The columns of all tables that may have rows in a range; None where structs won't do."""
+    history = unpacked_schemas(partition.schemas)
+    wants = options.table_filter(partition.case_sensitive).wants
+    excludes = options.column_filter(partition.case_sensitive).excludes
+    found: dict[Table, Sequence[ColumnSchema]] = {}
+    for table in history.tables():
+        if not wants(*table):
+            continue
+        versions = _versions_between(history, table, partition.start, partition.end)
+        shapes = [what for _, what in versions if isinstance(what, TableSchema)]
+        if shapes and len(versions) > 1:
+            return None
+        # Rows of a table that nobody knows have no place in structs, either.
+        if shapes:
+            columns = [each for each in shapes[0].columns if not excludes(*table, each.name)]
+            if not columns:
+                return None
+            found[table] = columns
+    if len(found) > 1 and sum(map(len, found.values())) > _MOST_COLUMNS:
+        return None
+    return found
+
+
+def _versions_between(
+    history: SchemaHistory, table: Table, start: Position, end: Position
+) -> list[Version]:
+    """A table's versions that hold anywhere between two positions."""
+    versions = history.versions(*table)
+    ends = [begin for begin, _ in versions[1:]]
+    return [
+        version
+        for at, version in enumerate(versions)
+        if version[0] < end and (at == len(ends) or start < ends[at])
+    ]
+
+
+def _by_table(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """A batch with the images of several tables as a batch for each, with that table's structs."""
+    tables = [*_sides(batch)]
+    # A table has rows where not all of its images are null.
+    filled = [
+        images for images in tables if any(each.null_count < batch.num_rows for each in images)
+    ]
+    if len(filled) == 1:
+        yield _with_images(batch, *filled[0])
+        return
+    # Only here: it takes a while to import, and most batches have one table.
+    from pyarrow import compute  # noqa: PLC0415
+
+    pc: Any = compute
+    others: Any = pa.repeat(pa.scalar(True), batch.num_rows)
+    for before, after in filled:
+        is_its = pc.or_(pc.is_valid(before), pc.is_valid(after))
+        others = pc.and_not(others, is_its)
+        yield _with_images(batch, before, after).filter(is_its)
+    if others.true_count:
+        texts = pa.nulls(batch.num_rows, pa.string())
+        yield _with_images(batch, texts, texts).filter(others)
+
+
+def _sides(batch: pa.RecordBatch) -> Iterator[tuple[pa.Array[Any], pa.Array[Any]]]:
+    """`before` and `after` of each table; null in the rows of others."""
+    before, after = batch.column("before"), batch.column("after")
+    assert isinstance(before, pa.StructArray)
+    assert isinstance(after, pa.StructArray)
+    for at, database in enumerate(before.type):
+        olds, news = before.field(at), after.field(at)
+        assert isinstance(olds, pa.StructArray)
+        assert isinstance(news, pa.StructArray)
+        assert isinstance(database.type, pa.StructType)
+        for place in range(database.type.num_fields):
+            yield olds.field(place), news.field(place)
+
+
+def _with_images(
+    batch: pa.RecordBatch, before: pa.Array[Any], after: pa.Array[Any]
+) -> pa.RecordBatch:
+    columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+    columns |= {"before": before, "after": after}
+    return pa.RecordBatch.from_arrays(
+        [*columns.values()], schema=with_images(batch.schema, before.type)
+    )
