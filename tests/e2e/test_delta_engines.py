@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Barrier, Thread
 from typing import Any
 
 import pyarrow as pa
@@ -25,9 +26,12 @@ from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
 from pyspark_mysqlbinlog.connector.delta.apply import GONE, SEQ, SEQ_TYPE
 from pyspark_mysqlbinlog.connector.delta.deltalake_engine import DeltalakeEngine
 from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget, Engine
+from pyspark_mysqlbinlog.connector.delta.maintenance import Maintenance
 from pyspark_mysqlbinlog.connector.delta.marks import LogName, Mark
+from pyspark_mysqlbinlog.connector.delta.side_by_side import side_by_side
 from pyspark_mysqlbinlog.connector.delta.spark_engine import SparkEngine, SparkTarget
-from pyspark_mysqlbinlog.connector.delta.spark_table import SparkTable
+from pyspark_mysqlbinlog.connector.delta.spark_sessions import SparkSessions
+from pyspark_mysqlbinlog.connector.delta.spark_table import METADATA, SETTINGS, SparkTable
 from pyspark_mysqlbinlog.connector.delta.walk import shape_of
 from pyspark_mysqlbinlog.errors import OptionError, cause_of
 
@@ -51,12 +55,72 @@ def delta(spark: SparkSession) -> SparkSession:
 
 def test_spark_takes_rows_behind_an_empty_batch(spark: SparkSession, tmp_path: Path) -> None:
     rows = pa.table({"id": pa.chunked_array([[1, 2], [], [3], [], [], [4]], pa.int32())})
-    table = SparkTable(str(tmp_path / "t"), spark)
+    table = SparkTable(str(tmp_path / "t"), SparkSessions(spark, SETTINGS))
     fields = from_arrow_schema(rows.schema)
     taken = table.frame(rows, fields).toArrow()
     assert Counter(taken.column("id").to_pylist()) == Counter([1, 2, 3, 4])
     nested = pa.table({SEQ: pa.nulls(2, SEQ_TYPE)}).slice(0, 0)
     assert table.frame(nested, from_arrow_schema(nested.schema)).count() == 0
+
+
+def test_sessions_are_as_many_as_threads(spark: SparkSession) -> None:
+    """Whoever comes behind an ended thread has its session, and none of its settings."""
+    sessions = SparkSessions(spark, SETTINGS)
+    seen: list[SparkSession] = []
+
+    def commit() -> None:
+        session = sessions.of_thread()
+        assert session is sessions.of_thread()
+        assert session.conf.get(METADATA, None) is None
+        assert session.conf.get("spark.sql.session.timeZone") == "UTC"
+        session.conf.set(METADATA, "left behind")
+        seen.append(session)
+        together.wait(10)
+
+    for count in (3, 1, 2, 3):
+        together = Barrier(count)
+        threads = [Thread(target=commit) for _ in range(count)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len({*map(id, seen[-count:])}) == count
+    assert len(seen) == 9
+    assert len({*map(id, seen)}) == 3
+    assert spark.conf.get(METADATA, None) is None
+
+
+def test_tables_and_rounds_of_maintenance_share_sessions(
+    delta: SparkSession, tmp_path: Path
+) -> None:
+    engine = SparkEngine()
+    engine.begin(delta)
+    made: list[SparkSession] = []
+    with pytest.MonkeyPatch.context() as patch:
+        cloned = SparkSessions._cloned
+
+        def count(sessions: SparkSessions) -> SparkSession:
+            made.append(cloned(sessions))
+            return made[-1]
+
+        patch.setattr(SparkSessions, "_cloned", count)
+        uris = [str(tmp_path / f"t{number}") for number in range(6)]
+
+        def write(uri: str) -> None:
+            target = engine.target(uri)
+            target.create(_COLUMNS, {})
+            _merge(target, _mark(1), 1, 2)
+            _merge(target, _mark(2), 2, 3)
+
+        assert len([*side_by_side(write, uris, delta)]) == 6
+        for _ in range(3):
+            maintenance = Maintenance(engine, 0)
+            maintenance.after_batch(uris)
+            maintenance.wait()
+    assert 0 < len(made) <= 4
+    for uri in uris:
+        assert _rows(Path(uri)).keys() == {1, 2, 3}
+        _expect_marks(engine.target(uri), _mark(2))
 
 
 @pytest.fixture(scope="module")
@@ -208,10 +272,13 @@ def test_rows_of_a_place_that_was_marked_before_are_written(
 
 
 def test_a_merge_that_another_mirror_came_before_fails(
-    engines: dict[str, Engine], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    delta: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "t"
-    target, other = (engines["spark"].target(str(path)) for _ in range(2))
+    mirrors = SparkEngine(), SparkEngine()
+    for engine in mirrors:
+        engine.begin(delta)
+    target, other = (engine.target(str(path)) for engine in mirrors)
     target.create(_COLUMNS, {})
     _merge(target, _mark(1), 1)
     assert isinstance(target, SparkTarget)

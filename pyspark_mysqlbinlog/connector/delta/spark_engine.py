@@ -32,11 +32,13 @@ from pyspark_mysqlbinlog.connector.delta.spark_copies import (
     merge_copies,
 )
 from pyspark_mysqlbinlog.connector.delta.spark_marks import MARKS, SparkMarks
+from pyspark_mysqlbinlog.connector.delta.spark_sessions import SparkSessions
 from pyspark_mysqlbinlog.connector.delta.spark_sql import quoted, sql_type
 from pyspark_mysqlbinlog.connector.delta.spark_table import (
     APPLICATION,
     BOUNDARY,
     METADATA,
+    SETTINGS,
     Snapshot,
     SparkTable,
 )
@@ -74,7 +76,8 @@ class SparkEngine:
     ) -> None:
         self._properties = dict(properties or {})
         self._keep_deleted = keep_deleted
-        self._spark: SparkSession | None = None
+        self._spark: Any = None
+        self._sessions: SparkSessions | None = None
 
     def begin(self, spark: SparkSession) -> None:
         """Take the session of the batch that begins."""
@@ -90,13 +93,16 @@ class SparkEngine:
                 f" io.delta:delta-spark of your Spark, spark.sql.extensions to {_EXTENSION} and"
                 f" spark.sql.catalog.spark_catalog to {_CATALOG}, or use 'deltalake'"
             )
-        self._spark = spark
+        given: Any = spark
+        if self._sessions is None or self._spark != given._jsparkSession:
+            self._spark = given._jsparkSession
+            self._sessions = SparkSessions(spark, SETTINGS)
 
     def target(self, uri: str, partition_by: Sequence[str] = ()) -> SparkTarget:
         """The Delta table of a URI, which may not be there yet."""
-        assert self._spark is not None, "no batch has begun"
+        assert self._sessions is not None, "no batch has begun"
         return SparkTarget(
-            uri, self._spark, self._properties, partition_by, keep_deleted=self._keep_deleted
+            uri, self._sessions, self._properties, partition_by, keep_deleted=self._keep_deleted
         )
 
 
@@ -115,14 +121,14 @@ class SparkTarget:
     def __init__(
         self,
         uri: str,
-        spark: SparkSession,
+        sessions: SparkSessions,
         properties: Mapping[str, str],
         partition_by: Sequence[str],
         *,
         keep_deleted: bool,
     ) -> None:
         self.uri = uri
-        self._table = SparkTable(uri, spark)
+        self._table = SparkTable(uri, sessions)
         self._properties = dict(properties)
         self._partition_by = list(partition_by)
         self.keeps_deleted = keep_deleted

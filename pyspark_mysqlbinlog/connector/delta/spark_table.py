@@ -1,8 +1,8 @@
 """A Delta table as Delta's jars in a Spark session tell of it: its last version, marks, commits.
 
-It has a session of its own, a clone of the batch's: what a commit writes down beside its rows is a
-setting of its session, and must be no other commit's. Statements have every value in their text:
-under Delta's extension Spark does not fill in parameters.
+What a commit writes down beside its rows is a setting of its session (see `spark_sessions`).
+Statements have every value in their text: under Delta's extension Spark does not fill in
+parameters.
 """
 
 from __future__ import annotations
@@ -20,15 +20,20 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.types import StructType
 
 from pyspark_mysqlbinlog.connector.delta.spark_marks import IDENTIFIERS, SparkMarks, is_application
+from pyspark_mysqlbinlog.connector.delta.spark_sessions import SparkSessions
 from pyspark_mysqlbinlog.connector.delta.spark_sql import quoted
 
-__all__ = ["APPLICATION", "BOUNDARY", "METADATA", "Snapshot", "SparkTable"]
+__all__ = ["APPLICATION", "BOUNDARY", "METADATA", "SETTINGS", "Snapshot", "SparkTable"]
 
 _DELTA = "spark.databricks.delta."
 # Of a commit: the transaction identifier's name and number, and the user metadata.
 APPLICATION, BOUNDARY = f"{_DELTA}write.txnAppId", f"{_DELTA}write.txnVersion"
 METADATA = f"{_DELTA}commitInfo.userMetadata"
-_SETTINGS = {
+# Of the sessions.
+SETTINGS: Mapping[str, str | None] = {
+    APPLICATION: None,
+    BOUNDARY: None,
+    METADATA: None,
     "spark.sql.session.timeZone": "UTC",
     # What does not fit a column fails.
     "spark.sql.ansi.enabled": "true",
@@ -62,24 +67,23 @@ class SparkTable:
 
     Attributes
     ----------
-    spark : its session.
     path : as Spark takes it; a relative one is made absolute, for Delta takes no other.
     name : in SQL.
     """
 
-    def __init__(self, uri: str, spark: SparkSession) -> None:
+    def __init__(self, uri: str, sessions: SparkSessions) -> None:
         is_uri = re.match(r"[A-Za-z][A-Za-z0-9+.-]+:", uri)
         self.path = uri if is_uri else str(Path(uri).absolute())
         self.name = f"delta.{quoted(self.path)}"
-        given: Any = spark
-        self.spark = SparkSession(spark.sparkContext, given._jsparkSession.cloneSession())
-        for name in (APPLICATION, BOUNDARY, METADATA):
-            self.spark.conf.unset(name)
-        for name, value in _SETTINGS.items():
-            self.spark.conf.set(name, value)
+        self._sessions = sessions
         self._last: Snapshot | None = None
         # What is known at a version of the numbers of an application's commits.
         self._known: tuple[int, str, Mapping[str, int]] = (-1, "", {})
+
+    @property
+    def spark(self) -> SparkSession:
+        """The session of this thread."""
+        return self._sessions.of_thread()
 
     def sql(self, statement: str) -> list[Row]:
         """Run a statement; gives its rows."""
@@ -98,14 +102,15 @@ class SparkTable:
 
     @contextmanager
     def setting(self, settings: Mapping[str, str]) -> Iterator[None]:
-        """With settings of the session."""
+        """With settings of this thread's session."""
+        conf = self.spark.conf
         try:
             for name, value in settings.items():
-                self.spark.conf.set(name, value)
+                conf.set(name, value)
             yield
         finally:
             for name in settings:
-                self.spark.conf.unset(name)
+                conf.unset(name)
 
     def last(self) -> Snapshot | None:
         """Its last version; None where there is no table."""
