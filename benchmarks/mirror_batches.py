@@ -116,15 +116,18 @@ def _found(bench: Bench, batches: Series, merges: Series) -> Found:
     return found
 
 
-def said_share(batches: Series, merges: Series) -> str:
-    """What of the batches' time the merges alone would take."""
+def said_share(batches: Series, merges: Series, of: str = "batches") -> str:
+    """What of the batches' time the merges alone would take.
+
+    of : what the samples are.
+    """
     ratios = [
         merge.seconds / batch.seconds
         for batch, merge in zip(batches.samples, merges.samples, strict=True)
     ]
-    middle, spread = statistics.median(ratios), f"{min(ratios):.2f} … {max(ratios):.2f}"
+    middle, spread = statistics.median(ratios), f"{min(ratios):.2f} … {max(ratios):.2f} in the {of}"
     met = "met" if middle >= _AIM else "not met"
-    return f"merges / mirror: {middle:.2f} ({spread} in the batches), aim {_AIM}: {met}"
+    return f"merges / mirror: {middle:.2f} ({spread}), aim {_AIM}: {met}"
 
 
 def cells_of(batches: Series, merges: Series) -> list[list[str]]:

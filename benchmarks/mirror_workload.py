@@ -22,42 +22,44 @@ from workers import Worker
 __all__ = ["mirror_workload"]
 
 _TABLE = "followed"
-# A mirror of its own, before anything is measured: the first batches of a JVM take several times as
-# long.
+# Followed before anything is measured: the first batches of a JVM take several times as long.
 _WARM_TABLE = "warmed"
-_WARM_SHARE = 20
 _COLUMN = "quantity"
 _STATEMENTS_A_TRIP = 100
 
 
 def mirror_workload(bench: Bench) -> Found:
-    """Seconds of all batches, and of all merges."""
+    """Seconds of all batches, and of all merges, each round with tables of its own."""
     scale = bench.scale
     bench.server.execute(f"CREATE DATABASE IF NOT EXISTS {DATABASE}")
-    with bench.worker("delta_worker") as child:
-        warm = max(scale.log_bulk // _WARM_SHARE, 1000), max(scale.log_single // _WARM_SHARE, 1)
-        _follow(bench, child, _WARM_TABLE, *warm)
-        child.ask("end")
-        answer = _follow(bench, child, _TABLE, scale.log_bulk, scale.log_single)
-        merged = child.ask("merged")["seconds"]
-        expect_equal(bench, (_TABLE,), child.ask("sums", _COLUMN), _COLUMN)
-        child.ask("end")
-    batches = answer["batches"]
+    mirror, merges, batches = Series(), Series(), 0
     rows = scale.log_bulk + scale.log_single
-    assert sum(batch["rows"] for batch in batches) == rows
-    parts = parts_of([batch["durations"] for batch in batches], answer["spent"])
-    seconds = sum(batch["durations"]["triggerExecution"] for batch in batches)
-    mirror = Series([Sample(seconds, rows, more=parts)])
-    merges = Series([Sample(merged, rows)])
+    with bench.worker("delta_worker") as child:
+        if scale.warm_up:
+            _follow(bench, child, _WARM_TABLE, scale.log_bulk, scale.log_single)
+            child.ask("merged")
+            child.ask("end")
+        for number in range(scale.rounds):
+            table = f"{_TABLE}{number}"
+            answer = _follow(bench, child, table, scale.log_bulk, scale.log_single)
+            batches = len(answer["batches"])
+            durations = [batch["durations"] for batch in answer["batches"]]
+            assert sum(batch["rows"] for batch in answer["batches"]) == rows
+            parts = parts_of(durations, answer["spent"])
+            seconds = sum(each["triggerExecution"] for each in durations)
+            mirror.samples.append(Sample(seconds, rows, more=parts))
+            merges.samples.append(Sample(child.ask("merged")["seconds"], rows))
+            expect_equal(bench, (table,), child.ask("sums", _COLUMN), _COLUMN)
+            child.ask("end")
     found = Found(
         told=(
             f"The log above: {scale.log_bulk:,} rows by INSERTs of 1,000 and {scale.log_single:,}"
-            f" transactions of one row, in {len(batches)} batches, beside delta-rs' merges of the"
-            " same Arrow tables into a copy of the empty table."
+            f" transactions of one row, in some {batches} batches, beside delta-rs' merges of the"
+            f" same Arrow tables into a copy of the empty table; {scale.rounds} rounds, medians."
         ),
-        head=("", "seconds", ""),
+        head=("", "seconds", "in the rounds"),
         cells=cells_of(mirror, merges),
-        notes=[said_share(mirror, merges)],
+        notes=[said_share(mirror, merges, "rounds")],
     )
     found.keep({"mirror": mirror, "merges": merges})
     return found
