@@ -6,7 +6,7 @@ it is. A stream gives packets when its schema is `PACKETS`, as that of a mirror 
 
 Packets of the other kind, `LEAN_PACKETS`, are for whoever wants the rows and nothing else. Of the
 column `source` they have what the rows' meaning hangs on, `query` and `absent`, as columns; the
-rest of it takes longer to pack and unpack than all else. And most rows come typed, as
+rest of it takes longer to pack and unpack than all else. And many rows come typed, as
 payload=struct gives them, each packet those of one table as it looks there: they need not become
 JSON and be read again (see load/chunk_reader.py and ranges/typed_reader.py).
 """

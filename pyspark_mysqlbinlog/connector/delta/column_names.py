@@ -1,8 +1,8 @@
 """What a MySQL column is called in Delta.
 
 Delta refuses some characters that a column's name may have in MySQL, and Spark writes no table with
-them; each becomes an underscore. The names of the mirror's own columns get one behind. Neither
-Delta nor MySQL tells upper case from lower in names.
+them; delta-rs merges none with a backtick. Each becomes an underscore. The names of the mirror's
+own columns get one behind. Neither Delta nor MySQL tells upper case from lower in names.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pyspark_mysqlbinlog.names import fold
 
 __all__ = ["delta_name", "expect_distinct"]
 
-_REFUSED = re.compile(r"[ ,;{}()\n\t=]")
+_REFUSED = re.compile(r"[ ,;{}()\n\t=`]")
 # Columns of the Delta table, and of the states on their way into it.
 _OWN = frozenset({"_seq", "_deleted", "_gone", "_order"})
 

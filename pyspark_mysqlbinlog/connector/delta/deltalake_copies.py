@@ -16,6 +16,7 @@ from pyarrow import compute, dataset
 from pyspark_mysqlbinlog.connector.delta.apply import GONE, SEQ
 from pyspark_mysqlbinlog.connector.delta.copies import row_texts
 from pyspark_mysqlbinlog.connector.delta.deltalake_sql import quoted
+from pyspark_mysqlbinlog.connector.delta.deltalake_stats import long_decimals
 from pyspark_mysqlbinlog.connector.delta.predicates import bounds, integer_bounds
 
 __all__ = ["count_copies", "write_copies"]
@@ -78,7 +79,7 @@ def write_copies(
             " AND ".join([f"s.{GONE}", *_equal(gone)]),
             source_alias="s",
             target_alias="t",
-            streamed_exec=False,
+            streamed_exec=bool(long_decimals(gone, gone.column_names)),
             commit_properties=properties,
         )
         .when_matched_delete()

@@ -6,7 +6,8 @@ which delta-rs leaves out files.
 
 A commit is made on the very version that was read, and never moved behind what came in between:
 delta-rs would move an overwrite behind a compaction, and the table had each row twice. Where what
-came in between left the rows as they are it is made again; else the batch fails.
+came in between left the rows as they are it is made again; else the batch fails. Columns whose
+statistics would be wrong do without them (see `deltalake_stats`).
 """
 
 from __future__ import annotations
@@ -28,6 +29,12 @@ from deltalake.exceptions import CommitFailedError, TableNotFoundError
 from pyspark_mysqlbinlog.connector.delta.apply import DELETED, GONE, SEQ, SEQ_TYPE
 from pyspark_mysqlbinlog.connector.delta.deltalake_copies import count_copies, write_copies
 from pyspark_mysqlbinlog.connector.delta.deltalake_sql import quoted
+from pyspark_mysqlbinlog.connector.delta.deltalake_stats import (
+    long_decimals,
+    long_in_files,
+    long_in_shape,
+    without_stats,
+)
 from pyspark_mysqlbinlog.connector.delta.engine import (
     KEEPS_ROWS,
     TRIES,
@@ -97,6 +104,8 @@ class DeltalakeTarget:
         self._table: DeltaTable | None = None
         # A version of the table, and its marks, where Delta for Spark wrote them.
         self._handed: tuple[int, Mapping[str, int]] | None = None
+        # Columns that have no statistics; None before the table's files were looked at.
+        self._long: set[str] | None = None
 
     def _opened(self) -> DeltaTable | None:
         if self._table is None:
@@ -115,10 +124,24 @@ class DeltalakeTarget:
         assert table is not None, f"{self.uri} is not there"
         return table
 
-    def _commit(self, write: Callable[[DeltaTable], object]) -> None:
-        """Write once, on the table's last version."""
+    def _commit(
+        self,
+        write: Callable[[DeltaTable], object],
+        rows: pa.Table | None = None,
+        columns: pa.Schema | None = None,
+        long: Iterable[str] = (),
+    ) -> None:
+        """Write once, on the table's last version.
+
+        rows : that are written; None where all were in the table.
+        columns : that the table has then; None for those it has.
+        long : columns that may get long decimals besides.
+        """
+        names = () if rows is None else [each for each in rows.column_names if each != GONE]
+        found = set(long) if rows is None else long_decimals(rows, names).union(long)
         for _ in range(TRIES):
             self._take_over()
+            self._keep_stats_exact(columns, found)
             table = self._there()
             version = table.version()
             try:
@@ -129,6 +152,23 @@ class DeltalakeTarget:
             else:
                 return
         raise overtaken(self.uri)
+
+    def _keep_stats_exact(self, columns: pa.Schema | None, long: set[str]) -> None:
+        """Take the statistics from columns with long decimals, and those that files have of them.
+
+        columns : that the table will have; None for those it has.
+        """
+        if self._long is not None and long <= self._long:
+            return
+        table = self._there()
+        held = _pyarrow(table.schema())
+        known = long_in_files(table, held) if self._long is None else self._long
+        properties = without_stats(table, columns or held, long | known)
+        if properties:
+            table.alter.set_table_properties(
+                properties, raise_if_not_exists=False, commit_properties=_marking(None)
+            )
+        self._long = long | known
 
     def _has_same_rows_since(self, version: int) -> bool:
         """Whether all that others committed since a version left the rows as they are."""
@@ -248,7 +288,8 @@ class DeltalakeTarget:
                 commit_properties=_marking(mark),
             )
 
-        self._commit(write)
+        held = _pyarrow(self._there().schema())
+        self._commit(write, columns=columns, long=long_in_shape(held, columns, came_from))
 
     def set_properties(self, properties: Mapping[str, str], mark: Mark | None = None) -> None:
         self._commit(
@@ -277,6 +318,8 @@ class DeltalakeTarget:
         predicate = " AND ".join([*same, *bounds(states, key, quoted)])
         if self.keeps_deleted:
             states = states.append_column(DELETED, states.column(GONE))
+        # Files may have statistics of long keys that are not exact: delta-rs must not go by them.
+        by_stats = not long_decimals(states, key)
 
         def write(table: DeltaTable) -> None:
             merger = table.merge(
@@ -284,7 +327,7 @@ class DeltalakeTarget:
                 predicate,
                 source_alias="s",
                 target_alias="t",
-                streamed_exec=False,
+                streamed_exec=not by_stats,
                 commit_properties=_marking(mark),
             )
             newer = f"s.{SEQ} > t.{SEQ}"
@@ -297,7 +340,7 @@ class DeltalakeTarget:
                 .execute()
             )
 
-        self._commit(write)
+        self._commit(write, states)
 
     def copies(self, rows: pa.Table) -> list[int]:
         return count_copies(self._there(), rows)
@@ -309,7 +352,7 @@ class DeltalakeTarget:
             nonlocal removed
             removed = write_copies(table, gone, rows, _marking(mark))
 
-        self._commit(write)
+        self._commit(write, rows)
         return removed
 
     def replace(self, rows: pa.Table, mark: Mark) -> None:
@@ -322,18 +365,22 @@ class DeltalakeTarget:
                 mode="overwrite",
                 schema_mode="overwrite",
                 commit_properties=_marking(mark),
-            )
+            ),
+            rows,
+            rows.schema,
         )
 
     def append(self, rows: pa.Table, mark: Mark) -> None:
         marking = _marking(mark)
         self._commit(
-            lambda table: write_deltalake(table, rows, mode="append", commit_properties=marking)
+            lambda table: write_deltalake(table, rows, mode="append", commit_properties=marking),
+            rows,
         )
 
     def compact(self) -> bool:
         """Write small files into larger ones; False where others wrote in between."""
         try:
+            self._keep_stats_exact(None, set())
             self._there().optimize.compact(commit_properties=_marking(None))
         except CommitFailedError:
             return False

@@ -38,9 +38,9 @@ class SparkSessions:
             held = self._held.get(thread)
             if held is None:
                 held = self._free() or self._cloned()
-                self._held[thread] = held
                 # Also of one that was used: who is interrupted may leave its settings behind.
                 self._set(held)
+                self._held[thread] = held
             return held
 
     def _free(self) -> SparkSession | None:

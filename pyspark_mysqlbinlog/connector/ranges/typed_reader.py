@@ -1,8 +1,9 @@
 """A range with typed row images, for whoever takes each table's rows alone.
 
 Rows come as payload=struct gives them, in batches of one table each. That is for ranges in which
-each table has one shape; any other, and one with a row that no struct can hold, comes as JSON,
-and whoever reads that says what is wrong with it, for its table alone.
+each table has one shape, and several of them have no more than 256 columns. Any other, and one
+with a row that no struct can hold, comes as JSON, and whoever reads that says what is wrong with
+it, for its table alone.
 """
 
 from __future__ import annotations
@@ -76,6 +77,7 @@ def _tables(
     wants = options.table_filter(partition.case_sensitive).wants
     excludes = options.column_filter(partition.case_sensitive).excludes
     found: dict[Table, Sequence[ColumnSchema]] = {}
+    count = 0
     for table in history.tables():
         if not wants(*table):
             continue
@@ -86,11 +88,10 @@ def _tables(
         # Rows of a table that nobody knows have no place in structs, either.
         if shapes:
             columns = [each for each in shapes[0].columns if not excludes(*table, each.name)]
-            if not columns:
-                return None
             found[table] = columns
-    if len(found) > 1 and sum(map(len, found.values())) > _MOST_COLUMNS:
-        return None
+            count += len(columns)
+            if not columns or (len(found) > 1 and count > _MOST_COLUMNS):
+                return None
     return found
 
 

@@ -16,6 +16,7 @@ from pyspark_mysqlbinlog.errors import MirrorError
         ("x.y", "x.y"),
         ("unit price", "unit_price"),
         ("a,b;{c}(d)\n\t=", "a_b__c__d____"),
+        ("a`b", "a_b"),
         ("_seq", "_seq_"),
         ("_SEQ", "_SEQ_"),
         ("_seq_", "_seq__"),
