@@ -78,6 +78,20 @@ def test_an_empty_partition_stops_the_table(mirrored: MirroredDatabase) -> None:
     assert "can't tell that from NULL" in mirrored.stopped("t")
 
 
+@pytest.mark.both_engines
+def test_a_partition_of_bytes_stops_the_table(mirrored: MirroredDatabase) -> None:
+    mirrored.settings["partition_by"] = {f"{mirrored.database}.t": ["hash"]}
+    mirrored.execute(
+        "CREATE TABLE t (id INT PRIMARY KEY, hash BINARY(2))",
+        "INSERT INTO t VALUES (1, 'ab')",
+        "CREATE TABLE other (id INT PRIMARY KEY)",
+        "INSERT INTO other VALUES (1)",
+    )
+    mirrored.run()
+    assert "hash, by which the Delta table is partitioned, has bytes" in mirrored.stopped("t")
+    mirrored.expect_equal("other")
+
+
 def test_a_partition_column_that_is_not_there_is_refused(mirrored: MirroredDatabase) -> None:
     mirrored.settings["partition_by"] = {f"{mirrored.database}.t": ["regoin"]}
     mirrored.execute("CREATE TABLE t (id INT PRIMARY KEY, region INT)", "INSERT INTO t SELECT 1, 1")
