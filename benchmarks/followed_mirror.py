@@ -35,7 +35,7 @@ _BETWEEN_LOOKS = 0.25
 _TIMEOUT = 300
 _PARTS = (
     (mirror_module, "collected", "collect"),
-    (walk, "states_of", "decode json"),
+    (walk, "states_of", "read values"),
     (walk, "last_states", "last states"),
     (DeltalakeTarget, "merge", "merge"),
 )
