@@ -145,8 +145,8 @@ def read_pymysql(url: str, rows: int) -> int:
 
 def read_connectorx(url: str, rows: int, *, connections: int = 1) -> int:
     """To Arrow; ENUM and SET as text. Over more connections it is by ranges of the key."""
-    # A peer that takes part where it is installed; without it mypy has no such module.
-    import connectorx  # type: ignore[import-not-found, unused-ignore]
+    # A peer that takes part where it is installed.
+    import connectorx
 
     query = (
         "SELECT id, customer, CONCAT(status) AS status, amount, quantity, sku, ordered, changed,"

@@ -79,7 +79,7 @@ def write_copies(
             " AND ".join([f"s.{GONE}", *_equal(gone)]),
             source_alias="s",
             target_alias="t",
-            streamed_exec=bool(long_decimals(gone, gone.column_names)),
+            streamed_exec=bool(long_decimals(gone)),
             commit_properties=properties,
         )
         .when_matched_delete()

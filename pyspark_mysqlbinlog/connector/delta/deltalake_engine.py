@@ -13,6 +13,7 @@ statistics would be wrong do without them (see `deltalake_stats`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -105,7 +106,7 @@ class DeltalakeTarget:
         # A version of the table, and its marks, where Delta for Spark wrote them.
         self._handed: tuple[int, Mapping[str, int]] | None = None
         # Columns that have no statistics; None before the table's files were looked at.
-        self._long: set[str] | None = None
+        self._long: AbstractSet[str] | None = None
 
     def _opened(self) -> DeltaTable | None:
         if self._table is None:
@@ -127,21 +128,17 @@ class DeltalakeTarget:
     def _commit(
         self,
         write: Callable[[DeltaTable], object],
-        rows: pa.Table | None = None,
+        long: AbstractSet[str] = frozenset(),
         columns: pa.Schema | None = None,
-        long: Iterable[str] = (),
     ) -> None:
         """Write once, on the table's last version.
 
-        rows : that are written; None where all were in the table.
+        long : columns of which long decimals are written, or may be.
         columns : that the table has then; None for those it has.
-        long : columns that may get long decimals besides.
         """
-        names = () if rows is None else [each for each in rows.column_names if each != GONE]
-        found = set(long) if rows is None else long_decimals(rows, names).union(long)
         for _ in range(TRIES):
             self._take_over()
-            self._keep_stats_exact(columns, found)
+            self._keep_stats_exact(long, columns)
             table = self._there()
             version = table.version()
             try:
@@ -153,8 +150,10 @@ class DeltalakeTarget:
                 return
         raise overtaken(self.uri)
 
-    def _keep_stats_exact(self, columns: pa.Schema | None, long: set[str]) -> None:
-        """Take the statistics from columns with long decimals, and those that files have of them.
+    def _keep_stats_exact(
+        self, long: AbstractSet[str] = frozenset(), columns: pa.Schema | None = None
+    ) -> None:
+        """Take the statistics from columns with long decimals: these, and those that files have.
 
         columns : that the table will have; None for those it has.
         """
@@ -223,6 +222,7 @@ class DeltalakeTarget:
         return table.transaction_version(identifier) if numbers is None else numbers.get(identifier)
 
     def create(self, columns: pa.Schema, properties: Mapping[str, str]) -> None:
+        self._long = None
         self._table = DeltaTable.create(
             self.uri,
             self._with_deleted(columns),
@@ -289,7 +289,7 @@ class DeltalakeTarget:
             )
 
         held = _pyarrow(self._there().schema())
-        self._commit(write, columns=columns, long=long_in_shape(held, columns, came_from))
+        self._commit(write, long_in_shape(held, columns, came_from), columns)
 
     def set_properties(self, properties: Mapping[str, str], mark: Mark | None = None) -> None:
         self._commit(
@@ -318,8 +318,7 @@ class DeltalakeTarget:
         predicate = " AND ".join([*same, *bounds(states, key, quoted)])
         if self.keeps_deleted:
             states = states.append_column(DELETED, states.column(GONE))
-        # Files may have statistics of long keys that are not exact: delta-rs must not go by them.
-        by_stats = not long_decimals(states, key)
+        long = long_decimals(states)
 
         def write(table: DeltaTable) -> None:
             merger = table.merge(
@@ -327,7 +326,8 @@ class DeltalakeTarget:
                 predicate,
                 source_alias="s",
                 target_alias="t",
-                streamed_exec=not by_stats,
+                # Files may have statistics of long keys that are not exact; this goes by none.
+                streamed_exec=not long.isdisjoint(key),
                 commit_properties=_marking(mark),
             )
             newer = f"s.{SEQ} > t.{SEQ}"
@@ -340,7 +340,7 @@ class DeltalakeTarget:
                 .execute()
             )
 
-        self._commit(write, states)
+        self._commit(write, long)
 
     def copies(self, rows: pa.Table) -> list[int]:
         return count_copies(self._there(), rows)
@@ -352,7 +352,7 @@ class DeltalakeTarget:
             nonlocal removed
             removed = write_copies(table, gone, rows, _marking(mark))
 
-        self._commit(write, rows)
+        self._commit(write, long_decimals(rows))
         return removed
 
     def replace(self, rows: pa.Table, mark: Mark) -> None:
@@ -366,7 +366,7 @@ class DeltalakeTarget:
                 schema_mode="overwrite",
                 commit_properties=_marking(mark),
             ),
-            rows,
+            long_decimals(rows),
             rows.schema,
         )
 
@@ -374,13 +374,13 @@ class DeltalakeTarget:
         marking = _marking(mark)
         self._commit(
             lambda table: write_deltalake(table, rows, mode="append", commit_properties=marking),
-            rows,
+            long_decimals(rows),
         )
 
     def compact(self) -> bool:
         """Write small files into larger ones; False where others wrote in between."""
         try:
-            self._keep_stats_exact(None, set())
+            self._keep_stats_exact()
             self._there().optimize.compact(commit_properties=_marking(None))
         except CommitFailedError:
             return False

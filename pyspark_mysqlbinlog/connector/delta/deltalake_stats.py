@@ -10,7 +10,8 @@ it. So a column loses its statistics before its first long value is written (see
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from decimal import Decimal
 from typing import Any
 
@@ -25,20 +26,19 @@ pc: Any = compute
 
 _DIGITS = 15
 _PROPERTY = "delta.dataSkippingStatsColumns"
-# So many of a table's first columns have statistics where no property says which.
-_FIRST = 32
+# Without it so many of a table's first columns have statistics; -1 is all.
+_COUNT, _USUAL_COUNT = "delta.dataSkippingNumIndexedCols", "32"
 _NAME = re.compile(r"`((?:[^`]|``)*)`|([^,`]+)")
 
 
-def long_decimals(rows: pa.Table, names: Iterable[str]) -> set[str]:
-    """Those of the columns that have a decimal of more than 15 digits in these rows."""
+def long_decimals(rows: pa.Table) -> set[str]:
+    """The columns that have a decimal of more than 15 digits in these rows."""
     found = set()
-    for name in names:
-        kind = rows.schema.field(name).type
-        if _is_wide(kind):
-            ends = pc.min_max(rows.column(name)).as_py()
-            if any(_is_long(value, kind) for value in ends.values()):
-                found.add(name)
+    for field in rows.schema:
+        if _is_wide(field.type):
+            ends = pc.min_max(rows.column(field.name)).as_py()
+            if any(_is_long(value, field.type) for value in ends.values()):
+                found.add(field.name)
     return found
 
 
@@ -47,8 +47,10 @@ def long_in_files(table: DeltaTable, columns: pa.Schema) -> set[str]:
 
     columns : the table's.
     """
-    wide = {field.name for field in columns if _is_wide(field.type)}
-    wide = wide.intersection(_having_stats(table, columns))
+    may_have = _may_have_stats(table, columns)
+    wide = [
+        name for name in may_have if name in columns.names and _is_wide(columns.field(name).type)
+    ]
     if not wide:
         return set()
     files = pa.table(table.get_add_actions(flatten=True)).to_pylist()
@@ -67,31 +69,35 @@ def long_in_shape(held: pa.Schema, columns: pa.Schema, came_from: Mapping[str, s
     return {
         field.name
         for field in columns
-        if _is_wide(field.type) and field.name in came_from and field not in [*held]
+        if _is_wide(field.type)
+        and field.name in came_from
+        and not (came_from[field.name] == field.name and field in [*held])
     }
 
 
-def without_stats(table: DeltaTable, columns: pa.Schema, long: set[str]) -> dict[str, str]:
+def without_stats(table: DeltaTable, columns: pa.Schema, long: AbstractSet[str]) -> dict[str, str]:
     """What the table's properties have to be for these to have no statistics; empty if they are.
 
     columns : that the table has, or will have.
     """
-    having = _having_stats(table, columns)
-    if not long.intersection(having):
+    may_have = _may_have_stats(table, columns)
+    if long.isdisjoint(may_have):
         return {}
+    count = int(table.metadata().configuration.get(_COUNT, _USUAL_COUNT))
     kept = [
         f"`{name.replace('`', '``')}`"
-        for name in having
+        for name in may_have[: count if count >= 0 else None]
         if name in columns.names and name not in long and _may_be_named(columns.field(name).type)
     ]
     return {_PROPERTY: ",".join(kept)}
 
 
-def _having_stats(table: DeltaTable, columns: pa.Schema) -> list[str]:
+def _may_have_stats(table: DeltaTable, columns: pa.Schema) -> list[str]:
+    """Those that the property says; else all, since those in front of one may be dropped."""
     metadata = table.metadata()
     said = metadata.configuration.get(_PROPERTY)
     if said is None:
-        names = columns.names[:_FIRST]
+        names = columns.names
     else:
         names = [(a or b).replace("``", "`") for a, b in _NAME.findall(said)]
     return [name for name in names if name not in metadata.partition_columns]
