@@ -6,12 +6,12 @@ import json
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from threading import Event, Thread
 from typing import Any
 
 from orders import DATABASE, TABLE
 from our_options import server_options
+from processes import processes
 from workers import Worker, WorkerError
 from workload import Workload
 
@@ -87,10 +87,10 @@ def peaks_of(
 
     def look() -> None:
         while not done.wait(between):
-            for command, resident in _of(child.pid):
-                kind = next((kind for kind, part in kinds.items() if part in command), None)
-                if kind is not None and resident > peaks[kind]:
-                    peaks[kind] = resident
+            for each in processes(child.pid):
+                kind = next((kind for kind, part in kinds.items() if part in each.command), None)
+                if kind is not None and each.resident > peaks[kind]:
+                    peaks[kind] = each.resident
 
     looking = Thread(target=look)
     looking.start()
@@ -99,21 +99,3 @@ def peaks_of(
     finally:
         done.set()
         looking.join()
-
-
-def _of(root: int) -> list[tuple[str, int]]:
-    """(command line, resident bytes) of a process and those below it."""
-    found: dict[int, tuple[int, str, int]] = {}
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
-            lines = (entry / "status").read_text().splitlines()
-        except OSError:
-            continue  # it has ended meanwhile
-        fields = dict(line.split(":", 1) for line in lines)
-        resident = int(fields.get("VmRSS", "0 kB").split()[0]) * 1024
-        found[int(entry.name)] = int(fields["PPid"]), command, resident
-    ours = {root}
-    while more := {pid for pid, (parent, _, _) in found.items() if parent in ours} - ours:
-        ours |= more
-    return [found[pid][1:] for pid in ours if pid in found]

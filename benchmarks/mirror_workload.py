@@ -2,10 +2,15 @@
 
 The mirror begins with the empty table. When the log is written it takes all of it, batch by batch,
 and then delta-rs merges the very same Arrow tables into a copy of the empty Delta table.
+
+What both use of the cores is told, too: it bounds how fast a mirror could be on this machine if all
+its steps ran side by side.
 """
 
 from __future__ import annotations
 
+import os
+import statistics
 from collections.abc import Iterable
 from itertools import islice
 from typing import Any
@@ -16,6 +21,7 @@ from delta_load import mirror_options
 from load_bench import Bench, Found
 from mirror_batches import cells_of, expect_equal, parts_of, said_share
 from orders import CREATE, DATABASE, TABLE, Orders
+from processes import cpu_seconds
 from rounds import Sample, Series
 from workers import Worker
 
@@ -26,6 +32,8 @@ _TABLE = "followed"
 _WARM_TABLE = "warmed"
 _COLUMN = "quantity"
 _STATEMENTS_A_TRIP = 100
+# Of a sample: in seconds of one core; without the server, with the start of the query.
+_CPU = "CPU of all its processes"
 
 
 def mirror_workload(bench: Bench) -> Found:
@@ -47,8 +55,11 @@ def mirror_workload(bench: Bench) -> Found:
             assert sum(batch["rows"] for batch in answer["batches"]) == rows
             parts = parts_of(durations, answer["spent"])
             seconds = sum(each["triggerExecution"] for each in durations)
-            mirror.samples.append(Sample(seconds, rows, more=parts))
-            merges.samples.append(Sample(child.ask("merged")["seconds"], rows))
+            mirror.samples.append(Sample(seconds, rows, more=parts | {_CPU: answer["cpu"]}))
+            before = cpu_seconds(child.pid)
+            merged = child.ask("merged")["seconds"]
+            more = {_CPU: cpu_seconds(child.pid) - before}
+            merges.samples.append(Sample(merged, rows, more=more))
             expect_equal(bench, (table,), child.ask("sums", _COLUMN), _COLUMN)
             child.ask("end")
     found = Found(
@@ -59,7 +70,7 @@ def mirror_workload(bench: Bench) -> Found:
         ),
         head=("", "seconds", "in the rounds"),
         cells=cells_of(mirror, merges),
-        notes=[said_share(mirror, merges, "rounds")],
+        notes=[said_share(mirror, merges, "rounds"), _said_cores(mirror, merges)],
     )
     found.keep({"mirror": mirror, "merges": merges})
     return found
@@ -73,8 +84,24 @@ def _follow(bench: Bench, child: Worker, table: str, bulk: int, single: int) -> 
     _write(bench, table, orders.bulk(bulk), 1)
     changes = orders.single(single, bulk)
     _write(bench, table, (statement for _, statement in changes), _STATEMENTS_A_TRIP)
+    before = cpu_seconds(child.pid)
     child.ask("go_on", "")
-    return child.ask("applied", *bench.server.position())
+    answer = child.ask("applied", *bench.server.position())
+    return answer | {"cpu": cpu_seconds(child.pid) - before}
+
+
+def _said_cores(mirror: Series, merges: Series) -> str:
+    """What the mirror's processes use, and the least time that it takes them."""
+    used, by_merges = (
+        statistics.median(sample.more[_CPU] for sample in each.samples) for each in (mirror, merges)
+    )
+    cores = len(os.sched_getaffinity(0))
+    least = used / cores
+    share = statistics.median(sample.seconds for sample in merges.samples) / least
+    return (
+        f"the mirror's processes use {used:.1f} s of a core, the merges alone {by_merges:.1f} s:"
+        f" {cores} cores, never idle, need {least:.1f} s, which would be {share:.2f}"
+    )
 
 
 def _renamed(statement: str, table: str) -> str:

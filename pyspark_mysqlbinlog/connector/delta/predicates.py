@@ -15,6 +15,10 @@ __all__ = ["bounds", "integer_bounds", "is_before"]
 # The stubs know neither chunked arrays beside plain values nor what comes of them.
 pc: Any = compute
 
+# The least number that a floating-point number may not hold exactly, as statistics do; see
+# `deltalake_stats`.
+_LONG = 10**15
+
 
 def is_before(seq: Mapping[str, int]) -> str:
     """Whether a row's `seq` is smaller."""
@@ -26,14 +30,24 @@ def is_before(seq: Mapping[str, int]) -> str:
 
 
 def integer_bounds(rows: pa.Table, names: Iterable[str]) -> dict[str, tuple[int, int]]:
-    """The least and the greatest value of those columns that are whole numbers and never NULL."""
+    """The least and the greatest value of those columns that are whole numbers and never NULL.
+
+    A decimal is one, too, as a BIGINT UNSIGNED is, unless it has more than 15 digits. Rounding such
+    a one never moves it past a shorter one: files with rounded statistics are not left out wrongly.
+    """
     bounds = {}
     for name in names:
         column = rows.column(name)
-        if pa.types.is_integer(column.type) and len(column) and not column.null_count:
+        if _is_whole(column.type) and len(column) and not column.null_count:
             found = pc.min_max(column).as_py()
-            bounds[name] = (found["min"], found["max"])
+            least, greatest = int(found["min"]), int(found["max"])
+            if pa.types.is_integer(column.type) or -_LONG < least <= greatest < _LONG:
+                bounds[name] = (least, greatest)
     return bounds
+
+
+def _is_whole(kind: pa.DataType) -> bool:
+    return pa.types.is_integer(kind) or (isinstance(kind, pa.Decimal128Type) and kind.scale == 0)
 
 
 def bounds(rows: pa.Table, names: Iterable[str], quoted: Callable[[str], str]) -> Iterator[str]:
