@@ -15,8 +15,7 @@ __all__ = ["bounds", "integer_bounds", "is_before"]
 # The stubs know neither chunked arrays beside plain values nor what comes of them.
 pc: Any = compute
 
-# The least number that a floating-point number may not hold exactly, as statistics do; see
-# `deltalake_stats`.
+# From here on the statistics of a file may be rounded; see `deltalake_stats`.
 _LONG = 10**15
 
 
@@ -32,8 +31,8 @@ def is_before(seq: Mapping[str, int]) -> str:
 def integer_bounds(rows: pa.Table, names: Iterable[str]) -> dict[str, tuple[int, int]]:
     """The least and the greatest value of those columns that are whole numbers and never NULL.
 
-    A decimal is one, too, as a BIGINT UNSIGNED is, unless it has more than 15 digits. Rounding such
-    a one never moves it past a shorter one: files with rounded statistics are not left out wrongly.
+    So are decimals without a fraction, as which Delta has a BIGINT UNSIGNED, if both ends have at
+    most 15 digits. A file's statistics may be rounded, but never to the other side of such a value.
     """
     bounds = {}
     for name in names:
