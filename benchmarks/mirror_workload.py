@@ -3,8 +3,8 @@
 The mirror begins with the empty table. When the log is written it takes all of it, batch by batch,
 and then delta-rs merges the very same Arrow tables into a copy of the empty Delta table.
 
-What both use of the cores is told, too: it bounds how fast a mirror could be on this machine if all
-its steps ran side by side.
+What both use of the cores is told, too. It is about what bounds a mirror on this machine, if all
+its steps ran side by side: the start of the query is in it, and the server is not.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def _said_cores(mirror: Series, merges: Series) -> str:
     share = statistics.median(sample.seconds for sample in merges.samples) / least
     return (
         f"the mirror's processes use {used:.1f} s of a core, the merges alone {by_merges:.1f} s:"
-        f" {cores} cores, never idle, need {least:.1f} s, which would be {share:.2f}"
+        f" {cores} cores, never idle, would need some {least:.1f} s, which would be {share:.1f}"
     )
 
 

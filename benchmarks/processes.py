@@ -22,7 +22,7 @@ class Process:
     ----------
     command : its command line.
     resident : bytes.
-    cpu : seconds of all cores, its own and those of its children that have ended.
+    cpu : seconds of all cores, its own and those of its children that were waited for.
     """
 
     command: str
@@ -35,7 +35,7 @@ def processes(root: int) -> list[Process]:
     found: dict[int, tuple[int, Process]] = {}
     for entry in Path("/proc").glob("[0-9]*"):
         try:
-            command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+            command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
             lines = (entry / "status").read_text().splitlines()
             stat = (entry / "stat").read_text().rpartition(")")[2].split()
         except OSError:

@@ -180,7 +180,7 @@ def last_states(states: pa.Table, key: Sequence[str]) -> pa.Table:
     """Of each key the last of these states, which come in order."""
     places = pa.array(range(states.num_rows), pa.int64())
     keyed = pa.table(
-        [states.column(name) for name in key] + [places],
+        [_grouped(states.column(name)) for name in key] + [places],
         [*(f"k{number}" for number in range(len(key))), _ORDER],
     )
     last = keyed.group_by(keyed.column_names[:-1], use_threads=False).aggregate([(_ORDER, "max")])
@@ -188,3 +188,8 @@ def last_states(states: pa.Table, key: Sequence[str]) -> pa.Table:
         return states
     kept: Any = last.column(f"{_ORDER}_max")
     return states.take(kept.take(pc.sort_indices(kept)))
+
+
+def _grouped(values: Any) -> Any:
+    """A key's values, the same where the server takes them for the same: 0 and -0 are one."""
+    return pc.add(values, 0.0) if pa.types.is_floating(values.type) else values

@@ -7,6 +7,7 @@ on every column, and those that come, which match nothing.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -56,8 +57,10 @@ def _candidates(held: pa.Table, rows: pa.Table) -> pa.Table:
 def _within(rows: pa.Table) -> Any:
     """A condition that all of these rows meet, for the files that can have any of them."""
     condition: Any = pc.scalar(True)
-    for name, (least, greatest) in integer_bounds(rows, rows.column_names).items():
+    for name, ends in integer_bounds(rows, rows.column_names).items():
         field: Any = dataset.field(name)
+        # pyarrow does not compare a decimal with a number of another type.
+        least, greatest = pa.array([*map(Decimal, ends)]).cast(rows.schema.field(name).type)
         condition = condition & (field >= least) & (field <= greatest)
     return condition
 

@@ -31,8 +31,9 @@ def is_before(seq: Mapping[str, int]) -> str:
 def integer_bounds(rows: pa.Table, names: Iterable[str]) -> dict[str, tuple[int, int]]:
     """The least and the greatest value of those columns that are whole numbers and never NULL.
 
-    So are decimals without a fraction, as which Delta has a BIGINT UNSIGNED, if both ends have at
-    most 15 digits. A file's statistics may be rounded, but never to the other side of such a value.
+    A decimal without a fraction counts, too (Delta has a BIGINT UNSIGNED as one), if the least and
+    the greatest have at most 15 digits. Statistics of longer values may be rounded, but rounding
+    never moves a value past a shorter one.
     """
     bounds = {}
     for name in names:

@@ -28,6 +28,7 @@ from pyspark_mysqlbinlog.connector.delta.apply import (
 from pyspark_mysqlbinlog.connector.delta.column_names import delta_name, expect_distinct
 from pyspark_mysqlbinlog.connector.delta.copies import apply_copies, expect_countable
 from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget
+from pyspark_mysqlbinlog.connector.delta.key_values import expect_distinct_keys
 from pyspark_mysqlbinlog.connector.delta.marks import Mark, place, place_of
 from pyspark_mysqlbinlog.connector.delta.timeline import Section
 from pyspark_mysqlbinlog.connector.delta.typed import typed_field
@@ -78,6 +79,19 @@ def expect_partitions(target: DeltaTarget, rows: pa.Table, table: str) -> None:
                 " can't tell that from NULL: partition the table by another column",
                 table=table,
             )
+        if pa.types.is_decimal(column.type) and _has_negative_part(column):
+            # delta-rs writes -0.05 as 0.-5, and nobody can open the table any more.
+            raise MirrorError(
+                f"{name}, by which the Delta table is partitioned, has a negative value with a"
+                " fraction, and Delta does not give back such values: partition the table by"
+                " another column",
+                table=table,
+            )
+
+
+def _has_negative_part(values: pa.ChunkedArray[Any]) -> bool:
+    whole = pc.equal(pc.trunc(values), values)
+    return bool(pc.any(pc.and_(pc.less(values, 0), pc.invert(whole))).as_py())
 
 
 def _key_of(schema: TableSchema) -> list[str]:
@@ -271,7 +285,9 @@ class Walk:
         if not key:
             return both_rows(rows, self.schema, self._images)
         last_values = self._target.keeps_deleted
-        return states_of(rows, self.schema, key, last_values=last_values, images=self._images)
+        states = states_of(rows, self.schema, key, last_values=last_values, images=self._images)
+        expect_distinct_keys(states, self.schema, key)
+        return states
 
     def _expect_countable(self, rows: pa.Table) -> None:
         """MirrorError unless equal rows of this table can be counted, by these changes."""

@@ -77,7 +77,8 @@ private:
         std::string text;
         for (size_t at = 0; at < labels.size(); ++at) {
             if ((bits >> at & 1) == 0) continue;
-            if ((bits & ((size_t{1} << at) - 1)) != 0) text += ',';
+            // As in MySQL; see `append_set`.
+            if (!text.empty()) text += ',';
             text += labels[at];
         }
         return text;

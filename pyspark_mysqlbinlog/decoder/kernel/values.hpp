@@ -105,14 +105,15 @@ inline bool read_set(Input& in, const Column& column, uint64_t& bits) {
     return column.labels.size() >= 64 || bits >> column.labels.size() == 0;
 }
 
-// A SET's labels with commas between them; with `json` as a JSON string, else as they are.
+// A SET's labels with commas between them; with `json` as a JSON string, else as they are. As in
+// MySQL, there is no comma behind a label '' that nothing stands in front of.
 inline void append_set(Bytes& out, const Column& column, uint64_t bits, bool json) {
     if (json) out.push('"');
-    bool is_first = true;
+    bool is_empty = true;
     for (size_t at = 0; bits != 0; ++at, bits >>= 1) {
         if ((bits & 1) == 0) continue;
-        if (!is_first) out.push(',');
-        is_first = false;
+        if (!is_empty) out.push(',');
+        is_empty = is_empty && column.labels[at].empty();
         if (json) {
             const std::string& quoted = column.json_labels[at];
             out.append(quoted.data() + 1, quoted.size() - 2);

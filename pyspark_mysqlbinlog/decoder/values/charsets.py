@@ -13,14 +13,23 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
 from functools import cache
+from itertools import product
 
 from pyspark_mysqlbinlog.charsets import MAX_BYTES_PER_CHARACTER, canonical_charset
 from pyspark_mysqlbinlog.decoder.values.charset_tables import DIFFERENCES
 from pyspark_mysqlbinlog.errors import MalformedEventError, SchemaError
 
-__all__ = ["PYTHON_CODECS", "bytes_per_character", "can_hold", "decoder_of", "text_decoder"]
+__all__ = [
+    "PYTHON_CODECS",
+    "bytes_per_character",
+    "can_hold",
+    "decoder_of",
+    "doubtful_characters",
+    "text_decoder",
+]
 
 Decode = Callable[[bytes], str]
 
@@ -247,3 +256,35 @@ def text_decoder(what: str, charset: str | None) -> Decode:
             ) from None
 
     return decode_checked
+
+
+@cache
+def doubtful_characters(charset: str) -> frozenset[str]:
+    """The characters of which a text does not tell by which of several codes they are stored.
+
+    Among them ``?``, as which every code without a character is shown.
+
+    charset : by its canonical name.
+    """
+    if charset == "gb18030":
+        # Of its 1,611,668 codes each that has a character has one of its own.
+        return frozenset("?")
+    decode = decoder_of(charset)
+    if decode is None or not (charset in _CODES or charset in PYTHON_CODECS):
+        return frozenset()
+    counts = Counter(map(decode, _codes(charset)))
+    return frozenset(character for character, count in counts.items() if count > 1)
+
+
+def _codes(charset: str) -> Iterator[bytes]:
+    """Every code that a column of the set can hold."""
+    single = [bytes([byte]) for byte in range(256)]
+    if charset not in _CODES:
+        yield from single
+        return
+    is_code = re.compile(rb"[\x00-\x7f]|" + _CODES[charset]).fullmatch
+    pairs = (bytes(pair) for pair in product(range(256), repeat=2))
+    # Only the sets of EUC have codes of three bytes.
+    triples = (b"\x8f" + bytes(pair) for pair in product(range(0xA1, 0xFF), repeat=2))
+    for codes in (single, pairs, triples):
+        yield from filter(is_code, codes)

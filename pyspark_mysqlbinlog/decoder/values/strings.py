@@ -124,7 +124,10 @@ def enum(what: str, size: int, labels: tuple[str, ...]) -> Codec:
 
 
 def label_set(what: str, size: int, labels: tuple[str, ...]) -> Codec:
-    """SET: one bit per label, low bit first. Value: the labels joined by commas, as SELECT."""
+    """SET: one bit per label, low bit first. Value: the labels joined by commas, as SELECT.
+
+    As in MySQL, there is no comma behind a label '' that nothing stands in front of.
+    """
 
     def read(data: bytes, pos: int) -> tuple[str, int]:
         end = pos + size
@@ -135,6 +138,10 @@ def label_set(what: str, size: int, labels: tuple[str, ...]) -> Codec:
             raise SchemaMismatchError(
                 f"{what} holds label {bits.bit_length()}, but the schema has {len(labels)} labels"
             )
-        return ",".join([label for at, label in enumerate(labels) if bits >> at & 1]), end
+        text = ""
+        for at, label in enumerate(labels):
+            if bits >> at & 1:
+                text = f"{text},{label}" if text else label
+        return text, end
 
     return make_codec(read, fixed_skip(what, size), quote)

@@ -93,3 +93,14 @@ def test_last_states_are_what_the_changes_leave(
         key: (value, _change(number, "", None, None)["seq"])
         for key, (value, number) in touched.items()
     }
+
+
+def test_a_key_of_minus_0_is_that_of_0() -> None:
+    """The server has one row of it, whichever it shows."""
+    seq = pa.array([{"epoch": 0, "file": 1, "pos": at, "row": 0} for at in range(4)], SEQ_TYPE)
+    for kind in (pa.float64(), pa.float32()):
+        keys = pa.array([0.0, 1.0, -0.0, 0.5], kind)
+        states = pa.table({"k": keys, "v": [1, 2, 3, 4], SEQ: seq, GONE: [False] * 4})
+        last = last_states(states, ["k"])
+        assert last.column("v").to_pylist() == [2, 3, 4]
+        assert str(last.column("k")[1]) == "-0.0"

@@ -1,0 +1,54 @@
+"""Which characters have several codes, compared with a count of all codes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import product
+
+import pytest
+
+from pyspark_mysqlbinlog.charsets import MAX_BYTES_PER_CHARACTER
+from pyspark_mysqlbinlog.decoder.values.charsets import decoder_of, doubtful_characters
+
+_UNICODE = {"binary", "utf8", "utf8mb4", "ucs2", "utf16", "utf16le", "utf32"}
+_ONE_EACH = {
+    *("cp850", "cp852", "cp866", "keybcs2", "koi8r", "koi8u", "latin1", "latin2", "latin5"),
+    *("latin7", "macce", "macroman"),
+}
+
+
+@pytest.mark.parametrize("charset", sorted(_UNICODE | _ONE_EACH))
+def test_sets_that_have_one_code_for_each_character(charset: str) -> None:
+    assert doubtful_characters(charset) == frozenset()
+
+
+@pytest.mark.parametrize("charset", sorted({*MAX_BYTES_PER_CHARACTER} - _UNICODE - {"gb18030"}))
+def test_characters_of_all_codes_of_up_to_two_bytes(charset: str) -> None:
+    decode = decoder_of(charset)
+    assert decode is not None
+    counts: Counter[str] = Counter()
+    for size in (1, 2)[: MAX_BYTES_PER_CHARACTER[charset]]:
+        for code in product(range(256), repeat=size):
+            try:
+                text = decode(bytes(code))
+            except UnicodeDecodeError:
+                continue
+            if len(text) == 1:
+                counts[text] += 1
+    several = {character for character, count in counts.items() if count > 1}
+    assert several <= doubtful_characters(charset)
+    if MAX_BYTES_PER_CHARACTER[charset] <= 2:
+        assert several == doubtful_characters(charset)
+
+
+def test_gb18030() -> None:
+    decode = decoder_of("gb18030")
+    assert decode is not None
+    counts: Counter[str] = Counter(map(chr, range(128)))
+    pairs = product(range(0x81, 0xFF), [*range(0x40, 0x7F), *range(0x80, 0xFF)])
+    counts.update(decode(bytes(code)) for code in pairs)
+    fours = product(range(0x81, 0xFF), range(0x30, 0x3A), range(0x81, 0xFF), range(0x30, 0x3A))
+    counts.update(decode(bytes(code)) for code in fours)
+    assert counts.total() == 1_611_668
+    assert {character for character, count in counts.items() if count > 1} == {"?"}
+    assert doubtful_characters("gb18030") == {"?"}
