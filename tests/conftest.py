@@ -9,6 +9,7 @@ import shutil
 import sys
 import warnings
 from collections.abc import Callable, Iterator
+from importlib.metadata import version
 from pathlib import Path
 from secrets import randbits
 
@@ -57,11 +58,13 @@ os.environ["PYTHONSAFEPATH"] = "1"
 
 def pytest_report_header() -> list[str]:
     there = [kind.name for kind in KINDS if MISSING[kind] is None]
+    jars = " and Delta's jars" if os.environ.get("MYSQLBINLOG_DELTA_JARS") else ""
     absent = [f"  no {kind.name}: {reason}" for kind, reason in MISSING.items() if reason]
     return [
         f"servers under test: {', '.join(there) or 'none'}; live writes to {live_kind().name}",
         *absent,
         f"implementation under test: {described()}",
+        f"with Spark {version('pyspark')}, deltalake {version('deltalake')}{jars}",
         *(f"  {warning.message}" for warning in FALLBACK),
         f"fuzzing with MYSQLBINLOG_FUZZ_SEED={FUZZ_SEED}, random DDL with DDL_SEED={DDL_SEED}",
         f"package under test: {Path(pyspark_mysqlbinlog.__file__).parent}",
