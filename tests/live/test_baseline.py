@@ -260,6 +260,28 @@ def test_the_charset_of_a_database_that_was_altered_in_between(followed: Followe
     assert history.at(after, name, "t") is not None
 
 
+def test_letters_that_the_server_does_not_show(
+    followed: Followed, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It has ? for those beyond U+FFFF; what the log has of labels goes before it."""
+    start = followed.run("SET NAMES utf8mb4")
+    create = "CREATE TABLE {} (e ENUM('😀', '?', 'é'), s SET('😀😁', 'a?'), v INT) CHARSET utf8mb4"
+    followed.run(create.format("t"), create.format("u"), "ALTER TABLE u ADD w INT, CHANGE e f INT")
+    made = followed.run("ALTER TABLE t ADD w INT", "ALTER TABLE t CHANGE s x SET('😀', 'a?')")
+    labels = {"e": ("😀", "?", "é"), "x": ("😀", "a?"), "v": (), "w": ()}
+    schema = followed.history(start).at(made, followed.database, "t")
+    assert isinstance(schema, TableSchema)
+    assert {column.name: column.labels for column in schema.columns} == labels
+    other = followed.history(start).at(made, followed.database, "u")
+    assert isinstance(other, TableSchema)
+    assert [column.labels for column in other.columns] == [(), ("😀😁", "a?"), (), ()]
+    # Behind all that, it is what the server shows, and that is said.
+    shown = followed.history(made).at(made, followed.database, "t")
+    assert isinstance(shown, TableSchema)
+    assert shown.columns[0].labels == ("?", "?", "é")
+    assert "shows a label of column 'e' as '?', and a letter beyond U+FFFF" in caplog.text
+
+
 @pytest.mark.usefixtures("mysql56")  # so that a missing server is a skip
 def test_a_database_whose_name_differs_by_case() -> None:
     """As above, where the server keeps names in lower case and statements have them as written."""

@@ -238,6 +238,29 @@ def test_letters_beyond_the_bmp(follower: Follower) -> None:
     assert "beyond U+FFFF" in str(follower.now("f"))
 
 
+def test_labels_with_a_byte_of_0(follower: Follower) -> None:
+    """The server keeps what is in front of it."""
+    written = (
+        r"e ENUM('a\0b', 'c', '\0x', ' \0', 'd\0 ', 'e \0') CHARACTER SET {0},"
+        r" s SET('é\0x', 'y', 'z\0') CHARACTER SET {0}"
+    )
+    charsets = ("utf8", "utf8mb4", "latin1", "gbk", "ucs2", "utf16", "utf16le", "utf32")
+    with follower.server.connect(database=DATABASE) as connection:
+        cursor = connection.cursor()
+        cursor.execute("SET NAMES utf8, sql_mode = ''")
+        for charset in charsets:
+            cursor.execute(f"CREATE TABLE {charset} ({written.format(charset)})")
+        cursor.execute("CREATE TABLE hex (e ENUM(0x6100, 0x620063) CHARACTER SET latin1)")
+        cursor.execute("CREATE TABLE bin (e ENUM(0x6100, 0x620063) CHARACTER SET binary)")
+        cursor.execute(r"CREATE TABLE later (a INT)")
+        cursor.execute(r"ALTER TABLE later ADD e ENUM('a\0b', 'c') CHARACTER SET latin1")
+    follower.catch_up()
+    theirs = follower.from_server()
+    assert len(theirs) == len(charsets) + 3
+    for name, schema in theirs.items():
+        assert follower.now(name) == schema, name
+
+
 def test_a_letter_of_sjis_that_looks_like_a_backslash(follower: Follower) -> None:
     with follower.server.connect(database=DATABASE, charset="latin1") as connection:
         cursor = connection.cursor()

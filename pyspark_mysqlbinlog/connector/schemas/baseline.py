@@ -33,6 +33,7 @@ from pyspark_mysqlbinlog.connector.server.settings import (
 from pyspark_mysqlbinlog.decoder.events.statements import DDL_KINDS
 from pyspark_mysqlbinlog.decoder.sql.classifier import Statement, StatementKind
 from pyspark_mysqlbinlog.decoder.sql.logged_statement import LoggedStatement
+from pyspark_mysqlbinlog.decoder.sql.written_labels import with_letters
 from pyspark_mysqlbinlog.errors import SchemaChangedError
 from pyspark_mysqlbinlog.names import fold, folding, table_folding
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
@@ -131,8 +132,11 @@ def history_of_server(
     wanted, others = _split(tables, wants)
     for schema in wanted + _bounded(others, {each.database for each in wanted}):
         # It looks so since its last DDL, or all the time.
-        last = last_change(history, (schema.database, schema.table))
-        history = history.with_table(start if last is None else last, schema)
+        name = schema.database, schema.table
+        last = last_change(history, name)
+        told = history.versions(*name)[-1][1] if last is not None else None
+        looks = with_letters(schema, told) if isinstance(told, TableSchema) else schema
+        history = history.with_table(start if last is None else last, looks)
     if not unwanted:
         history = SchemaHistory(
             {name: history.versions(*name) for name in history.tables() if wants(*name)}

@@ -21,8 +21,10 @@ from typing import Any
 
 from pyspark_mysqlbinlog.charsets import canonical_charset, charset_of_collation
 from pyspark_mysqlbinlog.connector.server.grants import Grants
+from pyspark_mysqlbinlog.connector.server.notices import warn_once
 from pyspark_mysqlbinlog.decoder.sql.column_definition import parse_column_type
 from pyspark_mysqlbinlog.decoder.sql.tokens import SqlContext
+from pyspark_mysqlbinlog.decoder.sql.written_labels import label_of_lost_letters
 from pyspark_mysqlbinlog.errors import AccessDeniedError, MySQLBinlogError, UnknownSchemaError
 from pyspark_mysqlbinlog.names import SYSTEM_DATABASES, Table, quoted, table_folding
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
@@ -96,10 +98,16 @@ def read_table_schemas(
                 del columns[database, table]
                 continue
             raise UnknownSchemaError(
-                f"column {row[0]!r} of type {row[1][:60]!r} can't be read: {error.message}",
+                f"column {row[0]!r} of type {row[1][:60]!r} can't be read: {_why(row[1], error)}",
                 table=f"{database}.{table}",
             ) from None
         described.append((int(ordinal), column))
+        if wanted(database, table) and (label := label_of_lost_letters(column)) is not None:
+            warn_once(
+                f"{database}.{table}: the server shows a label of column {row[0]!r} as {label!r},"
+                " and a letter beyond U+FFFF, as emoji are, as ?: unless the statement that made"
+                " the column is in the log behind the start, rows have ? for such a letter, too"
+            )
     keys = _keys(_rows(client, _KEYS + those, names))
     found = []
     for table, collation in sorted(collations.items()):
@@ -157,6 +165,12 @@ def read_table_schema(
     fold = table_folding(case_sensitive)
     found = read_table_schemas(client, lambda *name: fold(name) == fold(table), only=table)
     return found[0] if found else None
+
+
+def _why(column_type: str, error: MySQLBinlogError) -> str:
+    if column_type.startswith(("enum(", "set(")) and not column_type.endswith(")"):
+        return "the server shows it cut short, as it does where a label has bytes that are no text"
+    return error.message
 
 
 def _partly_seen(table: Table) -> AccessDeniedError:

@@ -232,4 +232,10 @@ def parse_column_type(
     parsed = parse_type(stream, context)
     if parsed.type in CHARACTER_TYPES and charset is not None:
         parsed.charset = charset
-    return resolve(parsed, name, nullable, "binary" if parsed.type in ("enum", "set") else None)
+    if parsed.type not in ("enum", "set"):
+        return resolve(parsed, name, nullable, None)
+    column = resolve(parsed, name, nullable, "binary")
+    # They are what the server has kept: 'a ' of an 'a \0b', of which a statement's 'a ' is 'a'.
+    shown = zip(parsed.raw_labels, column.labels, strict=True)
+    labels = tuple(raw if isinstance(raw, str) else label for raw, label in shown)
+    return replace(column, labels=labels)

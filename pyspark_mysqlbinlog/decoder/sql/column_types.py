@@ -79,6 +79,8 @@ _MAX_VARCHAR_BYTES = 65535
 _MAX_VARCHAR_BYTES_MARIADB = 65532
 _MAX_FLOAT_PRECISION = 24
 _NATIONAL = "utf8"
+# A byte of 0 is part of every other letter.
+_WIDE_SETS = frozenset({"ucs2", "utf16", "utf16le", "utf32"})
 # MariaDB's own, stored as fixed binaries: named, so that they can be refused by name.
 MARIADB_TYPES = frozenset({"uuid", "inet4", "inet6"})
 
@@ -89,6 +91,7 @@ class ParsedType:
 
     `raw_labels` are text, or bytes where they were written as a hex or bit literal.
     `collates_default`: BINARY or COLLATE DEFAULT, a collation of whatever character set it is in.
+    `has_whole_labels`: labels are kept whole (MariaDB), not up to a byte of 0.
     """
 
     type: str
@@ -101,6 +104,7 @@ class ParsedType:
     not_null: bool = False  # SERIAL
     rounds: bool = False  # FLOAT(m,d), DOUBLE(m,d)
     max_varchar_bytes: int = _MAX_VARCHAR_BYTES
+    has_whole_labels: bool = False
 
 
 def parse_type(stream: TokenStream, context: SqlContext) -> ParsedType:
@@ -111,6 +115,7 @@ def parse_type(stream: TokenStream, context: SqlContext) -> ParsedType:
     parsed = _base_type(stream, context)
     if context.mariadb:
         parsed.max_varchar_bytes = _MAX_VARCHAR_BYTES_MARIADB
+        parsed.has_whole_labels = True
     _type_attributes(stream, parsed)
     return parsed
 
@@ -346,8 +351,9 @@ def resolve(
             " the database tells"
         )
     if kind in ("enum", "set"):
+        whole = parsed.has_whole_labels or charset in _WIDE_SETS
         try:
-            labels = tuple(_label(raw, charset) for raw in parsed.raw_labels)
+            labels = tuple(_label(raw, charset, whole=whole) for raw in parsed.raw_labels)
         except MySQLBinlogError as error:
             raise UnknownSchemaError(f"column {name!r}: {error.message}") from None
         return ColumnSchema(name, kind, charset=charset, labels=labels, nullable=nullable)
@@ -378,10 +384,14 @@ def _sized(kind: str, in_bytes: int) -> str:
     raise SchemaError(f"expected a length of at most 4294967295 bytes, found {in_bytes}")
 
 
-def _label(raw: str | bytes, charset: str) -> str:
+def _label(raw: str | bytes, charset: str, *, whole: bool) -> str:
+    """A label as the server keeps it: without trailing spaces, then up to a byte of 0.
+
+    whole : a byte of 0 is as any other. (Measured on 5.6.24, 5.7.41 and MariaDB 10.11.)
+    """
     text = raw if isinstance(raw, str) else _decoded_label(raw, charset)
-    # The server strips trailing spaces, but not of bytes.
-    return text if charset == "binary" else text.rstrip(" ")
+    stripped = text if charset == "binary" else text.rstrip(" ")
+    return stripped if whole else stripped.partition("\0")[0]
 
 
 def _decoded_label(raw: bytes, charset: str) -> str:

@@ -12,6 +12,9 @@ its own texts all the same: where either may have written it, nobody knows how m
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+
 from pyspark_mysqlbinlog.charsets import charset_of_collation
 from pyspark_mysqlbinlog.decoder.sql.statement_text import Author, create_author
 from pyspark_mysqlbinlog.decoder.sql.tokens import SqlContext
@@ -20,7 +23,9 @@ from pyspark_mysqlbinlog.errors import SchemaError
 from pyspark_mysqlbinlog.protocol.messages import Query
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 
-__all__ = ["check_written_labels"]
+__all__ = ["check_written_labels", "label_of_lost_letters", "with_letters"]
+
+_BEYOND = re.compile("[\U00010000-\U0010ffff]")
 
 
 def check_written_labels(query: Query, before: TableSchema | None, after: TableSchema) -> None:
@@ -48,14 +53,43 @@ def check_written_labels(query: Query, before: TableSchema | None, after: TableS
 
 
 def _expect_no_lost_letters(written: list[ColumnSchema]) -> None:
-    """The server writes its texts in utf8, and ``?`` for each letter beyond U+FFFF."""
     for column in written:
-        for label in column.labels:
-            if "?" in label and can_hold(column.charset or "", "😀"):
-                raise SchemaError(
-                    f"label {label!r} of column {column.name!r} may have letters beyond U+FFFF, for"
-                    " which the server writes ? in its own statements"
-                )
+        label = label_of_lost_letters(column)
+        if label is not None:
+            raise SchemaError(
+                f"label {label!r} of column {column.name!r} may have letters beyond U+FFFF, for"
+                " which the server writes ? in its own statements"
+            )
+
+
+def label_of_lost_letters(column: ColumnSchema) -> str | None:
+    """A label that may be another one; None where there is none.
+
+    The server writes its texts in utf8, and ``?`` for each letter beyond U+FFFF.
+    """
+    if not can_hold(column.charset or "", "😀"):
+        return None
+    return next((label for label in column.labels if "?" in label), None)
+
+
+def with_letters(shown: TableSchema, told: TableSchema) -> TableSchema:
+    """A table as the server shows it, with the letters that its statements had in labels.
+
+    told : the same table, as its own statements tell.
+    """
+    known = {column.name: column for column in told.columns if column.labels}
+    columns = [
+        replace(column, labels=known[column.name].labels)
+        if column.name in known and _shown(known[column.name]) == column.labels
+        else column
+        for column in shown.columns
+    ]
+    return replace(shown, columns=tuple(columns))
+
+
+def _shown(column: ColumnSchema) -> tuple[str, ...]:
+    """Its labels as the server's own texts have them."""
+    return tuple(_BEYOND.sub("?", label) for label in column.labels)
 
 
 def _check(column: ColumnSchema, charset: str) -> None:
