@@ -24,6 +24,7 @@ from pyspark_mysqlbinlog.connector.delta import mirror as mirror_module
 from pyspark_mysqlbinlog.connector.delta import walk
 from pyspark_mysqlbinlog.connector.delta.apply import GONE
 from pyspark_mysqlbinlog.connector.delta.deltalake_engine import DeltalakeTarget
+from pyspark_mysqlbinlog.connector.delta.own_reading import OwnReading
 from pyspark_mysqlbinlog.connector.delta.progress import BatchProgress
 
 __all__ = ["FollowedMirror"]
@@ -35,6 +36,7 @@ _BETWEEN_LOOKS = 0.25
 _TIMEOUT = 300
 _PARTS = (
     (mirror_module, "collected", "collect"),
+    (OwnReading, "changes", "read the log"),
     (walk, "states_of", "read values"),
     (walk, "last_states", "last states"),
     (DeltalakeTarget, "merge", "merge"),

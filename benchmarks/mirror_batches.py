@@ -31,7 +31,7 @@ _COLUMN = "customer"
 # The first batch opens tables, and is not counted.
 _WARM = 1
 _SPARK = ("latestOffset", "queryPlanning", "getBatch", "walCommit", "commitOffsets")
-_PARTS = ("collect", "read values", "last states", "merge")
+_PARTS = ("collect", "read the log", "read values", "last states", "merge")
 
 
 def mirrored_tables(bench: Bench) -> tuple[str, ...]:

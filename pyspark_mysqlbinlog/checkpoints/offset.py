@@ -81,6 +81,10 @@ class Offset:
         """What offsets compare by."""
         return self.epoch, self.position.number, self.position.pos
 
+    def loads_since(self, start: Offset) -> bool:
+        """Whether the batch from `start` to here reads chunks of a load."""
+        return self.load is not None and start.phase != self.phase and bool(self.load.chunks)
+
     def to_dict(self) -> dict[str, Any]:
         """What Spark stores as JSON: all names of the format above, in its order."""
         return {

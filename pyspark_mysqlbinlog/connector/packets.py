@@ -13,7 +13,7 @@ JSON and be read again (see load/chunk_reader.py and ranges/typed_reader.py).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -25,7 +25,7 @@ from pyspark_mysqlbinlog.errors import OptionError
 if TYPE_CHECKING:
     from pyspark_mysqlbinlog.connector.options.model import Options
 
-__all__ = ["LEAN_PACKETS", "PACKETS", "expect_json", "lean", "packets", "unpacked"]
+__all__ = ["LEAN_PACKETS", "PACKETS", "by_content", "expect_json", "lean", "packets", "unpacked"]
 
 # As a packed stream's only column.
 PACKETS = StructType([StructField("packet", BinaryType())])
@@ -71,12 +71,20 @@ def unpacked(table: pa.Table) -> list[pa.Table]:
     content = arrow_schema(_CONTENT)
     if table.column_names == LEAN_PACKETS.names:
         content = lean(pa.RecordBatch.from_pylist([], content)).schema
+    held = (pa.ipc.open_stream(packet.as_buffer()).read_all() for packet in table.column(0))
+    return by_content(held, content)
+
+
+def by_content(held: Iterable[pa.Table], content: pa.Schema) -> list[pa.Table]:
+    """Tables joined to one of each kind of content, in their order; the first is of JSON.
+
+    content : of JSON.
+    """
     found: dict[pa.Schema, list[pa.Table]] = {content: []}
-    for packet in table.column(0):
-        held: Any = pa.ipc.open_stream(packet.as_buffer()).read_all()
-        is_typed = pa.types.is_struct(held.schema.field("after").type)
-        assert is_typed or held.schema == content, held.schema
-        found.setdefault(held.schema, []).append(held)
+    for each in held:
+        is_typed = pa.types.is_struct(each.schema.field("after").type)
+        assert is_typed or each.schema == content, each.schema
+        found.setdefault(each.schema, []).append(each)
     return [
         pa.concat_tables(parts) if parts else schema.empty_table()
         for schema, parts in found.items()

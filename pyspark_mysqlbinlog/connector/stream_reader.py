@@ -296,7 +296,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         # Batch 0 of an earlier process was empty, wherever this one would begin.
         if replays_batch_zero:
             return []
-        loads = last.load is not None and first.phase != last.phase and bool(last.load.chunks)
+        loads = last.loads_since(first)
         most = self._options.max_connections
         ranges = self._ranges(first, last, max(most - 1, 1) if loads else most)
         if not loads:

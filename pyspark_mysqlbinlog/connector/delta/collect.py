@@ -5,20 +5,26 @@ Changes have images as texts; those that come typed are kept aside (see `typed_i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyarrow import compute
 
 from pyspark_mysqlbinlog.connector.delta.typed_images import ImagePart, TypedImages, with_numbers
-from pyspark_mysqlbinlog.connector.packets import LEAN_PACKETS, PACKETS, lean, unpacked
+from pyspark_mysqlbinlog.connector.packets import (
+    LEAN_PACKETS,
+    PACKETS,
+    by_content,
+    lean,
+    unpacked,
+)
 from pyspark_mysqlbinlog.names import Table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["by_table", "collected"]
+__all__ = ["by_table", "collected", "of_batches"]
 
 # The stubs know neither chunked arrays beside plain values nor what comes of them.
 pc: Any = compute
@@ -30,15 +36,37 @@ def collected(batch: DataFrame, *, with_source: bool) -> tuple[pa.Table, TypedIm
     With the images that came typed, to which the changes refer.
     """
     if batch.schema == LEAN_PACKETS:
-        texts, *typed = unpacked(batch.toArrow())
-        found = [with_numbers(texts, None)]
-        found += [
-            with_numbers(_without_images(each, texts.schema), part)
-            for part, each in enumerate(typed)
-        ]
-        parts = [ImagePart(each.column("before"), each.column("after")) for each in typed]
-        return pa.concat_tables(found), TypedImages(parts)
+        return _of_contents(unpacked(batch.toArrow()))
     changes = unpacked(batch.toArrow())[0] if batch.schema == PACKETS else batch.toArrow()
+    return _of_texts(changes, with_source=with_source)
+
+
+def of_batches(
+    batches: Iterable[pa.RecordBatch], schema: pa.Schema, *, with_source: bool
+) -> tuple[pa.Table, TypedImages]:
+    """The same of record batches as a range's reader gives them.
+
+    schema : of those whose images are texts.
+    with_source : all images are texts.
+    """
+    if with_source:
+        return _of_texts(pa.Table.from_batches(batches, schema), with_source=True)
+    content = lean(schema.empty_table()).schema
+    held = (pa.Table.from_batches([lean(batch)]) for batch in batches)
+    return _of_contents(by_content(held, content))
+
+
+def _of_contents(contents: Sequence[pa.Table]) -> tuple[pa.Table, TypedImages]:
+    texts, *typed = contents
+    found = [with_numbers(texts, None)]
+    found += [
+        with_numbers(_without_images(each, texts.schema), part) for part, each in enumerate(typed)
+    ]
+    parts = [ImagePart(each.column("before"), each.column("after")) for each in typed]
+    return pa.concat_tables(found), TypedImages(parts)
+
+
+def _of_texts(changes: pa.Table, *, with_source: bool) -> tuple[pa.Table, TypedImages]:
     known = lean(changes)
     if with_source:
         known = known.append_column("source", changes.column("source"))

@@ -1,6 +1,6 @@
 """The mirror: one streaming query, and a Delta table for each MySQL table, kept in step.
 
-Each batch is collected as Arrow, and goes through these steps, table by table::
+Each batch is read or collected as Arrow, and goes through these steps, table by table::
 
     changes --> in order --> states, by schema version --> last state per key --> merge
        |
@@ -39,6 +39,7 @@ from pyspark_mysqlbinlog.connector.delta.history import ChangeLog
 from pyspark_mysqlbinlog.connector.delta.maintenance import Maintenance
 from pyspark_mysqlbinlog.connector.delta.marks import LogName, Mark, place_of
 from pyspark_mysqlbinlog.connector.delta.mirrored_table import MirroredTable
+from pyspark_mysqlbinlog.connector.delta.own_reading import OwnReading
 from pyspark_mysqlbinlog.connector.delta.progress import BatchRecord, MirrorProgress, Recorder
 from pyspark_mysqlbinlog.connector.delta.purpose import expect_same_purpose
 from pyspark_mysqlbinlog.connector.delta.side_by_side import side_by_side
@@ -163,6 +164,7 @@ class DeltaMirror:
         self._change_logs: dict[Table, ChangeLog] = {}
         self._known: tuple[str, dict[Table, TableVersions]] = ("", {})
         self._query: str | None = None
+        self._reading = OwnReading(parsed, with_source=history is not None)
         self._recorder = Recorder()
         self._cascades = CascadeWatch(texts)
 
@@ -220,7 +222,10 @@ class DeltaMirror:
         before = end if number == 0 else self._offsets.end(batch.sparkSession, number - 1)
         query = f"mysqlbinlog:query:{self._query_id(batch.sparkSession)}"
         mark = Mark(LogName.of(end), place_of(end.position), end.fingerprint, (query, number))
-        changes, images = collected(batch, with_source=self._histories is not None)
+        if self._reading.takes(before, end):
+            changes, images = self._reading.changes(before, end)
+        else:
+            changes, images = collected(batch, with_source=self._histories is not None)
         this = Batch(
             before.position,
             mark,

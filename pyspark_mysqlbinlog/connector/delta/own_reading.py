@@ -1,0 +1,106 @@
+"""A stretch of the log, read by the mirror's own process.
+
+What a batch has is collected in this process in any case. To have some megabytes of log read by
+Spark's tasks (their planning, their processes, packets through the JVM) takes six times as long as
+to read them here. Short stretches stay Spark's: they travel in its tasks, and no other connection
+is needed for them. So do long ones, which many executors read side by side, and those in which
+most of the log is of tables that nobody wants.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+
+import pyarrow as pa
+
+from pyspark_mysqlbinlog.checkpoints.offset import Offset
+from pyspark_mysqlbinlog.checkpoints.schema_packing import is_of_version_0_1
+from pyspark_mysqlbinlog.connector.columns import arrow_schema
+from pyspark_mysqlbinlog.connector.delta.collect import of_batches
+from pyspark_mysqlbinlog.connector.delta.typed_images import TypedImages
+from pyspark_mysqlbinlog.connector.log.retry import known_server
+from pyspark_mysqlbinlog.connector.options.model import Options
+from pyspark_mysqlbinlog.connector.packets import expect_json
+from pyspark_mysqlbinlog.connector.ranges.planning import range_partitions
+from pyspark_mysqlbinlog.connector.ranges.reader import read_range
+from pyspark_mysqlbinlog.connector.ranges.typed_reader import read_typed_range
+from pyspark_mysqlbinlog.connector.server.settings import ServerFacts
+from pyspark_mysqlbinlog.decoder.kernel.implementation import implementation
+from pyspark_mysqlbinlog.protocol.client import ReplicaClient
+
+__all__ = ["OwnReading"]
+
+# Bytes of log. Up to the first, Spark's tasks carry all that is wanted.
+_LEAST, _MOST = 3_600_000, 64 << 20
+# Where so little of the log is wanted (its rows, as Arrow, have less than this share of its bytes),
+# so many batches are left to Spark: it asks the server for nothing twice.
+_THIN_SHARE = 0.2
+_LEFT_TO_SPARK = 50
+
+
+class OwnReading:
+    """Reads what one mirror takes.
+
+    Parameters
+    ----------
+    options : of its stream.
+    with_source : changes have the column `source`, and images as texts.
+    """
+
+    def __init__(self, options: Options, *, with_source: bool) -> None:
+        self._options = options
+        self._with_source = with_source
+        self._schema = arrow_schema(expect_json(options))
+        self._facts: ServerFacts | None = None
+        self._left = 0
+
+    def takes(self, first: Offset, last: Offset) -> bool:
+        """Whether the batch between two offsets is read here."""
+        begin, end = first.position, last.position
+        # What was planned by a query that wanted other tables, or by another version, is mended by
+        # the source, which knows how; and without the kernel many had better decode side by side.
+        is_plain = {first.tables, last.tables} == {self._options.tables_mark} and not (
+            is_of_version_0_1(last.schemas)
+        )
+        if last.loads_since(first) or not is_plain or implementation() == "python":
+            return False
+        if first.epoch != last.epoch or begin.file != end.file:
+            return False
+        if not _LEAST < end.pos - begin.pos <= _MOST:
+            return False
+        if self._left:
+            self._left -= 1
+            return False
+        return True
+
+    def changes(self, first: Offset, last: Offset) -> tuple[pa.Table, TypedImages]:
+        """What `collected` gives of the same batch; raises what `read_range` does."""
+        batches = [*self._batches(first, last)]
+        held = sum(batch.nbytes for batch in batches)
+        if held < _THIN_SHARE * (last.position.pos - first.position.pos):
+            self._left = _LEFT_TO_SPARK
+        return of_batches(batches, self._schema, with_source=self._with_source)
+
+    def _batches(self, first: Offset, last: Offset) -> Iterator[pa.RecordBatch]:
+        options = self._options
+        read = read_range if self._with_source else read_typed_range
+        for part in range_partitions(
+            first,
+            last,
+            None,
+            facts=self._server_facts(),
+            target_bytes=options.target_partition_bytes,
+            most_pulls=1,
+        ):
+            with closing(read(options, part, self._schema)) as batches:
+                yield from batches
+
+    def _server_facts(self) -> ServerFacts:
+        if self._facts is None:
+            settings = self._options.server_settings()
+            with known_server(
+                self._options.retry_timeout, ReplicaClient.connect, settings
+            ) as client:
+                self._facts = ServerFacts.ask(client)
+        return self._facts

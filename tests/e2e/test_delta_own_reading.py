@@ -1,0 +1,203 @@
+"""Stretches of the log that a mirror reads by itself: equal to SELECT, each change once."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from helpers.change_logs import expect_replay, history_of
+from helpers.delta_mirrors import MirroredDatabase
+from helpers.servers import Server
+from pyspark_mysqlbinlog.connector.delta import mirror as mirror_module
+from pyspark_mysqlbinlog.connector.delta import own_reading
+from pyspark_mysqlbinlog.connector.delta.own_reading import OwnReading
+from pyspark_mysqlbinlog.errors import LogReplacedError
+
+_TABLES = ("t", "pairs", "plain")
+
+
+@pytest.fixture
+def read_here(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """However short a stretch is, it is read here; gives the changes of each, as they come."""
+    monkeypatch.setattr(own_reading, "_LEAST", 0)
+    read: list[int] = []
+    changes = OwnReading.changes
+
+    def counted(reading: OwnReading, *ends: Any) -> Any:
+        found = changes(reading, *ends)
+        read.append(found[0].num_rows)
+        return found
+
+    monkeypatch.setattr(OwnReading, "changes", counted)
+    return read
+
+
+@pytest.fixture
+def mirrored(
+    spark: SparkSession, any_server: Server, any_database: str, tmp_path: Path
+) -> MirroredDatabase:
+    """Three tables, of which one has no key."""
+    mirrored = MirroredDatabase(
+        spark, any_server, any_database, tmp_path, startingOffset="snapshot"
+    )
+    mirrored.execute(
+        "CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(20), n DECIMAL(12,2)) CHARSET utf8mb4",
+        "CREATE TABLE pairs (a INT, b VARCHAR(9), c VARBINARY(9), PRIMARY KEY (b, a))",
+        "CREATE TABLE plain (n INT, v VARCHAR(9))",
+        "INSERT INTO t VALUES (1, 'ñ漢', 1.25), (2, NULL, NULL)",
+        "INSERT INTO plain VALUES (1, 'a'), (1, 'a')",
+    )
+    return mirrored
+
+
+@pytest.fixture
+def short(
+    spark: SparkSession, live_server: Server, database: str, tmp_path: Path
+) -> MirroredDatabase:
+    """A database on one server."""
+    return MirroredDatabase(spark, live_server, database, tmp_path)
+
+
+def _change(mirrored: MirroredDatabase, random_: random.Random, count: int) -> None:
+    """Changes of all tables in turns, many of a key in a batch."""
+    choices = [
+        "REPLACE INTO t (id, v, n) VALUES ({key}, 'ñ漢{number}', {number}.25)",
+        "UPDATE IGNORE t SET id = {other}, v = NULL WHERE id = {key}",
+        "UPDATE IGNORE t SET id = id + 1 ORDER BY id DESC",
+        "DELETE FROM t WHERE id = {key}",
+        "REPLACE INTO pairs VALUES ({key}, '{other}', x'00FF')",
+        "DELETE FROM pairs WHERE a = {other}",
+        "INSERT INTO plain VALUES ({key}, NULL), ({key}, NULL)",
+        "UPDATE plain SET v = 'w' WHERE n = {other} LIMIT 1",
+        "DELETE FROM plain WHERE n = {key} LIMIT 1",
+    ]
+    values = [
+        {"number": number, "key": random_.randrange(30), "other": random_.randrange(30)}
+        for number in range(count)
+    ]
+    mirrored.execute(*(random_.choice(choices).format(**each) for each in values))
+
+
+@pytest.mark.both_engines
+def test_changes_and_ddl_of_several_tables(
+    mirrored: MirroredDatabase, ddl_seed: int, read_here: list[int]
+) -> None:
+    random_ = random.Random(ddl_seed)
+    mirrored.run()
+    steps: list[tuple[str, ...]] = [
+        ("CREATE TABLE later (id INT PRIMARY KEY)", "INSERT INTO later VALUES (1)"),
+        ("ALTER TABLE t ADD w ENUM('a','ñ') DEFAULT 'ñ'", "TRUNCATE TABLE pairs"),
+        ("ALTER TABLE t MODIFY v VARCHAR(30) FIRST, DROP w", "DROP TABLE later"),
+    ]
+    for statements in steps:
+        _change(mirrored, random_, 40)
+        mirrored.execute(*statements)
+        _change(mirrored, random_, 40)
+        before = len(read_here)
+        mirrored.run()
+        assert sum(read_here[before:]) > 0, "Spark read it"
+        mirrored.expect_equal(*_TABLES)
+
+
+def test_a_change_log_beside_a_mirror(
+    mirrored: MirroredDatabase, ddl_seed: int, read_here: list[int]
+) -> None:
+    random_ = random.Random(ddl_seed)
+    mirrored.settings["history"] = history_of(mirrored)
+    mirrored.run()
+    for _ in range(2):
+        _change(mirrored, random_, 60)
+        mirrored.run()
+    assert sum(read_here) > 0, "Spark read it"
+    mirrored.expect_equal(*_TABLES)
+    expect_replay(mirrored, "t", "id")
+
+
+def test_a_batch_that_failed_comes_again(
+    short: MirroredDatabase, read_here: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The batch of a checkpoint is read here by whoever comes next, and brought in once."""
+    short.execute(
+        "CREATE TABLE a (id INT PRIMARY KEY, n INT)", "CREATE TABLE b (id INT PRIMARY KEY, n INT)"
+    )
+    short.run()
+    short.execute(
+        "INSERT INTO a VALUES (1, 1), (2, 2)",
+        "INSERT INTO b VALUES (1, 1)",
+        "DELETE FROM a WHERE id = 1",
+    )
+    bring_in = mirror_module.DeltaMirror._bring_in
+
+    def fails_for_b(mirror: Any, name: Any, *rest: Any) -> int:
+        if name[1] == "b":
+            raise OSError("the disk is full")
+        return bring_in(mirror, name, *rest)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(mirror_module.DeltaMirror, "_bring_in", fails_for_b)
+        with pytest.raises(Exception, match="the disk is full"):
+            short.run()
+    short.expect_equal("a")
+    short.execute("UPDATE a SET n = 20", "UPDATE b SET n = 10")
+    short.run()
+    short.expect_equal("a", "b")
+    # A failed batch, the same again, and one more.
+    assert [count for count in read_here if count] == [4, 4, 2]
+
+
+def test_another_log_under_the_same_name_is_refused(
+    spark: SparkSession, own_server: Server, tmp_path: Path, read_here: list[int]
+) -> None:
+    """A planned batch is not read from a log that came after RESET MASTER."""
+    own_server.execute("CREATE DATABASE shop")
+    mirrored = MirroredDatabase(spark, own_server, "shop", tmp_path)
+    mirrored.execute("CREATE TABLE a (id INT PRIMARY KEY, n INT)")
+    mirrored.run()
+    mirrored.execute("INSERT INTO a VALUES (1, 1)")
+
+    first = own_server.position()
+    mirrored.run()
+    assert sum(read_here) == 1
+    own_server.execute("RESET MASTER")
+    while own_server.position() < first:
+        mirrored.execute("INSERT INTO a VALUES (2, 1)", "DELETE FROM a WHERE id = 2")
+    with pytest.raises(Exception, match=LogReplacedError.__name__):
+        mirrored.run()
+
+
+def test_by_default_it_is_megabytes_that_are_read_here(short: MirroredDatabase) -> None:
+    """Spark's tasks bring what is short: then a mirror has one connection to the server's log."""
+    short.execute("CREATE TABLE a (id INT PRIMARY KEY, v LONGTEXT)")
+    counts = []
+    for first, rows in ((0, 1), (10, 6)):
+        for number in range(first, first + rows):
+            short.execute(f"INSERT INTO a VALUES ({number}, REPEAT('x', 800000))")
+        query = short.mirror().start(short.spark, availableNow=True)
+        query.awaitTermination()
+        counts.append(sum(each["numInputRows"] for each in query.recentProgress))
+    assert counts[0] > 0
+    assert counts[1] == 0
+    short.expect_equal("a")
+
+
+def test_where_little_is_wanted_spark_reads_again(
+    short: MirroredDatabase, read_here: list[int]
+) -> None:
+    """The server would send all of its log twice."""
+    short.options["tables"] = f"{short.database}.a"
+    short.execute(
+        "CREATE TABLE a (id INT PRIMARY KEY)", "CREATE TABLE other (id INT PRIMARY KEY, v LONGTEXT)"
+    )
+    mirror = short.mirror()
+    for number in range(3):
+        short.execute(
+            f"INSERT INTO other VALUES ({number}, REPEAT('x', 50000))",
+            f"INSERT INTO a VALUES ({number})",
+        )
+        mirror.start(short.spark, availableNow=True).awaitTermination()
+    assert read_here == [1]
+    short.expect_equal("a")

@@ -1,0 +1,81 @@
+"""Which batches a mirror reads by itself: those that Spark's way would give the same rows of."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pyspark_mysqlbinlog.checkpoints.load_state import Chunk, LoadState
+from pyspark_mysqlbinlog.checkpoints.offset import Offset
+from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
+from pyspark_mysqlbinlog.connector.delta import own_reading
+from pyspark_mysqlbinlog.connector.delta.own_reading import OwnReading
+from pyspark_mysqlbinlog.connector.options.model import Options
+from pyspark_mysqlbinlog.connector.options.parse import parse_options
+
+FILE = "mysql-bin.000003"
+
+
+@pytest.fixture
+def options() -> Options:
+    return parse_options(
+        {"host": "db.example", "user": "u", "password": "", "tables": "shop.*", "payload": "json"}
+    )
+
+
+@pytest.fixture
+def reading(options: Options, monkeypatch: pytest.MonkeyPatch) -> OwnReading:
+    monkeypatch.setattr(own_reading, "implementation", lambda: "c")
+    return OwnReading(options, with_source=False)
+
+
+def offset(options: Options, pos: int, *, phase: str = "stream") -> Offset:
+    return Offset(
+        Position.of(FILE, pos),
+        schemas=SchemaHistory().pack(),
+        tables=options.tables_mark,
+        phase=phase,
+    )
+
+
+def test_some_megabytes_of_one_file(reading: OwnReading, options: Options) -> None:
+    begin = offset(options, 1000)
+    assert reading.takes(begin, offset(options, 5_000_000))
+    assert reading.takes(begin, offset(options, 64 << 20))
+
+
+@pytest.mark.parametrize("pos", [1000, 100_000, 3_601_000, (64 << 20) + 1001])
+def test_short_and_long_stretches_are_sparks(
+    reading: OwnReading, options: Options, pos: int
+) -> None:
+    assert not reading.takes(offset(options, 1000), offset(options, pos))
+
+
+def test_what_is_not_known_here_is_sparks(reading: OwnReading, options: Options) -> None:
+    begin, end = offset(options, 1000), offset(options, 5_000_000)
+    # How long the first file is.
+    next_file = Position.of("mysql-bin.000004", 5_000_000)
+    assert not reading.takes(begin, replace(end, position=next_file))
+    assert not reading.takes(begin, replace(end, epoch=1))
+    # Schemas, and prepared transactions, of the tables that another query wanted.
+    assert not reading.takes(replace(begin, tables="others"), end)
+    assert not reading.takes(begin, replace(end, tables="others"))
+
+
+def test_a_batch_with_chunks_of_a_load_is_sparks(reading: OwnReading, options: Options) -> None:
+    one = LoadState(chunks=(Chunk(("shop", "orders")),)).pack()
+    none, done = LoadState(rows=1).pack(), LoadState(rows=2).pack()
+    begin, end = offset(options, 1000, phase=none), offset(options, 5_000_000)
+    assert not reading.takes(begin, replace(end, phase=one))
+    # The same phase at both ends: these chunks are an earlier batch's.
+    assert reading.takes(replace(begin, phase=one), replace(end, phase=one))
+    assert reading.takes(begin, replace(end, phase=done))
+
+
+def test_without_the_kernel_sparks_tasks_decode_side_by_side(
+    reading: OwnReading, options: Options, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(own_reading, "implementation", lambda: "python")
+    assert not reading.takes(offset(options, 1000), offset(options, 5_000_000))
