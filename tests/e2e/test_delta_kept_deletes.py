@@ -86,6 +86,56 @@ def test_rows_that_are_deleted_while_nobody_looks(mirrored: MirroredDatabase) ->
     assert _kept(mirrored)[1] == []
 
 
+@pytest.mark.parametrize(
+    "statements",
+    [
+        ("ALTER TABLE t DROP PRIMARY KEY, ADD PRIMARY KEY (v)",),
+        ("ALTER TABLE t DROP PRIMARY KEY", "ALTER TABLE t ADD PRIMARY KEY (v)"),
+    ],
+    ids=["altered", "in two steps"],
+)
+def test_deleted_rows_go_when_the_key_changes(
+    mirrored: MirroredDatabase, statements: tuple[str, ...]
+) -> None:
+    """By the new key they are one with a row that is there: both would come back."""
+    mirrored.execute("DELETE FROM t WHERE id = 1", "INSERT INTO t VALUES (5, 'one', 5)")
+    mirrored.run()
+    assert _kept(mirrored)[1] == [(1, "one", 1)]
+    mirrored.execute(*statements, "UPDATE t SET _deleted = 50 WHERE id = 5")
+    mirrored.run()
+    assert _kept(mirrored)[1] == []
+    mirrored.execute("DELETE FROM t WHERE id = 5")
+    mirrored.run()
+    assert _kept(mirrored)[1] == [(5, "one", 50)]
+
+
+def test_deleted_rows_go_when_a_table_is_made_anew_by_another_key(
+    mirrored: MirroredDatabase,
+) -> None:
+    mirrored.execute("INSERT INTO t VALUES (5, 'one', 5)")
+    mirrored.run()
+    mirrored.execute(
+        "DROP TABLE t",
+        "CREATE TABLE t (id INT, v VARCHAR(20) PRIMARY KEY, _deleted INT)",
+        "INSERT INTO t VALUES (9, 'one', 9)",
+    )
+    mirrored.run()
+    assert _kept(mirrored)[0] == [(9, "one", 9)]
+
+
+def test_deleted_rows_stay_when_the_key_is_renamed(mirrored: MirroredDatabase) -> None:
+    mirrored.execute("DELETE FROM t WHERE id = 1")
+    mirrored.run()
+    mirrored.execute(
+        "ALTER TABLE t CHANGE id number INT", "UPDATE t SET v = 'changed' WHERE number = 2"
+    )
+    mirrored.run()
+    assert _kept(mirrored)[1] == [(1, "one", 1)]
+    mirrored.execute("INSERT INTO t VALUES (1, 'back', 1)", "DELETE FROM t WHERE number = 3")
+    mirrored.run()
+    assert _kept(mirrored)[1] == [(3, "three", 3)]
+
+
 def test_a_table_keeps_to_its_way(mirrored: MirroredDatabase) -> None:
     mirrored.settings["keep_deleted"] = False
     mirrored.execute("DELETE FROM t WHERE id = 3")

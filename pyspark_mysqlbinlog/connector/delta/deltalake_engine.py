@@ -88,6 +88,9 @@ class DeltalakeEngine:
 class DeltalakeTarget:
     """One Delta table; see `engine.DeltaTarget`."""
 
+    # Spark takes what delta-rs notes of a partition's instant for one of its session's time zone.
+    notes_time_zones = False
+
     def __init__(
         self,
         uri: str,
@@ -312,6 +315,9 @@ class DeltalakeTarget:
             )
         else:
             self._commit(lambda table: table.delete(older, commit_properties=marking))
+
+    def remove_deleted(self) -> None:
+        self._commit(lambda table: table.delete(DELETED, commit_properties=_marking(None)))
 
     def merge(self, states: pa.Table, key: Sequence[str], mark: Mark) -> None:
         same = [f"t.{quoted(name)} = s.{quoted(name)}" for name in key]

@@ -32,10 +32,12 @@ class DeltaTarget(Protocol):
     ----------
     uri : where it is.
     keeps_deleted : deleted rows stay, with true in the column `DELETED`, that only this knows of.
+    notes_time_zones : an instant by which a table is partitioned is the same to all readers.
     """
 
     uri: str
     keeps_deleted: bool
+    notes_time_zones: bool
 
     def columns(self) -> pa.Schema | None:
         """Its columns, with the column of `seq`; None where there is no table yet."""
@@ -80,6 +82,9 @@ class DeltaTarget(Protocol):
 
     def empty(self, before: Mapping[str, int]) -> None:
         """Remove the rows with a smaller `seq`, or none."""
+
+    def remove_deleted(self) -> None:
+        """Remove the deleted rows that are kept."""
 
     def merge(self, states: pa.Table, key: Sequence[str], mark: Mark) -> None:
         """Bring each key's last state in, where what is there is not newer.

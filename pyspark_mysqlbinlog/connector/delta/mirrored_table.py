@@ -28,6 +28,7 @@ from pyspark_mysqlbinlog.connector.delta.batch import Batch, TableVersions
 from pyspark_mysqlbinlog.connector.delta.copies import expect_countable
 from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget
 from pyspark_mysqlbinlog.connector.delta.marks import Mark, number_and_pos, place_of
+from pyspark_mysqlbinlog.connector.delta.partition_values import expect_partitions
 from pyspark_mysqlbinlog.connector.delta.same_log import LookAt, SameLog
 from pyspark_mysqlbinlog.connector.delta.timeline import not_applied, places_of, sections
 from pyspark_mysqlbinlog.connector.delta.walk import (
@@ -35,7 +36,6 @@ from pyspark_mysqlbinlog.connector.delta.walk import (
     NOT_WHOLE,
     TableLoad,
     Walk,
-    expect_partitions,
     shape_of,
 )
 from pyspark_mysqlbinlog.connector.delta.whole_load import (

@@ -118,6 +118,8 @@ class _Told:
 class SparkTarget:
     """One Delta table; see `engine.DeltaTarget`."""
 
+    notes_time_zones = True
+
     def __init__(
         self,
         uri: str,
@@ -309,6 +311,10 @@ class SparkTarget:
         if self.keeps_deleted:
             deleted = f"{DELETED} = TRUE WHERE {older} AND NOT {DELETED}"
             statement = f"UPDATE {self._table.name} SET {deleted}"
+        self._commit(lambda: self._table.sql(statement))
+
+    def remove_deleted(self) -> None:
+        statement = f"DELETE FROM {self._table.name} WHERE {DELETED}"
         self._commit(lambda: self._table.sql(statement))
 
     def merge(self, states: pa.Table, key: Sequence[str], mark: Mark) -> None:

@@ -28,8 +28,14 @@ from pyspark_mysqlbinlog.connector.delta.apply import (
 from pyspark_mysqlbinlog.connector.delta.column_names import delta_name, expect_distinct
 from pyspark_mysqlbinlog.connector.delta.copies import apply_copies, expect_countable
 from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget
+from pyspark_mysqlbinlog.connector.delta.kept_deletes import (
+    are_of_another_key,
+    forget,
+    note_key,
+)
 from pyspark_mysqlbinlog.connector.delta.key_values import expect_distinct_keys
 from pyspark_mysqlbinlog.connector.delta.marks import Mark, place, place_of
+from pyspark_mysqlbinlog.connector.delta.partition_values import expect_partitions
 from pyspark_mysqlbinlog.connector.delta.timeline import Section
 from pyspark_mysqlbinlog.connector.delta.typed import typed_field
 from pyspark_mysqlbinlog.connector.delta.typed_images import TypedImages
@@ -38,7 +44,7 @@ from pyspark_mysqlbinlog.decoder.sql.column_changes import CannotFollowError, re
 from pyspark_mysqlbinlog.errors import MirrorError, SchemaError, UnrepresentableValueError
 from pyspark_mysqlbinlog.tables import TableSchema
 
-__all__ = ["LOAD_ANEW", "NOT_WHOLE", "TableLoad", "Walk", "expect_partitions", "shape_of"]
+__all__ = ["LOAD_ANEW", "NOT_WHOLE", "TableLoad", "Walk", "shape_of"]
 
 # The stubs know neither chunked arrays beside plain values nor what comes of them.
 pc: Any = compute
@@ -59,39 +65,6 @@ def shape_of(schema: TableSchema) -> pa.Schema:
     """The columns of the Delta table of a table."""
     expect_distinct((column.name for column in schema.columns), schema.full_name)
     return pa.schema([*map(typed_field, schema.columns), pa.field(SEQ, SEQ_TYPE)])
-
-
-def expect_partitions(target: DeltaTarget, rows: pa.Table, table: str) -> None:
-    """MirrorError where a row would be in a partition that Delta reads as another value."""
-    for name in target.partitioned_by():
-        column = rows.column(name)
-        if pa.types.is_binary(column.type):
-            # delta-rs reads them as what stands for them in the log of Delta: 8 bytes for 1.
-            raise MirrorError(
-                f"{name}, by which the Delta table is partitioned, has bytes, and Delta does not"
-                " give back such values: partition the table by another column",
-                table=table,
-            )
-        is_text = pa.types.is_string(column.type)
-        if is_text and pc.any(pc.equal(pc.binary_length(column), 0)).as_py():
-            raise MirrorError(
-                f"a row has an empty {name}, by which the Delta table is partitioned, and Delta"
-                " can't tell that from NULL: partition the table by another column",
-                table=table,
-            )
-        if pa.types.is_decimal(column.type) and _has_negative_part(column):
-            # delta-rs writes -0.05 as 0.-5, and nobody can open the table any more.
-            raise MirrorError(
-                f"{name}, by which the Delta table is partitioned, has a negative value with a"
-                " fraction, and Delta does not give back such values: partition the table by"
-                " another column",
-                table=table,
-            )
-
-
-def _has_negative_part(values: pa.ChunkedArray[Any]) -> bool:
-    whole = pc.equal(pc.trunc(values), values)
-    return bool(pc.any(pc.and_(pc.less(values, 0), pc.invert(whole))).as_py())
 
 
 def _key_of(schema: TableSchema) -> list[str]:
@@ -305,11 +278,15 @@ class Walk:
         """Bring in what was gathered, up to a place."""
         if self.schema is None:
             return
+        key = _key_of(self.schema)
+        is_other = are_of_another_key(self._target, key, self._came_from)
         self._shape(self.schema, None if self._states or self._emptied else mark)
         if self._emptied is not None:
             self._target.empty(self._emptied)
+        if is_other:
+            forget(self._target, self._name, key)
+        note_key(self._target, key)
         if self._states:
-            key = _key_of(self.schema)
             fields = shape_of(self.schema)
             states = pa.concat_tables([_brought_to(fields, each) for each in self._states])
             expect_partitions(self._target, states, self._name)
