@@ -44,6 +44,7 @@ FOLLOWED: list[tuple[list[str], str]] = [
         "(7, 7, 7)",
     ),
     (["TRUNCATE TABLE t", "ALTER TABLE t ADD w INT NOT NULL DEFAULT 5"], "(7, '7', 7, 7)"),
+    (["TRUNCATE /* no partition */ TABLE t"], "(7, '7', 7)"),
     (["DROP TABLE t", "CREATE TABLE t (k INT PRIMARY KEY)"], "(7)"),
     (["DROP TABLE t", _CREATE, "INSERT INTO t VALUES (1, 'again', 1)"], "(7, '7', 7)"),
     (["RENAME TABLE t TO u", _CREATE], "(7, '7', 7)"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -113,49 +112,3 @@ def test_a_partition_that_is_written_as_no_number_stops_the_table(
     with pytest.raises(Exception, match="every table is stopped"):
         mirrored.run()
     assert re.search("amount, .* has a negative value with a fraction", mirrored.stopped("t"))
-
-
-@pytest.mark.parametrize("null", ["", "__HIVE_DEFAULT_PARTITION__"])
-def test_a_partition_that_stands_for_null_stops_the_table(
-    mirrored: MirroredDatabase, null: str
-) -> None:
-    mirrored.settings["partition_by"] = {f"{mirrored.database}.t": ["v"]}
-    mirrored.execute(
-        "CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(40))", "INSERT INTO t VALUES (1, NULL)"
-    )
-    mirrored.run()
-    mirrored.expect_equal("t")
-    mirrored.execute(f"INSERT INTO t VALUES (2, '{null}')")
-    with pytest.raises(Exception, match="every table is stopped"):
-        mirrored.run()
-    assert "can't tell that from NULL" in mirrored.stopped("t")
-
-
-def test_an_instant_as_a_partition(mirrored: MirroredDatabase) -> None:
-    """delta-rs notes it without a time zone: Spark reads it in that of its session."""
-    mirrored.settings["partition_by"] = {f"{mirrored.database}.t": ["v"]}
-    mirrored.execute(
-        "SET time_zone = '+00:00'",
-        "CREATE TABLE t (id INT PRIMARY KEY, v TIMESTAMP NULL)",
-        "INSERT INTO t VALUES (1, NULL)",
-    )
-    mirrored.run()
-    mirrored.execute("SET time_zone = '+00:00'", "INSERT INTO t VALUES (2, '2026-03-08 07:30:00')")
-    if not mirrored.target("t").notes_time_zones:
-        with pytest.raises(Exception, match="every table is stopped"):
-            mirrored.run()
-        assert "is a TIMESTAMP" in mirrored.stopped("t")
-        return
-    zone = mirrored.spark.conf.get("spark.sql.session.timeZone", "UTC")
-    assert zone is not None
-    mirrored.spark.conf.set("spark.sql.session.timeZone", "America/New_York")
-    try:
-        mirrored.run()
-        read = mirrored.spark.read.format("delta").load(str(mirrored.delta("t").table_uri))
-        seconds = read.selectExpr("unix_timestamp(v) AS at").where("id = 2").first()
-    finally:
-        mirrored.spark.conf.set("spark.sql.session.timeZone", zone)
-    assert seconds is not None
-    expected = datetime(2026, 3, 8, 7, 30, tzinfo=UTC)
-    assert seconds["at"] == expected.timestamp()
-    assert {row["v"] for row in mirrored.rows("t").to_pylist()} == {None, expected}

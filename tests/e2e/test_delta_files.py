@@ -6,6 +6,7 @@ import re
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
@@ -71,9 +72,10 @@ def test_a_partitioned_table_is_what_select_shows(mirrored: MirroredDatabase) ->
     ("column", "value", "reason"),
     [
         ("region VARCHAR(9)", "", "a row has an empty region, .* can't tell that from NULL"),
+        ("region VARCHAR(40)", "__HIVE_DEFAULT_PARTITION__", "can't tell that from NULL"),
         ("region BINARY(2)", "ab", "region, .* has bytes, and Delta does not give back"),
     ],
-    ids=["empty", "bytes"],
+    ids=["empty", "null's name", "bytes"],
 )
 def test_a_partition_that_delta_reads_otherwise_stops_the_table(
     mirrored: MirroredDatabase, column: str, value: str, reason: str
@@ -88,6 +90,51 @@ def test_a_partition_that_delta_reads_otherwise_stops_the_table(
     mirrored.run()
     assert re.search(reason, mirrored.stopped("t"))
     mirrored.expect_equal("other")
+
+
+@pytest.mark.both_engines
+def test_an_instant_as_a_partition(mirrored: MirroredDatabase) -> None:
+    """delta-rs notes it without a time zone: Spark reads it in that of its session."""
+    mirrored.settings["partition_by"] = {f"{mirrored.database}.t": ["v"]}
+    mirrored.execute(
+        "SET time_zone = '+00:00'",
+        "CREATE TABLE t (id INT PRIMARY KEY, v TIMESTAMP NULL)",
+        "INSERT INTO t VALUES (1, NULL)",
+    )
+    mirrored.run()
+    mirrored.execute("SET time_zone = '+00:00'", "INSERT INTO t VALUES (2, '2026-03-08 07:30:00')")
+    if not mirrored.target("t").notes_time_zones:
+        with pytest.raises(Exception, match="every table is stopped"):
+            mirrored.run()
+        assert "is a TIMESTAMP" in mirrored.stopped("t")
+        return
+    zone = mirrored.spark.conf.get("spark.sql.session.timeZone", "UTC")
+    assert zone is not None
+    mirrored.spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+    try:
+        mirrored.run()
+        read = mirrored.spark.read.format("delta").load(str(mirrored.delta("t").table_uri))
+        seconds = read.selectExpr("unix_timestamp(v) AS at").where("id = 2").first()
+    finally:
+        mirrored.spark.conf.set("spark.sql.session.timeZone", zone)
+    assert seconds is not None
+    expected = datetime(2026, 3, 8, 7, 30, tzinfo=UTC)
+    assert seconds["at"] == expected.timestamp()
+    assert {row["v"] for row in mirrored.rows("t").to_pylist()} == {None, expected}
+
+
+@pytest.mark.both_engines
+def test_the_only_partition_column_goes(mirrored: MirroredDatabase) -> None:
+    mirrored.settings["partition_by"] = {f"{mirrored.database}.t": ["region"]}
+    mirrored.execute(
+        "CREATE TABLE t (id INT PRIMARY KEY, region VARCHAR(9), v INT)",
+        "INSERT INTO t VALUES (1, 'a', 1), (2, 'b', 2)",
+    )
+    mirrored.run()
+    mirrored.execute("ALTER TABLE t DROP region", "UPDATE t SET v = 20 WHERE id = 2")
+    mirrored.run()
+    mirrored.expect_equal("t")
+    assert mirrored.delta("t").metadata().partition_columns == []
 
 
 def test_a_partition_column_that_is_not_there_is_refused(mirrored: MirroredDatabase) -> None:

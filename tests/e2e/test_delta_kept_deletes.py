@@ -136,6 +136,13 @@ def test_deleted_rows_stay_when_the_key_is_renamed(mirrored: MirroredDatabase) -
     assert _kept(mirrored)[1] == [(3, "three", 3)]
 
 
+def test_a_row_that_went_without_its_values_stops_the_table(mirrored: MirroredDatabase) -> None:
+    mirrored.execute("SET SESSION binlog_row_image = MINIMAL", "DELETE FROM t WHERE id = 1")
+    with pytest.raises(Exception, match="every table is stopped"):
+        mirrored.run()
+    assert "binlog_row_image=FULL" in mirrored.stopped("t")
+
+
 def test_a_table_keeps_to_its_way(mirrored: MirroredDatabase) -> None:
     mirrored.settings["keep_deleted"] = False
     mirrored.execute("DELETE FROM t WHERE id = 3")

@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from helpers.delta_mirrors import MirroredDatabase
 from helpers.servers import Server
+from pyspark_mysqlbinlog.connector.delta.targets import Targets
 
 pytestmark = pytest.mark.both_engines
 
@@ -51,3 +53,24 @@ def test_columns_are_renamed(
     assert found == mirrored.select("t")[1]
     assert len(found) == 3
     assert "'a b' and 'a_b' would both be 'a_b' in Delta" in mirrored.stopped("alike")
+
+
+def test_tables_with_names_that_no_path_takes(
+    spark: SparkSession, live_server: Server, database: str, tmp_path: Path
+) -> None:
+    mirrored = MirroredDatabase(spark, live_server, database, tmp_path)
+    names = ["order details", "a%20b", "x/y", "..", "a#b?c", "größe~", "p:q", "[s]", "plain"]
+    for number, name in enumerate(names):
+        mirrored.execute(
+            f"CREATE TABLE `{name}` (id INT PRIMARY KEY, v INT)",
+            f"INSERT INTO `{name}` VALUES (1, {number}), (2, 2)",
+        )
+    mirrored.run()
+    for name in names:
+        mirrored.execute(f"UPDATE `{name}` SET v = v + 1 WHERE id = 1")
+    mirrored.run()
+    targets = Targets.parse(f"{tmp_path}/lake/{{database}}/{{table}}")
+    for number, name in enumerate(names):
+        held = DeltaTable(targets.of((database, name))).to_pyarrow_table().to_pylist()
+        assert {(row["id"], row["v"]) for row in held} == {(1, number + 1), (2, 2)}, name
+    assert len(list((tmp_path / "lake" / database).iterdir())) == len(names)

@@ -285,7 +285,7 @@ class DeltalakeTarget:
             write_deltalake(
                 table,
                 pa.RecordBatchReader.from_batches(columns, batches),
-                partition_by=[name for name in held_by if name in columns.names] or None,
+                partition_by=[name for name in held_by if name in columns.names],
                 mode="overwrite",
                 schema_mode="overwrite",
                 commit_properties=_marking(mark),
@@ -367,7 +367,7 @@ class DeltalakeTarget:
             lambda table: write_deltalake(
                 table,
                 rows,
-                partition_by=[name for name in held_by if name in rows.column_names] or None,
+                partition_by=[name for name in held_by if name in rows.column_names],
                 mode="overwrite",
                 schema_mode="overwrite",
                 commit_properties=_marking(mark),

@@ -1,7 +1,9 @@
 """Where each table's Delta table is: a URI template, filled in with the table's names.
 
 Names in MySQL may hold any character, a slash, too. What a path or a URI would take for more than
-a name is written as in URIs, ``%2F``; all else stands as it is.
+a name is written as its bytes are in URIs, but with a tilde, ``~2F``; all else stands as it is. A
+percent sign means one thing in a path and another in a URI: delta-rs makes a table in one folder
+and looks for it in another.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ __all__ = ["Targets", "expect_apart"]
 
 _FIELD = re.compile(r"\{([^{}]*)\}")
 # Beside control characters: what ends a part of a path, or means something in a URI or a glob.
-_UNSAFE = re.compile(r"[\x00-\x20/\\:?#%*\[\]{}\"<>|\x7f]|^\.+")
+_UNSAFE = re.compile(r"[\x00-\x20/\\:?#%~*\[\]{}\"<>|\x7f]|^\.+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +83,6 @@ def expect_apart(tables: Iterable[Table], templates: Iterable[Targets]) -> None:
 
 def _quoted(name: str) -> str:
     return _UNSAFE.sub(
-        lambda found: "".join(f"%{byte:02X}" for byte in found[0].encode()),
+        lambda found: "".join(f"~{byte:02X}" for byte in found[0].encode()),
         name,
     )

@@ -210,7 +210,11 @@ class Walk:
         """A statement that touches rows without row events."""
         if self._told is not None:
             self._lose_at(self._told)
-        if statement["op"] == "ddl" or "PARTITION" in (statement["query"] or "").upper():
+        is_whole = (
+            "PARTITION" not in (statement["query"] or "").upper()
+            or _kind(statement) is StatementKind.TRUNCATE
+        )
+        if statement["op"] == "ddl" or not is_whole:
             self._told = statement
         else:
             self._emptied = statement["seq"]
@@ -225,11 +229,14 @@ class Walk:
         if self.schema is None or not self._is_there:
             raise self._error("there are rows of a table that is not there")
         lost = pc.list_flatten(rows.column("absent"))
-        lost = pc.unique(lost.filter(pc.starts_with(lost, "after."))).to_pylist()
+        if not self._target.keeps_deleted:
+            # The old row's key is all that is needed of it.
+            lost = lost.filter(pc.starts_with(lost, "after."))
+        lost = pc.unique(lost).to_pylist()
         if lost:
             self._merge(replace(self._mark, version=_place(rows.slice(0, 1).to_pylist()[0])))
             raise self._error(
-                f"the log has rows without {lost[0].removeprefix('after.')}: set"
+                f"the log has rows without {lost[0].partition('.')[2]}: set"
                 f" binlog_row_image=FULL everywhere, and {LOAD_ANEW}"
             )
         key = _key_of(self.schema)

@@ -13,9 +13,10 @@ from pyspark_mysqlbinlog.errors import OptionError
     [
         ("/lake/{database}/{table}", ("shop", "orders"), "/lake/shop/orders"),
         ("s3://b/{table}", ("shop", "größe"), "s3://b/größe"),
-        ("/lake/{database}.{table}/delta", ("a.b", "c d"), "/lake/a.b.c%20d/delta"),
-        ("/lake/{database}/{table}", ("..", "a/b"), "/lake/%2E%2E/a%2Fb"),
-        ("/lake/{database}/{table}", ("{table}", "100%"), "/lake/%7Btable%7D/100%25"),
+        ("/lake/{database}.{table}/delta", ("a.b", "c d"), "/lake/a.b.c~20d/delta"),
+        ("/lake/{database}/{table}", ("..", "a/b"), "/lake/~2E~2E/a~2Fb"),
+        ("/lake/{database}/{table}", ("{table}", "100%"), "/lake/~7Btable~7D/100~25"),
+        ("/lake/{table}", ("d", "a~20b"), "/lake/a~7E20b"),
     ],
 )
 def test_where_a_table_is(template: str, table: tuple[str, str], uri: str) -> None:
