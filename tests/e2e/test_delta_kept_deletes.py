@@ -136,6 +136,22 @@ def test_deleted_rows_stay_when_the_key_is_renamed(mirrored: MirroredDatabase) -
     assert _kept(mirrored)[1] == [(3, "three", 3)]
 
 
+def test_virtual_columns_that_updates_lack_stop_nothing(
+    mirrored: MirroredDatabase, live_server: Server
+) -> None:
+    if live_server.version().startswith("5.6"):
+        pytest.skip("virtual columns came with 5.7")
+    mirrored.execute("ALTER TABLE t ADD w TEXT AS (CONCAT(v, '!')) VIRTUAL")
+    mirrored.run()
+    mirrored.execute(
+        "UPDATE t SET v = 'uno' WHERE id = 1",
+        "UPDATE t SET id = 20 WHERE id = 2",
+        "DELETE FROM t WHERE id = 3",
+    )
+    mirrored.run()
+    assert _kept(mirrored)[1][-1] == (3, "three", 3, "three!")
+
+
 def test_a_row_that_went_without_its_values_stops_the_table(mirrored: MirroredDatabase) -> None:
     mirrored.execute("SET SESSION binlog_row_image = MINIMAL", "DELETE FROM t WHERE id = 1")
     with pytest.raises(Exception, match="every table is stopped"):

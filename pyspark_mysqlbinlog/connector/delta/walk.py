@@ -228,15 +228,11 @@ class Walk:
             self._lose_at(self._told)
         if self.schema is None or not self._is_there:
             raise self._error("there are rows of a table that is not there")
-        lost = pc.list_flatten(rows.column("absent"))
-        if not self._target.keeps_deleted:
-            # The old row's key is all that is needed of it.
-            lost = lost.filter(pc.starts_with(lost, "after."))
-        lost = pc.unique(lost).to_pylist()
+        lost = self._lost_columns(rows)
         if lost:
             self._merge(replace(self._mark, version=_place(rows.slice(0, 1).to_pylist()[0])))
             raise self._error(
-                f"the log has rows without {lost[0].partition('.')[2]}: set"
+                f"the log has rows without {min(lost)}: set"
                 f" binlog_row_image=FULL everywhere, and {LOAD_ANEW}"
             )
         key = _key_of(self.schema)
@@ -259,6 +255,18 @@ class Walk:
                 ) from None
             self._load.is_void(error.message)
             self._gather(rows.filter(pc.invert(is_loaded)))
+
+    def _lost_columns(self, rows: pa.Table) -> set[str]:
+        """Columns whose values are needed, and not in the log."""
+        needed = {"after": rows}
+        if self._target.keeps_deleted:
+            # An update's old row may lack virtual columns, which no setting brings back.
+            needed["before"] = rows.filter(pc.equal(rows.column("op"), "d"))
+        lost = set()
+        for side, its_rows in needed.items():
+            absent = pc.unique(pc.list_flatten(its_rows.column("absent"))).to_pylist()
+            lost |= {name.partition(".")[2] for name in absent if name.startswith(f"{side}.")}
+        return lost
 
     def _states_of(self, rows: pa.Table, key: list[str]) -> pa.Table:
         assert self.schema is not None
