@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import warnings
 from collections.abc import Mapping
 from threading import Event
 from time import monotonic, sleep
@@ -72,7 +73,9 @@ def run(
                     ) from error
                 raise
         finally:
-            with contextlib.suppress(Exception):
+            # A signal to all processes may have ended the JVM, of which Spark would warn.
+            with contextlib.suppress(Exception), warnings.catch_warnings():
+                warnings.simplefilter("ignore", RuntimeWarning)
                 spark.stop()
 
 
