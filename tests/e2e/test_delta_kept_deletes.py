@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from helpers.delta_mirrors import MirroredDatabase
 from helpers.servers import Server
+from pyspark_mysqlbinlog.connector.delta import walk
 
 pytestmark = pytest.mark.both_engines
 
@@ -134,6 +135,25 @@ def test_deleted_rows_stay_when_the_key_is_renamed(mirrored: MirroredDatabase) -
     mirrored.execute("INSERT INTO t VALUES (1, 'back', 1)", "DELETE FROM t WHERE number = 3")
     mirrored.run()
     assert _kept(mirrored)[1] == [(3, "three", 3)]
+
+
+def test_deleted_rows_stay_when_the_batch_that_renames_the_key_comes_again(
+    mirrored: MirroredDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mirrored.execute("DELETE FROM t WHERE id = 1")
+    mirrored.run()
+    mirrored.execute("ALTER TABLE t CHANGE id number INT")
+
+    def fail(*_: Any) -> None:
+        raise OSError("the disk is full")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(walk, "note_key", fail)
+        with pytest.raises(Exception, match="the disk is full"):
+            mirrored.run()
+    mirrored.execute("UPDATE t SET v = 'changed' WHERE number = 2")
+    mirrored.run()
+    assert _kept(mirrored)[1] == [(1, "one", 1)]
 
 
 def test_virtual_columns_that_updates_lack_stop_nothing(

@@ -12,40 +12,42 @@ import logging
 from collections.abc import Mapping, Sequence
 
 from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget
+from pyspark_mysqlbinlog.connector.delta.marks import Mark
 
-__all__ = ["KEY", "are_of_another_key", "forget", "note_key"]
+__all__ = ["KEY", "is_noted", "note_key"]
 
 _LOG = logging.getLogger(__name__)
 # A table property: the names of the key's columns, sorted, as JSON.
 KEY = "mysqlbinlog.key"
 
 
-def are_of_another_key(
-    target: DeltaTarget, key: Sequence[str], came_from: Mapping[str, str]
-) -> bool:
-    """Whether deleted rows were kept by another key than this.
+def is_noted(target: DeltaTarget, key: Sequence[str]) -> bool:
+    """Whether a table keeps no deleted rows, or has written down that it keeps them by this key."""
+    return not target.keeps_deleted or not key or target.properties().get(KEY) == _text(key)
 
-    came_from : a column's name -> the one that it has in the Delta table; others have their own.
+
+def note_key(
+    target: DeltaTarget,
+    table: str,
+    key: Sequence[str],
+    came_from: Mapping[str, str],
+    mark: Mark | None,
+) -> None:
+    """Write down the key, with a mark; deleted rows that were kept by another one go before.
+
+    came_from : a column's name -> the one that it had when the batch began; others have their own.
     """
-    if not target.keeps_deleted or not key:
-        return False
     noted = target.properties().get(KEY)
-    return noted is not None and {*json.loads(noted)} != {came_from.get(name, name) for name in key}
+    if noted is not None and {*json.loads(noted)} != {came_from.get(name, name) for name in key}:
+        _LOG.warning(
+            "%s: its key is (%s) now, by which rows that were deleted before can't be told apart:"
+            " those that were kept are removed from the Delta table",
+            table,
+            ", ".join(key),
+        )
+        target.remove_deleted()
+    target.set_properties({KEY: _text(key)}, mark)
 
 
-def forget(target: DeltaTarget, table: str, key: Sequence[str]) -> None:
-    """Remove them."""
-    _LOG.warning(
-        "%s: its key is (%s) now, by which rows that were deleted before can't be told apart: those"
-        " that were kept are removed from the Delta table",
-        table,
-        ", ".join(key),
-    )
-    target.remove_deleted()
-
-
-def note_key(target: DeltaTarget, key: Sequence[str]) -> None:
-    """Write down by which key deleted rows are kept from here on."""
-    text = json.dumps(sorted(key))
-    if target.keeps_deleted and key and target.properties().get(KEY) != text:
-        target.set_properties({KEY: text})
+def _text(key: Sequence[str]) -> str:
+    return json.dumps(sorted(key))

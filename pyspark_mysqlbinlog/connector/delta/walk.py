@@ -28,11 +28,7 @@ from pyspark_mysqlbinlog.connector.delta.apply import (
 from pyspark_mysqlbinlog.connector.delta.column_names import delta_name, expect_distinct
 from pyspark_mysqlbinlog.connector.delta.copies import apply_copies, expect_countable
 from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget
-from pyspark_mysqlbinlog.connector.delta.kept_deletes import (
-    are_of_another_key,
-    forget,
-    note_key,
-)
+from pyspark_mysqlbinlog.connector.delta.kept_deletes import is_noted, note_key
 from pyspark_mysqlbinlog.connector.delta.key_values import expect_distinct_keys
 from pyspark_mysqlbinlog.connector.delta.marks import Mark, place, place_of
 from pyspark_mysqlbinlog.connector.delta.partition_values import expect_partitions
@@ -294,13 +290,14 @@ class Walk:
         if self.schema is None:
             return
         key = _key_of(self.schema)
-        is_other = are_of_another_key(self._target, key, self._came_from)
-        self._shape(self.schema, None if self._states or self._emptied else mark)
+        # The last of these commits has the mark.
+        own = None if self._states or self._emptied else mark
+        is_key_noted = is_noted(self._target, key)
+        self._shape(self.schema, own if is_key_noted else None)
         if self._emptied is not None:
             self._target.empty(self._emptied)
-        if is_other:
-            forget(self._target, self._name, key)
-        note_key(self._target, key)
+        if not is_key_noted:
+            note_key(self._target, self._name, key, self._came_from, own)
         if self._states:
             fields = shape_of(self.schema)
             states = pa.concat_tables([_brought_to(fields, each) for each in self._states])
