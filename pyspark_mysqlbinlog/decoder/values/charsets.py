@@ -270,7 +270,7 @@ def doubtful_characters(charset: str) -> frozenset[str]:
         # Of its 1,611,668 codes each that has a character has one of its own.
         return frozenset("?")
     decode = decoder_of(charset)
-    if decode is None or not (charset in _CODES or charset in PYTHON_CODECS):
+    if decode is None or charset not in PYTHON_CODECS:
         return frozenset()
     counts = Counter(map(decode, _codes(charset)))
     return frozenset(character for character, count in counts.items() if count > 1)
