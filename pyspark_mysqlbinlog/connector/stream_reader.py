@@ -38,6 +38,7 @@ from pyspark_mysqlbinlog.checkpoints.schema_packing import is_of_version_0_1
 from pyspark_mysqlbinlog.connector.columns import arrow_schema
 from pyspark_mysqlbinlog.connector.load.partition import LoadPartition
 from pyspark_mysqlbinlog.connector.log.retry import first_connection, known_server
+from pyspark_mysqlbinlog.connector.log.server_facts import server_facts
 from pyspark_mysqlbinlog.connector.options.log_lines import LOGGER, show_log_lines
 from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.connector.packets import LEAN_PACKETS, packets
@@ -443,6 +444,5 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
 
     def _server_facts(self) -> ServerFacts:
         if self._facts is None:
-            with self._connect() as client:
-                self._facts = ServerFacts.ask(client)
+            self._facts = server_facts(self._options)
         return self._facts

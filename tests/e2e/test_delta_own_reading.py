@@ -149,24 +149,43 @@ def test_a_batch_that_failed_comes_again(
     assert [count for count in read_here if count] == [4, 4, 2]
 
 
-def test_another_log_under_the_same_name_is_refused(
-    spark: SparkSession, own_server: Server, tmp_path: Path, read_here: list[int]
+def test_a_planned_batch_is_not_read_from_another_log_of_that_name(
+    spark: SparkSession, own_server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A planned batch is not read from a log that came after RESET MASTER."""
+    """It is planned, and not brought in when the log is begun anew: nobody asks the tail first."""
+    monkeypatch.setattr(own_reading, "_LEAST", 0)
     own_server.execute("CREATE DATABASE shop")
     mirrored = MirroredDatabase(spark, own_server, "shop", tmp_path)
     mirrored.execute("CREATE TABLE a (id INT PRIMARY KEY, n INT)")
     mirrored.run()
     mirrored.execute("INSERT INTO a VALUES (1, 1)")
+    end = own_server.position()
 
-    first = own_server.position()
-    mirrored.run()
-    assert sum(read_here) == 1
+    def fail(*_: Any) -> int:
+        raise OSError("the disk is full")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(mirror_module.DeltaMirror, "_bring_in", fail)
+        with pytest.raises(Exception, match="the disk is full"):
+            mirrored.run()
     own_server.execute("RESET MASTER")
-    while own_server.position() < first:
+    while own_server.position() <= end:
         mirrored.execute("INSERT INTO a VALUES (2, 1)", "DELETE FROM a WHERE id = 2")
+    refused: list[type[BaseException]] = []
+    changes = OwnReading.changes
+
+    def watched(reading: OwnReading, *ends: Any) -> Any:
+        try:
+            return changes(reading, *ends)
+        except LogReplacedError as error:
+            refused.append(type(error))
+            raise
+
+    monkeypatch.setattr(OwnReading, "changes", watched)
     with pytest.raises(Exception, match=LogReplacedError.__name__):
         mirrored.run()
+    assert refused == [LogReplacedError]
+    assert mirrored.rows("a").num_rows == 0
 
 
 def test_by_default_it_is_megabytes_that_are_read_here(short: MirroredDatabase) -> None:

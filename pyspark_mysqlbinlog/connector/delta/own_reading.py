@@ -19,20 +19,20 @@ from pyspark_mysqlbinlog.checkpoints.schema_packing import is_of_version_0_1
 from pyspark_mysqlbinlog.connector.columns import arrow_schema
 from pyspark_mysqlbinlog.connector.delta.collect import of_batches
 from pyspark_mysqlbinlog.connector.delta.typed_images import TypedImages
-from pyspark_mysqlbinlog.connector.log.retry import known_server
+from pyspark_mysqlbinlog.connector.log.server_facts import server_facts
 from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.connector.packets import expect_json
+from pyspark_mysqlbinlog.connector.ranges.cutting import MOST_CARRIED_IN_ALL
 from pyspark_mysqlbinlog.connector.ranges.planning import range_partitions
 from pyspark_mysqlbinlog.connector.ranges.reader import read_range
 from pyspark_mysqlbinlog.connector.ranges.typed_reader import read_typed_range
 from pyspark_mysqlbinlog.connector.server.settings import ServerFacts
 from pyspark_mysqlbinlog.decoder.kernel.implementation import implementation
-from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 
 __all__ = ["OwnReading"]
 
 # Bytes of log. Up to the first, Spark's tasks carry all that is wanted.
-_LEAST, _MOST = 3_600_000, 64 << 20
+_LEAST, _MOST = MOST_CARRIED_IN_ALL, 64 << 20
 # Where so little of the log is wanted (its rows, as Arrow, have less than this share of its bytes),
 # so many batches are left to Spark: it asks the server for nothing twice.
 _THIN_SHARE = 0.2
@@ -98,9 +98,5 @@ class OwnReading:
 
     def _server_facts(self) -> ServerFacts:
         if self._facts is None:
-            settings = self._options.server_settings()
-            with known_server(
-                self._options.retry_timeout, ReplicaClient.connect, settings
-            ) as client:
-                self._facts = ServerFacts.ask(client)
+            self._facts = server_facts(self._options)
         return self._facts

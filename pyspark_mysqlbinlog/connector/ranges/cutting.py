@@ -19,10 +19,12 @@ from pyspark_mysqlbinlog.connector.log.logs import FileLog
 from pyspark_mysqlbinlog.connector.tail.buffer import MOST_CARRIED, Span
 from pyspark_mysqlbinlog.protocol.blocks import EventBlock
 
-__all__ = ["Cut", "RangePartition", "cut", "pulled"]
+__all__ = ["MOST_CARRIED_IN_ALL", "Cut", "RangePartition", "cut", "pulled"]
 
 # More tasks than this cost Spark more than fetching their events by one (docs/performance.md).
 _MOST_CARRIED_TASKS = 4
+# Bytes of a batch.
+MOST_CARRIED_IN_ALL = _MOST_CARRIED_TASKS * MOST_CARRIED
 
 
 @dataclass
