@@ -94,8 +94,11 @@ def test_server_that_is_away_for_longer_than_the_search_tries(
     stream.latest(start)
     session(f"XA COMMIT {xid}")
     insert(any_server, f"{tables}.t", 7)
-    assert stream.latest(start) == start
-    assert ids(stream.rows(start, stream.next_batch(start))) == [7]
+    soon = stream.latest(start)
+    end = stream.next_batch(start)
+    # The tail tries again by itself; on a busy machine it may have been quicker than the question.
+    assert soon in (start, end)
+    assert ids(stream.rows(start, end)) == [7]
     assert bool(failures) == (not prepares(any_server))
 
 
