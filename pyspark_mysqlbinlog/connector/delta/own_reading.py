@@ -3,14 +3,18 @@
 What a batch has is collected in this process in any case. To have some megabytes of log read by
 Spark's tasks (their planning, their processes, packets through the JVM) takes six times as long as
 to read them here. Short stretches stay Spark's: they travel in its tasks, and no other connection
-is needed for them. So do long ones, which many executors read side by side, and those in which
-most of the log is of tables that nobody wants.
+is needed for them. But one that comes alone (the first of a query, the end of a backlog, one after
+a quiet minute) is read here: a second may go by until Python has started for Spark's tasks. Long
+ones are Spark's, which many executors read side by side, and those in which most of the log is of
+tables that nobody wants.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import closing
+from time import monotonic
 
 import pyarrow as pa
 
@@ -37,6 +41,8 @@ _LEAST, _MOST = MOST_CARRIED_IN_ALL, 64 << 20
 # so many batches are left to Spark: it asks the server for nothing twice.
 _THIN_SHARE = 0.2
 _LEFT_TO_SPARK = 50
+# Seconds after which Spark ends a Python process that has nothing to do.
+_QUIET = 60
 
 
 class OwnReading:
@@ -54,10 +60,14 @@ class OwnReading:
         self._schema = arrow_schema(expect_json(options))
         self._facts: ServerFacts | None = None
         self._left = 0
+        self._last_short = -math.inf
 
     def takes(self, first: Offset, last: Offset) -> bool:
         """Whether the batch between two offsets is read here."""
         begin, end = first.position, last.position
+        if begin == end and not last.loads_since(first):
+            return False  # nothing needs Spark's tasks to start
+        least = self._least(is_short=begin.file == end.file and end.pos - begin.pos <= _LEAST)
         # What was planned by a query that wanted other tables, or by another version, is mended by
         # the source, which knows how; and without the kernel many had better decode side by side.
         is_plain = {first.tables, last.tables} == {self._options.tables_mark} and not (
@@ -67,18 +77,26 @@ class OwnReading:
             return False
         if first.epoch != last.epoch or begin.file != end.file:
             return False
-        if not _LEAST < end.pos - begin.pos <= _MOST:
+        if not least < end.pos - begin.pos <= _MOST:
             return False
         if self._left:
             self._left -= 1
             return False
         return True
 
+    def _least(self, *, is_short: bool) -> int:
+        """More bytes than these are read here of the batch that comes now."""
+        now = monotonic()
+        is_alone = now - self._last_short > _QUIET
+        self._last_short = now if is_short else -math.inf
+        return 0 if is_alone else _LEAST
+
     def changes(self, first: Offset, last: Offset) -> tuple[pa.Table, TypedImages]:
         """What `collected` gives of the same batch; raises what `read_range` does."""
         batches = [*self._batches(first, last)]
         held = sum(batch.nbytes for batch in batches)
-        if held < _THIN_SHARE * (last.position.pos - first.position.pos):
+        size = last.position.pos - first.position.pos
+        if size > _LEAST and held < _THIN_SHARE * size:
             self._left = _LEFT_TO_SPARK
         return of_batches(batches, self._schema, with_source=self._with_source)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
@@ -46,11 +47,34 @@ def test_some_megabytes_of_one_file(reading: OwnReading, options: Options) -> No
     assert reading.takes(begin, offset(options, 64 << 20))
 
 
-@pytest.mark.parametrize("pos", [1000, 100_000, 3_601_000, (64 << 20) + 1001])
-def test_short_and_long_stretches_are_sparks(
-    reading: OwnReading, options: Options, pos: int
+def test_long_stretches_are_sparks(reading: OwnReading, options: Options) -> None:
+    assert not reading.takes(offset(options, 1000), offset(options, (64 << 20) + 1001))
+
+
+def test_short_stretches_one_after_another_are_sparks(
+    reading: OwnReading, options: Options
 ) -> None:
-    assert not reading.takes(offset(options, 1000), offset(options, pos))
+    ends = [offset(options, pos) for pos in (1000, 1000, 1100, 1200, 3_601_200, 9_000_000)]
+    taken = [reading.takes(*both) for both in pairwise([*ends, offset(options, 9_000_100)])]
+    # Nothing; the first; two behind a short one; a long one, and the end of a backlog.
+    assert taken == [False, True, False, False, True, True]
+
+
+def test_a_short_stretch_after_a_quiet_minute_is_read(
+    reading: OwnReading, options: Options, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for now, is_taken in (0.0, True), (59.0, False), (118.0, False), (179.0, True):
+        monkeypatch.setattr(own_reading, "monotonic", lambda now=now: now)
+        assert reading.takes(offset(options, 1000), offset(options, 1100)) == is_taken
+
+
+def test_behind_a_batch_of_a_load_a_short_one_is_sparks(
+    reading: OwnReading, options: Options
+) -> None:
+    one = LoadState(chunks=(Chunk(("shop", "orders")),)).pack()
+    begin, end = offset(options, 1000), offset(options, 1000, phase=one)
+    assert not reading.takes(begin, end)
+    assert not reading.takes(end, offset(options, 1100, phase=one))
 
 
 def test_what_is_not_known_here_is_sparks(reading: OwnReading, options: Options) -> None:
