@@ -14,6 +14,7 @@ import pyarrow as pa
 from pyarrow import compute
 
 from pyspark_mysqlbinlog.connector.delta.column_names import delta_name
+from pyspark_mysqlbinlog.connector.delta.counting import counted
 from pyspark_mysqlbinlog.connector.delta.typed import TypedRows
 from pyspark_mysqlbinlog.connector.delta.typed_images import IMAGE, TypedImages
 from pyspark_mysqlbinlog.tables import TableSchema
@@ -56,11 +57,8 @@ def in_order(changes: pa.Table) -> pa.Table:
     keys = [(name, "ascending") for name in seq.column_names]
     places = pc.sort_indices(seq, sort_keys=keys)
     # Tasks give them in order, and so they mostly are: to move all the texts takes longer.
-    return changes if places.equals(_range(changes.num_rows)) else changes.take(places)
-
-
-def _range(count: int) -> Any:
-    return pa.array(range(count), pa.uint64())
+    is_sorted = places.cast(pa.int64()).equals(counted(0, changes.num_rows))
+    return changes if is_sorted else changes.take(places)
 
 
 def after(changes: pa.Table, seq: dict[str, int]) -> pa.Table:
@@ -97,7 +95,7 @@ def states_of(
     images : the typed images that changes refer to.
     """
     names = [delta_name(column.name) for column in schema.columns]
-    place = pa.array(range(changes.num_rows), pa.int64())
+    place = counted(0, changes.num_rows)
     kept = [name for name in _KEPT if name in changes.column_names]
     changes = changes.select(kept).append_column(_ORDER, place)
     there = changes.filter(pc.is_valid(changes.column("after")))
@@ -141,7 +139,7 @@ def both_rows(changes: pa.Table, schema: TableSchema, images: TypedImages = _NOT
 
     In the changes' order, an update's old row in front of its new one; as `states_of` gives them.
     """
-    place = pa.array(range(changes.num_rows), pa.int64())
+    place = counted(0, changes.num_rows)
     kept = [name for name in _KEPT if name in changes.column_names]
     changes = changes.select(kept).append_column(_ORDER, place)
     there = changes.filter(pc.is_valid(changes.column("after")))
@@ -178,7 +176,7 @@ def _with_seq(rows: pa.Table, changes: pa.Table, *, is_gone: bool) -> pa.Table:
 
 def last_states(states: pa.Table, key: Sequence[str]) -> pa.Table:
     """Of each key the last of these states, which come in order."""
-    places = pa.array(range(states.num_rows), pa.int64())
+    places = counted(0, states.num_rows)
     keyed = pa.table(
         [_grouped(states.column(name)) for name in key] + [places],
         [*(f"k{number}" for number in range(len(key))), _ORDER],

@@ -14,6 +14,7 @@ from typing import Any, Literal
 import pyarrow as pa
 from pyarrow import compute
 
+from pyspark_mysqlbinlog.connector.delta.counting import counted
 from pyspark_mysqlbinlog.connector.delta.typed import TypedRows
 
 __all__ = ["IMAGE", "ImagePart", "TypedImages", "with_numbers"]
@@ -57,7 +58,7 @@ def with_numbers(changes: pa.Table, part: int | None) -> pa.Table:
     if part is None:
         return changes.append_column(IMAGE, pa.nulls(count, pa.int64()))
     first = part << _BITS
-    return changes.append_column(IMAGE, pa.array(range(first, first + count), pa.int64()))
+    return changes.append_column(IMAGE, counted(first, count))
 
 
 class TypedImages:
@@ -119,7 +120,7 @@ class TypedImages:
 def _picking(places: pa.ChunkedArray[Any]) -> Callable[[Column], Column]:
     """What gives a column's values at these places; without a copy where they are neighbours."""
     first = places[0].as_py()
-    one_by_one = pa.chunked_array([pa.array(range(first, first + len(places)), pa.int64())])
+    one_by_one = pa.chunked_array([counted(first, len(places))])
     if places.equals(one_by_one):
         return lambda column: column.slice(first, len(places))
     return partial(pc.take, indices=places)
