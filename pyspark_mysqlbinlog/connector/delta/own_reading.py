@@ -1,18 +1,22 @@
-"""A stretch of the log, read by the mirror's own process.
+"""What a batch of a mirror brings, read by the mirror's own process.
 
-What a batch has is collected in this process in any case. To have some megabytes of log read by
-Spark's tasks (their planning, their processes, packets through the JVM) takes six times as long as
-to read them here. Short stretches stay Spark's: they travel in its tasks, and no other connection
-is needed for them. But one that comes alone (the first of a query, the end of a backlog, one after
-a quiet minute) is read here: a second may go by until Python has started for Spark's tasks. Long
-ones are Spark's, which many executors read side by side, and those in which most of the log is of
-tables that nobody wants.
+It is collected in this process in any case. To have some megabytes of log, or of a table that is
+being loaded, read by Spark's tasks (their planning, their processes, packets through the JVM) takes
+six times as long as to read them here.
+
+What is Spark's: short stretches of log, which travel in its tasks, so that no other connection is
+needed for them. But one that comes alone (the first of a query, the end of a backlog, one after a
+quiet minute) is read here: a second may go by until Python has started for Spark's tasks. Long
+stretches, which many executors read side by side, and those in which most of the log is of tables
+that nobody wants. And tables that are read as a whole, which may be large: Spark can end a task,
+and nobody a thread.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from time import monotonic
 
@@ -23,6 +27,9 @@ from pyspark_mysqlbinlog.checkpoints.schema_packing import is_of_version_0_1
 from pyspark_mysqlbinlog.connector.columns import arrow_schema
 from pyspark_mysqlbinlog.connector.delta.collect import of_batches
 from pyspark_mysqlbinlog.connector.delta.typed_images import TypedImages
+from pyspark_mysqlbinlog.connector.load.chunk_reader import read_chunks
+from pyspark_mysqlbinlog.connector.load.partition import LoadPartition
+from pyspark_mysqlbinlog.connector.load.tasks import load_tasks
 from pyspark_mysqlbinlog.connector.log.server_facts import server_facts
 from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.connector.packets import expect_json
@@ -65,42 +72,46 @@ class OwnReading:
     def takes(self, first: Offset, last: Offset) -> bool:
         """Whether the batch between two offsets is read here."""
         begin, end = first.position, last.position
-        if begin == end and not last.loads_since(first):
-            return False  # nothing needs Spark's tasks to start
-        least = self._least(is_short=begin.file == end.file and end.pos - begin.pos <= _LEAST)
         # What was planned by a query that wanted other tables, or by another version, is mended by
         # the source, which knows how; and without the kernel many had better decode side by side.
         is_plain = {first.tables, last.tables} == {self._options.tables_mark} and not (
             is_of_version_0_1(last.schemas)
         )
-        if last.loads_since(first) or not is_plain or implementation() == "python":
+        if not is_plain or implementation() == "python":
             return False
-        if first.epoch != last.epoch or begin.file != end.file:
+        if first.epoch != last.epoch or begin.file != end.file or end.pos - begin.pos > _MOST:
             return False
-        if not least < end.pos - begin.pos <= _MOST:
+        if last.loads_since(first):
+            return last.load is not None and all(chunk.key for chunk in last.load.chunks)
+        # Of nothing Spark need not be asked.
+        return begin == end or self._takes_log(end.pos - begin.pos)
+
+    def _takes_log(self, size: int) -> bool:
+        """Whether so many bytes of log are read here, when nothing is loaded beside them."""
+        now = monotonic()
+        is_alone = now - self._last_short > _QUIET
+        is_short = size <= _LEAST
+        self._last_short = now if is_short else -math.inf
+        if is_short and not is_alone:
             return False
         if self._left:
             self._left -= 1
             return False
         return True
 
-    def _least(self, *, is_short: bool) -> int:
-        """More bytes than these are read here of the batch that comes now."""
-        now = monotonic()
-        is_alone = now - self._last_short > _QUIET
-        self._last_short = now if is_short else -math.inf
-        return 0 if is_alone else _LEAST
-
     def changes(self, first: Offset, last: Offset) -> tuple[pa.Table, TypedImages]:
         """What `collected` gives of the same batch; raises what `read_range` does."""
-        batches = [*self._batches(first, last)]
-        held = sum(batch.nbytes for batch in batches)
+        batches = [*self._of_log(first, last)]
         size = last.position.pos - first.position.pos
-        if size > _LEAST and held < _THIN_SHARE * size:
+        if size > _LEAST and sum(batch.nbytes for batch in batches) < _THIN_SHARE * size:
             self._left = _LEFT_TO_SPARK
+        if last.loads_since(first):
+            batches += self._of_load(last)
         return of_batches(batches, self._schema, with_source=self._with_source)
 
-    def _batches(self, first: Offset, last: Offset) -> Iterator[pa.RecordBatch]:
+    def _of_log(self, first: Offset, last: Offset) -> Iterator[pa.RecordBatch]:
+        if first.position == last.position:
+            return
         options = self._options
         read = read_range if self._with_source else read_typed_range
         for part in range_partitions(
@@ -112,6 +123,20 @@ class OwnReading:
             most_pulls=1,
         ):
             with closing(read(options, part, self._schema)) as batches:
+                yield from batches
+
+    def _of_load(self, last: Offset) -> Iterator[pa.RecordBatch]:
+        """The chunks of the batch that ends there, read side by side."""
+        options = self._options
+        most = options.max_connections
+        case_sensitive = self._server_facts().case_sensitive
+        tasks = load_tasks(options, last, most, case_sensitive=case_sensitive)
+
+        def read(task: LoadPartition) -> list[pa.RecordBatch]:
+            return [*read_chunks(options, task, self._schema, typed=not self._with_source)]
+
+        with ThreadPoolExecutor(most) as threads:
+            for batches in threads.map(read, tasks):
                 yield from batches
 
     def _server_facts(self) -> ServerFacts:

@@ -225,17 +225,7 @@ class Load:
 
     def tasks(self, last: Offset, most: int) -> list[LoadPartition]:
         """At most `most` tasks that read the chunks of the batch that ends there."""
-        chunks = () if last.load is None else last.load.chunks
-        return load_tasks(
-            # Planned, maybe, by a query that wanted other tables.
-            [chunk for chunk in chunks if self._tables.wants(*chunk.table)],
-            most,
-            case_sensitive=self._case_sensitive,
-            since=last.position,
-            server_uuid=last.server_uuid,
-            epoch=last.epoch,
-            conditions=self._options.conditions(self._case_sensitive),
-        )
+        return load_tasks(self._options, last, most, case_sensitive=self._case_sensitive)
 
     def report(self) -> dict[str, Any] | None:
         """What the query's progress tells of it."""

@@ -57,7 +57,7 @@ def test_short_stretches_one_after_another_are_sparks(
     ends = [offset(options, pos) for pos in (1000, 1000, 1100, 1200, 3_601_200, 9_000_000)]
     taken = [reading.takes(*both) for both in pairwise([*ends, offset(options, 9_000_100)])]
     # Nothing; the first; two behind a short one; a long one, and the end of a backlog.
-    assert taken == [False, True, False, False, True, True]
+    assert taken == [True, True, False, False, True, True]
 
 
 def test_a_short_stretch_after_a_quiet_minute_is_read(
@@ -68,34 +68,37 @@ def test_a_short_stretch_after_a_quiet_minute_is_read(
         assert reading.takes(offset(options, 1000), offset(options, 1100)) == is_taken
 
 
-def test_behind_a_batch_of_a_load_a_short_one_is_sparks(
-    reading: OwnReading, options: Options
-) -> None:
-    one = LoadState(chunks=(Chunk(("shop", "orders")),)).pack()
-    begin, end = offset(options, 1000), offset(options, 1000, phase=one)
-    assert not reading.takes(begin, end)
-    assert not reading.takes(end, offset(options, 1100, phase=one))
-
-
 def test_what_is_not_known_here_is_sparks(reading: OwnReading, options: Options) -> None:
     begin, end = offset(options, 1000), offset(options, 5_000_000)
     # How long the first file is.
     next_file = Position.of("mysql-bin.000004", 5_000_000)
     assert not reading.takes(begin, replace(end, position=next_file))
     assert not reading.takes(begin, replace(end, epoch=1))
+    one = LoadState(chunks=(Chunk(("shop", "orders"), "PRIMARY"),)).pack()
+    assert not reading.takes(begin, replace(end, position=next_file, phase=one))
     # Schemas, and prepared transactions, of the tables that another query wanted.
     assert not reading.takes(replace(begin, tables="others"), end)
     assert not reading.takes(begin, replace(end, tables="others"))
 
 
-def test_a_batch_with_chunks_of_a_load_is_sparks(reading: OwnReading, options: Options) -> None:
-    one = LoadState(chunks=(Chunk(("shop", "orders")),)).pack()
-    none, done = LoadState(rows=1).pack(), LoadState(rows=2).pack()
-    begin, end = offset(options, 1000, phase=none), offset(options, 5_000_000)
-    assert not reading.takes(begin, replace(end, phase=one))
+def test_chunks_of_a_load_are_read(reading: OwnReading, options: Options) -> None:
+    chunk = Chunk(("shop", "orders"), "PRIMARY", upto=("9",))
+    one, none = LoadState(chunks=(chunk,)).pack(), LoadState(rows=1).pack()
+    begin = offset(options, 1000, phase=none)
+    for pos in (1000, 1100, 5_000_000):
+        assert reading.takes(begin, offset(options, pos, phase=one))
+    # They are no short stretch in front of the next one.
+    assert reading.takes(offset(options, 1000, phase=one), offset(options, 1100, phase=none))
+
+
+def test_a_table_that_is_read_as_a_whole_is_sparks(reading: OwnReading, options: Options) -> None:
+    chunks = Chunk(("shop", "orders"), "PRIMARY", upto=("9",)), Chunk(("shop", "plain"))
+    both, none = LoadState(chunks=chunks).pack(), LoadState(rows=1).pack()
+    begin, end = offset(options, 1000, phase=none), offset(options, 5_000_000, phase=both)
+    assert not reading.takes(begin, end)
     # The same phase at both ends: these chunks are an earlier batch's.
-    assert reading.takes(replace(begin, phase=one), replace(end, phase=one))
-    assert reading.takes(begin, replace(end, phase=done))
+    assert reading.takes(replace(begin, phase=both), end)
+    assert reading.takes(begin, replace(end, phase=LoadState(rows=2).pack()))
 
 
 def test_without_the_kernel_sparks_tasks_decode_side_by_side(
