@@ -176,6 +176,8 @@ def _with_seq(rows: pa.Table, changes: pa.Table, *, is_gone: bool) -> pa.Table:
 
 def last_states(states: pa.Table, key: Sequence[str]) -> pa.Table:
     """Of each key the last of these states, which come in order."""
+    if len(key) == 1 and _grows(states.column(key[0])):
+        return states
     places = counted(0, states.num_rows)
     keyed = pa.table(
         [_grouped(states.column(name)) for name in key] + [places],
@@ -186,6 +188,12 @@ def last_states(states: pa.Table, key: Sequence[str]) -> pa.Table:
         return states
     kept: Any = last.column(f"{_ORDER}_max")
     return states.take(kept.take(pc.sort_indices(kept)))
+
+
+def _grows(values: Any) -> bool:
+    """Whether each value is greater than the one before, as those of new rows mostly are."""
+    neighbours = pc.less(values.slice(0, max(len(values) - 1, 0)), values.slice(1))
+    return pc.all(neighbours, skip_nulls=False).as_py() is True
 
 
 def _grouped(values: Any) -> Any:

@@ -253,7 +253,7 @@ class MirroredTable:
 
     def _expect_new_loads(self, changes: pa.Table, batch: Batch) -> None:
         """MirrorError where a loaded row could be older than what the Delta table has."""
-        loaded = changes.filter(pc.equal(changes.column("op"), "r"))
+        loaded = changes.select(["seq"]).filter(pc.equal(changes.column("op"), "r"))
         if loaded.num_rows and pc.min(places_of(loaded)).as_py() < place_of(batch.start):
             raise self._error(
                 f"a loaded row is older than the batch that brought it, which begins at"

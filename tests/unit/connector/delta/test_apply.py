@@ -104,3 +104,30 @@ def test_a_key_of_minus_0_is_that_of_0() -> None:
         last = last_states(states, ["k"])
         assert last.column("v").to_pylist() == [2, 3, 4]
         assert str(last.column("k")[1]) == "-0.0"
+
+
+@given(
+    st.one_of(
+        st.lists(st.integers(0, 5), min_size=1),
+        st.lists(st.sampled_from(["", "a", "ab", "ñ"]), min_size=1),
+        st.lists(st.floats(width=32, allow_nan=False), min_size=1, unique=True).map(sorted),
+        st.lists(st.dates(), min_size=1, unique=True).map(sorted),
+    ),
+    st.integers(0, 9),
+)
+def test_last_states_of_a_key_of_one_column(keys: list[Any], cut: int) -> None:
+    kind = pa.array(keys).type
+    seq = pa.array(
+        [{"epoch": 0, "file": 1, "pos": at, "row": 0} for at in range(len(keys))], SEQ_TYPE
+    )
+    states = pa.table(
+        {
+            "k": pa.chunked_array([keys[:cut], keys[cut:]], kind),
+            "v": [*range(len(keys))],
+            SEQ: seq,
+            GONE: [False] * len(keys),
+        }
+    )
+    # A float of 0 is the same with either sign.
+    last = {key + 0.0 if isinstance(key, float) else key: at for at, key in enumerate(keys)}
+    assert last_states(states, ["k"]).column("v").to_pylist() == sorted(last.values())
