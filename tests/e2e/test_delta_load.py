@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
+from helpers.change_logs import history_of
 from helpers.delta_mirrors import MirroredDatabase
+from helpers.killed_commits import KilledCommits, Moment
 from helpers.servers import Server
 
 pytestmark = pytest.mark.both_engines
@@ -119,6 +124,39 @@ def test_the_only_table_is_loaded_again_though_its_batch_failed(
     mirrored.options["reload"] = f"again: {database}.t"
     mirrored.run()
     mirrored.expect_equal("t")
+
+
+@pytest.mark.parametrize(
+    ("moment", "commits"),
+    [
+        pytest.param("after", (1, 3), id="short"),
+        pytest.param("before", range(1, 17), id="before", marks=pytest.mark.endurance),
+        pytest.param("after", range(1, 17), id="after", marks=pytest.mark.endurance),
+    ],
+)
+@pytest.mark.parametrize("history", [False, True])
+def test_a_kill_at_each_commit_of_a_first_load(
+    loaded: MirroredDatabase,
+    monkeypatch: pytest.MonkeyPatch,
+    moment: Moment,
+    commits: Iterable[int],
+    history: bool,
+) -> None:
+    kills = KilledCommits(monkeypatch, loaded.target("t"), moment)
+    killed = 0
+    for number in commits:
+        loaded.folder = loaded.folder / "next"
+        if history:
+            loaded.settings["history"] = history_of(loaded)
+        kills.left = number
+        with contextlib.suppress(StreamingQueryException):
+            loaded.run()
+        killed += kills.left <= 0
+        kills.left = 0
+        loaded.execute("INSERT INTO nothing SELECT COUNT(*) FROM nothing", "DELETE FROM t LIMIT 1")
+        loaded.run()
+        loaded.expect_equal("t", "pairs", "nothing")
+    assert killed > 1
 
 
 @pytest.mark.parametrize("more", [1, 200])

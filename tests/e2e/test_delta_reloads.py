@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
 from helpers.delta_mirrors import MirroredDatabase, MirroredDatabases
+from helpers.killed_commits import KilledCommits, Moment
 from helpers.servers import Server
 
 pytestmark = pytest.mark.both_engines
@@ -157,22 +157,11 @@ def _number(path: Path) -> int:
 def test_a_kill_at_each_commit(
     mirrored: MirroredDatabase,
     monkeypatch: pytest.MonkeyPatch,
-    moment: str,
+    moment: Moment,
     commits: Iterable[int],
 ) -> None:
     """Between the statement and the end of the load the process ends, at one commit of Delta's."""
-    kind: Any = type(mirrored.target("t"))
-    commit, left = kind._commit, [-1]
-
-    def until_killed(*given: Any) -> None:
-        left[0] -= 1
-        if left[0] == 0 and moment == "before":
-            raise _KilledError
-        commit(*given)
-        if left[0] == 0:
-            raise _KilledError
-
-    monkeypatch.setattr(kind, "_commit", until_killed)
+    kills = KilledCommits(monkeypatch, mirrored.target("t"), moment)
     mirrored.run()
     killed = 0
     for number in commits:
@@ -186,18 +175,14 @@ def test_a_kill_at_each_commit(
             "ALTER TABLE t REMOVE PARTITIONING",
             f"INSERT INTO t VALUES (1, 'one', {number}), (2, 'two', {number})",
         )
-        left[0] = number
+        kills.left = number
         with contextlib.suppress(StreamingQueryException):
             mirrored.run()
-        killed += left[0] <= 0
-        left[0] = -1
+        killed += kills.left <= 0
+        kills.left = 0
         mirrored.run()
         mirrored.expect_equal("t")
     assert killed > 1
-
-
-class _KilledError(Exception):
-    pass
 
 
 def test_a_statement_while_the_table_is_loaded(

@@ -120,6 +120,7 @@ class Mark:
 
 def fingerprint_of(event: int | None, file: int | None) -> Fingerprint | None:
     """The fingerprint that a mark's identifiers hold; its server_id is not kept."""
-    if not event or not file:
+    if event is None or not file:
         return None
+    # Of no event where only the file's head is known: at its beginning, or far into it.
     return Fingerprint(file, 0, event & ((1 << _LENGTH_BITS) - 1), event >> _LENGTH_BITS)

@@ -41,5 +41,7 @@ def test_a_mark_keeps_the_boundary_and_what_tells_the_log() -> None:
     assert kept["q"] == 7
     found = fingerprint_of(kept[log.event], kept[log.file])
     assert found == Fingerprint(known.created, 0, known.length, known.checksum)
+    head = dict(Mark(log, 1, Fingerprint(known.created, 5)).identifiers)
+    assert fingerprint_of(head[log.event], head[log.file]) == Fingerprint(known.created, 0)
     unknown = dict(Mark(log, 1).identifiers)
     assert fingerprint_of(unknown[log.event], unknown[log.file]) is None
