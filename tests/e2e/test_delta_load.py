@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from helpers.change_logs import history_of
 from helpers.delta_mirrors import MirroredDatabase
-from helpers.killed_commits import KilledCommits, Moment
+from helpers.killed_commits import KilledCommits
 from helpers.servers import Server
 
 pytestmark = pytest.mark.both_engines
@@ -127,22 +127,20 @@ def test_the_only_table_is_loaded_again_though_its_batch_failed(
 
 
 @pytest.mark.parametrize(
-    ("moment", "commits"),
+    "commits",
     [
-        pytest.param("after", (1, 3), id="short"),
-        pytest.param("before", range(1, 17), id="before", marks=pytest.mark.endurance),
-        pytest.param("after", range(1, 17), id="after", marks=pytest.mark.endurance),
+        pytest.param((1, 3), id="short"),
+        pytest.param(range(1, 17), id="all", marks=pytest.mark.endurance),
     ],
 )
 @pytest.mark.parametrize("history", [False, True])
 def test_a_kill_at_each_commit_of_a_first_load(
     loaded: MirroredDatabase,
     monkeypatch: pytest.MonkeyPatch,
-    moment: Moment,
     commits: Iterable[int],
     history: bool,
 ) -> None:
-    kills = KilledCommits(monkeypatch, loaded.target("t"), moment)
+    kills = KilledCommits(monkeypatch, loaded.target("t"), "after")
     killed = 0
     for number in commits:
         loaded.folder = loaded.folder / "next"
