@@ -32,6 +32,19 @@ FOLLOWED: list[tuple[list[str], str]] = [
     (["ALTER TABLE t DROP COLUMN n"], "(7, '7')"),
     (["ALTER TABLE t DROP COLUMN n, ADD n2 INT, CHANGE v w VARCHAR(30)"], "(7, '7', 7)"),
     (["ALTER TABLE t DROP COLUMN n", "ALTER TABLE t ADD n VARCHAR(9)"], "(7, '7', 'x')"),
+    # The columns look as before, and are others.
+    (["ALTER TABLE t DROP COLUMN n, ADD n INT AFTER id"], "(7, 7, '7')"),
+    (["ALTER TABLE t DROP COLUMN n", "ALTER TABLE t ADD n INT FIRST"], "(7, 7, '7')"),
+    (
+        [
+            "ALTER TABLE t ADD m INT",
+            "UPDATE t SET m = 10 * id",
+            "ALTER TABLE t CHANGE n x INT",
+            "ALTER TABLE t CHANGE m n INT",
+            "ALTER TABLE t CHANGE x m INT",
+        ],
+        "(7, '7', 7, 70)",
+    ),
     (["ALTER TABLE t DROP PRIMARY KEY, ADD PRIMARY KEY (v)"], "(7, '7', 7)"),
     (
         [
@@ -60,6 +73,12 @@ NOT_TOLD: list[tuple[list[str], str, str]] = [
         "without telling",
     ),
     (["ALTER TABLE t CHANGE v a VARCHAR(20), CHANGE n b INT"], "(7, '7', 7)", "renamed"),
+    (
+        ["ALTER TABLE t ADD m INT", "ALTER TABLE t CHANGE n m INT, CHANGE m n INT"],
+        "(7, '7', 7, 70)",
+        "without telling",
+    ),
+    (["ALTER TABLE t CHANGE n m INT, ADD n INT"], "(7, '7', 7, 70)", "without telling"),
     (["RENAME TABLE t TO old, other TO t"], "(7)", "without telling"),
     (["DROP TABLE t", "RENAME TABLE other TO t"], "(7)", "took its name"),
 ]

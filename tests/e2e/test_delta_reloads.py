@@ -49,6 +49,11 @@ CHANGED: list[tuple[list[str], str]] = [
         "UPDATE t SET a = 9 WHERE id = 2",
     ),
     (["ALTER TABLE t CHANGE n m INT, ADD k INT"], "UPDATE t SET k = 9 WHERE id = 2"),
+    (["ALTER TABLE t CHANGE n m INT, ADD n INT"], "UPDATE t SET n = 9 WHERE id = 2"),
+    (
+        ["ALTER TABLE t ADD m INT", "ALTER TABLE t CHANGE n m INT, CHANGE m n INT"],
+        "UPDATE t SET n = 9 WHERE id = 2",
+    ),
     (["ALTER TABLE t MODIFY id VARCHAR(9)"], "UPDATE t SET n = 9 WHERE id = '2'"),
     (
         ["ALTER TABLE t ADD w INT DEFAULT 5", "ALTER TABLE t MODIFY n VARCHAR(9)"],

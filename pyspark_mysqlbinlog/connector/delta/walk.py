@@ -190,6 +190,11 @@ class Walk:
         try:
             found = renamed(before, what, None if told is None else told["query"])
             names = {delta_name(old): delta_name(new) for old, new in found.items()}
+            is_followed = self._load is None or self._load.begins_behind is not None
+            if not is_followed and _has_reused_names(before, what, names):
+                raise CannotFollowError(
+                    "while the table is loaded, a column got the name that another one had"
+                )
         except CannotFollowError as error:
             self._lose(_begin_of(start) if told is None else told["seq"], str(error))
             kept = {delta_name(column.name) for column in what.columns}
@@ -320,8 +325,8 @@ class Walk:
         if held is None:
             self._target.create(wanted, {})
             return
-        if _described(held) == _described(wanted):
-            return
+        if self._emptied is not None and _described(held) == _described(wanted):
+            return  # of what the columns were made does not matter: those rows go
         came_from = {SEQ: SEQ} | {
             name: old
             for name, old in self._came_from.items()
@@ -335,7 +340,8 @@ class Walk:
         )
         if stays:
             added = [field for field in wanted if field.name not in held.names]
-            self._target.add_columns(added, mark)
+            if added:
+                self._target.add_columns(added, mark)
         else:
             self._target.reshape(wanted, came_from, mark)
 
@@ -390,6 +396,16 @@ def _is_drop(told: Mapping[str, Any]) -> bool:
 
 def _as_they_are(schema: TableSchema) -> dict[str, str]:
     return {name: name for name in (delta_name(column.name) for column in schema.columns)}
+
+
+def _has_reused_names(before: TableSchema, after: TableSchema, names: Mapping[str, str]) -> bool:
+    """Whether a column has a name that another one had before.
+
+    names : of the columns that stay, before -> after.
+    """
+    came_from = {new: old for old, new in names.items()}
+    held = _as_they_are(before)
+    return any(name in held and came_from.get(name) != name for name in _as_they_are(after))
 
 
 def _described(columns: pa.Schema) -> dict[str, pa.DataType]:

@@ -71,7 +71,8 @@ def alter_effect(
     """Class what an ALTER TABLE says."""
     if alter.loses_rows or alter.drops or alter.ignore:
         return DdlEffect.DATA_LOSING
-    touches = alter.changes or alter.convert_to is not None or alter.key is not None
+    names = alter.changes or alter.renames
+    touches = names or alter.convert_to is not None or alter.key is not None
     if alter.changes_rows:
         return DdlEffect.DATA_CHANGING
     if not touches:
@@ -90,7 +91,11 @@ def alter_effect(
     }
     for column in after.columns:
         name = fold(column.name)
-        previous = None if name in added else old.get(came_from.get(name, name))
+        source = None if name in added else came_from.get(name, name)
+        if name in old and source != name:
+            # Under a name that was there are another column's values, or new ones.
+            return DdlEffect.DATA_CHANGING
+        previous = None if source is None else old.get(source)
         keeps = column.nullable if previous is None else _keeps_values(previous, column)
         if name in filled or not keeps:
             return DdlEffect.DATA_CHANGING

@@ -31,6 +31,7 @@ BEFORE = _table(ID, V, N)
             "/* data-losing */ ALTER TABLE t DROP n, ADD m INT, CHANGE v w VARCHAR(30)",
             {"id": "id", "v": "w"},
         ),
+        ((ID, V, N), "/* data-losing */ ALTER TABLE t DROP n, ADD n INT", {"id": "id", "v": "v"}),
     ],
 )
 def test_names(after: tuple[C, ...], told: str | None, expected: dict[str, str]) -> None:
@@ -53,6 +54,10 @@ def test_names(after: tuple[C, ...], told: str | None, expected: dict[str, str])
         ((ID, V), "ALTER IGNORE TABLE t DROP n, ADD UNIQUE (v)"),
         ((ID, V), "RENAME TABLE t TO x, y TO t"),
         ((ID, V), "ALTER TABLE t DROP something(that can't be read"),
+        (
+            (ID, C("n", "varchar", 20, charset="utf8mb4"), C("v", "int")),
+            "ALTER TABLE t CHANGE v n VARCHAR(20), CHANGE n v INT",
+        ),
         # The statement says other columns than there are.
         ((ID, V), "ALTER TABLE t DROP v"),
     ],
