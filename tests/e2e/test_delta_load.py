@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -124,6 +125,23 @@ def test_the_only_table_is_loaded_again_though_its_batch_failed(
     mirrored.options["reload"] = f"again: {database}.t"
     mirrored.run()
     mirrored.expect_equal("t")
+
+
+def test_a_checkpoint_that_is_put_back(loaded: MirroredDatabase) -> None:
+    """Its batches have numbers that the Delta tables know, and other changes."""
+    checkpoint, copy = loaded.folder / "checkpoint", loaded.folder / "copy"
+    shutil.copytree(checkpoint, copy)
+    for number in range(10, 13):
+        loaded.execute(f"INSERT INTO t VALUES ({number}, 'new', 1)", "UPDATE pairs SET v = v + 1")
+        loaded.run()
+    shutil.rmtree(checkpoint)
+    copy.rename(checkpoint)
+    loaded.execute("UPDATE t SET n = 99 WHERE id = 10", "DELETE FROM t WHERE id = 2")
+    loaded.run()
+    loaded.expect_equal("t", "pairs", "nothing")
+    loaded.execute("INSERT INTO nothing VALUES (1)", "DELETE FROM pairs WHERE a = 1")
+    loaded.run()
+    loaded.expect_equal("t", "pairs", "nothing")
 
 
 @pytest.mark.parametrize(

@@ -190,6 +190,29 @@ def test_a_kill_at_each_commit(
     assert killed > 1
 
 
+@pytest.mark.parametrize("number", [2, 3, 4, 5, 6])
+def test_a_kill_behind_rows_without_a_key(
+    mirrored: MirroredDatabase, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """They are counted, in a batch that began a load, and not counted again when it comes anew."""
+    kills = KilledCommits(monkeypatch, mirrored.target("t"), "after")
+    mirrored.run()
+    mirrored.execute(
+        "ALTER TABLE t ADD c INT NOT NULL DEFAULT 5",
+        "ALTER TABLE t DROP PRIMARY KEY",
+        "INSERT INTO t VALUES (50, 'x', 5, 5), (51, 'y', 5, 5)",
+        "ALTER TABLE t ADD PRIMARY KEY (id)",
+        "INSERT INTO t VALUES (60, 'z', 6, 6)",
+    )
+    kills.left = number
+    with contextlib.suppress(StreamingQueryException):
+        mirrored.run()
+    assert kills.left <= 0
+    kills.left = 0
+    mirrored.run()
+    mirrored.expect_equal("t")
+
+
 def test_a_statement_while_the_table_is_loaded(
     spark: SparkSession, live_server: Server, database: str, tmp_path: Path
 ) -> None:

@@ -86,8 +86,7 @@ class Batch:
             return False
         has_first = any(chunk.table == table and chunk.after is None for chunk in self.load.chunks)
         is_new = has_first or _is_to_begin(self.load, table)
-        # The first batch begins what is to be loaded then, and it ends where it begins.
-        return is_new and (self.is_first or not _is_to_begin(self.load_before, table))
+        return is_new and not _is_to_begin(self.load_before, table)
 
     @property
     def begin(self) -> dict[str, int]:

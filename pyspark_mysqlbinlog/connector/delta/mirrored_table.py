@@ -109,8 +109,7 @@ class MirroredTable:
         is_quiet = not changes.num_rows and now.versions == self._last and not self._loading
         if is_quiet and not batch.loads(self._table):
             return 0
-        applied = self._target.applied(batch.mark.batch[0])
-        if applied is not None and applied >= batch.mark.batch[1]:
+        if self._is_done(batch):
             # The process may have ended right in front of the last step.
             if self.stopped is None:
                 self._maybe_end_load(now, batch)
@@ -134,6 +133,17 @@ class MirroredTable:
         count = self._bring_in(in_order(changes), now, batch, since)
         self._maybe_end_load(now, batch)
         return count
+
+    def _is_done(self, batch: Batch) -> bool:
+        """Whether the Delta table has all of a batch.
+
+        Its number alone does not tell: with a checkpoint that was put back from a copy, batches of
+        the same query have numbers that others had before.
+        """
+        assert batch.mark.batch is not None
+        query, number = batch.mark.batch
+        done, applied = self._target.applied(query), self._target.applied(str(batch.mark.log))
+        return done is not None and done >= number and (applied or 0) >= batch.mark.version
 
     def _bring_in(self, changes: pa.Table, now: TableVersions, batch: Batch, since: int) -> int:
         applied = max(self._target.applied(str(batch.mark.log)) or 0, since)
@@ -265,8 +275,14 @@ class MirroredTable:
         assert batch.mark.batch is not None
         assert batch.load is not None
         known = json.loads(self._loading) if self._loading else {}
-        which = {"query": batch.mark.batch[0], "reload": batch.load.reload}
+        query, number = batch.mark.batch
+        which = {"query": query, "reload": batch.load.reload}
         is_this = bool(known) and {name: known[name] for name in which} == which
+        this_batch = [number, place_of(batch.start)]
+        if is_this and known.get("batch") == this_batch:
+            # This very batch began it, and comes once more: some of it may be in the table already.
+            self._is_checked = True
+            return
         if is_this and not batch.begins_load(self._table):
             return
         if self._target.columns() is None:
@@ -285,7 +301,7 @@ class MirroredTable:
             self._target.forget_seq()
         begin = Mark(batch.mark.log, place_of(batch.start))
         more = {LOG: str(batch.mark.log), STOPPED: ""}
-        self._note_load(which | {"from": batch.begin}, more, begin)
+        self._note_load(which | {"batch": this_batch, "from": batch.begin}, more, begin)
         self.stopped = None
         self._is_checked = True
 
