@@ -244,8 +244,12 @@ private:
         while (significant != behind && (*significant == '0' || *significant == '.')) ++significant;
         size_t count = 0;
         for (const uint8_t* each = significant; each != behind; ++each) count += *each != '.';
-        if (behind[-1] == '0' || count > 17) return decimal(text, whole);
-        if (typed_ || (behind - whole >= 6 && std::memcmp(whole, "0.0000", 6) == 0)) return false;
+        const bool is_tiny = behind - whole >= 6 && std::memcmp(whole, "0.0000", 6) == 0;
+        const bool matters = typed_ || is_tiny;
+        // As in json_text.py: a DECIMAL keeps all digits, whatever the number is.
+        const size_t most = matters ? 17 : 15;
+        if (behind[-1] == '0' || count > most) return decimal(text, whole);
+        if (matters) return false;
         return number_double(begin, behind);
     }
 

@@ -10,7 +10,9 @@ the same strings. Only of numbers the text does not always tell the type (measur
     1e300, -0             a DOUBLE
 
 In the text of a payload the three are the same digits, but for a DOUBLE below 0.0001, which has an
-exponent there and none in the server's text. In a VARIANT they are three types. What matters and is
+exponent there and none in the server's text. From 16 digits on a DOUBLE does not have those of each
+DECIMAL, and a DECIMAL has those of each DOUBLE: so there it is taken for one. In a VARIANT they are
+three types. What matters and is
 not told must be asked (see `columns.JsonNumbers`): JSON_TYPE of the number's path.
 """
 
@@ -53,6 +55,9 @@ _IS_INTEGER, _IS_UNSIGNED, _IS_DOUBLE, _IS_DECIMAL = (
     "DOUBLE",
     "DECIMAL",
 )
+
+# Digits that a DOUBLE is shown with, and those of which each DECIMAL has a DOUBLE of its own.
+_MOST_OF_DOUBLES, _MOST_OF_ALL_DECIMALS = 17, 15
 
 # The keys and indexes that lead to a value.
 JsonPath: TypeAlias = tuple[str | int, ...]
@@ -120,12 +125,14 @@ class Numbers:
         if "e" in text or "E" in text or text == "-0":
             return _IS_DOUBLE
         has_point = "." in text
-        if has_point and (text[-1] == "0" or sum(map(str.isdigit, text.lstrip("-0."))) > 17):
+        matters = self._all_matter or text.lstrip("-").startswith("0.0000")
+        most = _MOST_OF_DOUBLES if matters else _MOST_OF_ALL_DECIMALS
+        if has_point and (text[-1] == "0" or sum(map(str.isdigit, text.lstrip("-0."))) > most):
             return _IS_DECIMAL
         if not has_point and not -1 << 63 <= int(text) < 1 << 64:
             return _IS_DECIMAL
         likely = _IS_DOUBLE if has_point else self._likely_integer
-        if not self._all_matter and not text.lstrip("-").startswith("0.0000"):
+        if not matters:
             return likely
         path = () if leg is None else leg.steps()
         told = self._known.get(path)

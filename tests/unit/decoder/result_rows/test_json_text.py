@@ -104,3 +104,11 @@ def test_a_type_that_no_number_has(kind: str) -> None:
 def test_more_levels_than_a_document_has() -> None:
     with pytest.raises(MalformedResultError, match="can't be read as JSON"):
         made("[" * 200_000 + "]" * 200_000)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["90071992547409.93", "-1234567890123.4567", "0.12345678901234567", "228380475.69137055"],
+)
+def test_all_digits_of_a_decimal_that_no_double_has(text: str) -> None:
+    assert made(text) == (text, [])
