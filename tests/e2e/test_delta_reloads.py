@@ -50,6 +50,7 @@ CHANGED: list[tuple[list[str], str]] = [
     ),
     (["ALTER TABLE t CHANGE n m INT, ADD k INT"], "UPDATE t SET k = 9 WHERE id = 2"),
     (["ALTER TABLE t CHANGE n m INT, ADD n INT"], "UPDATE t SET n = 9 WHERE id = 2"),
+    (["ALTER TABLE t DROP n, ADD n INT"], "UPDATE t SET n = 9 WHERE id = 2"),
     (
         ["ALTER TABLE t ADD m INT", "ALTER TABLE t CHANGE n m INT, CHANGE m n INT"],
         "UPDATE t SET n = 9 WHERE id = 2",

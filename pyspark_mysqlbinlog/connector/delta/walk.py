@@ -119,6 +119,8 @@ class Walk:
         self.schema: TableSchema | None = None
         self._is_there = False
         self._is_known = True
+        # The columns that the Delta table has when this begins, or after a merge.
+        self._held: frozenset[str] = frozenset()
         # A column's name now, as Delta is to have it -> its name in the Delta table.
         self._came_from: dict[str, str] = {}
         self._states: list[pa.Table] = []
@@ -152,14 +154,15 @@ class Walk:
         elif self.schema is None and place_of(start) <= self._applied:
             self._is_there = True
             self.schema = what
-            self._came_from = _as_they_are(what)
+            self._hold(what)
         elif not self._is_there and self._is_known:
             self._create(start, what)
         elif self.schema is None or not self._is_known:
             # The server was asked what it looks like; nobody told what became of its rows.
             self._lose(_begin_of(start), "its columns were not known for a while")
             self._is_known = self._is_there = True
-            self.schema, self._came_from = what, _as_they_are(what)
+            self.schema = what
+            self._hold(what)
         elif what != self.schema:
             self._alter(start, what, told)
         elif told is not None:
@@ -174,7 +177,7 @@ class Walk:
         self._states.clear()
         self._emptied = self._with_epoch(_begin_of(start))
         self._is_there = True
-        self.schema, self._came_from = what, {}
+        self.schema, self._came_from, self._held = what, {}, frozenset()
 
     def _alter(self, start: Position, what: TableSchema, told: dict[str, Any] | None) -> None:
         before = self.schema
@@ -190,21 +193,22 @@ class Walk:
         try:
             found = renamed(before, what, None if told is None else told["query"])
             names = {delta_name(old): delta_name(new) for old, new in found.items()}
-            is_followed = self._load is None or self._load.begins_behind is not None
-            if not is_followed and _has_reused_names(before, what, names):
-                raise CannotFollowError(
-                    "while the table is loaded, a column got the name that another one had"
-                )
         except CannotFollowError as error:
             self._lose(_begin_of(start) if told is None else told["seq"], str(error))
             kept = {delta_name(column.name) for column in what.columns}
             names = {name: name for name in _as_they_are(before) if name in kept}
         if [names.get(name) for name in _key_of(before)] != _key_of(what):
             self._merge(replace(self._mark, version=place_of(start), batch=None, fingerprint=None))
+        came_from = {names[name]: held for name, held in self._came_from.items() if name in names}
+        reused = [n for n in _as_they_are(what) if n in self._held and came_from.get(n) != n]
+        if reused and not self._is_empty():
+            # By its columns the Delta table does not tell whether it has their values already.
+            raise self._error(
+                f"within one batch a column got the name {min(reused)}, which another one had;"
+                f" {LOAD_ANEW}"
+            )
         self._states = [_renamed(states, names) for states in self._states]
-        self._came_from = {
-            names[name]: held for name, held in self._came_from.items() if name in names
-        }
+        self._came_from = came_from
         self.schema = what
 
     def _hear(self, statement: dict[str, Any]) -> None:
@@ -317,7 +321,12 @@ class Walk:
             if key:
                 self._target.merge(last_states(states, key), key, mark)
         self._states, self._emptied = [], None
-        self._came_from = _as_they_are(self.schema)
+        self._hold(self.schema)
+
+    def _hold(self, schema: TableSchema) -> None:
+        """The Delta table has the columns of this."""
+        self._came_from = _as_they_are(schema)
+        self._held = frozenset(self._came_from)
 
     def _shape(self, schema: TableSchema, mark: Mark | None) -> None:
         """Give the Delta table the columns that the table has."""
@@ -325,8 +334,8 @@ class Walk:
         if held is None:
             self._target.create(wanted, {})
             return
-        if self._emptied is not None and _described(held) == _described(wanted):
-            return  # of what the columns were made does not matter: those rows go
+        if _described(held) == _described(wanted):
+            return  # it was given them, maybe, by a process that ended then
         came_from = {SEQ: SEQ} | {
             name: old
             for name, old in self._came_from.items()
@@ -340,8 +349,7 @@ class Walk:
         )
         if stays:
             added = [field for field in wanted if field.name not in held.names]
-            if added:
-                self._target.add_columns(added, mark)
+            self._target.add_columns(added, mark)
         else:
             self._target.reshape(wanted, came_from, mark)
 
@@ -396,16 +404,6 @@ def _is_drop(told: Mapping[str, Any]) -> bool:
 
 def _as_they_are(schema: TableSchema) -> dict[str, str]:
     return {name: name for name in (delta_name(column.name) for column in schema.columns)}
-
-
-def _has_reused_names(before: TableSchema, after: TableSchema, names: Mapping[str, str]) -> bool:
-    """Whether a column has a name that another one had before.
-
-    names : of the columns that stay, before -> after.
-    """
-    came_from = {new: old for old, new in names.items()}
-    held = _as_they_are(before)
-    return any(name in held and came_from.get(name) != name for name in _as_they_are(after))
 
 
 def _described(columns: pa.Schema) -> dict[str, pa.DataType]:

@@ -69,6 +69,11 @@ def _of_statement(before: TableSchema, after: TableSchema, told: str) -> Mapping
     }
     if len(names) != len(kept.columns):
         raise CannotFollowError(f"the columns behind a statement are others than it says: {shown}")
+    held = {fold(column.name) for column in before.columns}
+    came = {fold(now): fold(was) for was, now in names.items()}
+    if any(folded in held and came.get(folded) != folded for folded in new):
+        # The columns look as before, and are others.
+        raise CannotFollowError(not_told)
     return names
 
 
