@@ -123,7 +123,8 @@ def test_each_version_has_rows_of_its_own(
         "DELETE FROM t WHERE id = 3",
         "ALTER TABLE t CHANGE n m INT",
         "UPDATE t SET m = 8 WHERE id = 2",
-        "ALTER TABLE t DROP COLUMN v, ADD v VARCHAR(20)",
+        # Under another name: one of its own would have the table loaded again.
+        "ALTER TABLE t DROP COLUMN v, ADD w VARCHAR(20)",
         "INSERT INTO t VALUES (4, 4, 'four'), (5, 5, NULL)",
     )
     mirrored.run()
