@@ -142,8 +142,10 @@ class MirroredTable:
         """
         assert batch.mark.batch is not None
         query, number = batch.mark.batch
-        done, applied = self._target.applied(query), self._target.applied(str(batch.mark.log))
-        return done is not None and done >= number and (applied or 0) >= batch.mark.version
+        done = self._target.applied(query)
+        if done is None or done < number:
+            return False
+        return (self._target.applied(str(batch.mark.log)) or 0) >= batch.mark.version
 
     def _bring_in(self, changes: pa.Table, now: TableVersions, batch: Batch, since: int) -> int:
         applied = max(self._target.applied(str(batch.mark.log)) or 0, since)

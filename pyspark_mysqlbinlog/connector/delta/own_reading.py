@@ -1,15 +1,14 @@
 """What a batch of a mirror brings, read by the mirror's own process.
 
-It is collected in this process in any case. To have some megabytes of log, or of a table that is
-being loaded, read by Spark's tasks (their planning, their processes, packets through the JVM) takes
-six times as long as to read them here.
+It is collected in this process in any case, and Spark's way there takes several times as long: its
+planning, its tasks' processes, packets through the JVM. These are left to Spark all the same:
 
-What is Spark's: short stretches of log, which travel in its tasks, so that no other connection is
-needed for them. But one that comes alone (the first of a query, the end of a backlog, one after a
-quiet minute) is read here: a second may go by until Python has started for Spark's tasks. Long
-stretches, which many executors read side by side, and those in which most of the log is of tables
-that nobody wants. And tables that are read as a whole, which may be large: Spark can end a task,
-and nobody a thread.
+* Short stretches of log, which travel in its tasks: no other connection is needed for them. But one
+  that comes alone (the first of a query, the end of a backlog, one after a quiet minute) is read
+  here, since a second may go by until Python has started for Spark's tasks.
+* Long stretches, which many executors read side by side.
+* Stretches in which most of the log is of tables that nobody wants.
+* Tables that are read as a whole, which may be large: Spark can end a task, and nobody a thread.
 """
 
 from __future__ import annotations
@@ -81,8 +80,8 @@ class OwnReading:
             return False
         if first.epoch != last.epoch or begin.file != end.file or end.pos - begin.pos > _MOST:
             return False
-        if last.loads_since(first):
-            return last.load is not None and all(chunk.key for chunk in last.load.chunks)
+        if last.load is not None and last.loads_since(first):
+            return all(chunk.key for chunk in last.load.chunks)
         # Of nothing Spark need not be asked.
         return begin == end or self._takes_log(end.pos - begin.pos)
 
@@ -100,7 +99,7 @@ class OwnReading:
         return True
 
     def changes(self, first: Offset, last: Offset) -> tuple[pa.Table, TypedImages]:
-        """What `collected` gives of the same batch; raises what `read_range` does."""
+        """What `collected` gives of the same batch; raises as `read_range` and `read_chunks` do."""
         batches = [*self._of_log(first, last)]
         size = last.position.pos - first.position.pos
         if size > _LEAST and sum(batch.nbytes for batch in batches) < _THIN_SHARE * size:

@@ -21,6 +21,7 @@ def load_tasks(
     planned = () if last.load is None else last.load.chunks
     # Planned, maybe, by a query that wanted other tables.
     chunks = [chunk for chunk in planned if wants(*chunk.table)]
+    conditions = options.conditions(case_sensitive)
     count = min(len(chunks), max(most, 1))
     return [
         LoadPartition(
@@ -30,7 +31,7 @@ def load_tasks(
             since=last.position,
             server_uuid=last.server_uuid,
             epoch=last.epoch,
-            conditions=options.conditions(case_sensitive),
+            conditions=conditions,
         )
         for task in range(count)
     ]

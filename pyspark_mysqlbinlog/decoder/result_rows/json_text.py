@@ -12,8 +12,8 @@ the same strings. Only of numbers the text does not always tell the type (measur
 In the text of a payload the three are the same digits, but for a DOUBLE below 0.0001, which has an
 exponent there and none in the server's text. From 16 digits on a DOUBLE does not have those of each
 DECIMAL, and a DECIMAL has those of each DOUBLE: so there it is taken for one. In a VARIANT they are
-three types. What matters and is
-not told must be asked (see `columns.JsonNumbers`): JSON_TYPE of the number's path.
+three types. What matters and is not told must be asked (see `columns.JsonNumbers`): JSON_TYPE of
+the number's path.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
 Where no row of the stream tells of a statement, it changed the table's shape only (see
 decoder/sql/ddl_effect.py): columns were added that are NULL, widened or renamed. Then a column that
 is no longer there was renamed, for a statement that drops one is told, and so is one by which a
-column gets the name of another. Where a statement is told it
-can be followed all the same when all that it does to rows is to drop columns. After any other one
-nobody knows what the rows are, and the table has to be loaded.
+column gets the name of another. Where a statement is told it can be followed all the same when all
+that it does to rows is to drop columns. After any other one nobody knows what the rows are, and the
+table has to be loaded.
 """
 
 from __future__ import annotations

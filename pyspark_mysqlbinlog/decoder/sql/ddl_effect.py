@@ -71,11 +71,10 @@ def alter_effect(
     """Class what an ALTER TABLE says."""
     if alter.loses_rows or alter.drops or alter.ignore:
         return DdlEffect.DATA_LOSING
-    names = alter.changes or alter.renames
-    touches = names or alter.convert_to is not None or alter.key is not None
     if alter.changes_rows:
         return DdlEffect.DATA_CHANGING
-    if not touches:
+    touches_columns = alter.changes or alter.renames or alter.convert_to is not None
+    if not touches_columns and alter.key is None:
         return DdlEffect.SHAPE_ONLY
     if before is None or after is None:
         return DdlEffect.DATA_CHANGING
