@@ -9,9 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
 from helpers.delta_mirrors import MirroredDatabase, MirroredDatabases
+from helpers.killed_commits import KilledCommits
 from helpers.servers import Server
 
 pytestmark = pytest.mark.both_engines
@@ -111,13 +113,19 @@ def test_what_is_followed(followed: MirroredDatabases, case: int) -> None:
     followed[case].expect_equal("t", "other")
 
 
-def test_each_version_has_rows_of_its_own(
+@pytest.fixture
+def mirrored(
     spark: SparkSession, live_server: Server, database: str, tmp_path: Path
-) -> None:
-    """In one batch and without a row that changes twice, as no case of `FOLLOWED` has it."""
+) -> MirroredDatabase:
+    """The table ``t`` with three rows; the mirror has run once."""
     mirrored = MirroredDatabase(spark, live_server, database, tmp_path)
     mirrored.execute(_CREATE, _FILL)
     mirrored.run()
+    return mirrored
+
+
+def test_each_version_has_rows_of_its_own(mirrored: MirroredDatabase) -> None:
+    """In one batch and without a row that changes twice, as no case of `FOLLOWED` has it."""
     mirrored.execute(
         "UPDATE t SET v = 'changed' WHERE id = 1",
         "DELETE FROM t WHERE id = 3",
@@ -127,6 +135,31 @@ def test_each_version_has_rows_of_its_own(
         "ALTER TABLE t DROP COLUMN v, ADD w VARCHAR(20)",
         "INSERT INTO t VALUES (4, 4, 'four'), (5, 5, NULL)",
     )
+    mirrored.run()
+    mirrored.expect_equal("t")
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "ALTER TABLE t CHANGE n m INT",
+        "ALTER TABLE t DROP COLUMN n, CHANGE v w VARCHAR(30)",
+        "ALTER TABLE t ADD m INT",
+    ],
+)
+def test_a_kill_between_the_columns_and_the_rows_of_a_batch(
+    mirrored: MirroredDatabase, monkeypatch: pytest.MonkeyPatch, statement: str
+) -> None:
+    """The Delta table has its new columns already when the batch comes once more."""
+    kills = KilledCommits(monkeypatch, mirrored.target("t"), "after")
+    mirrored.execute("DELETE FROM t WHERE id = 1", statement, "UPDATE t SET id = 20 WHERE id = 2")
+    columns = mirrored.delta("t").schema()
+    kills.left = 1
+    with pytest.raises(StreamingQueryException):
+        mirrored.run()
+    # The row that no change names has to keep its values.
+    assert mirrored.delta("t").schema() != columns
+    assert mirrored.rows("t").num_rows == 3
     mirrored.run()
     mirrored.expect_equal("t")
 
@@ -144,22 +177,17 @@ def test_each_version_has_rows_of_its_own(
     ids="; ".join,
 )
 def test_a_name_that_comes_back_within_a_batch(
-    spark: SparkSession,
-    live_server: Server,
-    database: str,
-    tmp_path: Path,
-    statements: list[str],
+    mirrored: MirroredDatabase, statements: list[str]
 ) -> None:
     """The Delta table would look as before; in batches of their own they are followed."""
-    mirrored = MirroredDatabase(spark, live_server, database, tmp_path)
-    mirrored.execute(_CREATE, _FILL, "ALTER TABLE t ADD m INT NULL", "UPDATE t SET m = 10 * id")
+    mirrored.execute("ALTER TABLE t ADD m INT NULL", "UPDATE t SET m = 10 * id")
     mirrored.execute("CREATE TABLE other (id INT PRIMARY KEY)")
     mirrored.run()
     mirrored.execute(*statements, "UPDATE t SET n = 5 WHERE id = 1", "INSERT INTO other VALUES (1)")
     mirrored.run()
     assert "the name" in mirrored.stopped("t")
     mirrored.expect_equal("other")
-    mirrored.options["reload"] = f"again: {database}.t"
+    mirrored.options["reload"] = f"again: {mirrored.database}.t"
     mirrored.run()
     mirrored.expect_equal("t")
     for statement in (*statements, "UPDATE t SET n = 6 WHERE id = 2"):
