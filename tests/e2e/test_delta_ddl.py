@@ -5,15 +5,17 @@ What becomes of a table where loading it again is allowed is in test_delta_reloa
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import contextlib
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
 from helpers.delta_mirrors import MirroredDatabase, MirroredDatabases
-from helpers.killed_commits import KilledCommits
+from helpers.killed_commits import KilledCommits, KilledTables
 from helpers.servers import Server
 
 pytestmark = pytest.mark.both_engines
@@ -51,7 +53,63 @@ FOLLOWED: list[tuple[list[str], str]] = [
     (["DROP TABLE t", _CREATE, "INSERT INTO t VALUES (1, 'again', 1)"], "(7, '7', 7)"),
     (["RENAME TABLE t TO u", _CREATE], "(7, '7', 7)"),
 ]
-# The same, and why the table is stopped.
+# What is done to a table in one batch that takes more than one merge, or more than one look.
+SEVERAL: list[list[str]] = [
+    # Names that come back: the Delta table would look as before.
+    ["ALTER TABLE t DROP COLUMN n", "ALTER TABLE t ADD n INT", "UPDATE t SET n = 5 WHERE id = 1"],
+    [
+        "ALTER TABLE t CHANGE n x INT",
+        "UPDATE t SET x = 4 WHERE id = 1",
+        "ALTER TABLE t CHANGE m n INT",
+        "ALTER TABLE t CHANGE x m INT",
+    ],
+    ["ALTER TABLE t CHANGE n x INT", "ALTER TABLE t CHANGE x n INT", "UPDATE t SET n = 8"],
+    ["ALTER TABLE t CHANGE n x INT", "ALTER TABLE t ADD n INT", "UPDATE t SET n = 5 WHERE id = 1"],
+    ["ALTER TABLE t CHANGE v w VARCHAR(30) NOT NULL", "ALTER TABLE t DROP m, ADD v INT"],
+    [
+        "ALTER TABLE t DROP COLUMN n",
+        "ALTER TABLE t ADD n BIGINT",
+        "ALTER TABLE t DROP COLUMN n",
+        "UPDATE t SET v = 'z' WHERE id = 1",
+        "ALTER TABLE t ADD n INT",
+        "ALTER TABLE t CHANGE n o INT",
+        "ALTER TABLE t ADD n INT",
+    ],
+    [
+        "ALTER TABLE t MODIFY n BIGINT",
+        "UPDATE t SET n = 5000000000 WHERE id = 2",
+        "ALTER TABLE t DROP COLUMN n",
+        "ALTER TABLE t ADD n INT",
+    ],
+    ["ALTER TABLE t DROP COLUMN n", "TRUNCATE TABLE t", "ALTER TABLE t ADD n INT"],
+    # The key becomes another.
+    ["ALTER TABLE t CHANGE n x INT, DROP PRIMARY KEY, ADD PRIMARY KEY (v)"],
+    ["ALTER TABLE t CHANGE v w VARCHAR(20) NOT NULL, DROP PRIMARY KEY, ADD PRIMARY KEY (w)"],
+    [
+        "ALTER TABLE t DROP PRIMARY KEY, ADD PRIMARY KEY (v)",
+        "ALTER TABLE t CHANGE n x INT",
+        "UPDATE t SET x = 5 WHERE id = 2",
+    ],
+    [
+        "ALTER TABLE t CHANGE n x INT",
+        "UPDATE t SET x = 44 WHERE id = 2",
+        "ALTER TABLE t DROP PRIMARY KEY, ADD PRIMARY KEY (v)",
+        "ALTER TABLE t CHANGE x y BIGINT",
+        "UPDATE t SET y = 45 WHERE id = 1",
+    ],
+    [
+        "ALTER TABLE t CHANGE n x INT, DROP PRIMARY KEY",
+        "INSERT INTO t VALUES (2, 'two', 2, 20)",
+        "UPDATE t SET v = 'x' WHERE id = 2 LIMIT 1",
+    ],
+    [
+        "ALTER TABLE t DROP COLUMN n, DROP PRIMARY KEY, ADD PRIMARY KEY (v)",
+        "ALTER TABLE t ADD n INT",
+        "UPDATE t SET id = id + 5",
+    ],
+    ["ALTER TABLE t ADD UNIQUE (v), DROP PRIMARY KEY, CHANGE n x INT"],
+]
+# The same as in FOLLOWED, and why the table is stopped.
 NOT_TOLD: list[tuple[list[str], str, str]] = [
     (["ALTER TABLE t ADD w INT NOT NULL DEFAULT 5"], "(7, '7', 7, 7)", "without telling"),
     (["ALTER TABLE t MODIFY n VARCHAR(9)"], "(7, '7', 7)", "without telling"),
@@ -165,34 +223,55 @@ def test_a_kill_between_the_columns_and_the_rows_of_a_batch(
 
 
 @pytest.mark.parametrize(
-    "statements",
+    "numbers",
     [
-        ["ALTER TABLE t DROP COLUMN n", "ALTER TABLE t ADD n INT"],
-        [
-            "ALTER TABLE t CHANGE n x INT",
-            "ALTER TABLE t CHANGE m n INT",
-            "ALTER TABLE t CHANGE x m INT",
-        ],
+        pytest.param((2,), id="short"),
+        pytest.param(range(1, 8), id="all", marks=pytest.mark.endurance),
     ],
-    ids="; ".join,
 )
-def test_a_name_that_comes_back_within_a_batch(
-    mirrored: MirroredDatabase, statements: list[str]
+def test_a_kill_behind_each_commit_of_several_statements(
+    spark: SparkSession,
+    live_server: Server,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    numbers: Iterable[int],
 ) -> None:
-    """The Delta table would look as before; in batches of their own they are followed."""
-    mirrored.execute("ALTER TABLE t ADD m INT NULL", "UPDATE t SET m = 10 * id")
-    mirrored.execute("CREATE TABLE other (id INT PRIMARY KEY)")
+    killed = 0
+    for number in numbers:
+        cases = _cases(spark, live_server, tmp_path / str(number), f"killed_{number}", len(SEVERAL))
+        with contextlib.ExitStack() as stack:
+            stack.callback(cases.drop)
+            killed += _killed(cases, stack.enter_context(monkeypatch.context()), number)
+            cases.execute("INSERT INTO other VALUES (1)")
+            cases.run()
+            for mirrored in cases:
+                mirrored.expect_equal("t", "other")
+    assert killed > 1
+
+
+def _killed(cases: MirroredDatabases, monkeypatch: pytest.MonkeyPatch, number: int) -> int:
+    """Do all of `SEVERAL`, kill at this commit; how many tables it was."""
+    cases.execute("ALTER TABLE t ADD m INT NULL", "UPDATE t SET m = 10 * id")
+    cases.run()
+    cases.execute("UPDATE t SET v = '9' WHERE id = 1", "DELETE FROM t WHERE id = 3")
+    for mirrored, statements in zip(cases, SEVERAL, strict=True):
+        mirrored.execute(*statements)
+    kills = KilledTables(monkeypatch, cases[0].target("t"), number)
+    with contextlib.suppress(StreamingQueryException):
+        cases.run()
+    return kills.killed
+
+
+def test_columns_that_the_mirror_did_not_give(mirrored: MirroredDatabase) -> None:
+    """A user's, or those of a batch that another checkpoint does not come to."""
+    mirrored.target("t").add_columns([pa.field("extra", pa.int64())])
+    mirrored.execute("CREATE TABLE other (id INT PRIMARY KEY)", "INSERT INTO other VALUES (1)")
+    mirrored.execute("INSERT INTO t VALUES (4, 'four', 4)")
     mirrored.run()
-    mirrored.execute(*statements, "UPDATE t SET n = 5 WHERE id = 1", "INSERT INTO other VALUES (1)")
-    mirrored.run()
-    assert "the name" in mirrored.stopped("t")
+    assert "columns that the mirror did not give it" in mirrored.stopped("t")
     mirrored.expect_equal("other")
     mirrored.options["reload"] = f"again: {mirrored.database}.t"
     mirrored.run()
-    mirrored.expect_equal("t")
-    for statement in (*statements, "UPDATE t SET n = 6 WHERE id = 2"):
-        mirrored.execute(statement)
-        mirrored.run()
     mirrored.expect_equal("t")
 
 

@@ -114,6 +114,11 @@ class MirroredDatabases:
     def __iter__(self) -> Iterator[MirroredDatabase]:
         return iter(self._all)
 
+    def execute(self, *statements: str) -> None:
+        """Execute the same in each database."""
+        for mirrored in self:
+            mirrored.execute(*statements)
+
     def run(self) -> None:
         """Bring in all that is in the log."""
         self._all[0].run()

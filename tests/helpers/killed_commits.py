@@ -1,14 +1,17 @@
-"""A process that ends at one of Delta's commits."""
+"""A process that ends at one of Delta's commits, or seems to, for each table at its own."""
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any, Literal
 
 import pytest
 
+from pyspark_mysqlbinlog import DeltaMirror
 from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget
+from pyspark_mysqlbinlog.connector.delta.mirrored_table import MirroredTable
 
-__all__ = ["KilledCommits", "Moment"]
+__all__ = ["KilledCommits", "KilledTables", "Moment"]
 
 Moment = Literal["before", "after"]
 
@@ -46,3 +49,58 @@ class KilledCommits:
                 raise KilledError
 
         return until_killed
+
+
+class KilledTables:
+    """Ends each table's part of a batch behind its own commit of this number, and then the batch.
+
+    To each table that is as if the process had ended there; so one batch tries all of them.
+
+    Parameters
+    ----------
+    number : of the commit, from 1.
+
+    Attributes
+    ----------
+    killed : how many tables' parts ended so.
+    """
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, target: DeltaTarget, number: int) -> None:
+        self._number, self.killed = number, 0
+        self._commits: Counter[str] = Counter()
+        self._is_killed = False
+        kind: Any = type(target)
+        for name in ("_commit", "create"):
+            monkeypatch.setattr(kind, name, self._counting(getattr(kind, name)))
+        monkeypatch.setattr(MirroredTable, "apply", self._bearing(MirroredTable.apply))
+        monkeypatch.setattr(DeltaMirror, "__call__", self._ending(DeltaMirror.__call__))
+
+    def _counting(self, commit: Any) -> Any:
+        def count(target: Any, *given: Any) -> None:
+            commit(target, *given)
+            self._commits[target.uri] += 1
+            if self._commits[target.uri] == self._number:
+                self.killed += 1
+                raise KilledError
+
+        return count
+
+    def _bearing(self, apply: Any) -> Any:
+        def bear(*given: Any) -> int:
+            try:
+                return int(apply(*given))
+            except KilledError:
+                self._is_killed = True
+                return 0
+
+        return bear
+
+    def _ending(self, batch: Any) -> Any:
+        def end(*given: Any) -> None:
+            self._commits.clear()
+            self._is_killed = False
+            batch(*given)
+            if self._is_killed:
+                raise KilledError
+
+        return end

@@ -2,8 +2,9 @@
 
 What the changes leave is gathered, under the names that the columns have at that moment. It is
 merged at the end, and wherever what comes behind can't be gathered with what came before: where the
-primary key becomes another, and in front of a statement after which nobody knows what the rows are.
-The Delta table gets the shape of the moment right before that.
+primary key becomes another, where a column gets a name that the Delta table still has for another
+one, and in front of a statement after which nobody knows what the rows are. The Delta table gets
+the shape of the moment right before that.
 """
 
 from __future__ import annotations
@@ -119,8 +120,9 @@ class Walk:
         self.schema: TableSchema | None = None
         self._is_there = False
         self._is_known = True
-        # The columns that the Delta table has when this begins, or after a merge.
-        self._held: frozenset[str] = frozenset()
+        # The columns that the Delta table has when this begins, or after a merge. None where what
+        # it has is of no account: the table is a new one.
+        self._held: Mapping[str, pa.DataType] = {}
         # A column's name now, as Delta is to have it -> its name in the Delta table.
         self._came_from: dict[str, str] = {}
         self._states: list[pa.Table] = []
@@ -177,7 +179,7 @@ class Walk:
         self._states.clear()
         self._emptied = self._with_epoch(_begin_of(start))
         self._is_there = True
-        self.schema, self._came_from, self._held = what, {}, frozenset()
+        self.schema, self._came_from, self._held = what, {}, {}
 
     def _alter(self, start: Position, what: TableSchema, told: dict[str, Any] | None) -> None:
         before = self.schema
@@ -197,19 +199,32 @@ class Walk:
             self._lose(_begin_of(start) if told is None else told["seq"], str(error))
             kept = {delta_name(column.name) for column in what.columns}
             names = {name: name for name in _as_they_are(before) if name in kept}
-        if [names.get(name) for name in _key_of(before)] != _key_of(what):
-            self._merge(replace(self._mark, version=place_of(start), batch=None, fingerprint=None))
-        came_from = {names[name]: held for name, held in self._came_from.items() if name in names}
-        reused = [n for n in _as_they_are(what) if n in self._held and came_from.get(n) != n]
-        if reused and not self._is_empty():
-            # By its columns the Delta table does not tell whether it has their values already.
-            raise self._error(
-                f"within one batch a column got the name {min(reused)}, which another one had;"
-                f" {LOAD_ANEW}"
-            )
+        is_other_key = [names.get(name) for name in _key_of(before)] != _key_of(what)
+        origins = self._origins(names)
+        # By its columns the Delta table would not tell, after a kill, whether it has them already.
+        takes_name = any(
+            name in self._held and origins.get(name) != name for name in _as_they_are(what)
+        )
+        if takes_name or (is_other_key and self._states):
+            self._merge(self._mark_before(start, told))
         self._states = [_renamed(states, names) for states in self._states]
-        self._came_from = came_from
+        self._came_from = self._origins(names)
         self.schema = what
+
+    def _origins(self, names: Mapping[str, str]) -> dict[str, str]:
+        """Where the values of columns behind a statement are in the Delta table: name -> its name.
+
+        names : what the statement made of the columns' names, as `renamed` has them.
+        """
+        return {names[name]: held for name, held in self._came_from.items() if name in names}
+
+    def _mark_before(self, start: Position, told: dict[str, Any] | None) -> Mark:
+        """Of a commit that has all in front of a statement, behind which a version begins.
+
+        Whoever goes on from it comes to the statement again, from the columns before.
+        """
+        version = place_of(start) - 1 if told is None else _place(told)
+        return replace(self._mark, version=version, batch=None, fingerprint=None)
 
     def _hear(self, statement: dict[str, Any]) -> None:
         """A statement that touches rows without row events."""
@@ -326,7 +341,7 @@ class Walk:
     def _hold(self, schema: TableSchema) -> None:
         """The Delta table has the columns of this."""
         self._came_from = _as_they_are(schema)
-        self._held = frozenset(self._came_from)
+        self._held = _described(shape_of(schema))
 
     def _shape(self, schema: TableSchema, mark: Mark | None) -> None:
         """Give the Delta table the columns that the table has."""
@@ -336,6 +351,7 @@ class Walk:
             return
         if _described(held) == _described(wanted):
             return  # it was given them, maybe, by a process that ended then
+        self._expect_held(_described(held))
         came_from = {SEQ: SEQ} | {
             name: old
             for name, old in self._came_from.items()
@@ -352,6 +368,20 @@ class Walk:
             self._target.add_columns(added, mark)
         else:
             self._target.reshape(wanted, came_from, mark)
+
+    def _expect_held(self, found: Mapping[str, pa.DataType]) -> None:
+        """MirrorError where the Delta table has neither the columns of before nor those of now.
+
+        Values would be taken from columns that are others than they seem.
+        """
+        if not self._held or self._load is not None or self._target.is_empty():
+            return
+        others = {*found.items()} ^ {*self._held.items()}
+        if others:
+            raise self._error(
+                "the Delta table has columns that the mirror did not give it, or lacks some that it"
+                f" did: {', '.join(sorted({name for name, _ in others}))}; {LOAD_ANEW}"
+            )
 
     def _is_empty(self) -> bool:
         """Whether there are no rows: what is done to them then does no harm."""
