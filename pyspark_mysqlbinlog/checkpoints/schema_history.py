@@ -16,7 +16,7 @@ from functools import cached_property
 
 from pyspark_mysqlbinlog.checkpoints.position import BEGINNING, Position
 from pyspark_mysqlbinlog.checkpoints.schema_packing import pack_versions, unpack_versions
-from pyspark_mysqlbinlog.checkpoints.versions import UnknownFrom, Version, start_of
+from pyspark_mysqlbinlog.checkpoints.versions import UnknownFrom, Version, is_gone, start_of
 from pyspark_mysqlbinlog.names import Table
 from pyspark_mysqlbinlog.tables import TableSchema
 
@@ -173,7 +173,7 @@ class SchemaHistory:
             index = bisect_right(versions, position, key=start_of)
             kept = versions[max(index - 1, 0) :]
             first = kept[0]
-            if first[0] <= position and isinstance(first[1], UnknownFrom) and first[1].gone:
+            if first[0] <= position and is_gone(first):
                 kept = kept[1:]
             elif first[0] <= position:
                 kept = ((BEGINNING, first[1]), *kept[1:])
@@ -181,14 +181,14 @@ class SchemaHistory:
                 needed[table] = kept
         return self if needed == self._versions else SchemaHistory(needed)
 
-    def with_last_only(self, tables: Mapping[Table, bool]) -> SchemaHistory:
-        """Of each of these tables its last version, or nothing where the value is false."""
-        shorter = {
-            table: versions[-1:] if table in tables else versions
-            for table, versions in self._versions.items()
-            if tables.get(table, True)
+    def with_versions(self, tables: Mapping[Table, tuple[Version, ...]]) -> SchemaHistory:
+        """With these versions of these tables in place of theirs; without those that have none."""
+        changed = {
+            table: versions
+            for table, versions in (self._versions | dict(tables)).items()
+            if versions
         }
-        return self if shorter == self._versions else SchemaHistory(shorter)
+        return self if changed == self._versions else SchemaHistory(changed)
 
     def select(self, predicate: Callable[[str, str], bool]) -> SchemaHistory:
         """Only the tables for which ``predicate(database, table)`` holds, and the databases."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.tables import TableSchema
 
-__all__ = ["UnknownFrom", "Version", "start_of"]
+__all__ = ["UnknownFrom", "Version", "is_gone", "start_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,3 +24,9 @@ Version = tuple[Position, TableSchema | UnknownFrom]
 def start_of(version: Version) -> Position:
     """The sort key of versions."""
     return version[0]
+
+
+def is_gone(version: Version) -> bool:
+    """Whether the table does not exist from there on."""
+    what = version[1]
+    return isinstance(what, UnknownFrom) and what.gone

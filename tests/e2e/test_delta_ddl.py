@@ -241,7 +241,7 @@ def test_a_kill_behind_each_commit_of_several_statements(
         cases = _cases(spark, live_server, tmp_path / str(number), f"killed_{number}", len(SEVERAL))
         with contextlib.ExitStack() as stack:
             stack.callback(cases.drop)
-            killed += _killed(cases, stack.enter_context(monkeypatch.context()), number)
+            killed += _killed(cases, monkeypatch, number)
             cases.execute("INSERT INTO other VALUES (1)")
             cases.run()
             for mirrored in cases:
@@ -256,8 +256,8 @@ def _killed(cases: MirroredDatabases, monkeypatch: pytest.MonkeyPatch, number: i
     cases.execute("UPDATE t SET v = '9' WHERE id = 1", "DELETE FROM t WHERE id = 3")
     for mirrored, statements in zip(cases, SEVERAL, strict=True):
         mirrored.execute(*statements)
-    kills = KilledTables(monkeypatch, cases[0].target("t"), number)
-    with contextlib.suppress(StreamingQueryException):
+    with monkeypatch.context() as during, contextlib.suppress(StreamingQueryException):
+        kills = KilledTables(during, cases[0].target("t"), number)
         cases.run()
     return kills.killed
 

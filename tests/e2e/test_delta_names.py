@@ -59,7 +59,18 @@ def test_tables_with_names_that_no_path_takes(
     spark: SparkSession, live_server: Server, database: str, tmp_path: Path
 ) -> None:
     mirrored = MirroredDatabase(spark, live_server, database, tmp_path)
-    names = ["order details", "a%20b", "x/y", "..", "a#b?c", "größe~", "p:q", "[s]", "plain"]
+    names = [
+        "order details",
+        "a%20b",
+        "x/y",
+        "..",
+        "a#b?c",
+        "größe~",
+        "p:q",
+        "[s]",
+        "_delta_log",
+        "plain",
+    ]
     for number, name in enumerate(names):
         mirrored.execute(
             f"CREATE TABLE `{name}` (id INT PRIMARY KEY, v INT)",

@@ -37,8 +37,8 @@ from pyspark_mysqlbinlog.connector.delta.deltalake_stats import (
     without_stats,
 )
 from pyspark_mysqlbinlog.connector.delta.engine import (
-    KEEPS_ROWS,
     TRIES,
+    expect_rows_kept,
     expect_same_deletes,
     overtaken,
 )
@@ -106,6 +106,8 @@ class DeltalakeTarget:
         self._partition_by = list(partition_by)
         self.keeps_deleted = keep_deleted
         self._table: DeltaTable | None = None
+        # The version that all was decided by: of the first look, or of the last commit.
+        self._known = 0
         # A version of the table, and its marks, where Delta for Spark wrote them.
         self._handed: tuple[int, Mapping[str, int]] | None = None
         # Columns that have no statistics; None before the table's files were looked at.
@@ -118,7 +120,7 @@ class DeltalakeTarget:
             except TableNotFoundError:
                 return None
             expect_same_deletes(self, [field.name for field in table.schema().fields])
-            self._table = table
+            self._table, self._known = table, table.version()
         else:
             self._table.update_incremental()
         return self._table
@@ -144,12 +146,15 @@ class DeltalakeTarget:
             self._keep_stats_exact(long, columns)
             table = self._there()
             version = table.version()
+            self._expect_rows_kept(version)
             try:
                 write(table)
             except CommitFailedError:
-                if not self._has_same_rows_since(version):
+                if self._there().version() == version:
                     raise
             else:
+                # Where no row was to be written there is no commit.
+                self._known = min(version + 1, table.version())
                 return
         raise overtaken(self.uri)
 
@@ -172,14 +177,12 @@ class DeltalakeTarget:
             )
         self._long = long | known
 
-    def _has_same_rows_since(self, version: int) -> bool:
-        """Whether all that others committed since a version left the rows as they are."""
-        table = self._there()
-        count = table.version() - version
-        since = table.history(count) if count > 0 else []
-        return len(since) == count > 0 and all(
-            commit.get("operation") in KEEPS_ROWS for commit in since
-        )
+    def _expect_rows_kept(self, version: int) -> None:
+        """MirrorError where something else has changed rows up to a version."""
+        known, self._known = self._known, version
+        if version != known:
+            since = self._there().history(version - known) if version > known else []
+            expect_rows_kept(self.uri, [each.get("operation") for each in since], version - known)
 
     def _of_spark(self, table: DeltaTable) -> Mapping[str, int] | None:
         """The marks of a table that Delta for Spark wrote last; None where it did not."""
@@ -234,6 +237,7 @@ class DeltalakeTarget:
             storage_options=self._storage,
             raise_if_key_not_exists=False,
         )
+        self._known = self._table.version()
 
     def has_since(self, seq: Mapping[str, int]) -> bool:
         table = self._there()

@@ -9,15 +9,27 @@ import pyarrow as pa
 
 from pyspark_mysqlbinlog.connector.delta.apply import DELETED, SEQ
 from pyspark_mysqlbinlog.connector.delta.marks import Mark
-from pyspark_mysqlbinlog.errors import OptionError
+from pyspark_mysqlbinlog.errors import MirrorError, OptionError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["KEEPS_ROWS", "TRIES", "DeltaTarget", "Engine", "expect_same_deletes", "overtaken"]
+__all__ = ["TRIES", "DeltaTarget", "Engine", "expect_rows_kept", "expect_same_deletes", "overtaken"]
 
-# What others may do to a table that is being written: the rows stay as they are.
-KEEPS_ROWS = frozenset({"OPTIMIZE", "VACUUM START", "VACUUM END"})
+# What others may do to a table that a mirror writes, as Delta names it: the rows stay as they are.
+_KEEPS_ROWS = frozenset(
+    {
+        "OPTIMIZE",
+        "VACUUM START",
+        "VACUUM END",
+        "SET TBLPROPERTIES",
+        "UNSET TBLPROPERTIES",
+        "ADD CONSTRAINT",
+        "DROP CONSTRAINT",
+        "ADD FEATURE",
+        "UPGRADE PROTOCOL",
+    }
+)
 # How often a commit is made anew behind such ones.
 TRIES = 5
 
@@ -140,6 +152,23 @@ def expect_same_deletes(target: DeltaTarget, names: Collection[str]) -> None:
         raise OptionError(
             f"{target.uri} was made by a mirror that is to {was} deleted rows: go on so, or give"
             " another target"
+        )
+
+
+def expect_rows_kept(uri: str, operations: Sequence[str | None], count: int) -> None:
+    """MirrorError where others may have changed a table's rows behind the mirror's back.
+
+    What it is about to write was decided by the rows and marks of before.
+
+    operations : of the commits since then, as far as Delta still has them.
+    count : how many commits there were.
+    """
+    others = sorted({str(each) for each in operations} - _KEEPS_ROWS)
+    if others or len(operations) != count:
+        raise MirrorError(
+            f"something else has written {uri} since the mirror's last commit"
+            f" ({', '.join(others) or 'what it was is not told any more'}): let one mirror alone"
+            " write it, and load the table anew"
         )
 
 

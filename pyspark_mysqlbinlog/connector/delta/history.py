@@ -6,8 +6,9 @@ of the very commit that appended them (see `marks`), and nothing else is stored.
 
 A query joins a change log once, in the first batch of its checkpoint: there it is made sure that
 nothing is left out between the two. Whoever replays the log must know, too, where it has all rows
-of the table anew: in front of the rows of a load, and where a table was created that the query did
-not know at its start. There stands a row with `op` BEGIN; rows from before it count no more.
+of the table anew: in front of the rows of a load, where a table was created that the query did not
+know at its start, and where the table got another name, for there are none under this one then.
+There stands a row with `op` BEGIN; rows from before it count no more.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from pyarrow import compute
 
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.versions import Version
-from pyspark_mysqlbinlog.connector.delta.apply import SEQ_TYPE
+from pyspark_mysqlbinlog.connector.delta.apply import SEQ_TYPE, in_order
 from pyspark_mysqlbinlog.connector.delta.batch import Batch, TableVersions
 from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget
 from pyspark_mysqlbinlog.connector.delta.marks import LogName, Mark, place, place_of
@@ -34,7 +35,9 @@ from pyspark_mysqlbinlog.connector.delta.same_log import (
     held_fingerprint,
     position_of,
 )
+from pyspark_mysqlbinlog.connector.delta.statements import is_drop
 from pyspark_mysqlbinlog.connector.delta.timeline import not_applied, places_of
+from pyspark_mysqlbinlog.connector.delta.whole_load import gone_behind
 from pyspark_mysqlbinlog.errors import MirrorError, OptionError
 from pyspark_mysqlbinlog.names import Table
 from pyspark_mysqlbinlog.tables import TableSchema
@@ -131,7 +134,8 @@ class ChangeLog:
         """Append what is new of one batch's changes; returns how many."""
         assert batch.mark.batch is not None
         is_loaded = batch.loads(self._table)
-        is_quiet = not changes.num_rows and not is_loaded and not self._loading
+        left = _renamed_away(changes, now.versions, place_of(batch.start))
+        is_quiet = not (changes.num_rows or left or is_loaded or self._loading)
         if is_quiet and (self._is_joined or not _is_known(now.versions)):
             return 0
         query, number = batch.mark.batch
@@ -152,11 +156,13 @@ class ChangeLog:
             begins = self._begin_of_load(now, batch)
         rows = not_applied(changes, held.boundary)
         loading = 0 if batch.has_loaded(self._table) else load
-        if done is None or begins is not None or rows.num_rows or loading != held.loading:
+        places = {at for at in left if at > held.boundary}
+        if begins is not None:
+            places.add(begins)
+        if done is None or places or rows.num_rows or loading != held.loading:
             count = rows.num_rows
             rows = rows.select(COLUMNS.names).cast(COLUMNS)
-            if begins is not None:
-                rows = pa.concat_tables([self._begin_row(begins, batch), rows])
+            rows = pa.concat_tables([*(self._begin_row(at, batch) for at in sorted(places)), rows])
             self._target.append(rows, self._mark(rows, batch, replace(held, loading=loading)))
         else:
             count = 0
@@ -277,6 +283,21 @@ def _load_of(batch: Batch, table: Table) -> int:
     if table in batch.load.lost:
         name += "\n{}:{}".format(*batch.load.lost[table])
     return int.from_bytes(blake2b(name.encode(), digest_size=7).digest()) | 1
+
+
+def _renamed_away(changes: pa.Table, versions: tuple[Version, ...], start: int) -> list[int]:
+    """Where a table got another name, behind a place: there its rows under this one end.
+
+    No row tells of it. Of a statement that drops the table there is one, right in front.
+    """
+    found = []
+    for gone in gone_behind(versions, start):
+        before = changes.filter(pc.less(places_of(changes), gone))
+        last = in_order(before).slice(max(before.num_rows - 1, 0)).select(["op", "source"])
+        told = [row["source"]["query"] for row in last.to_pylist() if row["op"] == "ddl"]
+        if not any(map(is_drop, told)):
+            found.append(gone)
+    return found
 
 
 def _is_known(versions: tuple[Version, ...]) -> bool:

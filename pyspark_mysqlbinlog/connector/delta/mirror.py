@@ -26,7 +26,7 @@ from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
 from pyspark_mysqlbinlog.checkpoints.offset import Offset
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
-from pyspark_mysqlbinlog.checkpoints.versions import UnknownFrom, Version
+from pyspark_mysqlbinlog.checkpoints.versions import Version, is_gone, start_of
 from pyspark_mysqlbinlog.connector.delta.batch import Batch, TableVersions
 from pyspark_mysqlbinlog.connector.delta.batch_offsets import BatchOffsets
 from pyspark_mysqlbinlog.connector.delta.cascade_watch import CascadeWatch
@@ -409,9 +409,8 @@ def _gone(history: SchemaHistory) -> dict[int, set[Table]]:
     """Which tables went at which place."""
     gone: dict[int, set[Table]] = {}
     for name in history.tables():
-        for start, what in history.versions(*name):
-            if isinstance(what, UnknownFrom) and what.gone:
-                gone.setdefault(place_of(start), set()).add(name)
+        for version in filter(is_gone, history.versions(*name)):
+            gone.setdefault(place_of(start_of(version)), set()).add(name)
     return gone
 
 

@@ -163,6 +163,7 @@ class MirroredTable:
                 comes,
                 load=self._load_of(batch),
                 images=batch.images,
+                gone=gone_at(now.versions, applied),
             )
             for section in sections(changes, _from(now.versions, applied)):
                 walk.take(section)
@@ -231,21 +232,17 @@ class MirroredTable:
 
     def _expect_mirror(self, now: TableVersions, batch: Batch) -> None:
         """MirrorError unless the Delta table goes on where the batch begins."""
-        held = self._target.columns()
-        if held is None:
+        known = self._log_of_rows(batch)
+        if known is None:
             was_there = now.versions and place_of(now.versions[0][0]) == 0
             if was_there and not batch.is_first and not self._loading:
-                raise self._error(f"the Delta table is not there any more; {LOAD_ANEW}")
+                raise self._error(
+                    "the Delta table is not there any more, or another one is in its place;"
+                    f" {LOAD_ANEW}"
+                )
             self._is_checked = True
             return
-        known = self._target.properties().get(LOG)
-        if known is None:
-            if not self._target.is_empty():
-                raise self._error(
-                    "the Delta table has rows that no mirror wrote: give another target, or remove"
-                    " the table"
-                )
-        elif known != str(batch.mark.log):
+        if known != str(batch.mark.log):
             raise self._error(
                 f"its rows are from another log ({known}, now {batch.mark.log}); {LOAD_ANEW}"
             )
@@ -257,6 +254,23 @@ class MirroredTable:
             same.expect_no_gap(applied, batch.start)
             same.expect_same(applied, batch.start, batch.mark.log)
         self._is_checked = True
+
+    def _log_of_rows(self, batch: Batch) -> str | None:
+        """The log in which the rows' positions lie; None where the Delta table has no rows yet.
+
+        MirrorError where no mirror wrote them.
+        """
+        log = str(batch.mark.log)
+        known, columns = self._target.properties().get(LOG), self._target.columns()
+        is_mirror = columns is not None and SEQ in columns.names
+        if known is None and is_mirror and self._target.applied(log) is not None:
+            return log  # the process that wrote it ended before it could note that
+        if known is None and not self._target.is_empty():
+            raise self._error(
+                "the Delta table has rows that no mirror wrote: give another target, or remove the"
+                " table"
+            )
+        return known
 
     def _position(self, batch: Batch, number: int, pos: int) -> Position:
         """A place in the batch's log."""
@@ -292,12 +306,7 @@ class MirroredTable:
             if not schemas:
                 return  # it is not there, or nobody knows its columns: then it has no rows yet
             self._target.create(shape_of(schemas[-1]), {})
-        log = self._target.properties().get(LOG)
-        if log is None and not self._target.is_empty():
-            raise self._error(
-                "the Delta table has rows that no mirror wrote: give another target, or remove the"
-                " table"
-            )
+        log = self._log_of_rows(batch)
         if log not in {None, str(batch.mark.log)} or self._target.has_since(batch.begin):
             # Of another log: older than anything of this one.
             self._target.forget_seq()

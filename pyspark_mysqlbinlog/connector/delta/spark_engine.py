@@ -19,8 +19,8 @@ from pyspark.sql.types import BooleanType, StructType
 from pyspark_mysqlbinlog.connector.delta import spark_sql
 from pyspark_mysqlbinlog.connector.delta.apply import DELETED, GONE, SEQ, SEQ_TYPE
 from pyspark_mysqlbinlog.connector.delta.engine import (
-    KEEPS_ROWS,
     TRIES,
+    expect_rows_kept,
     expect_same_deletes,
     overtaken,
 )
@@ -134,13 +134,14 @@ class SparkTarget:
         self._properties = dict(properties)
         self._partition_by = list(partition_by)
         self.keeps_deleted = keep_deleted
-        self._is_checked = False
+        # The version that all was decided by: of the first look, or of the last commit.
+        self._known: int | None = None
 
     def _opened(self) -> Snapshot | None:
         snapshot = self._table.last()
-        if snapshot is not None and not self._is_checked:
+        if snapshot is not None and self._known is None:
             expect_same_deletes(self, snapshot.fields.names)
-            self._is_checked = True
+            self._known = snapshot.version
         return snapshot
 
     def _there(self) -> Snapshot:
@@ -153,13 +154,16 @@ class SparkTarget:
         for _ in range(TRIES):
             told = None if mark is None else self._marking(mark)
             version = self._there().version
+            self._expect_rows_kept(version)
             try:
                 with self._table.setting({} if told is None else told.settings):
                     write()
             except Exception as error:
-                if not _CONFLICT.search(str(error)) or not self._has_same_rows_since(version):
+                if not _CONFLICT.search(str(error)) or self._there().version == version:
                     raise
             else:
+                # Where no row was to be written there is no commit.
+                self._known = min(version + 1, self._there().version)
                 if told is not None and self._there().version == version + 1:
                     self._table.note(version + 1, told.application, told.numbers)
                 return
@@ -187,11 +191,13 @@ class SparkTarget:
             settings |= {APPLICATION: marks.application, BOUNDARY: str(mark.version)}
         return _Told(settings, marks.application, told)
 
-    def _has_same_rows_since(self, version: int) -> bool:
-        """Whether all that others committed since a version left the rows as they are."""
-        count = self._there().version - version
-        since = self._table.history(count) if count > 0 else []
-        return len(since) == count > 0 and all(row["operation"] in KEEPS_ROWS for row in since)
+    def _expect_rows_kept(self, version: int) -> None:
+        """MirrorError where something else has changed rows up to a version."""
+        known, self._known = self._known, version
+        assert known is not None
+        if version != known:
+            since = self._table.history(version - known) if version > known else []
+            expect_rows_kept(self.uri, [row["operation"] for row in since], version - known)
 
     def _with_properties(self, properties: Mapping[str, str]) -> str:
         given = spark_sql.properties(properties)
@@ -220,6 +226,7 @@ class SparkTarget:
         fields = spark_sql.fields(self._with_deleted(columns))
         by = ", ".join(quoted(name) for name in self._partition_by if name in columns.names)
         given = spark_sql.properties(self._properties | dict(properties))
+        self._known = None
         self._table.sql(
             f"CREATE TABLE {self._table.name} ({fields}) USING delta"
             + (f" PARTITIONED BY ({by})" if by else "")

@@ -33,10 +33,11 @@ from pyspark_mysqlbinlog.connector.delta.kept_deletes import is_noted, note_key
 from pyspark_mysqlbinlog.connector.delta.key_values import expect_distinct_keys
 from pyspark_mysqlbinlog.connector.delta.marks import Mark, place, place_of
 from pyspark_mysqlbinlog.connector.delta.partition_values import expect_partitions
+from pyspark_mysqlbinlog.connector.delta.statements import is_drop, kind_of, may_bring_rows
 from pyspark_mysqlbinlog.connector.delta.timeline import Section
 from pyspark_mysqlbinlog.connector.delta.typed import typed_field
 from pyspark_mysqlbinlog.connector.delta.typed_images import TypedImages
-from pyspark_mysqlbinlog.decoder.sql.classifier import StatementKind, classify
+from pyspark_mysqlbinlog.decoder.sql.classifier import StatementKind
 from pyspark_mysqlbinlog.decoder.sql.column_changes import CannotFollowError, renamed
 from pyspark_mysqlbinlog.errors import MirrorError, SchemaError, UnrepresentableValueError
 from pyspark_mysqlbinlog.tables import TableSchema
@@ -53,7 +54,6 @@ NOT_WHOLE = (
     f" not known; {LOAD_ANEW}, or start with a new checkpoint, which learns them anew"
 )
 _STATEMENTS = pa.array(["t", "ddl"])
-_DROPS = frozenset({StatementKind.DROP_TABLE, StatementKind.DROP_DATABASE})
 # In front of every change at a place, and of rows that were loaded there.
 _BEFORE_ALL = -2
 
@@ -97,6 +97,7 @@ class Walk:
     came_by_rename : places at which another table took this one's name.
     load : that goes on, or begins in this batch.
     images : the typed images that changes refer to.
+    gone : the last place at which the table goes in this batch.
     """
 
     def __init__(
@@ -109,6 +110,7 @@ class Walk:
         *,
         load: TableLoad | None = None,
         images: TypedImages,
+        gone: int | None = None,
     ) -> None:
         self._name = name
         self._target = target
@@ -117,6 +119,7 @@ class Walk:
         self._came_by_rename = came_by_rename
         self._load = load
         self._images = images
+        self._gone = gone
         self.schema: TableSchema | None = None
         self._is_there = False
         self._is_known = True
@@ -142,7 +145,7 @@ class Walk:
 
     def finish(self) -> None:
         """Merge what was gathered."""
-        if self._told is not None and (self._is_there or not _is_drop(self._told)):
+        if self._told is not None and (self._is_there or not is_drop(self._told["query"])):
             self._lose_at(self._told)
         self._merge(self._mark)
 
@@ -161,7 +164,7 @@ class Walk:
             self._create(start, what)
         elif self.schema is None or not self._is_known:
             # The server was asked what it looks like; nobody told what became of its rows.
-            self._lose(_begin_of(start), "its columns were not known for a while")
+            self._lose(_begin_of(start), "its columns were not known for a while", brings=True)
             self._is_known = self._is_there = True
             self.schema = what
             self._hold(what)
@@ -173,13 +176,17 @@ class Walk:
     def _create(self, start: Position, what: TableSchema) -> None:
         if place_of(start) in self._came_by_rename and self._load is None:
             self._lose(
-                _begin_of(start), "another table took its name, with rows that nobody told of"
+                _begin_of(start),
+                "another table took its name, with rows that nobody told of",
+                brings=True,
             )
         # Rows of a table that had the name before.
         self._states.clear()
         self._emptied = self._with_epoch(_begin_of(start))
         self._is_there = True
-        self.schema, self._came_from, self._held = what, {}, {}
+        self.schema, self._held = what, {}
+        # All that stays of rows that were deleted before.
+        self._came_from = _as_they_are(what) if self._target.keeps_deleted else {}
 
     def _alter(self, start: Position, what: TableSchema, told: dict[str, Any] | None) -> None:
         before = self.schema
@@ -187,7 +194,7 @@ class Walk:
         if (
             self._load is not None
             and told is not None
-            and _kind(told) is StatementKind.RENAME_TABLE
+            and kind_of(told["query"]) is StatementKind.RENAME_TABLE
         ):
             # Another table took the name, as that of gh-ost does.
             self._create(start, what)
@@ -196,7 +203,11 @@ class Walk:
             found = renamed(before, what, None if told is None else told["query"])
             names = {delta_name(old): delta_name(new) for old, new in found.items()}
         except CannotFollowError as error:
-            self._lose(_begin_of(start) if told is None else told["seq"], str(error))
+            if told is None:
+                self._lose(_begin_of(start), str(error))
+            else:
+                brings = may_bring_rows(told["query"])
+                self._lose(told["seq"], str(error), brings=brings)
             kept = {delta_name(column.name) for column in what.columns}
             names = {name: name for name in _as_they_are(before) if name in kept}
         is_other_key = [names.get(name) for name in _key_of(before)] != _key_of(what)
@@ -232,7 +243,7 @@ class Walk:
             self._lose_at(self._told)
         is_whole = (
             "PARTITION" not in (statement["query"] or "").upper()
-            or _kind(statement) is StatementKind.TRUNCATE
+            or kind_of(statement["query"]) is StatementKind.TRUNCATE
         )
         if statement["op"] == "ddl" or not is_whole:
             self._told = statement
@@ -356,8 +367,11 @@ class Walk:
             name: old
             for name, old in self._came_from.items()
             if old in held.names
-            # What a load brings again need not be made of what is there.
-            and (self._load is None or held.field(old).type == wanted.field(name).type)
+            # What a load brings again, and another table's rows, need not be made of these.
+            and (
+                (self._load is None and self._held)
+                or held.field(old).type == wanted.field(name).type
+            )
         }
         stays = all(
             came_from.get(name) == name and wanted.field(name).type == held.field(name).type
@@ -390,17 +404,25 @@ class Walk:
     def _lose_at(self, told: dict[str, Any]) -> None:
         """A statement changed the rows; see `_lose`."""
         query = f"{(told['query'] or '')[:200]!r}"
-        self._lose(told["seq"], f"a statement changed rows without telling the log which: {query}")
+        reason = f"a statement changed rows without telling the log which: {query}"
+        self._lose(told["seq"], reason, brings=may_bring_rows(told["query"]))
         self._told = None
 
-    def _lose(self, seq: Mapping[str, int], reason: str) -> None:
-        """From here on nobody knows the rows: raise, unless there are none, or a load brings them.
+    def _lose(self, seq: Mapping[str, int], reason: str, *, brings: bool = False) -> None:
+        """From here on nobody knows the rows: raise, unless there are none or a load brings them.
 
-        What came before is merged.
+        Where the table is gone later in the batch its rows go at once. What came before is merged.
+
+        brings : there may be rows where there were none.
         """
-        if self._is_empty():
+        if not brings and self._is_empty():
             return
         at = place(seq["file"], seq["pos"])
+        if self._load is None and self._gone is not None and at < self._gone:
+            # The table goes later on, and takes all of them along.
+            self._emptied = self._with_epoch(seq)
+            self._states.clear()
+            return
         begins = None if self._load is None else self._load.begins_behind
         if begins is not None:
             begins(self._with_epoch(seq))
@@ -422,14 +444,6 @@ def _begin_of(position: Position) -> dict[str, int]:
 
 def _place(change: Mapping[str, Any]) -> int:
     return place(change["seq"]["file"], change["seq"]["pos"])
-
-
-def _kind(told: Mapping[str, Any]) -> StatementKind:
-    return classify(told["query"] or "", "").kind
-
-
-def _is_drop(told: Mapping[str, Any]) -> bool:
-    return _kind(told) in _DROPS
 
 
 def _as_they_are(schema: TableSchema) -> dict[str, str]:

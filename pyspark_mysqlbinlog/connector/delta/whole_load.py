@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import compute
 
-from pyspark_mysqlbinlog.checkpoints.versions import UnknownFrom, Version
+from pyspark_mysqlbinlog.checkpoints.versions import Version, is_gone, start_of
 from pyspark_mysqlbinlog.connector.delta.apply import SEQ, SEQ_TYPE
 from pyspark_mysqlbinlog.connector.delta.marks import place, place_of
 from pyspark_mysqlbinlog.connector.delta.typed import TypedRows
@@ -24,7 +24,15 @@ from pyspark_mysqlbinlog.connector.delta.walk import LOAD_ANEW, shape_of
 from pyspark_mysqlbinlog.errors import MirrorError, SchemaError, UnrepresentableValueError
 from pyspark_mysqlbinlog.tables import TableSchema
 
-__all__ = ["WholeLoad", "gone_at", "is_keyless", "shape_text", "whole_load", "whole_rows"]
+__all__ = [
+    "WholeLoad",
+    "gone_at",
+    "gone_behind",
+    "is_keyless",
+    "shape_text",
+    "whole_load",
+    "whole_rows",
+]
 
 # The stubs know neither chunked arrays beside plain values nor what comes of them.
 pc: Any = compute
@@ -125,7 +133,10 @@ def is_keyless(versions: Iterable[Version]) -> bool:
 
 def gone_at(versions: Iterable[Version], behind: int) -> int | None:
     """The last place at which a table went, behind another place; None where it did not."""
-    gone = [
-        place_of(start) for start, what in versions if isinstance(what, UnknownFrom) and what.gone
-    ]
-    return max((at for at in gone if at > behind), default=None)
+    return max(gone_behind(versions, behind), default=None)
+
+
+def gone_behind(versions: Iterable[Version], place: int) -> list[int]:
+    """The places behind another one at which a table went, ascending."""
+    places = (place_of(start_of(version)) for version in versions if is_gone(version))
+    return [at for at in places if at > place]

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from pyspark_mysqlbinlog.charsets import charset_of_collation
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
-from pyspark_mysqlbinlog.checkpoints.versions import UnknownFrom
+from pyspark_mysqlbinlog.checkpoints.versions import UnknownFrom, Version, is_gone
 from pyspark_mysqlbinlog.decoder.sql.alter import apply_alter
 from pyspark_mysqlbinlog.decoder.sql.alter_clauses import parse_alter
 from pyspark_mysqlbinlog.decoder.sql.classifier import StatementKind
@@ -161,14 +161,25 @@ class SchemaTracker:
         history = self.history.needed_from(position)
         unwanted = [name for name in history.tables() if not self._wants(*name)]
         unwanted.sort(key=lambda name: (last_change(self.history, name), name), reverse=True)
+        came = {
+            start
+            for name in history.tables()
+            if self._wants(*name)
+            for start, what in history.versions(*name)
+            if isinstance(what, TableSchema)
+        }
         columns = 0
-        kept: dict[Table, bool] = {}
+        kept: dict[Table, tuple[Version, ...]] = {}
         for name in unwanted:
-            _, state = history.versions(*name)[-1]
+            versions = history.versions(*name)
+            _, state = versions[-1]
             columns += len(state.columns) if isinstance(state, TableSchema) else 0
-            kept[name] = isinstance(state, TableSchema) and columns <= MOST_UNWANTED_COLUMNS
-        # No row needs the versions before the last.
-        self.history = self._pruned = history.with_last_only(kept)
+            # No row needs the versions before the last; but they tell what was renamed.
+            renamed = [each for each in versions if is_gone(each) and each[0] in came]
+            is_within = isinstance(state, TableSchema) and columns <= MOST_UNWANTED_COLUMNS
+            last = () if is_gone(versions[-1]) else versions[-1:]
+            kept[name] = (*renamed, *last) if renamed or is_within else ()
+        self.history = self._pruned = history.with_versions(kept)
 
     # --- names and states
 

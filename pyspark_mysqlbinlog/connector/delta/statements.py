@@ -1,0 +1,27 @@
+"""What a statement is that a row of the stream tells of."""
+
+from __future__ import annotations
+
+from pyspark_mysqlbinlog.decoder.sql.classifier import StatementKind, classify
+
+__all__ = ["is_drop", "kind_of", "may_bring_rows"]
+
+_DROPS = frozenset({StatementKind.DROP_TABLE, StatementKind.DROP_DATABASE})
+
+
+def kind_of(query: str | None) -> StatementKind:
+    """Of the statement's text."""
+    return classify(query or "", "").kind
+
+
+def is_drop(query: str | None) -> bool:
+    """Whether the table is gone behind it."""
+    return kind_of(query) in _DROPS
+
+
+def may_bring_rows(query: str | None) -> bool:
+    """Whether a table that was empty may have rows behind it, without row events."""
+    statement = classify(query or "", "")
+    if statement.kind is StatementKind.ALTER_TABLE:
+        return bool(statement.exchanged) or "IMPORT" in (query or "").upper()
+    return statement.kind not in {*_DROPS, StatementKind.TRUNCATE}

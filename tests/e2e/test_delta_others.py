@@ -1,0 +1,136 @@
+"""What others do to the Delta tables of a mirror: it is noticed where rows would be wrong."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import SparkSession
+
+from helpers.change_logs import history_of, rows_of_log
+from helpers.delta_mirrors import MirroredDatabase
+from helpers.killed_commits import KilledTables
+from helpers.servers import Server
+from helpers.waiting import wait_until
+from pyspark_mysqlbinlog.connector.delta import history, mirrored_table
+
+pytestmark = pytest.mark.both_engines
+
+
+@pytest.fixture
+def mirrored(
+    spark: SparkSession, live_server: Server, database: str, tmp_path: Path
+) -> MirroredDatabase:
+    made = MirroredDatabase(spark, live_server, database, tmp_path, startingOffset="latest")
+    made.execute("CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(9))")
+    made.execute("CREATE TABLE copies (v VARCHAR(9))", "CREATE TABLE other (id INT PRIMARY KEY)")
+    made.run()
+    made.execute("INSERT INTO t VALUES (1, 'one'), (2, 'two')", "INSERT INTO other VALUES (1)")
+    made.run()
+    return made
+
+
+@contextlib.contextmanager
+def _interrupted(
+    monkeypatch: pytest.MonkeyPatch, module: ModuleType, come_between: Callable[[], None]
+) -> Iterator[None]:
+    """Do something once, between a look at what the Delta table has and what follows from it."""
+    not_applied: Callable[[pa.Table, int], pa.Table] = vars(module)["not_applied"]
+    comes = iter([come_between])
+
+    def interrupted(changes: pa.Table, applied: int) -> pa.Table:
+        if changes.num_rows:
+            next(comes, lambda: None)()
+        return not_applied(changes, applied)
+
+    with monkeypatch.context() as during:
+        during.setattr(module, "not_applied", interrupted)
+        yield
+    assert next(comes, None) is None
+
+
+@pytest.mark.parametrize(
+    ("table", "statement"),
+    [("t", "DELETE FROM t WHERE id = 1"), ("copies", "INSERT INTO copies VALUES ('x'), ('x')")],
+)
+def test_another_mirror_of_the_same_tables(
+    mirrored: MirroredDatabase, monkeypatch: pytest.MonkeyPatch, table: str, statement: str
+) -> None:
+    other = "another checkpoint"
+    mirrored.run(other)
+    mirrored.execute(statement)
+    with _interrupted(monkeypatch, mirrored_table, lambda: mirrored.run(other)):
+        mirrored.run()
+    assert "let one mirror alone write it" in mirrored.stopped(table)
+
+
+def test_another_mirror_of_the_same_change_logs(
+    mirrored: MirroredDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mirrored.settings |= {"target": None, "history": history_of(mirrored)}
+    one, other = "one checkpoint", "another checkpoint"
+    mirrored.run(one)
+    mirrored.run(other)
+    mirrored.execute("INSERT INTO t VALUES (3, 'three'), (4, 'four')")
+    with _interrupted(monkeypatch, history, lambda: mirrored.run(other)):
+        mirrored.run(one)
+    mirrored.execute("INSERT INTO t VALUES (5, 'five')")
+    mirrored.run(one)
+    assert [row["op"] for row in rows_of_log(mirrored, "t")] == ["c", "c", "c"]
+
+
+def test_rows_that_a_user_removes_while_the_query_runs(mirrored: MirroredDatabase) -> None:
+    query = mirrored.mirror().start(mirrored.spark, processingTime="100 milliseconds")
+    try:
+        mirrored.execute("INSERT INTO t VALUES (3, 'three')", "INSERT INTO other VALUES (3)")
+        wait_until(lambda: mirrored.rows("t").num_rows == 3, "the row is there", 60)
+        DeltaTable(mirrored.folder / "lake" / mirrored.database / "t").delete("id = 1")
+        mirrored.execute("INSERT INTO t VALUES (4, 'four')", "INSERT INTO other VALUES (4)")
+        wait_until(lambda: mirrored.rows("other").num_rows == 3, "the other table goes on", 60)
+    finally:
+        query.stop()
+    assert "(DELETE)" in mirrored.stopped("t")
+    mirrored.expect_equal("other")
+    mirrored.options["reload"] = f"again: {mirrored.database}.t"
+    mirrored.run()
+    mirrored.expect_equal("t")
+
+
+def test_a_table_that_was_made_anew(mirrored: MirroredDatabase) -> None:
+    path = mirrored.folder / "lake" / mirrored.database / "t"
+    schema = mirrored.delta("t").schema()
+    shutil.rmtree(path)
+    DeltaTable.create(path, schema)
+    mirrored.execute("INSERT INTO t VALUES (3, 'three')")
+    mirrored.run()
+    assert "another one is in its place" in mirrored.stopped("t")
+    mirrored.options["reload"] = f"again: {mirrored.database}.t"
+    mirrored.run()
+    mirrored.expect_equal("t")
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_a_kill_behind_each_commit_of_a_new_table(
+    mirrored: MirroredDatabase, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    mirrored.execute(
+        "CREATE TABLE later (id INT PRIMARY KEY)",
+        "INSERT INTO later VALUES (1)",
+        "CREATE TABLE twins (v INT)",
+        "INSERT INTO twins VALUES (1), (1)",
+    )
+    with monkeypatch.context() as during, contextlib.suppress(StreamingQueryException):
+        kills = KilledTables(during, mirrored.target("t"), number)
+        mirrored.run()
+    assert kills.killed
+    mirrored.run()
+    mirrored.execute("INSERT INTO later VALUES (2)", "INSERT INTO twins VALUES (1)")
+    mirrored.run()
+    mirrored.expect_equal("later", "twins", "t")
