@@ -103,6 +103,22 @@ def test_rows_that_a_user_removes_while_the_query_runs(mirrored: MirroredDatabas
     mirrored.expect_equal("t")
 
 
+def test_an_older_version_that_a_user_put_back(mirrored: MirroredDatabase) -> None:
+    mirrored.execute("UPDATE t SET v = 'new'")
+    mirrored.run()
+    table = mirrored.delta("t")
+    table.restore(table.version() - 1)
+    mirrored.execute("INSERT INTO t VALUES (3, 'three')")
+    mirrored.run()
+    assert "an older version" in mirrored.stopped("t")
+    mirrored.options["reload"] = f"again: {mirrored.database}.t"
+    mirrored.run()
+    mirrored.expect_equal("t")
+    mirrored.execute("INSERT INTO t VALUES (4, 'four')")
+    mirrored.run()
+    mirrored.expect_equal("t")
+
+
 def test_a_table_that_was_made_anew(mirrored: MirroredDatabase) -> None:
     path = mirrored.folder / "lake" / mirrored.database / "t"
     schema = mirrored.delta("t").schema()

@@ -37,9 +37,11 @@ from pyspark_mysqlbinlog.connector.delta.deltalake_stats import (
     without_stats,
 )
 from pyspark_mysqlbinlog.connector.delta.engine import (
+    LAST_COMMITS,
     TRIES,
     expect_rows_kept,
     expect_same_deletes,
+    is_restored,
     overtaken,
 )
 from pyspark_mysqlbinlog.connector.delta.marks import Mark
@@ -106,8 +108,9 @@ class DeltalakeTarget:
         self._partition_by = list(partition_by)
         self.keeps_deleted = keep_deleted
         self._table: DeltaTable | None = None
-        # The version that all was decided by: of the first look, or of the last commit.
-        self._known = 0
+        # The version that all is decided by: of the first look, or of the last commit. None where
+        # an error left open what was written.
+        self._known: int | None = None
         # A version of the table, and its marks, where Delta for Spark wrote them.
         self._handed: tuple[int, Mapping[str, int]] | None = None
         # Columns that have no statistics; None before the table's files were looked at.
@@ -120,9 +123,11 @@ class DeltalakeTarget:
             except TableNotFoundError:
                 return None
             expect_same_deletes(self, [field.name for field in table.schema().fields])
-            self._table, self._known = table, table.version()
+            self._table = table
         else:
             self._table.update_incremental()
+        if self._known is None:
+            self._known = self._table.version()
         return self._table
 
     def _there(self) -> DeltaTable:
@@ -146,12 +151,14 @@ class DeltalakeTarget:
             self._keep_stats_exact(long, columns)
             table = self._there()
             version = table.version()
-            self._expect_rows_kept(version)
+            self._expect_rows_kept(table)
             try:
                 write(table)
-            except CommitFailedError:
-                if self._there().version() == version:
+            except Exception as error:
+                self._known = None
+                if not isinstance(error, CommitFailedError) or self._there().version() == version:
                     raise
+                self._known = version
             else:
                 # Where no row was to be written there is no commit.
                 self._known = min(version + 1, table.version())
@@ -177,11 +184,13 @@ class DeltalakeTarget:
             )
         self._long = long | known
 
-    def _expect_rows_kept(self, version: int) -> None:
-        """MirrorError where something else has changed rows up to a version."""
-        known, self._known = self._known, version
+    def _expect_rows_kept(self, table: DeltaTable) -> None:
+        """MirrorError where something else has changed rows up to the table's version."""
+        known, version = self._known, table.version()
+        self._known = version
+        assert known is not None
         if version != known:
-            since = self._there().history(version - known) if version > known else []
+            since = table.history(version - known) if version > known else []
             expect_rows_kept(self.uri, [each.get("operation") for each in since], version - known)
 
     def _of_spark(self, table: DeltaTable) -> Mapping[str, int] | None:
@@ -267,6 +276,10 @@ class DeltalakeTarget:
 
     def is_empty(self) -> bool:
         return not self.count()
+
+    def was_restored(self) -> bool:
+        commits = self._there().history(LAST_COMMITS)
+        return is_restored(commit.get("operation") for commit in commits)
 
     def add_columns(self, columns: Sequence[pa.Field[Any]], mark: Mark | None = None) -> None:
         fields = Schema.from_arrow(pa.schema(columns)).fields

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
@@ -14,7 +14,16 @@ from pyspark_mysqlbinlog.errors import MirrorError, OptionError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["TRIES", "DeltaTarget", "Engine", "expect_rows_kept", "expect_same_deletes", "overtaken"]
+__all__ = [
+    "LAST_COMMITS",
+    "TRIES",
+    "DeltaTarget",
+    "Engine",
+    "expect_rows_kept",
+    "expect_same_deletes",
+    "is_restored",
+    "overtaken",
+]
 
 # What others may do to a table that a mirror writes, as Delta names it: the rows stay as they are.
 _KEEPS_ROWS = frozenset(
@@ -32,6 +41,8 @@ _KEEPS_ROWS = frozenset(
 )
 # How often a commit is made anew behind such ones.
 TRIES = 5
+# As many are looked at to find one that changed rows: each batch has one.
+LAST_COMMITS = 20
 
 
 class DeltaTarget(Protocol):
@@ -77,6 +88,9 @@ class DeltaTarget(Protocol):
 
     def is_empty(self) -> bool:
         """Whether it has no rows, or is not there."""
+
+    def was_restored(self) -> bool:
+        """Whether its rows are those of an older version, which somebody put back."""
 
     def add_columns(self, columns: Sequence[pa.Field[Any]], mark: Mark | None = None) -> None:
         """Give it columns that are null in the rows that are there."""
@@ -170,6 +184,16 @@ def expect_rows_kept(uri: str, operations: Sequence[str | None], count: int) -> 
             f" ({', '.join(others) or 'what it was is not told any more'}): let one mirror alone"
             " write it, and load the table anew"
         )
+
+
+def is_restored(operations: Iterable[str | None]) -> bool:
+    """Whether the last commit that changed rows put back those of an older version.
+
+    Transaction identifiers stay, so the table seems to have everything.
+
+    operations : of the last `LAST_COMMITS` commits, the newest first.
+    """
+    return next((each for each in operations if each not in _KEEPS_ROWS), None) == "RESTORE"
 
 
 def overtaken(uri: str) -> RuntimeError:

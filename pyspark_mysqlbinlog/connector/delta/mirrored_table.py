@@ -246,6 +246,8 @@ class MirroredTable:
             raise self._error(
                 f"its rows are from another log ({known}, now {batch.mark.log}); {LOAD_ANEW}"
             )
+        if not self._loading and self._target.was_restored():
+            raise self._error(f"somebody put back an older version of its rows; {LOAD_ANEW}")
         if self._loading and json.loads(self._loading)["query"] != (batch.mark.batch or ("",))[0]:
             raise self._error(f"its load, which another query began, is not done; {LOAD_ANEW}")
         applied = self._target.applied(str(batch.mark.log))

@@ -19,9 +19,11 @@ from pyspark.sql.types import BooleanType, StructType
 from pyspark_mysqlbinlog.connector.delta import spark_sql
 from pyspark_mysqlbinlog.connector.delta.apply import DELETED, GONE, SEQ, SEQ_TYPE
 from pyspark_mysqlbinlog.connector.delta.engine import (
+    LAST_COMMITS,
     TRIES,
     expect_rows_kept,
     expect_same_deletes,
+    is_restored,
     overtaken,
 )
 from pyspark_mysqlbinlog.connector.delta.marks import Mark
@@ -134,7 +136,8 @@ class SparkTarget:
         self._properties = dict(properties)
         self._partition_by = list(partition_by)
         self.keeps_deleted = keep_deleted
-        # The version that all was decided by: of the first look, or of the last commit.
+        # The version that all is decided by: of the first look, or of the last commit. None where
+        # an error left open what was written.
         self._known: int | None = None
 
     def _opened(self) -> Snapshot | None:
@@ -159,8 +162,10 @@ class SparkTarget:
                 with self._table.setting({} if told is None else told.settings):
                     write()
             except Exception as error:
+                self._known = None
                 if not _CONFLICT.search(str(error)) or self._there().version == version:
                     raise
+                self._known = version
             else:
                 # Where no row was to be written there is no commit.
                 self._known = min(version + 1, self._there().version)
@@ -258,6 +263,9 @@ class SparkTarget:
 
     def is_empty(self) -> bool:
         return self._opened() is None or not self._has_rows()
+
+    def was_restored(self) -> bool:
+        return is_restored(row["operation"] for row in self._table.history(LAST_COMMITS))
 
     def add_columns(self, columns: Sequence[pa.Field[Any]], mark: Mark | None = None) -> None:
         fields = spark_sql.fields(columns)
