@@ -203,11 +203,9 @@ class Walk:
             found = renamed(before, what, None if told is None else told["query"])
             names = {delta_name(old): delta_name(new) for old, new in found.items()}
         except CannotFollowError as error:
-            if told is None:
-                self._lose(_begin_of(start), str(error))
-            else:
-                brings = may_bring_rows(told["query"])
-                self._lose(told["seq"], str(error), brings=brings)
+            seq = _begin_of(start) if told is None else told["seq"]
+            brings = told is not None and may_bring_rows(told["query"])
+            self._lose(seq, str(error), brings=brings)
             kept = {delta_name(column.name) for column in what.columns}
             names = {name: name for name in _as_they_are(before) if name in kept}
         is_other_key = [names.get(name) for name in _key_of(before)] != _key_of(what)
