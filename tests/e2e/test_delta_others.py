@@ -119,6 +119,20 @@ def test_an_older_version_that_a_user_put_back(mirrored: MirroredDatabase) -> No
     mirrored.expect_equal("t")
 
 
+def test_columns_that_are_excluded_no_more(mirrored: MirroredDatabase) -> None:
+    mirrored.options |= {"excludeColumns": f"{mirrored.database}.t.v", "startingOffset": "snapshot"}
+    mirrored.folder = mirrored.folder / "another lake"
+    mirrored.run()
+    assert mirrored.rows("t").column_names == ["id"]
+    del mirrored.options["excludeColumns"]
+    mirrored.execute("INSERT INTO t VALUES (3, 'three')")
+    mirrored.run()
+    assert "lacks some that it did: v" in mirrored.stopped("t")
+    mirrored.options["reload"] = f"again: {mirrored.database}.t"
+    mirrored.run()
+    mirrored.expect_equal("t")
+
+
 def test_a_table_that_was_made_anew(mirrored: MirroredDatabase) -> None:
     path = mirrored.folder / "lake" / mirrored.database / "t"
     schema = mirrored.delta("t").schema()
