@@ -124,6 +124,21 @@ def test_deleted_rows_go_when_a_table_is_made_anew_by_another_key(
     assert _kept(mirrored)[0] == [(9, "one", 9)]
 
 
+def test_deleted_rows_keep_their_values_when_a_table_is_made_anew(
+    mirrored: MirroredDatabase,
+) -> None:
+    mirrored.execute(
+        "DELETE FROM t WHERE id = 1",
+        "DROP TABLE t",
+        "CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(20), z INT, _deleted VARCHAR(9))",
+        "INSERT INTO t VALUES (2, 'again', 2, 'x')",
+    )
+    mirrored.run()
+    # A column of another type has none of them.
+    kept = [(1, "one", None, None), (3, "three", None, None), (4, "four", None, None)]
+    assert _kept(mirrored) == ([(2, "again", 2, "x")], kept)
+
+
 def test_deleted_rows_stay_when_the_key_is_renamed(mirrored: MirroredDatabase) -> None:
     mirrored.execute("DELETE FROM t WHERE id = 1")
     mirrored.run()
