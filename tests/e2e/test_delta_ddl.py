@@ -252,6 +252,19 @@ def test_a_kill_behind_each_commit_of_several_statements(
     assert killed > 1
 
 
+def test_several_statements_in_batches_of_their_own(
+    spark: SparkSession, live_server: Server, tmp_path: Path
+) -> None:
+    cases = _cases(spark, live_server, tmp_path, "apart", len(SEVERAL))
+    with contextlib.ExitStack() as stack:
+        stack.callback(cases.drop)
+        cases.execute("ALTER TABLE t ADD m INT NULL", "UPDATE t SET m = 10 * id")
+        cases.run()
+        cases.step_by_step(SEVERAL, several=True)
+        for mirrored in cases:
+            mirrored.expect_equal("t")
+
+
 def _killed(cases: MirroredDatabases, monkeypatch: pytest.MonkeyPatch, number: int) -> int:
     """Do all of `SEVERAL`, kill at this commit; how many tables it was."""
     cases.execute("ALTER TABLE t ADD m INT NULL", "UPDATE t SET m = 10 * id")

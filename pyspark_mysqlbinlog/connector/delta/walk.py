@@ -123,7 +123,7 @@ class Walk:
         self.schema: TableSchema | None = None
         self._is_there = False
         self._is_known = True
-        # The columns that the Delta table has when this begins, or after a merge. None where what
+        # The columns that the Delta table has when this begins, or after a merge. Empty where what
         # it has is of no account: the table is a new one.
         self._held: Mapping[str, pa.DataType] = {}
         # A column's name now, as Delta is to have it -> its name in the Delta table.
