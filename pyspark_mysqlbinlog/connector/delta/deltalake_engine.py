@@ -37,7 +37,6 @@ from pyspark_mysqlbinlog.connector.delta.deltalake_stats import (
     without_stats,
 )
 from pyspark_mysqlbinlog.connector.delta.engine import (
-    LAST_COMMITS,
     TRIES,
     expect_rows_kept,
     expect_same_deletes,
@@ -278,8 +277,8 @@ class DeltalakeTarget:
         return not self.count()
 
     def was_restored(self) -> bool:
-        commits = self._there().history(LAST_COMMITS)
-        return is_restored(commit.get("operation") for commit in commits)
+        table = self._there()
+        return is_restored(lambda n: [each.get("operation") for each in table.history(n)])
 
     def add_columns(self, columns: Sequence[pa.Field[Any]], mark: Mark | None = None) -> None:
         fields = Schema.from_arrow(pa.schema(columns)).fields

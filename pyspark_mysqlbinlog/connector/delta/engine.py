@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 __all__ = [
-    "LAST_COMMITS",
     "TRIES",
     "DeltaTarget",
     "Engine",
@@ -41,8 +40,8 @@ _KEEPS_ROWS = frozenset(
 )
 # How often a commit is made anew behind such ones.
 TRIES = 5
-# As many are looked at to find one that changed rows: each batch has one.
-LAST_COMMITS = 20
+# As many are looked at, at most, to find one that changed rows: each batch has one.
+_LAST_COMMITS = 20
 
 
 class DeltaTarget(Protocol):
@@ -186,14 +185,19 @@ def expect_rows_kept(uri: str, operations: Sequence[str | None], count: int) -> 
         )
 
 
-def is_restored(operations: Iterable[str | None]) -> bool:
+def is_restored(last: Callable[[int], Sequence[str | None]]) -> bool:
     """Whether the last commit that changed rows put back those of an older version.
 
     Transaction identifiers stay, so the table seems to have everything.
 
-    operations : of the last `LAST_COMMITS` commits, the newest first.
+    last : gives the operations of so many of the last commits, the newest first.
     """
-    return next((each for each in operations if each not in _KEEPS_ROWS), None) == "RESTORE"
+    # Mostly it is the very last: a commit is a file to read.
+    for count in (1, _LAST_COMMITS):
+        changes = [each for each in last(count) if each not in _KEEPS_ROWS]
+        if changes:
+            return changes[0] == "RESTORE"
+    return False
 
 
 def overtaken(uri: str) -> RuntimeError:

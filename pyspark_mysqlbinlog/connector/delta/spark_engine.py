@@ -19,7 +19,6 @@ from pyspark.sql.types import BooleanType, StructType
 from pyspark_mysqlbinlog.connector.delta import spark_sql
 from pyspark_mysqlbinlog.connector.delta.apply import DELETED, GONE, SEQ, SEQ_TYPE
 from pyspark_mysqlbinlog.connector.delta.engine import (
-    LAST_COMMITS,
     TRIES,
     expect_rows_kept,
     expect_same_deletes,
@@ -265,7 +264,7 @@ class SparkTarget:
         return self._opened() is None or not self._has_rows()
 
     def was_restored(self) -> bool:
-        return is_restored(row["operation"] for row in self._table.history(LAST_COMMITS))
+        return is_restored(lambda n: [row["operation"] for row in self._table.history(n)])
 
     def add_columns(self, columns: Sequence[pa.Field[Any]], mark: Mark | None = None) -> None:
         fields = spark_sql.fields(columns)
