@@ -13,10 +13,9 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import compute
 
-from pyspark_mysqlbinlog.connector.delta.column_names import delta_name
 from pyspark_mysqlbinlog.connector.delta.counting import counted
 from pyspark_mysqlbinlog.connector.delta.typed import TypedRows
-from pyspark_mysqlbinlog.connector.delta.typed_images import IMAGE, TypedImages
+from pyspark_mysqlbinlog.connector.delta.typed_images import Side, TypedImages
 from pyspark_mysqlbinlog.tables import TableSchema
 
 __all__ = [
@@ -46,19 +45,27 @@ SEQ_TYPE = pa.struct(
     ]
 )
 _ORDER = "_order"
-# What of changes is needed for their states.
-_KEPT = ("op", "before", "after", "seq", IMAGE)
 _NOTHING = TypedImages()
 
 
 def in_order(changes: pa.Table) -> pa.Table:
     """Changes sorted by `seq`."""
     seq = _columns_of(changes.column("seq"))
+    # Tasks give them in order, and so they mostly are.
+    if _is_sorted(seq):
+        return changes
     keys = [(name, "ascending") for name in seq.column_names]
-    places = pc.sort_indices(seq, sort_keys=keys)
-    # Tasks give them in order, and so they mostly are: to move all the texts takes longer.
-    is_sorted = places.cast(pa.int64()).equals(counted(0, changes.num_rows))
-    return changes if is_sorted else changes.take(places)
+    return changes.take(pc.sort_indices(seq, sort_keys=keys))
+
+
+def _is_sorted(seq: pa.Table) -> bool:
+    """Whether no row of whole numbers is smaller than the one before it."""
+    first, second = seq.slice(0, max(seq.num_rows - 1, 0)), seq.slice(1)
+    in_order: Any = pa.scalar(True)
+    for name in reversed(seq.column_names):
+        one, other = first.column(name), second.column(name)
+        in_order = pc.or_(pc.less(one, other), pc.and_(pc.equal(one, other), in_order))
+    return pc.all(in_order).as_py() is not False
 
 
 def after(changes: pa.Table, seq: dict[str, int]) -> pa.Table:
@@ -87,51 +94,60 @@ def states_of(
     last_values: bool = False,
     images: TypedImages = _NOTHING,
 ) -> pa.Table:
-    """The states that changes of one schema give, with `SEQ`, `GONE`, in the changes' order.
+    """Of each key the last state that changes of one schema leave, with `SEQ` and `GONE`.
+
+    Those that are gone come first; each kind is in the changes' order.
 
     changes : inserts, updates, deletes and rows that were loaded, of one version of the table.
     key : the columns of its key, as Delta has them.
     last_values : rows that are gone have the values that they had, not those of their key alone.
     images : the typed images that changes refer to.
     """
-    names = [delta_name(column.name) for column in schema.columns]
-    place = counted(0, changes.num_rows)
-    kept = [name for name in _KEPT if name in changes.column_names]
-    changes = changes.select(kept).append_column(_ORDER, place)
-    there = changes.filter(pc.is_valid(changes.column("after")))
-    gone = changes.filter(pc.is_valid(changes.column("before")))
-
     whole = TypedRows(schema.columns, schema.full_name)
-    of_key = TypedRows(
-        (column for column in schema.columns if delta_name(column.name) in key),
-        schema.full_name,
-        only=True,
-    )
-    after_rows = images.read(there, "after", whole)
-    before_keys = images.read(gone, "before", of_key)
-    moved = _moved(gone, before_keys, there, after_rows)
-    gone, before_keys = gone.filter(moved), before_keys.filter(moved)
-
-    if last_values:
-        gone_rows = images.read(gone, "before", whole)
-    else:
-        nothing = [
-            before_keys.column(field.name)
-            if field.name in key
-            else pa.nulls(gone.num_rows, field.type)
-            for field in whole.schema
-        ]
-        gone_rows = pa.table(nothing, names)
-    states = pa.concat_tables(
+    gone = images.of_side(changes, "before", whole if last_values else whole.only(key))
+    there = images.of_side(changes, "after", whole)
+    # Most values are not looked at: those of a key's last state alone count.
+    gone_at, there_at = _last_places(gone.columns(key), there.columns(key), gone.has, there.has)
+    known = gone.rows(gone_at)
+    columns: list[Any] = [
+        known.column(field.name)
+        if field.name in known.column_names
+        else pa.nulls(known.num_rows, field.type)
+        for field in whole.schema
+    ]
+    gone_rows = pa.table(columns, schema=whole.schema)
+    seq = changes.select(["seq"])
+    return pa.concat_tables(
         [
-            _with_seq(gone_rows, gone, is_gone=True),
-            _with_seq(after_rows, there, is_gone=False),
+            _with_seq(gone_rows, seq.take(gone_at), is_gone=True),
+            _with_seq(there.rows(there_at), seq.take(there_at), is_gone=False),
         ]
     )
-    if not gone.num_rows:
-        return states.drop([_ORDER])
-    # The old key's end and the new key's beginning have one place, and are of two keys.
-    return states.take(pc.sort_indices(states, sort_keys=[(_ORDER, "ascending")])).drop([_ORDER])
+
+
+def _last_places(
+    before: pa.Table, after: pa.Table, has_before: Any, has_after: Any
+) -> tuple[Any, Any]:
+    """Which changes take a key's row away for good, and which bring its last one.
+
+    before, after : each change's key on that side; null where it has none.
+    """
+    same = has_after
+    for name in before.column_names:
+        is_equal = pc.equal(before.column(name), after.column(name))
+        same = pc.and_(same, pc.fill_null(is_equal, False))
+    gone = pc.indices_nonzero(pc.and_not(has_before, same))
+    there = pc.indices_nonzero(has_after)
+    # The old key's end and the new key's beginning are of one change, and of two keys.
+    order = pc.sort_indices(pa.chunked_array([gone, there]))
+    keys = pa.concat_tables([before.take(gone), after.take(there)])
+    if len(gone):
+        keys = keys.take(order)
+    last = _last(keys.columns)
+    chosen = order if last is None else order.take(last)
+    is_gone = pc.less(chosen, len(gone))
+    behind = pc.subtract(chosen.filter(pc.invert(is_gone)), len(gone))
+    return gone.take(chosen.filter(is_gone)), there.take(behind)
 
 
 def both_rows(changes: pa.Table, schema: TableSchema, images: TypedImages = _NOTHING) -> pa.Table:
@@ -139,55 +155,46 @@ def both_rows(changes: pa.Table, schema: TableSchema, images: TypedImages = _NOT
 
     In the changes' order, an update's old row in front of its new one; as `states_of` gives them.
     """
-    place = counted(0, changes.num_rows)
-    kept = [name for name in _KEPT if name in changes.column_names]
-    changes = changes.select(kept).append_column(_ORDER, place)
-    there = changes.filter(pc.is_valid(changes.column("after")))
-    gone = changes.filter(pc.is_valid(changes.column("before")))
     whole = TypedRows(schema.columns, schema.full_name)
-    rows = pa.concat_tables(
-        [
-            _with_seq(images.read(gone, "before", whole), gone, is_gone=True),
-            _with_seq(images.read(there, "after", whole), there, is_gone=False),
-        ]
-    )
+    places, parts = [], []
+    sides: Sequence[tuple[Side, bool]] = (("before", True), ("after", False))
+    for side, is_gone in sides:
+        at = pc.indices_nonzero(pc.is_valid(changes.column(side)))
+        rows = images.of_side(changes, side, whole).rows(at)
+        parts.append(_with_seq(rows, changes.take(at), is_gone=is_gone))
+        places.append(at)
     # Sorting is stable.
-    return rows.take(pc.sort_indices(rows, sort_keys=[(_ORDER, "ascending")])).drop([_ORDER])
-
-
-def _moved(gone: pa.Table, before: pa.Table, there: pa.Table, after: pa.Table) -> Any:
-    """Of each row with a before image: whether the row is no longer there under its key."""
-    index = pc.index_in(gone.column(_ORDER), there.column(_ORDER).combine_chunks())
-    moved: Any = pc.is_null(index)
-    for name in before.column_names:
-        same = pc.equal(before.column(name), after.column(name).take(index))
-        moved = pc.or_(moved, pc.invert(pc.fill_null(same, False)))
-    return moved
+    return pa.concat_tables(parts).take(pc.sort_indices(pa.chunked_array(places)))
 
 
 def _with_seq(rows: pa.Table, changes: pa.Table, *, is_gone: bool) -> pa.Table:
-    count = pa.repeat(is_gone, rows.num_rows)
-    return (
-        rows.append_column(SEQ, changes.column("seq").cast(SEQ_TYPE))
-        .append_column(GONE, count)
-        .append_column(_ORDER, changes.column(_ORDER))
-    )
+    seq = changes.column("seq").cast(SEQ_TYPE)
+    return rows.append_column(SEQ, seq).append_column(GONE, pa.repeat(is_gone, rows.num_rows))
 
 
 def last_states(states: pa.Table, key: Sequence[str]) -> pa.Table:
     """Of each key the last of these states, which come in order."""
-    if len(key) == 1 and _grows(states.column(key[0])):
-        return states
-    places = counted(0, states.num_rows)
+    places = _last([states.column(name) for name in key])
+    return states if places is None else states.take(places)
+
+
+def _last(keys: Sequence[Any]) -> Any:
+    """The places of each key's last row, in order; None where all are.
+
+    keys : the columns of a key.
+    """
+    if len(keys) == 1 and _grows(keys[0]):
+        return None
+    count = len(keys[0])
     keyed = pa.table(
-        [_grouped(states.column(name)) for name in key] + [places],
-        [*(f"k{number}" for number in range(len(key))), _ORDER],
+        [*map(_grouped, keys), counted(0, count)],
+        [*(f"k{number}" for number in range(len(keys))), _ORDER],
     )
     last = keyed.group_by(keyed.column_names[:-1], use_threads=False).aggregate([(_ORDER, "max")])
-    if last.num_rows == states.num_rows:
-        return states
+    if last.num_rows == count:
+        return None
     kept: Any = last.column(f"{_ORDER}_max")
-    return states.take(kept.take(pc.sort_indices(kept)))
+    return kept.take(pc.sort_indices(kept))
 
 
 def _grows(values: Any) -> bool:

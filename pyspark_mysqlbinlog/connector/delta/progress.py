@@ -67,10 +67,12 @@ class TableBatch:
         if not new:
             return cls(0, 0, 0, seconds, None)
         is_loaded = pc.equal(changes.column("op"), "r")
-        newest = pc.max(changes.filter(pc.invert(is_loaded)).column("ts")).as_py()
+        loaded = pc.sum(is_loaded).as_py()
+        moments = changes.column("ts")
+        newest = pc.max(moments.filter(pc.invert(is_loaded)) if loaded else moments).as_py()
         return cls(
             rows=new,
-            loaded=min(pc.sum(is_loaded).as_py(), new),
+            loaded=min(loaded, new),
             bytes=changes.nbytes + images,
             seconds=seconds,
             lag=None if newest is None else time() - newest.timestamp(),

@@ -20,7 +20,7 @@ geometries               struct of srid and base64    struct of srid and binary
 from __future__ import annotations
 
 from binascii import a2b_base64
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -79,18 +79,27 @@ class TypedRows:
         self.schema = pa.schema([typed_field(column) for column in self._columns])
 
     def read(self, texts: pa.ChunkedArray[Any]) -> pa.Table:
-        """The rows of these texts, none of which is null.
+        """The rows of these texts; of one that is null, nulls.
 
         Raises SchemaError where a text has a column that is not expected, and
         UnrepresentableValueError for a value that its column's type does not hold.
         """
-        parts = [self._read_chunk(chunk) for chunk in texts.chunks if len(chunk)]
-        return pa.concat_tables(parts) if parts else self.schema.empty_table()
+        parts = [self._read_chunk(chunk) for chunk in texts.drop_null().chunks if len(chunk)]
+        read = pa.concat_tables(parts) if parts else self.schema.empty_table()
+        if not texts.null_count:
+            return read
+        places = pc.subtract(pc.cumulative_sum(pc.is_valid(texts).cast(pa.int64())), 1)
+        return read.take(pc.if_else(pc.is_valid(texts), places, pa.scalar(None, pa.int64())))
+
+    def only(self, names: Collection[str]) -> TypedRows:
+        """What reads these columns, as Delta has them, and passes over others."""
+        kept = (column for column in self._columns if delta_name(column.name) in names)
+        return TypedRows(kept, self._table, only=True)
 
     def adopt(
         self, images: pa.ChunkedArray[Any], pick: Callable[[Column], Column] | None = None
     ) -> pa.Table:
-        """The rows of structs that payload=struct made of a table, none of which is null.
+        """The rows of structs that payload=struct made of a table; of one that is null, nulls.
 
         pick : of a column of all images, the values of those that are wanted; None for all.
 

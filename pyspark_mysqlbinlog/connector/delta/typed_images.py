@@ -17,7 +17,7 @@ from pyarrow import compute
 from pyspark_mysqlbinlog.connector.delta.counting import counted
 from pyspark_mysqlbinlog.connector.delta.typed import TypedRows
 
-__all__ = ["IMAGE", "ImagePart", "TypedImages", "with_numbers"]
+__all__ = ["IMAGE", "ImagePart", "Side", "SideRows", "TypedImages", "with_numbers"]
 
 # The stubs know neither chunked arrays beside plain values nor what comes of them.
 pc: Any = compute
@@ -29,6 +29,7 @@ _BITS = 40
 
 # A column of a table: a ChunkedArray, of which the stubs tell too little.
 Column = Any
+Side = Literal["before", "after"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +80,12 @@ class TypedImages:
             for each in parts.to_pylist()
         )
 
-    def read(
-        self, changes: pa.Table, side: Literal["before", "after"], rows: TypedRows
-    ) -> pa.Table:
-        """What one column of changes holds, none of which is null, as `TypedRows.read` does.
+    def of_side(self, changes: pa.Table, side: Side, rows: TypedRows) -> SideRows:
+        """The rows of one side of changes, to be looked at in parts; see `read`."""
+        return SideRows(self, changes, side, rows)
+
+    def read(self, changes: pa.Table, side: Side, rows: TypedRows) -> pa.Table:
+        """The row of each change on one side, as `TypedRows.read` does; nulls where it has none.
 
         changes : from `with_numbers`, or without numbers, where all are texts.
         """
@@ -96,13 +99,13 @@ class TypedImages:
         for chosen, read in self._read_by_part(texts, numbers, side, rows):
             found.append(read)
             places.append(chosen)
-        if len(found) == 1:
-            return found[0]
+        if len(found) < 2:
+            return found[0] if found else rows.schema.empty_table()
         order = pc.sort_indices(pa.chunked_array(places).combine_chunks())
         return pa.concat_tables(found).take(order)
 
     def _read_by_part(
-        self, texts: Any, numbers: Any, side: Literal["before", "after"], rows: TypedRows
+        self, texts: Any, numbers: Any, side: Side, rows: TypedRows
     ) -> Iterator[tuple[Any, pa.Table]]:
         """The places of each part's rows among all, and those rows; texts are a part, too."""
         parts = pc.shift_right(numbers, _BITS)
@@ -115,6 +118,41 @@ class TypedImages:
                 chosen = pc.subtract(numbers.filter(is_its), part << _BITS)
                 images: pa.ChunkedArray[Any] = getattr(self._parts[part], side)
                 yield places, rows.adopt(images, _picking(chosen))
+
+
+class SideRows:
+    """The rows that changes have on one side.
+
+    Attributes
+    ----------
+    has : of each change, whether it has one.
+    """
+
+    def __init__(self, images: TypedImages, changes: pa.Table, side: Side, rows: TypedRows) -> None:
+        self._images = images
+        self._changes = changes.select(
+            [name for name in (side, IMAGE) if name in changes.column_names]
+        )
+        self._side: Side = side
+        self._rows = rows
+        self.has = pc.is_valid(changes.column(side))
+        # Texts are read once: that is most of the work.
+        is_typed = IMAGE in changes.column_names and not changes.column(IMAGE).null_count
+        self._read = None if is_typed else images.read(changes, side, rows)
+
+    def columns(self, names: Sequence[str]) -> pa.Table:
+        """Some columns of all; nulls where a change has no row."""
+        if self._read is not None:
+            return self._read.select(names)
+        return self._images.read(self._changes, self._side, self._rows.only(names)).select(names)
+
+    def rows(self, places: Any) -> pa.Table:
+        """The rows of some changes, whose numbers grow."""
+        is_all = len(places) == self._changes.num_rows
+        if self._read is not None:
+            return self._read if is_all else self._read.take(places)
+        changes = self._changes if is_all else self._changes.take(places)
+        return self._images.read(changes, self._side, self._rows)
 
 
 def _picking(places: pa.ChunkedArray[Any]) -> Callable[[Column], Column]:

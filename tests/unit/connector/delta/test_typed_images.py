@@ -1,4 +1,4 @@
-"""Rows of texts and typed ones, of several parts: whatever is asked for comes in its order."""
+"""Rows of texts, typed ones and none, of several parts: whatever is asked for comes in order."""
 
 from __future__ import annotations
 
@@ -23,15 +23,20 @@ from pyspark_mysqlbinlog.tables import ColumnSchema as C
 ROWS = TypedRows([C("a", "int"), C("b c", "decimal", 9, 2)], "d.t")
 
 
-def structs(*values: dict[str, Any], **types: pa.DataType) -> pa.ChunkedArray[Any]:
+def structs(*values: dict[str, Any] | None, **types: pa.DataType) -> pa.ChunkedArray[Any]:
     """Images of these columns, in two chunks."""
     kind = pa.struct([pa.field(name.replace("_", " "), each) for name, each in types.items()])
     half = len(values) // 2
     return pa.chunked_array([pa.array(values[:half], kind), pa.array(values[half:], kind)])
 
 
-def changes_of(texts: list[str], part: int | None) -> pa.Table:
+def changes_of(texts: list[str | None], part: int | None) -> pa.Table:
     return with_numbers(pa.table({"after": pa.array(texts, pa.string())}), part)
+
+
+def numbers(first: int, count: int) -> st.SearchStrategy[list[int | None]]:
+    """So many from the first on, each of which may be missing."""
+    return st.tuples(*(st.none() | st.just(first + at) for at in range(count))).map(list)
 
 
 @given(st.data())
@@ -39,21 +44,28 @@ def test_parts_and_texts_in_any_order(data: st.DataObject) -> None:
     sizes = data.draw(st.lists(st.integers(0, 5), max_size=3))
     number, parts, tables, expected = 0, [], [], []
     for part, size in enumerate(sizes):
-        values = [{"a": number + at, "b c": Decimal(at)} for at in range(size)]
+        found = data.draw(numbers(number, size))
+        values = [None if each is None else {"a": each, "b c": Decimal(each)} for each in found]
         parts.append(structs(*values, a=pa.int32(), b_c=pa.decimal128(9, 2)))
-        tables.append(changes_of([""] * size, part))
-        expected += [value["a"] for value in values]
+        tables.append(changes_of([None if each is None else "" for each in found], part))
+        expected += found
         number += size
-    count = data.draw(st.integers(0, 5))
-    texts = [f'{{"a":{number + at},"b c":1.50}}' for at in range(count)]
+    found = data.draw(numbers(number, data.draw(st.integers(0, 5))))
+    texts = [None if each is None else f'{{"a":{each},"b c":1.50}}' for each in found]
     tables.append(changes_of(texts, None))
-    expected += range(number, number + count)
+    expected += found
     places = data.draw(st.lists(st.integers(0, len(expected) - 1)) if expected else st.just([]))
     chosen = pa.concat_tables(tables).take(pa.array(places, pa.int64()))
     images = TypedImages([ImagePart(part, part) for part in parts])
-    found = images.read(chosen, "after", ROWS)
-    assert found.schema == ROWS.schema
-    assert found.column("a").to_pylist() == [expected[place] for place in places]
+    read = images.read(chosen, "after", ROWS)
+    assert read.schema == ROWS.schema
+    assert read.column("a").to_pylist() == [expected[place] for place in places]
+    side = images.of_side(chosen, "after", ROWS)
+    assert side.has.to_pylist() == [expected[place] is not None for place in places]
+    assert side.columns(["a"]) == read.select(["a"])
+    some = st.sets(st.integers(0, len(places) - 1)) if places else st.just(set[int]())
+    again = pa.array(sorted(data.draw(some)), pa.int64())
+    assert side.rows(again) == read.take(again)
 
 
 def test_texts_need_no_numbers() -> None:
