@@ -343,9 +343,7 @@ class Walk:
                         f"the key's column {name} has a date that is no day, which Delta can't hold"
                     )
             if key:
-                if len(self._states) > 1:
-                    states = last_states(states, key)
-                self._target.merge(states, key, mark)
+                self._target.merge(last_states(states, key), key, mark)
         self._states, self._emptied = [], None
         self._hold(self.schema)
 
