@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
-from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
 from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget
 from pyspark_mysqlbinlog.connector.delta.marks import (
     LogName,
@@ -20,6 +20,7 @@ from pyspark_mysqlbinlog.connector.delta.marks import (
     number_and_pos,
     place_of,
 )
+from pyspark_mysqlbinlog.connector.log.logs import MOST_LOOKED_THROUGH
 from pyspark_mysqlbinlog.errors import (
     InvalidPositionError,
     LostConnectionError,
@@ -76,7 +77,7 @@ class SameLog:
                 f"whether the log is still the one of its rows can't be told: {error.message};"
                 f" {self.way_on}"
             ) from None
-        if known is None or found is None or not _is_same(known, found):
+        if known is None or found is None or not _is_same(place, known, found):
             raise self._error(
                 f"the log has another event in front of {place} than when its rows were written:"
                 f" it was begun anew, or the server restored; {self.way_on}"
@@ -98,9 +99,14 @@ def position_of(place: int, like: Position) -> Position:
     return Position(number, pos, f"{base}.{number:0{len(digits)}d}")
 
 
-def _is_same(known: Fingerprint, found: Fingerprint) -> bool:
-    """Whether two fingerprints are of one event; far into a file only its head is looked at."""
-    event = (known.length, known.checksum)
+def _is_same(place: Position, known: Fingerprint, found: Fingerprint) -> bool:
+    """Whether two fingerprints of one position are of one event.
+
+    Far into a file only its head is looked at. Elsewhere a log without an event there ends before
+    it: that of a server which was put back to an earlier state, and goes on otherwise.
+    """
+    is_looked_for = FIRST_EVENT < place.pos <= MOST_LOOKED_THROUGH
+    is_same_event = (known.length, known.checksum) == (found.length, found.checksum)
     return known.created == found.created and (
-        not found.length or event == (found.length, found.checksum)
+        is_same_event if is_looked_for and known.length else not found.length or is_same_event
     )

@@ -35,6 +35,7 @@ from pyspark_mysqlbinlog.protocol.messages import parse_server_version
 from pyspark_mysqlbinlog.protocol.walker import LogWalker
 
 __all__ = [
+    "MOST_LOOKED_THROUGH",
     "NO_LIMIT",
     "FileLog",
     "Log",
@@ -46,7 +47,7 @@ __all__ = [
 
 NO_LIMIT = (1 << 63) - 1
 # So far into a file it is read, at a start, to know the event in front of the position.
-_MOST_LOOKED_THROUGH = 64 << 20
+MOST_LOOKED_THROUGH = 64 << 20
 
 
 class Log(Protocol):
@@ -132,7 +133,7 @@ class ServerLog:
 
         InvalidPositionError where it lies inside an event.
         """
-        is_near = position.pos - FIRST_EVENT <= _MOST_LOOKED_THROUGH
+        is_near = position.pos - FIRST_EVENT <= MOST_LOOKED_THROUGH
         begin = position._replace(pos=FIRST_EVENT) if is_near else position
         with ReplicaClient.connect(self.settings) as client:
             dump = Dump(client, begin, None, blocking=False)

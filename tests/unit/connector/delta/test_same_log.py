@@ -1,0 +1,62 @@
+"""A log that is no longer the one of a Delta table's rows is refused, wherever it differs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
+from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
+from pyspark_mysqlbinlog.connector.delta.apply import SEQ, SEQ_TYPE
+from pyspark_mysqlbinlog.connector.delta.deltalake_engine import DeltalakeEngine, DeltalakeTarget
+from pyspark_mysqlbinlog.connector.delta.marks import LogName, Mark, place_of
+from pyspark_mysqlbinlog.connector.delta.same_log import SameLog
+from pyspark_mysqlbinlog.connector.log.logs import MOST_LOOKED_THROUGH
+from pyspark_mysqlbinlog.errors import MirrorError
+
+_LOG = LogName("server", 0)
+_FAR = MOST_LOOKED_THROUGH + 1
+_HEAD = Fingerprint(1000, 1)
+_EVENT = Fingerprint(1000, 1, 31, 77)
+
+
+def _target(path: Path, pos: int, known: Fingerprint) -> DeltalakeTarget:
+    """A Delta table that has everything up to a position in the file with the number 1."""
+    target = DeltalakeEngine().target(str(path))
+    columns = pa.schema([pa.field("id", pa.int64()), pa.field(SEQ, SEQ_TYPE)])
+    target.create(columns, {})
+    place = place_of(Position.of("binlog.000001", pos))
+    target.append(columns.empty_table(), Mark(_LOG, place, known))
+    return target
+
+
+@pytest.mark.parametrize(
+    ("pos", "known", "found", "is_same"),
+    [
+        (500, _EVENT, _EVENT, True),
+        (500, _EVENT, Fingerprint(1000, 1, 31, 78), False),
+        (500, _EVENT, Fingerprint(1001, 1, 31, 77), False),
+        # The log ends before the place, in a file that was begun when the one of before was.
+        (500, _EVENT, _HEAD, False),
+        (500, _EVENT, None, False),
+        (FIRST_EVENT, _HEAD, _HEAD, True),
+        (FIRST_EVENT, _HEAD, Fingerprint(1001, 1), False),
+        # There only the head is looked at; a log that ends before is the server's error.
+        (_FAR, _EVENT, _HEAD, True),
+        (_FAR, _EVENT, Fingerprint(1001, 1), False),
+    ],
+)
+def test_what_lies_in_front_of_the_place(
+    tmp_path: Path, pos: int, known: Fingerprint, found: Fingerprint | None, is_same: bool
+) -> None:
+    target = _target(tmp_path / "t", pos, known)
+    start = Position.of("binlog.000001", FIRST_EVENT)
+    same = SameLog("d.t", target, lambda _: found, "load it anew")
+    place = place_of(Position.of("binlog.000001", pos))
+    if is_same:
+        same.expect_same(place, start, _LOG)
+    else:
+        with pytest.raises(MirrorError, match="the log has another event in front of"):
+            same.expect_same(place, start, _LOG)
