@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
-from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
+from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget
 from pyspark_mysqlbinlog.connector.delta.marks import (
     LogName,
@@ -20,7 +20,7 @@ from pyspark_mysqlbinlog.connector.delta.marks import (
     number_and_pos,
     place_of,
 )
-from pyspark_mysqlbinlog.connector.log.logs import MOST_LOOKED_THROUGH
+from pyspark_mysqlbinlog.connector.log.logs import is_looked_for
 from pyspark_mysqlbinlog.errors import (
     InvalidPositionError,
     LostConnectionError,
@@ -102,11 +102,9 @@ def position_of(place: int, like: Position) -> Position:
 def _is_same(place: Position, known: Fingerprint, found: Fingerprint) -> bool:
     """Whether two fingerprints of one position are of one event.
 
-    Far into a file only its head is looked at. Elsewhere a log without an event there ends before
-    it: that of a server which was put back to an earlier state, and goes on otherwise.
+    Where it is looked for and there is none the log ends before it: that of a server which was put
+    back to an earlier state, and went on otherwise.
     """
-    is_looked_for = FIRST_EVENT < place.pos <= MOST_LOOKED_THROUGH
-    is_same_event = (known.length, known.checksum) == (found.length, found.checksum)
-    return known.created == found.created and (
-        is_same_event if is_looked_for and known.length else not found.length or is_same_event
-    )
+    event = (known.length, known.checksum)
+    is_same = found.length and (found.length, found.checksum) == event
+    return known.created == found.created and (bool(is_same) or not is_looked_for(place))

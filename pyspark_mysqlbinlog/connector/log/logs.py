@@ -35,19 +35,19 @@ from pyspark_mysqlbinlog.protocol.messages import parse_server_version
 from pyspark_mysqlbinlog.protocol.walker import LogWalker
 
 __all__ = [
-    "MOST_LOOKED_THROUGH",
     "NO_LIMIT",
     "FileLog",
     "Log",
     "ScannedLog",
     "ServerLog",
+    "is_looked_for",
     "statement_events",
 ]
 
 
 NO_LIMIT = (1 << 63) - 1
 # So far into a file it is read, at a start, to know the event in front of the position.
-MOST_LOOKED_THROUGH = 64 << 20
+_MOST_LOOKED_THROUGH = 64 << 20
 
 
 class Log(Protocol):
@@ -131,14 +131,15 @@ class ServerLog:
     def look_at(self, position: Position) -> Fingerprint | None:
         """A position's fingerprint; without its event where the log does not give it soon.
 
-        InvalidPositionError where it lies inside an event.
+        Nor has it one where it is not looked for, or where the log ends before the position.
+        InvalidPositionError where that lies inside an event.
         """
-        is_near = position.pos - FIRST_EVENT <= MOST_LOOKED_THROUGH
+        is_near = is_looked_for(position)
         begin = position._replace(pos=FIRST_EVENT) if is_near else position
         with ReplicaClient.connect(self.settings) as client:
             dump = Dump(client, begin, None, blocking=False)
             head = dump.head
-            if position.pos == FIRST_EVENT or not is_near:
+            if not is_near:
                 return at_beginning(head)
             try:
                 for found in _found_in(dump, position.pos):
@@ -157,6 +158,11 @@ class ServerLog:
     def fingerprint_of(self, position: Position) -> Fingerprint | None:
         """What is known of a position."""
         return self.known[1] if self.known is not None and self.known[0] == position else None
+
+
+def is_looked_for(position: Position) -> bool:
+    """Whether `look_at` looks for the event in front of a position."""
+    return 0 < position.pos - FIRST_EVENT <= _MOST_LOOKED_THROUGH
 
 
 def _found_in(dump: Dump, end: int) -> Iterator[Run | Event]:

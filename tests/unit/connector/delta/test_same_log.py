@@ -13,11 +13,12 @@ from pyspark_mysqlbinlog.connector.delta.apply import SEQ, SEQ_TYPE
 from pyspark_mysqlbinlog.connector.delta.deltalake_engine import DeltalakeEngine, DeltalakeTarget
 from pyspark_mysqlbinlog.connector.delta.marks import LogName, Mark, place_of
 from pyspark_mysqlbinlog.connector.delta.same_log import SameLog
-from pyspark_mysqlbinlog.connector.log.logs import MOST_LOOKED_THROUGH
+from pyspark_mysqlbinlog.connector.log.logs import is_looked_for
 from pyspark_mysqlbinlog.errors import MirrorError
 
 _LOG = LogName("server", 0)
-_FAR = MOST_LOOKED_THROUGH + 1
+# Further into a file than one looks.
+_FAR = 1 << 30
 _HEAD = Fingerprint(1000, 1)
 _EVENT = Fingerprint(1000, 1, 31, 77)
 
@@ -40,6 +41,7 @@ def _target(path: Path, pos: int, known: Fingerprint) -> DeltalakeTarget:
         (500, _EVENT, Fingerprint(1001, 1, 31, 77), False),
         # The log ends before the place, in a file that was begun when the one of before was.
         (500, _EVENT, _HEAD, False),
+        (500, _HEAD, _HEAD, False),
         (500, _EVENT, None, False),
         (FIRST_EVENT, _HEAD, _HEAD, True),
         (FIRST_EVENT, _HEAD, Fingerprint(1001, 1), False),
@@ -51,6 +53,7 @@ def _target(path: Path, pos: int, known: Fingerprint) -> DeltalakeTarget:
 def test_what_lies_in_front_of_the_place(
     tmp_path: Path, pos: int, known: Fingerprint, found: Fingerprint | None, is_same: bool
 ) -> None:
+    assert is_looked_for(Position.of("binlog.000001", pos)) == (pos == 500)
     target = _target(tmp_path / "t", pos, known)
     start = Position.of("binlog.000001", FIRST_EVENT)
     same = SameLog("d.t", target, lambda _: found, "load it anew")
