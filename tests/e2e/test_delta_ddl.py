@@ -108,6 +108,9 @@ SEVERAL: list[list[str]] = [
         "UPDATE t SET id = id + 5",
     ],
     ["ALTER TABLE t ADD UNIQUE (v), DROP PRIMARY KEY, CHANGE n x INT"],
+    # It has another type.
+    ["ALTER TABLE t CHANGE id k BIGINT", "UPDATE t SET k = 5000000000 WHERE k = 1"],
+    ["ALTER TABLE t MODIFY id BIGINT", "UPDATE t SET id = 5000000000 WHERE id = 1"],
 ]
 # The same as in FOLLOWED, and why the table is stopped.
 NOT_TOLD: list[tuple[list[str], str, str]] = [

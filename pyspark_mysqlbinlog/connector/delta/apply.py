@@ -23,7 +23,6 @@ __all__ = [
     "GONE",
     "SEQ",
     "SEQ_TYPE",
-    "after",
     "both_rows",
     "in_order",
     "last_states",
@@ -61,24 +60,11 @@ def in_order(changes: pa.Table) -> pa.Table:
 def _is_sorted(seq: pa.Table) -> bool:
     """Whether no row of whole numbers is smaller than the one before it."""
     first, second = seq.slice(0, max(seq.num_rows - 1, 0)), seq.slice(1)
-    in_order: Any = pa.scalar(True)
+    is_behind: Any = pa.scalar(True)
     for name in reversed(seq.column_names):
         one, other = first.column(name), second.column(name)
-        in_order = pc.or_(pc.less(one, other), pc.and_(pc.equal(one, other), in_order))
-    return pc.all(in_order).as_py() is not False
-
-
-def after(changes: pa.Table, seq: dict[str, int]) -> pa.Table:
-    """The changes with a greater `seq`."""
-    columns = _columns_of(changes.column("seq"))
-    is_greater: Any = pa.scalar(False)
-    for name in reversed(columns.column_names):
-        value = seq[name]
-        is_greater = pc.or_(
-            pc.greater(columns.column(name), value),
-            pc.and_(pc.equal(columns.column(name), value), is_greater),
-        )
-    return changes.filter(is_greater)
+        is_behind = pc.or_(pc.less(one, other), pc.and_(pc.equal(one, other), is_behind))
+    return pc.all(is_behind).as_py() is not False
 
 
 def _columns_of(seq: pa.ChunkedArray[Any]) -> pa.Table:
@@ -130,7 +116,8 @@ def _last_places(
 ) -> tuple[Any, Any]:
     """Which changes take a key's row away for good, and which bring its last one.
 
-    before, after : each change's key on that side; null where it has none.
+    before, after : each change's key on that side; nulls where it has none.
+    has_before, has_after : of each change, whether it has one.
     """
     same = has_after
     for name in before.column_names:
@@ -155,21 +142,21 @@ def both_rows(changes: pa.Table, schema: TableSchema, images: TypedImages = _NOT
 
     In the changes' order, an update's old row in front of its new one; as `states_of` gives them.
     """
-    whole = TypedRows(schema.columns, schema.full_name)
+    whole, seq = TypedRows(schema.columns, schema.full_name), changes.select(["seq"])
     places, parts = [], []
     sides: Sequence[tuple[Side, bool]] = (("before", True), ("after", False))
     for side, is_gone in sides:
-        at = pc.indices_nonzero(pc.is_valid(changes.column(side)))
-        rows = images.of_side(changes, side, whole).rows(at)
-        parts.append(_with_seq(rows, changes.take(at), is_gone=is_gone))
+        its = images.of_side(changes, side, whole)
+        at = pc.indices_nonzero(its.has)
+        parts.append(_with_seq(its.rows(at), seq.take(at), is_gone=is_gone))
         places.append(at)
     # Sorting is stable.
     return pa.concat_tables(parts).take(pc.sort_indices(pa.chunked_array(places)))
 
 
-def _with_seq(rows: pa.Table, changes: pa.Table, *, is_gone: bool) -> pa.Table:
-    seq = changes.column("seq").cast(SEQ_TYPE)
-    return rows.append_column(SEQ, seq).append_column(GONE, pa.repeat(is_gone, rows.num_rows))
+def _with_seq(rows: pa.Table, seq: pa.Table, *, is_gone: bool) -> pa.Table:
+    typed = seq.column("seq").cast(SEQ_TYPE)
+    return rows.append_column(SEQ, typed).append_column(GONE, pa.repeat(is_gone, rows.num_rows))
 
 
 def last_states(states: pa.Table, key: Sequence[str]) -> pa.Table:

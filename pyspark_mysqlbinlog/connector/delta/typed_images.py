@@ -99,8 +99,8 @@ class TypedImages:
         for chosen, read in self._read_by_part(texts, numbers, side, rows):
             found.append(read)
             places.append(chosen)
-        if len(found) < 2:
-            return found[0] if found else rows.schema.empty_table()
+        if len(found) == 1:
+            return found[0]
         order = pc.sort_indices(pa.chunked_array(places).combine_chunks())
         return pa.concat_tables(found).take(order)
 

@@ -69,6 +69,19 @@ def _key_of(schema: TableSchema) -> list[str]:
     return [delta_name(name) for name in schema.row_key]
 
 
+def _key_types(
+    schema: TableSchema, names: Mapping[str, str] | None = None
+) -> list[tuple[str | None, pa.DataType | None]]:
+    """The columns of a table's key, with their types in Delta; None for those that are left out.
+
+    names : what they are called now -> what they are called then; None where they stay.
+    """
+    types = _described(shape_of(schema))
+    return [
+        (name if names is None else names.get(name), types.get(name)) for name in _key_of(schema)
+    ]
+
+
 @dataclass(frozen=True, slots=True)
 class TableLoad:
     """A load that reads the table's rows: those that come with another table are among them.
@@ -208,7 +221,8 @@ class Walk:
             self._lose(seq, str(error), brings=brings)
             kept = {delta_name(column.name) for column in what.columns}
             names = {name: name for name in _as_they_are(before) if name in kept}
-        is_other_key = [names.get(name) for name in _key_of(before)] != _key_of(what)
+        # With another type, too: two of its values may be one in that.
+        is_other_key = _key_types(before, names) != _key_types(what)
         origins = self._origins(names)
         # By its columns the Delta table would not tell, after a kill, whether it has them already.
         takes_name = any(
@@ -343,7 +357,10 @@ class Walk:
                         f"the key's column {name} has a date that is no day, which Delta can't hold"
                     )
             if key:
-                self._target.merge(last_states(states, key), key, mark)
+                # Of each piece they are the last already.
+                if len(self._states) > 1:
+                    states = last_states(states, key)
+                self._target.merge(states, key, mark)
         self._states, self._emptied = [], None
         self._hold(self.schema)
 
