@@ -36,7 +36,7 @@ _BETWEEN_LOOKS = 0.25
 _TIMEOUT = 300
 _PARTS = (
     (mirror_module, "collected", "collect"),
-    (OwnReading, "changes", "read the log"),
+    (OwnReading, "_step", "read the log"),
     (walk, "states_of", "read values"),
     (walk, "last_states", "last states"),
     (DeltalakeTarget, "merge", "merge"),

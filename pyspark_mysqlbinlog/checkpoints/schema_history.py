@@ -181,6 +181,14 @@ class SchemaHistory:
                 needed[table] = kept
         return self if needed == self._versions else SchemaHistory(needed)
 
+    def until(self, position: Position) -> SchemaHistory:
+        """Without the versions that begin behind `position`."""
+        kept = {
+            table: versions[: bisect_right(versions, position, key=start_of)]
+            for table, versions in self._versions.items()
+        }
+        return self.with_versions(kept)
+
     def with_versions(self, tables: Mapping[Table, tuple[Version, ...]]) -> SchemaHistory:
         """With these versions of these tables in place of theirs; without those that have none."""
         changed = {

@@ -125,6 +125,13 @@ class StreamLoad:
         renamed = tail.renamed(start, mark.position)
         return self._the_load().followed(state, mark.history, start, mark.position, renamed)
 
+    def begins(self, start: Position, end: Position) -> bool:
+        """Whether a statement behind `start`, up to `end`, makes a table be loaded again."""
+        if not self._options.reload_after_ddl:
+            return False
+        unknown_rows = self._the_load().unknown_rows
+        return unknown_rows is not None and bool(unknown_rows.between(start, end))
+
     def on_statement(self) -> OnStatement | None:
         """What is to be told of each statement that changes tables, if anything is."""
         if not self._options.reload_after_ddl:

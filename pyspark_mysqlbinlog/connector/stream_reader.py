@@ -45,6 +45,7 @@ from pyspark_mysqlbinlog.connector.packets import LEAN_PACKETS, packets
 from pyspark_mysqlbinlog.connector.ranges.cutting import RangePartition
 from pyspark_mysqlbinlog.connector.ranges.planning import range_partitions
 from pyspark_mysqlbinlog.connector.ranges.reader import read_range
+from pyspark_mysqlbinlog.connector.ranges.steps import most_steps
 from pyspark_mysqlbinlog.connector.schemas.evolution import Evolution
 from pyspark_mysqlbinlog.connector.schemas.histories import history_for_other_tables
 from pyspark_mysqlbinlog.connector.schemas.old_checkpoints import compared_with_server
@@ -191,7 +192,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
                     tail.compared and (tail.scanned >= end or buffer.exceeds(position, most, rows))
                 )
             )
-        mark = buffer.furthest(position, most, target, rows)
+        mark = self._furthest(buffer, position, most, target)
         # What lies behind the end of this run is the next one's affair.
         is_short = end is None or tail.scanned < end or not tail.compared
         if mark is None and buffer.error is not None and is_short:
@@ -203,6 +204,24 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         self._moved_at = monotonic()
         load = self._load.followed(tail, load, position, mark)
         return self._offset(offset, mark, load).to_dict()
+
+    def _furthest(
+        self, buffer: LogBuffer, position: Position, most: int | None, target: Position | None
+    ) -> Mark | None:
+        """The boundary at which a batch ends that loads nothing; None when there is none.
+
+        A mirror takes a batch of several times `most` in steps. But where tables change, or are
+        loaded again, that is of all of a batch.
+        """
+        rows = None if most is None else self._options.max_rows_per_trigger
+        if most is not None and self._packing is not None:
+            mark = buffer.furthest(position, most * most_steps(), target, rows)
+            if mark is None or not (
+                buffer.has_changes(position, mark.position)
+                or self._load.begins(position, mark.position)
+            ):
+                return mark
+        return buffer.furthest(position, most, target, rows)
 
     def _idle_move(
         self, buffer: LogBuffer, position: Position, target: Position | None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from helpers.delta_mirrors import MirroredDatabase
 from helpers.servers import Server
 from pyspark_mysqlbinlog.connector.delta import mirror as mirror_module
 from pyspark_mysqlbinlog.connector.delta import own_reading
-from pyspark_mysqlbinlog.connector.delta.own_reading import OwnReading
+from pyspark_mysqlbinlog.connector.delta.own_reading import OwnReading, Step
 from pyspark_mysqlbinlog.errors import LogReplacedError
 
 _TABLES = ("t", "pairs", "plain")
@@ -25,14 +26,15 @@ def read_here(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """However short a stretch is, it is read here; gives the changes of each, as they come."""
     monkeypatch.setattr(own_reading, "_LEAST", 0)
     read: list[int] = []
-    changes = OwnReading.changes
+    steps = OwnReading.steps
 
-    def counted(reading: OwnReading, *ends: Any) -> Any:
-        found = changes(reading, *ends)
-        read.append(found[0].num_rows)
-        return found
+    def counted(reading: OwnReading, *ends: Any) -> Iterator[Step]:
+        read.append(0)
+        for step in steps(reading, *ends):
+            read[-1] += step.changes.num_rows
+            yield step
 
-    monkeypatch.setattr(OwnReading, "changes", counted)
+    monkeypatch.setattr(OwnReading, "steps", counted)
     return read
 
 
@@ -216,16 +218,16 @@ def test_a_planned_batch_is_not_read_from_another_log_of_that_name(
     while own_server.position() <= end:
         mirrored.execute("INSERT INTO a VALUES (2, 1)", "DELETE FROM a WHERE id = 2")
     refused: list[type[BaseException]] = []
-    changes = OwnReading.changes
+    steps = OwnReading.steps
 
-    def watched(reading: OwnReading, *ends: Any) -> Any:
+    def watched(reading: OwnReading, *ends: Any) -> Iterator[Step]:
         try:
-            return changes(reading, *ends)
+            yield from steps(reading, *ends)
         except LogReplacedError as error:
             refused.append(type(error))
             raise
 
-    monkeypatch.setattr(OwnReading, "changes", watched)
+    monkeypatch.setattr(OwnReading, "steps", watched)
     with pytest.raises(Exception, match=LogReplacedError.__name__):
         mirrored.run()
     assert refused == [LogReplacedError]

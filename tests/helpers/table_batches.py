@@ -85,7 +85,15 @@ class TableBatches:
         self.number += 1
         mark = Mark(LogName("uuid", 0), place_of(position(end)), None, (self.query, self.number))
         now: list[Version] = [(position(start), what) for start, what in versions]
-        batch = Batch(position(self.start), mark, load, reloads=reloads, load_before=self.load)
+        batch = Batch(
+            self.query,
+            self.number,
+            position(self.start),
+            mark,
+            load,
+            reloads=reloads,
+            load_before=self.load,
+        )
         rows = pa.Table.from_pylist(list(changes), _SCHEMA)
         self.table.apply(rows, TableVersions(tuple(now)), batch)
         self.start, self.load = end, load

@@ -33,18 +33,21 @@ class TableVersions:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """One batch of the query.
+    """One batch of the query, or a step of one: a part of its log that is brought in by itself.
 
     Attributes
     ----------
-    start : where it begins, and the batch before it ends.
-    mark : of its end.
+    query, number : the query's identifier in Delta, and Spark's number of the batch.
+    start : where it begins, and the batch or the step before it ends.
+    mark : of its end. Its batch is the one before, where more of this batch is to come.
     load : how far a first load has come at its end; None where there is none.
     load_before : the same where it begins.
     reloads : tables whose rows nobody knows are loaded again, by themselves.
     images : the typed images that changes refer to.
     """
 
+    query: str
+    number: int
     start: Position
     mark: Mark
     load: LoadState | None = None
@@ -55,7 +58,7 @@ class Batch:
     @property
     def is_first(self) -> bool:
         """Whether it is the first of its checkpoint: it has no changes."""
-        return self.mark.batch is not None and self.mark.batch[1] == 0
+        return self.number == 0
 
     def loads(self, table: Table) -> bool:
         """Whether rows of a table are still to be loaded, or are in this batch."""

@@ -116,6 +116,11 @@ class DeltalakeTarget:
         self._long: AbstractSet[str] | None = None
 
     def _opened(self) -> DeltaTable | None:
+        """The table as it was at the first look, or behind this object's last commit.
+
+        What others have committed since is looked at in front of each commit: to ask for it takes
+        milliseconds, and in an object store a request.
+        """
         if self._table is None:
             try:
                 table = DeltaTable(self.uri, storage_options=self._storage)
@@ -123,8 +128,6 @@ class DeltalakeTarget:
                 return None
             expect_same_deletes(self, [field.name for field in table.schema().fields])
             self._table = table
-        else:
-            self._table.update_incremental()
         if self._known is None:
             self._known = self._table.version()
         return self._table
@@ -132,6 +135,12 @@ class DeltalakeTarget:
     def _there(self) -> DeltaTable:
         table = self._opened()
         assert table is not None, f"{self.uri} is not there"
+        return table
+
+    def _now(self) -> DeltaTable:
+        """The table as it is now."""
+        table = self._there()
+        table.update_incremental()
         return table
 
     def _commit(
@@ -146,16 +155,16 @@ class DeltalakeTarget:
         columns : that the table has then; None for those it has.
         """
         for _ in range(TRIES):
-            self._take_over()
-            self._keep_stats_exact(long, columns)
-            table = self._there()
+            table = self._now()
+            self._take_over(table)
+            self._keep_stats_exact(table, long, columns)
             version = table.version()
             self._expect_rows_kept(table)
             try:
                 write(table)
             except Exception as error:
                 self._known = None
-                if not isinstance(error, CommitFailedError) or self._there().version() == version:
+                if not isinstance(error, CommitFailedError) or self._now().version() == version:
                     raise
                 self._known = version
             else:
@@ -165,7 +174,10 @@ class DeltalakeTarget:
         raise overtaken(self.uri)
 
     def _keep_stats_exact(
-        self, long: AbstractSet[str] = frozenset(), columns: pa.Schema | None = None
+        self,
+        table: DeltaTable,
+        long: AbstractSet[str] = frozenset(),
+        columns: pa.Schema | None = None,
     ) -> None:
         """Take the statistics from columns with long decimals: these, and those that files have.
 
@@ -173,7 +185,6 @@ class DeltalakeTarget:
         """
         if self._long is not None and long <= self._long:
             return
-        table = self._there()
         held = _pyarrow(table.schema())
         known = long_in_files(table, held) if self._long is None else self._long
         properties = without_stats(table, columns or held, long | known)
@@ -181,6 +192,7 @@ class DeltalakeTarget:
             table.alter.set_table_properties(
                 properties, raise_if_not_exists=False, commit_properties=_marking(None)
             )
+            table.update_incremental()
         self._long = long | known
 
     def _expect_rows_kept(self, table: DeltaTable) -> None:
@@ -203,9 +215,8 @@ class DeltalakeTarget:
             self._handed = table.version(), marks.newest(commits, boundary, marks.numbers)
         return self._handed[1]
 
-    def _take_over(self) -> None:
+    def _take_over(self, table: DeltaTable) -> None:
         """Write down the marks of a table that Delta for Spark wrote last as delta-rs does."""
-        table = self._there()
         numbers = self._of_spark(table)
         if numbers is not None:
             table.alter.set_table_properties(
@@ -213,6 +224,7 @@ class DeltalakeTarget:
                 raise_if_not_exists=False,
                 commit_properties=_writing(numbers.items()),
             )
+            table.update_incremental()
 
     def columns(self) -> pa.Schema | None:
         table = self._opened()
@@ -402,14 +414,15 @@ class DeltalakeTarget:
     def compact(self) -> bool:
         """Write small files into larger ones; False where others wrote in between."""
         try:
-            self._keep_stats_exact()
-            self._there().optimize.compact(commit_properties=_marking(None))
+            table = self._now()
+            self._keep_stats_exact(table)
+            table.optimize.compact(commit_properties=_marking(None))
         except CommitFailedError:
             return False
         return True
 
     def vacuum(self) -> int:
-        return len(self._there().vacuum(dry_run=False))
+        return len(self._now().vacuum(dry_run=False))
 
     def _with_deleted(self, columns: pa.Schema) -> pa.Schema:
         return columns.append(pa.field(DELETED, pa.bool_())) if self.keeps_deleted else columns

@@ -132,14 +132,12 @@ class ChangeLog:
 
     def append(self, changes: pa.Table, now: TableVersions, batch: Batch) -> int:
         """Append what is new of one batch's changes; returns how many."""
-        assert batch.mark.batch is not None
         is_loaded = batch.loads(self._table)
         left = _renamed_away(changes, now.versions, place_of(batch.start))
         is_quiet = not (changes.num_rows or left or is_loaded or self._loading)
         if is_quiet and (self._is_joined or not _is_known(now.versions)):
             return 0
-        query, number = batch.mark.batch
-        done = self._target.applied(query)
+        done = self._target.applied(batch.query)
         begins: int | None = None
         if done is None:
             if self.stopped is not None and not batch.is_first and not is_loaded:
@@ -148,7 +146,7 @@ class ChangeLog:
         elif self.stopped is not None:
             self._go_on_again()  # it was another query that could not join
         held = _Held.of(self._target, batch.mark.log)
-        if done is not None and done >= number and held.boundary >= batch.mark.version:
+        if done is not None and done >= batch.number and held.boundary >= batch.mark.version:
             self._remember(held.loading)
             return 0
         load = _load_of(batch, self._table) if is_loaded else 0
@@ -278,8 +276,7 @@ def _last_of(log: LogName) -> str:
 def _load_of(batch: Batch, table: Table) -> int:
     """A number for the load of which a batch is a part; not 0."""
     assert batch.load is not None
-    assert batch.mark.batch is not None
-    name = f"{batch.mark.batch[0]}\n{batch.load.reload}"
+    name = f"{batch.query}\n{batch.load.reload}"
     if table in batch.load.lost:
         name += "\n{}:{}".format(*batch.load.lost[table])
     return int.from_bytes(blake2b(name.encode(), digest_size=7).digest()) | 1

@@ -14,7 +14,8 @@ server's is stopped, with a word on what to do, and the others go on.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from time import monotonic
@@ -39,7 +40,7 @@ from pyspark_mysqlbinlog.connector.delta.history import ChangeLog
 from pyspark_mysqlbinlog.connector.delta.maintenance import Maintenance
 from pyspark_mysqlbinlog.connector.delta.marks import LogName, Mark, place_of
 from pyspark_mysqlbinlog.connector.delta.mirrored_table import MirroredTable
-from pyspark_mysqlbinlog.connector.delta.own_reading import OwnReading
+from pyspark_mysqlbinlog.connector.delta.own_reading import OwnReading, Step
 from pyspark_mysqlbinlog.connector.delta.progress import BatchRecord, MirrorProgress, Recorder
 from pyspark_mysqlbinlog.connector.delta.purpose import expect_same_purpose
 from pyspark_mysqlbinlog.connector.delta.side_by_side import side_by_side
@@ -50,6 +51,7 @@ from pyspark_mysqlbinlog.connector.options.log_lines import show_log_lines
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.connector.options.values import parse_duration
 from pyspark_mysqlbinlog.connector.packets import LEAN_PACKETS, PACKETS
+from pyspark_mysqlbinlog.connector.ranges.reader import unpacked_schemas
 from pyspark_mysqlbinlog.errors import MirrorError, OffsetError, OptionError
 from pyspark_mysqlbinlog.names import Table
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
@@ -162,7 +164,7 @@ class DeltaMirror:
         self._offsets = BatchOffsets(checkpoint)
         self._tables: dict[Table, MirroredTable] = {}
         self._change_logs: dict[Table, ChangeLog] = {}
-        self._known: tuple[str, dict[Table, TableVersions]] = ("", {})
+        self._known: tuple[SchemaHistory, dict[Table, TableVersions]] | None = None
         self._query: str | None = None
         self._reading = OwnReading(parsed, with_source=history is not None)
         self._recorder = Recorder()
@@ -215,35 +217,14 @@ class DeltaMirror:
         if self._histories is not None:
             self._change_log_engine.begin(batch.sparkSession)
         end = self._offsets.end(batch.sparkSession, number)
-        tables = self._tables_at(end)
-        self._cascades.look(tables, end.schemas)
+        self._cascades.look(self._tables_of(unpacked_schemas(end.schemas)), end.schemas)
         record = self._recorder.begin(number, end, self._row_counts)
         # The first batch of a checkpoint ends where it begins.
         before = end if number == 0 else self._offsets.end(batch.sparkSession, number - 1)
-        query = f"mysqlbinlog:query:{self._query_id(batch.sparkSession)}"
-        mark = Mark(LogName.of(end), place_of(end.position), end.fingerprint, (query, number))
-        if self._reading.takes(before, end):
-            changes, images = self._reading.changes(before, end)
-        else:
-            changes, images = collected(batch, with_source=self._histories is not None)
-        this = Batch(
-            before.position,
-            mark,
-            end.load,
-            reloads=self._reloads,
-            images=images,
-            load_before=before.load,
-        )
-        parts, nothing = by_table(changes), changes.slice(0, 0)
-        unknown = parts.keys() - tables.keys()
-        if unknown:
-            raise OffsetError(f"the batch's offset has no columns of {sorted(unknown)}")
-        self._take(
-            {name: (parts.get(name, nothing), tables[name]) for name in sorted(tables)},
-            this,
-            record,
-            batch.sparkSession,
-        )
+        with closing(self._steps(batch, before, end)) as steps:
+            for step in steps:
+                self._take_step(step, number, (before, end), record, batch.sparkSession)
+                del step  # may be large
         record.end(self.stopped)
         if self._maintenance is not None:
             self._maintenance.after_batch(self._uris())
@@ -253,6 +234,61 @@ class DeltaMirror:
         is_to_come = self._reload != ("" if end.load is None else end.load.reload)
         if reasons and is_all and not (self._reload and is_to_come):
             raise MirrorError(f"every table is stopped; the first: {reasons[0]}")
+
+    def _steps(self, batch: DataFrame, before: Offset, end: Offset) -> Generator[Step]:
+        """What the batch between two offsets brings, in one step or several."""
+        if self._reading.takes(before, end):
+            yield from self._reading.steps(before, end)
+            return
+        changes, images = collected(batch, with_source=self._histories is not None)
+        yield Step(before, end, changes, images)
+
+    def _take_step(
+        self,
+        step: Step,
+        number: int,
+        ends: tuple[Offset, Offset],
+        record: BatchRecord,
+        spark: SparkSession,
+    ) -> None:
+        """Bring one step of a batch in.
+
+        ends : of the batch; the schemas of all of it are in the second.
+        """
+        query = f"mysqlbinlog:query:{self._query_id(spark)}"
+        first, last = step.first, step.last
+        is_last = last is ends[1]
+        history = unpacked_schemas(ends[1].schemas)
+        if not is_last:
+            history = history.until(last.position)
+        if first is not ends[0]:
+            history = history.needed_from(first.position)
+        tables = self._tables_of(history)
+        this = Batch(
+            query,
+            number,
+            first.position,
+            Mark(
+                LogName.of(last),
+                place_of(last.position),
+                last.fingerprint,
+                (query, number if is_last else number - 1),
+            ),
+            last.load,
+            reloads=self._reloads,
+            images=step.images,
+            load_before=first.load,
+        )
+        parts, nothing = by_table(step.changes), step.changes.slice(0, 0)
+        unknown = parts.keys() - tables.keys()
+        if unknown:
+            raise OffsetError(f"the batch's offset has no columns of {sorted(unknown)}")
+        self._take(
+            {name: (parts.get(name, nothing), tables[name]) for name in sorted(tables)},
+            this,
+            record,
+            spark,
+        )
 
     def _take(
         self,
@@ -362,15 +398,14 @@ class DeltaMirror:
             self._query = self._offsets.query_id(spark)
         return self._query
 
-    def _tables_at(self, end: Offset) -> dict[Table, TableVersions]:
-        """The wanted tables in a batch's offset; most batches have those of the batch before."""
-        if self._known[0] != end.schemas:
-            history = SchemaHistory.unpack(end.schemas)
+    def _tables_of(self, history: SchemaHistory) -> dict[Table, TableVersions]:
+        """The wanted tables of a history; most batches have those of the batch before."""
+        if self._known is None or self._known[0] != history:
             wanted = [name for name in history.tables() if self._wants(*name)]
             expect_apart(wanted, filter(None, (self._targets, self._histories)))
             gone = _gone(history)
             self._known = (
-                end.schemas,
+                history,
                 {
                     name: TableVersions(
                         tuple(map(self._without_excluded, history.versions(*name))),

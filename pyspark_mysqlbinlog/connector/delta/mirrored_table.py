@@ -105,7 +105,6 @@ class MirroredTable:
 
     def apply(self, changes: pa.Table, now: TableVersions, batch: Batch) -> int:
         """Bring one batch's changes in; returns how many of them were new."""
-        assert batch.mark.batch is not None
         is_quiet = not changes.num_rows and now.versions == self._last and not self._loading
         if is_quiet and not batch.loads(self._table):
             return 0
@@ -140,10 +139,8 @@ class MirroredTable:
         Its number alone does not tell: with a checkpoint that was put back from a copy, batches of
         the same query have numbers that others had before.
         """
-        assert batch.mark.batch is not None
-        query, number = batch.mark.batch
-        done = self._target.applied(query)
-        if done is None or done < number:
+        done = self._target.applied(batch.query)
+        if done is None or done < batch.number:
             return False
         return (self._target.applied(str(batch.mark.log)) or 0) >= batch.mark.version
 
@@ -248,7 +245,7 @@ class MirroredTable:
             )
         if not self._loading and self._target.was_restored():
             raise self._error(f"somebody put back an older version of its rows; {LOAD_ANEW}")
-        if self._loading and json.loads(self._loading)["query"] != (batch.mark.batch or ("",))[0]:
+        if self._loading and json.loads(self._loading)["query"] != batch.query:
             raise self._error(f"its load, which another query began, is not done; {LOAD_ANEW}")
         applied = self._target.applied(str(batch.mark.log))
         if batch.is_first and applied is not None:
@@ -290,13 +287,11 @@ class MirroredTable:
 
     def _begin_load(self, now: TableVersions, batch: Batch) -> None:
         """Note the load of which this batch is a part, unless that is done."""
-        assert batch.mark.batch is not None
         assert batch.load is not None
         known = json.loads(self._loading) if self._loading else {}
-        query, number = batch.mark.batch
-        which = {"query": query, "reload": batch.load.reload}
+        which = {"query": batch.query, "reload": batch.load.reload}
         is_this = bool(known) and {name: known[name] for name in which} == which
-        this_batch = [number, place_of(batch.start)]
+        this_batch = [batch.number, place_of(batch.start)]
         if is_this and known.get("batch") == this_batch:
             # This very batch began it, and comes once more: some of it may be in the table already.
             self._is_checked = True

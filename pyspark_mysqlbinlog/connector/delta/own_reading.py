@@ -1,48 +1,58 @@
 """What a batch of a mirror brings, read by the mirror's own process.
 
 It is collected in this process in any case, and Spark's way there takes several times as long: its
-planning, its tasks' processes, packets through the JVM. These are left to Spark all the same:
+planning, its tasks' processes, packets through the JVM. And what is long is read in steps: while
+one is brought in, the next is read. These are left to Spark all the same:
 
 * Short stretches of log, which travel in its tasks: no other connection is needed for them. But one
   that comes alone (the first of a query, the end of a backlog, one after a quiet minute) is read
   here, since a second may go by until Python has started for Spark's tasks.
-* Long stretches, which many executors read side by side.
-* Stretches in which most of the log is of tables that nobody wants.
+* Stretches of no more than a step in which most of the log is of tables that nobody wants.
 * Tables that are read as a whole, which may be large: Spark can end a task, and nobody a thread.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import dataclass, replace
 from time import monotonic
+from typing import Any
 
 import pyarrow as pa
+from pyarrow import compute
 
 from pyspark_mysqlbinlog.checkpoints.offset import Offset
 from pyspark_mysqlbinlog.checkpoints.schema_packing import is_of_version_0_1
 from pyspark_mysqlbinlog.connector.columns import arrow_schema
 from pyspark_mysqlbinlog.connector.delta.collect import of_batches
+from pyspark_mysqlbinlog.connector.delta.marks import place_of
+from pyspark_mysqlbinlog.connector.delta.timeline import places_of
 from pyspark_mysqlbinlog.connector.delta.typed_images import TypedImages
 from pyspark_mysqlbinlog.connector.load.chunk_reader import read_chunks
 from pyspark_mysqlbinlog.connector.load.partition import LoadPartition
 from pyspark_mysqlbinlog.connector.load.tasks import load_tasks
+from pyspark_mysqlbinlog.connector.log.prefetch import Interrupt, prefetched
 from pyspark_mysqlbinlog.connector.log.server_facts import server_facts
 from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.connector.packets import expect_json
 from pyspark_mysqlbinlog.connector.ranges.cutting import MOST_CARRIED_IN_ALL
 from pyspark_mysqlbinlog.connector.ranges.planning import range_partitions
 from pyspark_mysqlbinlog.connector.ranges.reader import read_range
-from pyspark_mysqlbinlog.connector.ranges.typed_reader import read_typed_range
+from pyspark_mysqlbinlog.connector.ranges.steps import RangeSteps
+from pyspark_mysqlbinlog.connector.ranges.typed_reader import read_typed_stretches
 from pyspark_mysqlbinlog.connector.server.settings import ServerFacts
 from pyspark_mysqlbinlog.decoder.kernel.implementation import implementation
 
-__all__ = ["OwnReading"]
+__all__ = ["OwnReading", "Step"]
 
-# Bytes of log. Up to the first, Spark's tasks carry all that is wanted.
-_LEAST, _MOST = MOST_CARRIED_IN_ALL, 64 << 20
+# The stubs know neither chunked arrays beside plain values nor what comes of them.
+pc: Any = compute
+
+# Bytes of log, up to which Spark's tasks carry all that is wanted.
+_LEAST = MOST_CARRIED_IN_ALL
 # Where so little of the log is wanted (its rows, as Arrow, have less than this share of its bytes),
 # so many batches are left to Spark: it asks the server for nothing twice.
 _THIN_SHARE = 0.2
@@ -51,17 +61,34 @@ _LEFT_TO_SPARK = 50
 _QUIET = 60
 
 
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A batch, or a part of its log that is brought in by itself.
+
+    Attributes
+    ----------
+    first, last : where it begins and ends. Offsets inside of the batch have no schemas of their
+        own, and are as far with the load as the batch's first one.
+    """
+
+    first: Offset
+    last: Offset
+    changes: pa.Table
+    images: TypedImages
+
+
 class OwnReading:
     """Reads what one mirror takes.
 
     Parameters
     ----------
-    options : of its stream.
+    options : of its stream; a step has about `maxBytesPerTrigger` of wanted log.
     with_source : changes have the column `source`, and images as texts.
     """
 
     def __init__(self, options: Options, *, with_source: bool) -> None:
         self._options = options
+        self._step_bytes = options.max_bytes_per_trigger
         self._with_source = with_source
         self._schema = arrow_schema(expect_json(options))
         self._facts: ServerFacts | None = None
@@ -78,19 +105,22 @@ class OwnReading:
         )
         if not is_plain or implementation() == "python":
             return False
-        if first.epoch != last.epoch or begin.file != end.file or end.pos - begin.pos > _MOST:
+        if first.epoch != last.epoch:
             return False
         if last.load is not None and last.loads_since(first):
             return all(chunk.key for chunk in last.load.chunks)
         # Of nothing Spark need not be asked.
-        return begin == end or self._takes_log(end.pos - begin.pos)
+        return begin == end or self._takes_log(_size(first, last))
 
-    def _takes_log(self, size: int) -> bool:
+    def _takes_log(self, size: float) -> bool:
         """Whether so many bytes of log are read here, when nothing is loaded beside them."""
         now = monotonic()
         is_alone = now - self._last_short > _QUIET
-        is_short = size <= _LEAST
+        is_short = size <= min(_LEAST, self._step_bytes)
         self._last_short = now if is_short else -math.inf
+        if size > self._step_bytes:
+            # Spark would bring all of it at once.
+            return True
         if is_short and not is_alone:
             return False
         if self._left:
@@ -98,21 +128,61 @@ class OwnReading:
             return False
         return True
 
-    def changes(self, first: Offset, last: Offset) -> tuple[pa.Table, TypedImages]:
-        """What `collected` gives of the same batch; raises as `read_range` and `read_chunks` do."""
-        batches = [*self._of_log(first, last)]
-        size = last.position.pos - first.position.pos
-        if size > _LEAST and sum(batch.nbytes for batch in batches) < _THIN_SHARE * size:
+    def steps(self, first: Offset, last: Offset) -> Generator[Step]:
+        """The batch between two offsets; raises as `read_range` and `read_chunks` do.
+
+        Whoever does not take all steps must close it: it may hold a thread and a connection.
+        """
+        # Where a load begins it counts for all of the batch.
+        if first.phase != last.phase or _size(first, last) <= self._step_bytes:
+            return self._read(first, last)
+        places = RangeSteps(self._step_bytes, first.fingerprint)
+        # One step is read while another is brought in.
+        return prefetched(
+            lambda interrupt: self._read(first, last, places, interrupt), lambda _: 1, most_bytes=2
+        )
+
+    def _read(
+        self,
+        first: Offset,
+        last: Offset,
+        places: RangeSteps | None = None,
+        interrupt: Interrupt | None = None,
+    ) -> Generator[Step]:
+        begin, size = first, 0
+        held: list[pa.RecordBatch] = []
+        with closing(self._of_log(first, last, places)) as stretches:
+            for stretch in stretches:
+                held += stretch
+                size += sum(batch.nbytes for batch in stretch)
+                if places is None or interrupt is None:
+                    continue
+                interrupt.check()
+                while (place := places.before(_last_place(stretch))) is not None:
+                    # A range that had to be read a second time has the same places once more.
+                    if place.position.order > begin.position.order:
+                        end = replace(begin, position=place.position, fingerprint=place.fingerprint)
+                        before, held = _parted(held, place_of(place.position))
+                        yield self._step(begin, end, before)
+                        del before  # may be large
+                        begin = end
+        if _is_thin(first, last, size):
             self._left = _LEFT_TO_SPARK
         if last.loads_since(first):
-            batches += self._of_load(last)
-        return of_batches(batches, self._schema, with_source=self._with_source)
+            held += self._of_load(last)
+        yield self._step(begin, last, held)
 
-    def _of_log(self, first: Offset, last: Offset) -> Iterator[pa.RecordBatch]:
+    def _step(self, begin: Offset, end: Offset, batches: Iterable[pa.RecordBatch]) -> Step:
+        found = of_batches(batches, self._schema, with_source=self._with_source)
+        return Step(begin, end, *found)
+
+    def _of_log(
+        self, first: Offset, last: Offset, places: RangeSteps | None
+    ) -> Generator[list[pa.RecordBatch]]:
+        """Record batches, stretch by stretch of log: all of one come before those of the next."""
         if first.position == last.position:
             return
         options = self._options
-        read = read_range if self._with_source else read_typed_range
         for part in range_partitions(
             first,
             last,
@@ -121,8 +191,12 @@ class OwnReading:
             target_bytes=options.target_partition_bytes,
             most_pulls=1,
         ):
-            with closing(read(options, part, self._schema)) as batches:
-                yield from batches
+            if self._with_source:
+                with closing(read_range(options, part, self._schema, steps=places)) as batches:
+                    for batch in batches:
+                        yield [batch]
+            else:
+                yield from read_typed_stretches(options, part, self._schema, steps=places)
 
     def _of_load(self, last: Offset) -> Iterator[pa.RecordBatch]:
         """The chunks of the batch that ends there, read side by side."""
@@ -142,3 +216,40 @@ class OwnReading:
         if self._facts is None:
             self._facts = server_facts(self._options)
         return self._facts
+
+
+def _size(first: Offset, last: Offset) -> float:
+    """Bytes of log between two offsets; infinite where only the server knows how long a file is."""
+    begin, end = first.position, last.position
+    return end.pos - begin.pos if begin.file == end.file else math.inf
+
+
+def _is_thin(first: Offset, last: Offset, wanted: int) -> bool:
+    """Whether little of the log between two offsets is wanted.
+
+    wanted : bytes of its changes, as Arrow.
+    """
+    size = _size(first, last)
+    return _LEAST < size < math.inf and wanted < _THIN_SHARE * size
+
+
+def _last_place(stretch: Iterable[pa.RecordBatch]) -> tuple[int, int]:
+    """(file number, byte offset) of a stretch's last change."""
+    lasts = (batch.column("seq")[-1].as_py() for batch in stretch if batch.num_rows)
+    return max(((each["file"], each["pos"]) for each in lasts), default=(0, 0))
+
+
+def _parted(
+    batches: Iterable[pa.RecordBatch], place: int
+) -> tuple[list[pa.RecordBatch], list[pa.RecordBatch]]:
+    """The changes before a place (see `marks`), and those behind; each batch is in order."""
+    before, behind = [], []
+    for batch in filter(len, batches):
+        count = batch.num_rows
+        if pc.all(pc.less(places_of(batch.slice(count - 1)), place)).as_py() is False:
+            count = pc.sum(pc.less(places_of(batch), place)).as_py()
+        if count:
+            before.append(batch.slice(0, count))
+        if count < batch.num_rows:
+            behind.append(batch.slice(count))
+    return before, behind

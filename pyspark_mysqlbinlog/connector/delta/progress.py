@@ -78,6 +78,16 @@ class TableBatch:
             lag=None if newest is None else time() - newest.timestamp(),
         )
 
+    def with_next(self, step: TableBatch) -> TableBatch:
+        """Together with the next step's part."""
+        return TableBatch(
+            self.rows + step.rows,
+            self.loaded + step.loaded,
+            self.bytes + step.bytes,
+            self.seconds + step.seconds,
+            self.lag if step.lag is None else step.lag,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class BatchProgress:
@@ -201,7 +211,7 @@ class BatchRecord:
         *,
         images: int = 0,
     ) -> None:
-        """What became of one table's changes, `new` of which were brought in.
+        """What became of one table's changes in a step, `new` of which were brought in.
 
         held : gives how many rows the Delta table has.
         images : bytes that belong to the changes, and are not in them.
@@ -227,7 +237,8 @@ class BatchRecord:
         )
         self._rows += changes.num_rows
         if changes.num_rows:
-            self._parts[name] = part
+            known_part = self._parts.get(name)
+            self._parts[name] = part if known_part is None else known_part.with_next(part)
 
     @property
     def _reloads(self) -> bool:

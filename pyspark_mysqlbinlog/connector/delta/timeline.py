@@ -66,7 +66,7 @@ def not_applied(changes: pa.Table, applied: int) -> pa.Table:
     return changes if pc.all(counts).as_py() is not False else changes.filter(counts)
 
 
-def places_of(changes: pa.Table) -> Any:
+def places_of(changes: pa.Table | pa.RecordBatch) -> Any:
     """Where each change is, as `marks.place` has it."""
     seq = changes.column("seq").cast(SEQ_TYPE)
     file = pc.struct_field(seq, "file").cast(pa.int64())

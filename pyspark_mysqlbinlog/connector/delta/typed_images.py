@@ -72,7 +72,12 @@ class TypedImages:
         """Bytes of the images that changes refer to, about, as Arrow."""
         if IMAGE not in changes.column_names:
             return 0
-        parts = pc.value_counts(pc.shift_right(changes.column(IMAGE), _BITS).drop_null())
+        numbers: Any = changes.column(IMAGE)
+        if len(self._parts) == 1:
+            (part,) = self._parts
+            count: int = len(numbers) - numbers.null_count
+            return part.nbytes * count // max(len(part.after), 1)
+        parts = pc.value_counts(pc.shift_right(numbers, _BITS).drop_null())
         return sum(
             self._parts[each["values"]].nbytes
             * each["counts"]

@@ -14,6 +14,7 @@ from pyspark_mysqlbinlog.connector.log.prefetch import Interrupt, prefetched
 from pyspark_mysqlbinlog.connector.log.resuming import ResumingLog
 from pyspark_mysqlbinlog.connector.ranges.bounds import RangeBounds, expect_between
 from pyspark_mysqlbinlog.connector.ranges.cutting import RangePartition
+from pyspark_mysqlbinlog.connector.ranges.steps import RangeSteps
 from pyspark_mysqlbinlog.connector.tail.earlier_xa import search_before_range
 from pyspark_mysqlbinlog.decoder.kernel.log_scanner import LogScanner, Run
 from pyspark_mysqlbinlog.decoder.wanted.event_filter import EventFilter
@@ -34,11 +35,15 @@ def wanted_blocks(
     wants: Callable[[str, str], bool],
     *,
     operations: frozenset[str],
+    steps: RangeSteps | None = None,
 ) -> Generator[EventBlock]:
-    """Fetched in a thread beside whoever takes them, if that can save time."""
+    """Fetched in a thread beside whoever takes them, if that can save time.
+
+    steps : is told how far the log was read.
+    """
     if not isinstance(log, ResumingLog) and _cores() == 1:
         # A file's bytes are there: on one core the thread would only take turns with the decode.
-        return scanned_blocks(log, partition, wants, operations=operations)
+        return scanned_blocks(log, partition, wants, operations=operations, steps=steps)
     return prefetched(
         lambda interrupt: scanned_blocks(
             replace(log, interrupt=interrupt) if isinstance(log, ResumingLog) else log,
@@ -46,6 +51,7 @@ def wanted_blocks(
             wants,
             operations=operations,
             interrupt=interrupt,
+            steps=steps,
         ),
         lambda block: len(block.data),
         _AHEAD_BYTES,
@@ -66,6 +72,7 @@ def scanned_blocks(
     *,
     operations: frozenset[str],
     interrupt: Interrupt | None = None,
+    steps: RangeSteps | None = None,
 ) -> Generator[EventBlock]:
     """The blocks, made by whoever takes them; fewer when the interrupt says that nobody wants any.
 
@@ -88,14 +95,20 @@ def scanned_blocks(
     bounds = RangeBounds(log, partition.start, partition.end, partition.end_fingerprint)
     try:
         for found in log.scan(partition.start, scanner, bounds.limit):
+            before = gathered.size
             if isinstance(found, Run):
                 bounds.passed(found)
                 gathered.add_packed(found.pack())
+                is_between = bool(found.ends)
             else:
                 if not bounds.admits(found):
                     break
                 gathered.add_events(filtering.feed(found))
                 scanner.learn(found)
+                is_between = filtering.ended
+            if steps is not None:
+                end = log.position(found.file, found.end)
+                steps.passed(found, end, gathered.size - before, is_between=is_between)
             if gathered.size >= _BLOCK_BYTES:
                 yield from gathered.take()
             if bounds.reached:

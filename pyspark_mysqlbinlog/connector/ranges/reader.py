@@ -17,6 +17,7 @@ from pyspark_mysqlbinlog.connector.ranges.blocks import wanted_blocks
 from pyspark_mysqlbinlog.connector.ranges.bounds import RangeBounds, expect_between
 from pyspark_mysqlbinlog.connector.ranges.cutting import RangePartition
 from pyspark_mysqlbinlog.connector.ranges.statement_rows import StatementRows
+from pyspark_mysqlbinlog.connector.ranges.steps import RangeSteps
 from pyspark_mysqlbinlog.connector.tail.earlier_xa import search_before_range
 from pyspark_mysqlbinlog.decoder.decode import Decoder
 from pyspark_mysqlbinlog.decoder.kernel.implementation import implementation
@@ -69,6 +70,8 @@ def read_range(
     partition: RangePartition,
     schema: pa.Schema,
     payload: PayloadFactory | None = None,
+    *,
+    steps: RangeSteps | None = None,
 ) -> Generator[pa.RecordBatch]:
     """Record batches of one range, in log order.
 
@@ -78,6 +81,7 @@ def read_range(
     ----------
     schema : what each batch has.
     payload : builds `before` and `after`; None for the options' own.
+    steps : is told how far the log was read; by the kernel only.
 
     Raises
     ------
@@ -86,7 +90,7 @@ def read_range(
         it; see errors.py.
     """
     try:
-        yield from _read_range(options, partition, schema, payload)
+        yield from _read_range(options, partition, schema, payload, steps)
     except OSError as error:
         if partition.log is None:
             raise
@@ -105,6 +109,7 @@ def _read_range(
     partition: RangePartition,
     schema: pa.Schema,
     payload: PayloadFactory | None,
+    steps: RangeSteps | None,
 ) -> Generator[pa.RecordBatch]:
     wants = options.table_filter(partition.case_sensitive).wants
     log = None if partition.blocks is not None else _log_of(options, partition)
@@ -145,7 +150,8 @@ def _read_range(
         yield from kernel.decode(partition.blocks or ())
         return
     # An error holds on to its frames, and with them to a thread and a connection.
-    with closing(wanted_blocks(log, partition, wants, operations=options.operations)) as blocks:
+    blocks = wanted_blocks(log, partition, wants, operations=options.operations, steps=steps)
+    with closing(blocks):
         yield from kernel.decode(blocks)
 
 

@@ -18,6 +18,7 @@ from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.checkpoints.versions import Version
 from pyspark_mysqlbinlog.connector.ranges.reader import read_range, unpacked_schemas
+from pyspark_mysqlbinlog.connector.ranges.steps import RangeSteps
 from pyspark_mysqlbinlog.connector.ranges.typed_rows import (
     nested_payload,
     nested_schema,
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from pyspark_mysqlbinlog.connector.options.model import Options
     from pyspark_mysqlbinlog.connector.ranges.cutting import RangePartition
 
-__all__ = ["read_typed_range"]
+__all__ = ["read_typed_range", "read_typed_stretches"]
 
 # Of all tables together, where there are several: each has a place in each batch until this is
 # taken apart.
@@ -48,25 +49,43 @@ def read_typed_range(
 
     schema : of batches with texts.
     """
+    stretches = read_typed_stretches(options, partition, schema)
+    with closing(stretches):
+        for stretch in stretches:
+            yield from stretch
+
+
+def read_typed_stretches(
+    options: Options,
+    partition: RangePartition,
+    schema: pa.Schema,
+    *,
+    steps: RangeSteps | None = None,
+) -> Generator[list[pa.RecordBatch]]:
+    """The same, stretch by stretch of log: the batches of one come before those of the next.
+
+    steps : is told how far the log was read.
+    """
     given = 0
     tables = _tables(options, partition)
     if tables:
         try:
             nested = nested_schema(schema, tables)
-            with closing(read_range(options, partition, nested, nested_payload)) as batches:
-                for batch in batches:
-                    yield from _by_table(batch)
+            typed = read_range(options, partition, nested, nested_payload, steps=steps)
+            with closing(typed):
+                for batch in typed:
+                    yield [*_by_table(batch)]
                     given += batch.num_rows
             return
         except (SchemaError, UnrepresentableValueError):
             pass
-    with closing(read_range(options, partition, schema)) as batches:
+    with closing(read_range(options, partition, schema, steps=steps)) as batches:
         for batch in batches:
             # Both ways give the same rows, one after the other.
             passed = min(given, batch.num_rows)
             given -= passed
             if passed < batch.num_rows:
-                yield batch.slice(passed)
+                yield [batch.slice(passed)]
 
 
 def _tables(

@@ -255,6 +255,11 @@ class LogBuffer:
                 self._handed_out = best.position
             return best
 
+    def has_changes(self, start: Position, end: Position) -> bool:
+        """Whether what is known of the tables changes behind `start`, up to `end`."""
+        with self._changed:
+            return any(start < mark.position <= end for mark in self._changes)
+
     def take_tip(self, until: Position | None = None) -> Mark | None:
         """The last boundary that was walked; None when something wanted lies before it.
 

@@ -1,0 +1,115 @@
+"""Boundaries inside of a range, at which whoever takes its rows may take them in parts."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import deque
+from dataclasses import dataclass
+
+from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
+from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.connector.log.fingerprints import behind
+from pyspark_mysqlbinlog.decoder.kernel.implementation import implementation
+from pyspark_mysqlbinlog.decoder.kernel.log_scanner import Run
+from pyspark_mysqlbinlog.protocol.events import Event, EventType
+from pyspark_mysqlbinlog.protocol.walker import FileHead
+
+__all__ = ["Boundary", "RangeSteps", "most_steps"]
+
+_MOST_STEPS = 8
+
+# Behind them the boundary in front is spelled otherwise: as the next file's beginning.
+_ENDS_OF_FILES = frozenset(
+    {EventType.ROTATE_EVENT, EventType.STOP_EVENT, EventType.FORMAT_DESCRIPTION_EVENT}
+)
+
+
+def most_steps() -> int:
+    """How many steps a batch of a mirror may have, about: a step has what a batch may bring.
+
+    Only the kernel reads in steps.
+    """
+    return 1 if implementation() == "python" else _MOST_STEPS
+
+
+@dataclass(frozen=True, slots=True)
+class Boundary:
+    """A position between two transactions, and what tells that a log has it."""
+
+    position: Position
+    fingerprint: Fingerprint
+
+
+class RangeSteps:
+    """Boundaries of a range, found as its log is read.
+
+    Whoever reads runs ahead of whoever takes the rows. A boundary is told before any row behind it
+    comes.
+
+    Parameters
+    ----------
+    size : wanted bytes of log from one boundary to the next, at least; more where one transaction
+        has more.
+    start : the fingerprint of the range's start; None where it is not known. Then there are no
+        boundaries in its file.
+    """
+
+    def __init__(self, size: int, start: Fingerprint | None) -> None:
+        self._size = size
+        self._head = None if start is None else FileHead(start.created, start.server_id)
+        self._wanted = 0
+        # The last boundary, until it is known that its file goes on.
+        self._last: Boundary | None = None
+        # From one thread to another.
+        self._found: deque[Boundary] = deque()
+
+    def passed(self, found: Run | Event, end: Position, wanted: int, *, is_between: bool) -> None:
+        """A part of the range was read.
+
+        end : of this part.
+        wanted : bytes of it that are wanted.
+        is_between : whether it ends between two transactions.
+        """
+        if isinstance(found, Event) and found.type in _ENDS_OF_FILES:
+            if self._last is not None:
+                # The next transaction's end is told instead.
+                self._last, self._wanted = None, self._size
+            if found.type == EventType.FORMAT_DESCRIPTION_EVENT:
+                self._head = FileHead(found.timestamp, found.server_id)
+            return
+        if self._last is not None:
+            self._found.append(self._last)
+            self._last = None
+        if isinstance(found, Run) and found.ends:
+            self._passed_transactions(found, end)
+            return
+        self._wanted += wanted
+        if is_between and self._wanted >= self._size:
+            self._wanted = 0
+            known = behind(self._head, found)
+            self._last = None if known is None else Boundary(end, known)
+
+    def _passed_transactions(self, run: Run, end: Position) -> None:
+        """Whole transactions, of which any may be followed by a boundary."""
+        kept, begin = run.kept_until, 0
+        while (at := bisect_left(kept, begin + self._size - self._wanted, 1)) < len(kept):
+            begin, self._wanted = kept[at], 0
+            pos = run.ends[at - 1]
+            known = behind(self._head, run, pos)
+            if known is None:
+                continue
+            boundary = Boundary(end._replace(pos=pos), known)
+            if pos < run.end:
+                self._found.append(boundary)
+            else:
+                self._last = boundary
+        self._wanted += kept[-1] - begin
+
+    def before(self, place: tuple[int, int]) -> Boundary | None:
+        """The next boundary at a place, (file number, byte offset), or in front of it.
+
+        Each is given once, or more often where a range is read a second time.
+        """
+        if self._found and self._found[0].position.order <= place:
+            return self._found.popleft()
+        return None

@@ -1,0 +1,201 @@
+"""Batches that a mirror brings in by steps: equal to SELECT, each change once, whatever ends it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from itertools import repeat
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+from helpers.change_logs import expect_replay, history_of
+from helpers.delta_mirrors import MirroredDatabase
+from helpers.servers import Server
+from pyspark_mysqlbinlog import DeltaMirror
+from pyspark_mysqlbinlog.connector.delta.own_reading import OwnReading, Step
+
+TABLES = ("t", "pairs", "plain")
+
+
+class Killed(Exception):  # noqa: N818
+    """In place of a kill."""
+
+
+@pytest.fixture
+def steps(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Each transaction is a step of its own; gives how many each batch had, as they come."""
+    made, counts = OwnReading.__init__, list[int]()
+    read = OwnReading.steps
+
+    def with_small_steps(reading: OwnReading, *given: Any, **named: Any) -> None:
+        made(reading, *given, **named)
+        reading._step_bytes = 1
+
+    def counted(reading: OwnReading, *ends: Any) -> Iterator[Step]:
+        counts.append(0)
+        for step in read(reading, *ends):
+            counts[-1] += 1
+            yield step
+
+    monkeypatch.setattr(OwnReading, "__init__", with_small_steps)
+    monkeypatch.setattr(OwnReading, "steps", counted)
+    return counts
+
+
+@pytest.fixture
+def mirrored(
+    spark: SparkSession, live_server: Server, database: str, tmp_path: Path
+) -> MirroredDatabase:
+    """Three tables, of which one has no key."""
+    mirrored = MirroredDatabase(spark, live_server, database, tmp_path)
+    mirrored.execute(
+        "CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(20), n DECIMAL(12,2)) CHARSET utf8mb4",
+        "CREATE TABLE pairs (a INT, b VARCHAR(9), PRIMARY KEY (b, a))",
+        "CREATE TABLE plain (n INT, v VARCHAR(9))",
+    )
+    return mirrored
+
+
+def _change(mirrored: MirroredDatabase, random_: random.Random, count: int) -> None:
+    """Transactions of one table and of several, in turns, many of a key in a batch."""
+    choices = [
+        "REPLACE INTO t (id, v, n) VALUES ({key}, 'ñ漢{number}', {number}.25)",
+        "UPDATE IGNORE t SET id = {other}, v = NULL WHERE id = {key}",
+        "DELETE FROM t WHERE id = {key}",
+        "REPLACE INTO pairs VALUES ({key}, '{other}')",
+        "DELETE FROM pairs WHERE a = {other}",
+        "INSERT INTO plain VALUES ({key}, NULL), ({key}, NULL)",
+        "DELETE FROM plain WHERE n = {key} LIMIT 1",
+        "BEGIN; REPLACE INTO t (id, v) VALUES ({key}, 'two'); INSERT INTO plain VALUES (0, 'x');\
+ REPLACE INTO pairs VALUES ({key}, 'two'); COMMIT",
+    ]
+    for number in range(count):
+        values = {"number": number, "key": random_.randrange(9), "other": random_.randrange(9)}
+        mirrored.execute(*random_.choice(choices).format(**values).split("; "))
+
+
+@pytest.mark.both_engines
+def test_changes_and_ddl_of_several_tables(
+    mirrored: MirroredDatabase, ddl_seed: int, steps: list[int]
+) -> None:
+    random_ = random.Random(ddl_seed)
+    # With it a batch in which a table appears is one step.
+    mirrored.options["reloadAfterDdl"] = "false"
+    mirrored.run()
+    for statements in (
+        ("CREATE TABLE later (id INT PRIMARY KEY)", "INSERT INTO later VALUES (1)"),
+        ("ALTER TABLE t ADD w ENUM('a','ñ')", "TRUNCATE TABLE pairs"),
+        ("ALTER TABLE t CHANGE v x VARCHAR(30)", "ALTER TABLE t CHANGE x v VARCHAR(30)"),
+        ("ALTER TABLE t DROP w", "DROP TABLE later", "CREATE TABLE later (k INT PRIMARY KEY)"),
+        ("RENAME TABLE t TO old", "CREATE TABLE t LIKE old", "DROP TABLE old"),
+    ):
+        _change(mirrored, random_, 20)
+        mirrored.execute(*statements)
+        mirrored.server.execute("FLUSH LOGS")
+        _change(mirrored, random_, 20)
+        before = len(steps)
+        mirrored.run()
+        mirrored.expect_equal(*TABLES)
+        assert max(steps[before:]) > 10
+
+
+@pytest.fixture(params=["goes on", "lost"])
+def checkpoints(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Of the run behind each kill, and of the next; a new one begins with the log."""
+    return (
+        repeat("checkpoint")
+        if request.param == "goes on"
+        else map("checkpoint {}".format, range(100))
+    )
+
+
+def test_a_kill_between_steps(
+    mirrored: MirroredDatabase,
+    ddl_seed: int,
+    steps: list[int],
+    checkpoints: Iterator[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each change counts once: rows without a key are as many as SELECT shows, and change logs."""
+    random_, take = random.Random(ddl_seed), DeltaMirror._take_step
+    mirrored.options["reloadAfterDdl"] = "false"
+    mirrored.settings["history"] = history_of(mirrored)
+    checkpoint = next(checkpoints)
+    mirrored.run(checkpoint)
+    for number in (1, 2, 4, 7):
+        _change(mirrored, random_, 20)
+        if number == 4:
+            mirrored.execute("ALTER TABLE t ADD w INT", "UPDATE t SET w = 8")
+        left = [number]
+
+        def killed(mirror: DeltaMirror, *given: Any, left: list[int] = left) -> None:
+            if not left[0]:
+                raise Killed
+            left[0] -= 1
+            take(mirror, *given)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(DeltaMirror, "_take_step", killed)
+            with pytest.raises(Exception, match="Killed"):
+                mirrored.run(checkpoint)
+        _change(mirrored, random_, 3)
+        checkpoint = next(checkpoints)
+        mirrored.run(checkpoint)
+        mirrored.expect_equal(*TABLES)
+        expect_replay(mirrored, "t", "id")
+    assert max(steps) > 5
+
+
+def test_a_transaction_is_never_parted(mirrored: MirroredDatabase, steps: list[int]) -> None:
+    mirrored.execute("SET SESSION binlog_format = 'ROW'")
+    mirrored.run()
+    for first in range(1, 60, 20):
+        rows = ", ".join(f"({n}, '{'x' * 20}', 1)" for n in range(first, first + 10))
+        more = ", ".join(f"({n}, '{'y' * 20}', 1)" for n in range(first + 10, first + 20))
+        mirrored.execute(
+            "BEGIN", f"INSERT INTO t VALUES {rows}", f"INSERT INTO t VALUES {more}", "COMMIT"
+        )
+    mirrored.run()
+    mirrored.expect_equal("t")
+    assert max(steps) == 3
+    table = mirrored.delta("t")
+    counts = [
+        DeltaTable(table.table_uri, version=version).count()
+        for version in range(table.version() + 1)
+    ]
+    assert {*counts} == {0, 20, 40, 60}
+
+
+@pytest.mark.parametrize("payload", ["typed", "texts"])
+def test_the_source_gives_batches_of_several_steps(
+    mirrored: MirroredDatabase, payload: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a user has it: a step is as long as `maxBytesPerTrigger`, and the batch several times."""
+    if payload == "texts":
+        mirrored.settings["history"] = history_of(mirrored)
+    mirrored.options["maxBytesPerTrigger"] = "20k"
+    mirrored.run()
+    taken = list[int]()
+    take = DeltaMirror._take_step
+
+    def counted(mirror: DeltaMirror, step: Step, number: int, *rest: Any) -> None:
+        taken.append(number)
+        take(mirror, step, number, *rest)
+
+    monkeypatch.setattr(DeltaMirror, "_take_step", counted)
+    for number in range(100):
+        mirrored.execute(f"INSERT INTO plain SELECT {number}, REPEAT('x', 9) FROM DUAL")
+        mirrored.execute(f"INSERT INTO t VALUES ({number}, REPEAT('ñ', 20), {number})")
+    for number in range(0, 100, 10):
+        values = ", ".join(f"({number}, '{other:09}')" for other in range(900))
+        mirrored.execute(f"INSERT INTO pairs VALUES {values}")
+    mirrored.run()
+    mirrored.expect_equal(*TABLES)
+    # Some 200 kB, of which a batch has up to 160.
+    assert max(taken.count(number) for number in taken) >= 4
+    if payload == "texts":
+        expect_replay(mirrored, "t", "id")
