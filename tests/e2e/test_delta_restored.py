@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 
 from helpers.change_logs import history_of, log_of
 from helpers.delta_mirrors import MirroredDatabase
+from helpers.mirror_steps import killed_behind, with_short_steps
 from helpers.servers import LocalServer, MySQL56Server, Server
 
 
@@ -47,10 +48,27 @@ class Snapshot:
         self._server.start()
 
 
+_ROWS = 20_000
 Where = Callable[[MirroredDatabase], Path]
 
 
-@pytest.mark.parametrize(
+def _shop(spark: SparkSession, server: Server, folder: Path, *, is_log: bool) -> MirroredDatabase:
+    """A table without rows, and its mirror or its change log."""
+    server.execute("CREATE DATABASE shop", "CREATE TABLE shop.t (id INT PRIMARY KEY)")
+    mirrored = MirroredDatabase(spark, server, "shop", folder, startingOffset="earliest")
+    if is_log:
+        mirrored.settings = {"target": None, "history": history_of(mirrored)}
+    return mirrored
+
+
+def _insert(mirrored: MirroredDatabase, first: int, behind: int) -> None:
+    """Transactions of so many rows that some are read before the last ones come."""
+    for number in range(first, behind):
+        rows = ", ".join(f"({row})" for row in range(number * _ROWS, (number + 1) * _ROWS))
+        mirrored.execute(f"INSERT INTO t VALUES {rows}")
+
+
+of_each_kind = pytest.mark.parametrize(
     ("is_log", "where"),
     [
         (False, lambda mirrored: Path(mirrored.delta("t").table_uri)),
@@ -58,6 +76,9 @@ Where = Callable[[MirroredDatabase], Path]
     ],
     ids=["table", "change log"],
 )
+
+
+@of_each_kind
 def test_what_the_restored_server_lost_is_not_kept_in_silence(
     spark: SparkSession,
     put_back: tuple[LocalServer, Snapshot],
@@ -66,10 +87,7 @@ def test_what_the_restored_server_lost_is_not_kept_in_silence(
     where: Where,
 ) -> None:
     server, snapshot = put_back
-    server.execute("CREATE DATABASE shop", "CREATE TABLE shop.t (id INT PRIMARY KEY)")
-    mirrored = MirroredDatabase(spark, server, "shop", tmp_path, startingOffset="earliest")
-    if is_log:
-        mirrored.settings = {"target": None, "history": history_of(mirrored)}
+    mirrored = _shop(spark, server, tmp_path, is_log=is_log)
     mirrored.execute("INSERT INTO t VALUES (1)")
     snapshot.keep()
     mirrored.execute("INSERT INTO t VALUES (2)")
@@ -82,3 +100,37 @@ def test_what_the_restored_server_lost_is_not_kept_in_silence(
     with pytest.raises(Exception, match="the log has another event in front of"):
         mirrored.run("another checkpoint")
     assert DeltaTable(where(mirrored)).to_pyarrow_table() == before
+
+
+@of_each_kind
+def test_nor_is_a_part_of_a_batch_that_comes_once_more(  # noqa: PLR0917 (fixtures)
+    spark: SparkSession,
+    put_back: tuple[LocalServer, Snapshot],
+    tmp_path: Path,
+    is_log: bool,
+    where: Where,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The batch begins in what the server still has, and a step of it was not."""
+    with_short_steps(monkeypatch)
+    server, snapshot = put_back
+    mirrored = _shop(spark, server, tmp_path, is_log=is_log)
+    mirrored.run()
+    snapshot.keep()
+    # A server that starts begins a file: there both of its pasts go on, from the same number.
+    server.execute("FLUSH LOGS")
+    _insert(mirrored, 0, 20)
+    end = server.position()
+    with killed_behind(2, monkeypatch):
+        mirrored.run()
+    before = DeltaTable(where(mirrored)).to_pyarrow_table()
+    assert before.num_rows == 2 * _ROWS
+    snapshot.restore()
+    _insert(mirrored, 100, 124)
+    assert server.position() > end
+    with pytest.raises(Exception, match=r"another event|LogReplacedError"):
+        mirrored.run()
+    table = DeltaTable(where(mirrored))
+    assert table.to_pyarrow_table() == before
+    stopped = table.metadata().configuration["mysqlbinlog.stopped"]
+    assert "another event in front of" in stopped

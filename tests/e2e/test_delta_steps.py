@@ -14,36 +14,18 @@ from pyspark.sql import SparkSession
 
 from helpers.change_logs import expect_replay, history_of
 from helpers.delta_mirrors import MirroredDatabase
+from helpers.mirror_steps import killed_behind, with_short_steps
 from helpers.servers import Server
 from pyspark_mysqlbinlog import DeltaMirror
-from pyspark_mysqlbinlog.connector.delta.own_reading import OwnReading, Step
+from pyspark_mysqlbinlog.connector.delta.own_reading import Step
 
 TABLES = ("t", "pairs", "plain")
-
-
-class Killed(Exception):  # noqa: N818
-    """In place of a kill."""
 
 
 @pytest.fixture
 def steps(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Each transaction is a step of its own; gives how many each batch had, as they come."""
-    made, counts = OwnReading.__init__, list[int]()
-    read = OwnReading.steps
-
-    def with_small_steps(reading: OwnReading, *given: Any, **named: Any) -> None:
-        made(reading, *given, **named)
-        reading._step_bytes = 1
-
-    def counted(reading: OwnReading, *ends: Any) -> Iterator[Step]:
-        counts.append(0)
-        for step in read(reading, *ends):
-            counts[-1] += 1
-            yield step
-
-    monkeypatch.setattr(OwnReading, "__init__", with_small_steps)
-    monkeypatch.setattr(OwnReading, "steps", counted)
-    return counts
+    return with_short_steps(monkeypatch)
 
 
 @pytest.fixture
@@ -121,7 +103,7 @@ def test_a_kill_between_steps(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Each change counts once: rows without a key are as many as SELECT shows, and change logs."""
-    random_, take = random.Random(ddl_seed), DeltaMirror._take_step
+    random_ = random.Random(ddl_seed)
     mirrored.options["reloadAfterDdl"] = "false"
     mirrored.settings["history"] = history_of(mirrored)
     checkpoint = next(checkpoints)
@@ -130,18 +112,8 @@ def test_a_kill_between_steps(
         _change(mirrored, random_, 20)
         if number == 4:
             mirrored.execute("ALTER TABLE t ADD w INT", "UPDATE t SET w = 8")
-        left = [number]
-
-        def killed(mirror: DeltaMirror, *given: Any, left: list[int] = left) -> None:
-            if not left[0]:
-                raise Killed
-            left[0] -= 1
-            take(mirror, *given)
-
-        with monkeypatch.context() as patched:
-            patched.setattr(DeltaMirror, "_take_step", killed)
-            with pytest.raises(Exception, match="Killed"):
-                mirrored.run(checkpoint)
+        with killed_behind(number, monkeypatch):
+            mirrored.run(checkpoint)
         _change(mirrored, random_, 3)
         checkpoint = next(checkpoints)
         mirrored.run(checkpoint)

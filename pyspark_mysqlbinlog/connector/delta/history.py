@@ -117,15 +117,15 @@ class ChangeLog:
         self._table = table
         self._name = ".".join(table)
         self._target = target
-        self._look_at = look_at
+        self._same_log = SameLog(self._name, target, look_at, _LOAD_ANEW)
         self.uri = target.uri
-        self._is_joined = False
+        self._is_joined = self._is_left = False
         self._loading = 0
         self.stopped = target.properties().get(STOPPED) or None
 
     def stop(self, error: MirrorError) -> None:
         """Append no more, in this query or a later one, until one can join it again."""
-        self.stopped = error.message
+        self.stopped, self._is_left = error.message, True
         if self._target.columns() is None:
             self._target.create(COLUMNS, {})
         self._target.set_properties({STOPPED: error.message})
@@ -143,12 +143,16 @@ class ChangeLog:
             if self.stopped is not None and not batch.is_first and not is_loaded:
                 return 0
             begins = self._join(now, batch)
+        elif self._is_left:
+            return 0  # what comes next may begin behind the place that it was stopped for
         elif self.stopped is not None:
             self._go_on_again()  # it was another query that could not join
         held = _Held.of(self._target, batch.mark.log)
         if done is not None and done >= batch.number and held.boundary >= batch.mark.version:
             self._remember(held.loading)
             return 0
+        if done is not None and not self._is_joined:
+            self._same_log.expect_resumable(held.boundary, batch.start, batch.mark.log)
         load = _load_of(batch, self._table) if is_loaded else 0
         if load and load != held.loading:
             begins = self._begin_of_load(now, batch)
@@ -219,7 +223,6 @@ class ChangeLog:
 
     def _go_on(self, held: _Held, created: int | None, batch: Batch) -> int | None:
         """As `_join`, for a change log that has changes of this log."""
-        same = SameLog(self._name, self._target, self._look_at, _LOAD_ANEW)
         begins: int | None = None
         if batch.loads(self._table):
             begin = place_of(batch.start)
@@ -228,11 +231,11 @@ class ChangeLog:
         elif held.loading:
             raise self._error(f"its load, which another query began, is not done; {_LOAD_ANEW}")
         else:
-            same.expect_no_gap(held.boundary, batch.start)
+            self._same_log.expect_no_gap(held.boundary, batch.start)
             begin = held.boundary
         # What lies behind all of its rows keeps their order, whatever became of the log in between.
         if begin <= max(held.boundary, held.last):
-            same.expect_same(held.boundary, batch.start, batch.mark.log)
+            self._same_log.expect_same(held.boundary, batch.start, batch.mark.log)
         return begins
 
     def _begin_of_load(self, now: TableVersions, batch: Batch) -> int:

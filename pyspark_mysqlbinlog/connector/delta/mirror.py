@@ -200,7 +200,7 @@ class DeltaMirror:
 
     @property
     def progress(self) -> MirrorProgress:
-        """What was done, table by table, after the last batch of this process.
+        """What was done, table by table, after the last batch of this process, or step of one.
 
         In Spark Connect batches run in another process, and this stays empty.
         """
@@ -225,6 +225,7 @@ class DeltaMirror:
             for step in steps:
                 self._take_step(step, number, (before, end), record, batch.sparkSession)
                 del step  # may be large
+                record.end_step(self.stopped)
         record.end(self.stopped)
         if self._maintenance is not None:
             self._maintenance.after_batch(self._uris())

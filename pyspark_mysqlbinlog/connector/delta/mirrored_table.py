@@ -248,10 +248,13 @@ class MirroredTable:
         if self._loading and json.loads(self._loading)["query"] != batch.query:
             raise self._error(f"its load, which another query began, is not done; {LOAD_ANEW}")
         applied = self._target.applied(str(batch.mark.log))
-        if batch.is_first and applied is not None:
+        if applied is not None:
             same = SameLog(self._name, self._target, self._look_at, LOAD_ANEW)
-            same.expect_no_gap(applied, batch.start)
-            same.expect_same(applied, batch.start, batch.mark.log)
+            if batch.is_first:
+                same.expect_no_gap(applied, batch.start)
+                same.expect_same(applied, batch.start, batch.mark.log)
+            else:
+                same.expect_resumable(applied, batch.start, batch.mark.log)
         self._is_checked = True
 
     def _log_of_rows(self, batch: Batch) -> str | None:

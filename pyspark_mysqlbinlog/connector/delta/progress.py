@@ -1,7 +1,7 @@
 """What a mirror has done and how far it is, for whoever wants to show it.
 
 Batches run on a thread of Spark's, and those who look are on others. So all that can be seen here
-are values that never change: after each batch there is a new `MirrorProgress`.
+are values that never change: after each step of a batch there is a new `MirrorProgress`.
 
 The lag is this machine's clock less the server's, which stands in each change in whole seconds: it
 is up to a second too large, and wrong by what the two clocks differ.
@@ -244,6 +244,10 @@ class BatchRecord:
     def _reloads(self) -> bool:
         return self._end.load is not None and bool(self._end.load.reload)
 
+    def end_step(self, stopped: Mapping[str, str]) -> None:
+        """A step of the batch is in Delta."""
+        self._publish(stopped, self._recorder.progress.batches)
+
     def end(self, stopped: Mapping[str, str]) -> None:
         """The batch is in Delta."""
         batch = BatchProgress(
@@ -256,8 +260,10 @@ class BatchRecord:
             loading=len(self._waiting),
             tables=self._parts,
         )
-        kept = (*self._recorder.progress.batches, batch)[-_KEPT_BATCHES:]
+        self._publish(stopped, (*self._recorder.progress.batches, batch)[-_KEPT_BATCHES:])
+
+    def _publish(self, stopped: Mapping[str, str], batches: tuple[BatchProgress, ...]) -> None:
         tables = {
             name: replace(table, stopped=stopped.get(name)) for name, table in self._tables.items()
         }
-        self._recorder.progress = MirrorProgress(tables, kept)
+        self._recorder.progress = MirrorProgress(tables, batches)

@@ -59,6 +59,16 @@ class SameLog:
                 f" {self.way_on}"
             )
 
+    def expect_resumable(self, applied: int, start: Position, log: LogName) -> None:
+        """The same, where the table has a part already of a batch that comes once more.
+
+        What a server was put back to may have the batch's start, and not that part of it.
+
+        start : of the batch.
+        """
+        if applied > place_of(start) and held_fingerprint(self.target, log) is not None:
+            self.expect_same(applied, start, log)
+
     def expect_same(self, applied: int, start: Position, log: LogName) -> None:
         """The log still has what the table has from it.
 

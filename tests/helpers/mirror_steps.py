@@ -1,0 +1,56 @@
+"""Mirrors whose steps are as short as can be, and that end between two of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from pyspark_mysqlbinlog import DeltaMirror
+from pyspark_mysqlbinlog.connector.delta.own_reading import OwnReading, Step
+
+__all__ = ["killed_behind", "with_short_steps"]
+
+
+class _Killed(Exception):  # noqa: N818 (in place of a kill)
+    pass
+
+
+def with_short_steps(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Make each transaction a step; gives how many each batch had, as they come."""
+    made, counts = OwnReading.__init__, list[int]()
+    read = OwnReading.steps
+
+    def with_steps(reading: OwnReading, *given: Any, **named: Any) -> None:
+        made(reading, *given, **named)
+        reading._step_bytes = 1
+
+    def counted(reading: OwnReading, *ends: Any) -> Iterator[Step]:
+        counts.append(0)
+        for step in read(reading, *ends):
+            counts[-1] += 1
+            yield step
+
+    monkeypatch.setattr(OwnReading, "__init__", with_steps)
+    monkeypatch.setattr(OwnReading, "steps", counted)
+    return counts
+
+
+@contextmanager
+def killed_behind(number: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """What runs inside must come to another step behind so many, and ends there."""
+    take, left = DeltaMirror._take_step, number
+
+    def killed(mirror: DeltaMirror, *given: Any) -> None:
+        nonlocal left
+        if not left:
+            raise _Killed
+        left -= 1
+        take(mirror, *given)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(DeltaMirror, "_take_step", killed)
+        with pytest.raises(Exception, match=_Killed.__name__):
+            yield
