@@ -192,7 +192,10 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
                     tail.compared and (tail.scanned >= end or buffer.exceeds(position, most, rows))
                 )
             )
-        mark = self._furthest(buffer, position, most, target)
+        # What was noted of an earlier batch's load is gone at the end of this one.
+        is_settled = load is None or not (load.chunks or load.lost)
+        in_steps = is_settled and load == offset.load
+        mark = self._furthest(buffer, position, most, target, in_steps=in_steps)
         # What lies behind the end of this run is the next one's affair.
         is_short = end is None or tail.scanned < end or not tail.compared
         if mark is None and buffer.error is not None and is_short:
@@ -206,15 +209,23 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         return self._offset(offset, mark, load).to_dict()
 
     def _furthest(
-        self, buffer: LogBuffer, position: Position, most: int | None, target: Position | None
+        self,
+        buffer: LogBuffer,
+        position: Position,
+        most: int | None,
+        target: Position | None,
+        *,
+        in_steps: bool,
     ) -> Mark | None:
         """The boundary at which a batch ends that loads nothing; None when there is none.
 
-        A mirror takes a batch of several times `most` in steps. But where tables change, or are
-        loaded again, that is of all of a batch.
+        A mirror takes several times `most` in steps. A batch in which tables change, or are loaded
+        again, keeps to `most`.
+
+        in_steps : whether the load's state stays what it is, as far as it is known.
         """
         rows = None if most is None else self._options.max_rows_per_trigger
-        if most is not None and self._packing is not None:
+        if most is not None and self._packing is not None and in_steps:
             mark = buffer.furthest(position, most * most_steps(), target, rows)
             if mark is None or not (
                 buffer.has_changes(position, mark.position)

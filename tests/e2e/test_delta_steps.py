@@ -146,16 +146,21 @@ def test_a_transaction_is_never_parted(mirrored: MirroredDatabase, steps: list[i
 def test_the_source_gives_batches_of_several_steps(
     mirrored: MirroredDatabase, payload: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As a user has it: a step is as long as `maxBytesPerTrigger`, and the batch several times."""
+    """As a user has it: a step is as long as `maxBytesPerTrigger`, and the batch several times.
+
+    The first batch behind a load is one step.
+    """
     if payload == "texts":
         mirrored.settings["history"] = history_of(mirrored)
-    mirrored.options["maxBytesPerTrigger"] = "20k"
+    mirrored.options |= {"maxBytesPerTrigger": "20k", "startingOffset": "snapshot"}
+    mirrored.execute("INSERT INTO t VALUES (-1, 'loaded', 1)")
     mirrored.run()
-    taken = list[int]()
+    taken, sizes = list[int](), list[int]()
     take = DeltaMirror._take_step
 
     def counted(mirror: DeltaMirror, step: Step, number: int, *rest: Any) -> None:
         taken.append(number)
+        sizes.append(step.last.position.pos - step.first.position.pos)
         take(mirror, step, number, *rest)
 
     monkeypatch.setattr(DeltaMirror, "_take_step", counted)
@@ -169,5 +174,7 @@ def test_the_source_gives_batches_of_several_steps(
     mirrored.expect_equal(*TABLES)
     # Some 200 kB, of which a batch has up to 160.
     assert max(taken.count(number) for number in taken) >= 4
+    # With a transaction of 20 kB behind it.
+    assert max(sizes) < 45_000
     if payload == "texts":
         expect_replay(mirrored, "t", "id")

@@ -1,8 +1,8 @@
 """Delta by delta-rs (the package `deltalake`): in process, without jars in the JVM.
 
-A table is opened once and brought up to date before it is read. What a merge has to load of the
-table is bounded by literals: the least and the greatest value of each key column in the batch, by
-which delta-rs leaves out files.
+A table is opened once, and brought up to date in front of each commit. What a merge has to load of
+the table is bounded by literals: the least and the greatest value of each key column in the batch,
+by which delta-rs leaves out files.
 
 A commit is made on the very version that was read, and never moved behind what came in between:
 delta-rs would move an overwrite behind a compaction, and the table had each row twice. Where what
@@ -129,6 +129,8 @@ class DeltalakeTarget:
             expect_same_deletes(self, [field.name for field in table.schema().fields])
             self._table = table
         if self._known is None:
+            # What an error left open may have been written.
+            self._table.update_incremental()
             self._known = self._table.version()
         return self._table
 
@@ -260,7 +262,7 @@ class DeltalakeTarget:
         self._known = self._table.version()
 
     def has_since(self, seq: Mapping[str, int]) -> bool:
-        table = self._there()
+        table = self._now()
         if SEQ not in {field.name for field in table.schema().fields}:
             return False
         held = QueryBuilder().register("t", table)
@@ -377,7 +379,8 @@ class DeltalakeTarget:
         self._commit(write, long)
 
     def copies(self, rows: pa.Table) -> list[int]:
-        return count_copies(self._there(), rows)
+        # The files of an older version may be gone.
+        return count_copies(self._now(), rows)
 
     def replace_copies(self, gone: pa.Table, rows: pa.Table, mark: Mark) -> int:
         removed = 0

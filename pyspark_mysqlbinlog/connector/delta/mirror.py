@@ -1,6 +1,6 @@
 """The mirror: one streaming query, and a Delta table for each MySQL table, kept in step.
 
-Each batch is read or collected as Arrow, and goes through these steps, table by table::
+Each batch is read or collected as Arrow, and goes this way, table by table::
 
     changes --> in order --> states, by schema version --> last state per key --> merge
        |
@@ -223,7 +223,7 @@ class DeltaMirror:
         before = end if number == 0 else self._offsets.end(batch.sparkSession, number - 1)
         with closing(self._steps(batch, before, end)) as steps:
             for step in steps:
-                self._take_step(step, number, (before, end), record, batch.sparkSession)
+                self._take_step(step, number, end, record, batch.sparkSession)
                 del step  # may be large
                 record.end_step(self.stopped)
         record.end(self.stopped)
@@ -245,25 +245,17 @@ class DeltaMirror:
         yield Step(before, end, changes, images)
 
     def _take_step(
-        self,
-        step: Step,
-        number: int,
-        ends: tuple[Offset, Offset],
-        record: BatchRecord,
-        spark: SparkSession,
+        self, step: Step, number: int, end: Offset, record: BatchRecord, spark: SparkSession
     ) -> None:
         """Bring one step of a batch in.
 
-        ends : of the batch; the schemas of all of it are in the second.
+        end : of the batch, with the schemas of all of it.
         """
         query = f"mysqlbinlog:query:{self._query_id(spark)}"
         first, last = step.first, step.last
-        is_last = last is ends[1]
-        history = unpacked_schemas(ends[1].schemas)
-        if not is_last:
-            history = history.until(last.position)
-        if first is not ends[0]:
-            history = history.needed_from(first.position)
+        history = unpacked_schemas(end.schemas)
+        if not step.is_whole:
+            history = history.until(last.position).needed_from(first.position)
         tables = self._tables_of(history)
         this = Batch(
             query,
@@ -273,7 +265,7 @@ class DeltaMirror:
                 LogName.of(last),
                 place_of(last.position),
                 last.fingerprint,
-                (query, number if is_last else number - 1),
+                (query, number if step.is_last else number - 1),
             ),
             last.load,
             reloads=self._reloads,

@@ -18,6 +18,7 @@ from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 from time import monotonic
 from typing import Any
 
@@ -57,6 +58,8 @@ _LEAST = MOST_CARRIED_IN_ALL
 # so many batches are left to Spark: it asks the server for nothing twice.
 _THIN_SHARE = 0.2
 _LEFT_TO_SPARK = 50
+# One is brought in while another is read.
+_STEPS_HELD = 2
 # Seconds after which Spark ends a Python process that has nothing to do.
 _QUIET = 60
 
@@ -67,14 +70,18 @@ class Step:
 
     Attributes
     ----------
-    first, last : where it begins and ends. Offsets inside of the batch have no schemas of their
-        own, and are as far with the load as the batch's first one.
+    first, last : where it begins and ends. An offset inside of the batch has a position and its
+        fingerprint; all else is that of the batch's first offset.
+    is_whole : it is all of the batch.
+    is_last : nothing of the batch comes behind it.
     """
 
     first: Offset
     last: Offset
     changes: pa.Table
     images: TypedImages
+    is_whole: bool = True
+    is_last: bool = True
 
 
 class OwnReading:
@@ -135,49 +142,55 @@ class OwnReading:
         """
         # Where a load begins it counts for all of the batch.
         if first.phase != last.phase or _size(first, last) <= self._step_bytes:
-            return self._read(first, last)
-        places = RangeSteps(self._step_bytes, first.fingerprint)
-        # One step is read while another is brought in.
-        return prefetched(
-            lambda interrupt: self._read(first, last, places, interrupt), lambda _: 1, most_bytes=2
-        )
+            return self._whole(first, last)
+        return prefetched(partial(self._in_steps, first, last), lambda _: 1, most=_STEPS_HELD)
 
-    def _read(
-        self,
-        first: Offset,
-        last: Offset,
-        places: RangeSteps | None = None,
-        interrupt: Interrupt | None = None,
-    ) -> Generator[Step]:
+    def _whole(self, first: Offset, last: Offset) -> Generator[Step]:
+        """The batch as one step."""
+        batches = [batch for stretch in self._of_log(first, last) for batch in stretch]
+        self._note_share(first, last, sum(batch.nbytes for batch in batches))
+        if last.loads_since(first):
+            batches += self._of_load(last)
+        yield Step(first, last, *self._table_of(batches))
+
+    def _in_steps(self, first: Offset, last: Offset, interrupt: Interrupt) -> Generator[Step]:
+        """The batch by its steps; it loads nothing."""
+        found = RangeSteps(self._step_bytes)
         begin, size = first, 0
         held: list[pa.RecordBatch] = []
-        with closing(self._of_log(first, last, places)) as stretches:
+        with closing(self._of_log(first, last, found)) as stretches:
             for stretch in stretches:
+                interrupt.check()
                 held += stretch
                 size += sum(batch.nbytes for batch in stretch)
-                if places is None or interrupt is None:
-                    continue
-                interrupt.check()
-                while (place := places.before(_last_place(stretch))) is not None:
-                    # A range that had to be read a second time has the same places once more.
-                    if place.position.order > begin.position.order:
-                        end = replace(begin, position=place.position, fingerprint=place.fingerprint)
-                        before, held = _parted(held, place_of(place.position))
-                        yield self._step(begin, end, before)
-                        del before  # may be large
+                while (boundary := found.before(_last_place(stretch))) is not None:
+                    position = boundary.position
+                    # A range that has to be read once more has the same boundaries again.
+                    if position.order > begin.position.order:
+                        end = replace(begin, position=position, fingerprint=boundary.fingerprint)
+                        before, held = _parted(held, place_of(position))
+                        table = self._table_of(before)
+                        yield Step(begin, end, *table, is_whole=False, is_last=False)
+                        del before, table  # may be large
                         begin = end
-        if _is_thin(first, last, size):
-            self._left = _LEFT_TO_SPARK
-        if last.loads_since(first):
-            held += self._of_load(last)
-        yield self._step(begin, last, held)
+        self._note_share(first, last, size)
+        yield Step(begin, last, *self._table_of(held), is_whole=begin is first)
 
-    def _step(self, begin: Offset, end: Offset, batches: Iterable[pa.RecordBatch]) -> Step:
-        found = of_batches(batches, self._schema, with_source=self._with_source)
-        return Step(begin, end, *found)
+    def _note_share(self, first: Offset, last: Offset, wanted: int) -> None:
+        """Leave what comes to Spark where little of the log between two offsets was wanted.
+
+        wanted : bytes of its changes, as Arrow.
+        """
+        size = _size(first, last)
+        if _LEAST < size < math.inf and wanted < _THIN_SHARE * size:
+            self._left = _LEFT_TO_SPARK
+
+    def _table_of(self, batches: Iterable[pa.RecordBatch]) -> tuple[pa.Table, TypedImages]:
+        """What `collected` gives of the same changes."""
+        return of_batches(batches, self._schema, with_source=self._with_source)
 
     def _of_log(
-        self, first: Offset, last: Offset, places: RangeSteps | None
+        self, first: Offset, last: Offset, steps: RangeSteps | None = None
     ) -> Generator[list[pa.RecordBatch]]:
         """Record batches, stretch by stretch of log: all of one come before those of the next."""
         if first.position == last.position:
@@ -192,11 +205,11 @@ class OwnReading:
             most_pulls=1,
         ):
             if self._with_source:
-                with closing(read_range(options, part, self._schema, steps=places)) as batches:
+                with closing(read_range(options, part, self._schema, steps=steps)) as batches:
                     for batch in batches:
                         yield [batch]
             else:
-                yield from read_typed_stretches(options, part, self._schema, steps=places)
+                yield from read_typed_stretches(options, part, self._schema, steps=steps)
 
     def _of_load(self, last: Offset) -> Iterator[pa.RecordBatch]:
         """The chunks of the batch that ends there, read side by side."""
@@ -224,15 +237,6 @@ def _size(first: Offset, last: Offset) -> float:
     return end.pos - begin.pos if begin.file == end.file else math.inf
 
 
-def _is_thin(first: Offset, last: Offset, wanted: int) -> bool:
-    """Whether little of the log between two offsets is wanted.
-
-    wanted : bytes of its changes, as Arrow.
-    """
-    size = _size(first, last)
-    return _LEAST < size < math.inf and wanted < _THIN_SHARE * size
-
-
 def _last_place(stretch: Iterable[pa.RecordBatch]) -> tuple[int, int]:
     """(file number, byte offset) of a stretch's last change."""
     lasts = (batch.column("seq")[-1].as_py() for batch in stretch if batch.num_rows)
@@ -246,7 +250,8 @@ def _parted(
     before, behind = [], []
     for batch in filter(len, batches):
         count = batch.num_rows
-        if pc.all(pc.less(places_of(batch.slice(count - 1)), place)).as_py() is False:
+        # Mostly all of them are before it.
+        if places_of(batch.slice(count - 1))[0].as_py() >= place:
             count = pc.sum(pc.less(places_of(batch), place)).as_py()
         if count:
             before.append(batch.slice(0, count))

@@ -67,16 +67,16 @@ class Interrupt:
 
 
 def prefetched(
-    make: Callable[[Interrupt], Generator[T]], size: Callable[[T], int], most_bytes: int
+    make: Callable[[Interrupt], Generator[T]], size: Callable[[T], int], most: int
 ) -> Generator[T]:
     """What `make` gives, made in a thread.
 
-    The next item is made while those that wait, and the one that is worked on, have less than
-    `most_bytes`. Errors are raised here, behind the items that came before. Closing this generator
-    ends the thread, by `Interrupt`.
+    The next item is made while those that wait, and the one that is worked on, are less than `most`
+    in size. Errors are raised here, behind the items that came before. Closing this generator ends
+    the thread, by `Interrupt`.
     """
     interrupt = Interrupt()
-    queue = _Queue[T](size, most_bytes)
+    queue = _Queue[T](size, most)
 
     def fetch() -> None:
         error: BaseException | None = None
@@ -109,26 +109,26 @@ def prefetched(
 class _Queue(Generic[T]):
     """Items from one thread to another."""
 
-    def __init__(self, size: Callable[[T], int], most_bytes: int) -> None:
-        self._size = size
-        self._most_bytes = most_bytes
+    def __init__(self, size: Callable[[T], int], most: int) -> None:
+        self._size_of = size
+        self._most = most
         self._changed = Condition()
         self._items: deque[T] = deque()
         # Of the items, and of the one that was taken last.
-        self._bytes = self._taken = 0
+        self._size = self._taken = 0
         self._ended = self._closed = False
         self._error: BaseException | None = None
 
     def has_room(self) -> bool:
         """Wait for it; False when nobody takes any more."""
         with self._changed:
-            self._changed.wait_for(lambda: self._bytes < self._most_bytes or self._closed)
+            self._changed.wait_for(lambda: self._size < self._most or self._closed)
             return not self._closed
 
     def put(self, item: T) -> None:
         with self._changed:
             self._items.append(item)
-            self._bytes += self._size(item)
+            self._size += self._size_of(item)
             self._changed.notify_all()
 
     def end(self, error: BaseException | None) -> None:
@@ -139,13 +139,13 @@ class _Queue(Generic[T]):
     def get(self) -> T | None:
         """Wait for the next; None at the end, or the error that ended it."""
         with self._changed:
-            self._bytes -= self._taken
+            self._size -= self._taken
             self._taken = 0
             self._changed.notify_all()
             self._changed.wait_for(lambda: self._items or self._ended)
             if self._items:
                 item = self._items.popleft()
-                self._taken = self._size(item)
+                self._taken = self._size_of(item)
                 return item
             if self._error is not None:
                 raise self._error

@@ -93,6 +93,8 @@ def scanned_blocks(
         gathered.add_events(filtering.feed(event))
         scanner.learn(event)
     bounds = RangeBounds(log, partition.start, partition.end, partition.end_fingerprint)
+    if steps is not None:
+        steps.begin(partition.fingerprint)
     try:
         for found in log.scan(partition.start, scanner, bounds.limit):
             before = gathered.size

@@ -18,8 +18,9 @@ __all__ = ["Boundary", "RangeSteps", "most_steps"]
 
 _MOST_STEPS = 8
 
-# Behind them the boundary in front is spelled otherwise: as the next file's beginning.
-_ENDS_OF_FILES = frozenset(
+# Between two files; behind a crash there is the last alone. The boundary in front of them is the
+# beginning of the next file everywhere else.
+_BETWEEN_FILES = frozenset(
     {EventType.ROTATE_EVENT, EventType.STOP_EVENT, EventType.FORMAT_DESCRIPTION_EVENT}
 )
 
@@ -50,12 +51,17 @@ class RangeSteps:
     ----------
     size : wanted bytes of log from one boundary to the next, at least; more where one transaction
         has more.
-    start : the fingerprint of the range's start; None where it is not known. Then there are no
-        boundaries in its file.
     """
 
-    def __init__(self, size: int, start: Fingerprint | None) -> None:
+    def __init__(self, size: int) -> None:
         self._size = size
+        self.begin(None)
+
+    def begin(self, start: Fingerprint | None) -> None:
+        """The range is read from its start on, maybe not for the first time.
+
+        start : its fingerprint; None where it is not known. Then its file has no boundaries.
+        """
         self._head = None if start is None else FileHead(start.created, start.server_id)
         self._wanted = 0
         # The last boundary, until it is known that its file goes on.
@@ -70,7 +76,7 @@ class RangeSteps:
         wanted : bytes of it that are wanted.
         is_between : whether it ends between two transactions.
         """
-        if isinstance(found, Event) and found.type in _ENDS_OF_FILES:
+        if isinstance(found, Event) and found.type in _BETWEEN_FILES:
             if self._last is not None:
                 # The next transaction's end is told instead.
                 self._last, self._wanted = None, self._size
@@ -108,7 +114,7 @@ class RangeSteps:
     def before(self, place: tuple[int, int]) -> Boundary | None:
         """The next boundary at a place, (file number, byte offset), or in front of it.
 
-        Each is given once, or more often where a range is read a second time.
+        Each is given once in each reading of the range.
         """
         if self._found and self._found[0].position.order <= place:
             return self._found.popleft()

@@ -34,6 +34,13 @@ KNOWN = SchemaHistory().with_table(at(100), A)
 GONE = KNOWN.without(at(200), "shop", "orders", "x", gone=True)
 
 
+def test_until_a_position_is_with_the_version_that_begins_there() -> None:
+    history = KNOWN.with_table(at(200), B).with_table(at(200), table("other", "id"))
+    assert history.until(at(199)) == KNOWN
+    assert history.until(at(200)) == history
+    assert list(history.until(at(99)).tables()) == []
+
+
 def test_a_version_holds_from_its_start_to_the_next() -> None:
     history = SchemaHistory().with_table(at(100), A).with_table(at(50, 2), B)
     seen = [

@@ -23,7 +23,11 @@ class Reading:
     """A range that is read event by event, each 100 bytes long."""
 
     steps: RangeSteps
+    start: Fingerprint | None = START
     at: Position = BEGIN
+
+    def __post_init__(self) -> None:
+        self.steps.begin(self.start)
 
     def events(
         self, *wanted: int, ends: bool = True, kind: EventType = EventType.XID_EVENT
@@ -59,17 +63,17 @@ def event_at(position: Position, kind: EventType) -> Event:
 
 
 def test_each_has_so_much_that_is_wanted_in_front_of_it() -> None:
-    reading = Reading(RangeSteps(250, START))
+    reading = Reading(RangeSteps(250))
     reading.events(100, 100, 100, 100, 100, 100, 100)
     assert reading.found() == [1300, 1600]
-    reading = Reading(RangeSteps(250, START))
+    reading = Reading(RangeSteps(250))
     reading.events(0, 0, 300, 0, 0, 0, 10, 250)
     reading.events(0)
     assert reading.found() == [1300, 1800]
 
 
 def test_none_lies_in_a_transaction() -> None:
-    reading = Reading(RangeSteps(250, START))
+    reading = Reading(RangeSteps(250))
     reading.events(*[100] * 5, ends=False)
     reading.events(0, 0)
     assert reading.found() == [1600]
@@ -77,7 +81,7 @@ def test_none_lies_in_a_transaction() -> None:
 
 def test_none_lies_at_the_end_of_what_was_read() -> None:
     """It may be the range's own, or that of a file, which is spelled otherwise."""
-    reading = Reading(RangeSteps(100, START))
+    reading = Reading(RangeSteps(100))
     reading.events(100)
     assert reading.found() == []
     reading.events(0, kind=EventType.ROTATE_EVENT)
@@ -86,7 +90,7 @@ def test_none_lies_at_the_end_of_what_was_read() -> None:
 
 
 def test_a_file_ends_and_the_next_one_has_another_time_of_its_own() -> None:
-    reading = Reading(RangeSteps(150, START))
+    reading = Reading(RangeSteps(150))
     reading.events(100)
     for kind in EventType.ROTATE_EVENT, EventType.FORMAT_DESCRIPTION_EVENT:
         reading.events(0, kind=kind)
@@ -98,13 +102,13 @@ def test_a_file_ends_and_the_next_one_has_another_time_of_its_own() -> None:
 
 
 def test_what_is_not_known_is_no_boundary() -> None:
-    reading = Reading(RangeSteps(100, None))
+    reading = Reading(RangeSteps(100), start=None)
     reading.events(100, 100, 100)
     assert reading.found() == []
 
 
 def test_they_are_told_to_whoever_has_come_to_them() -> None:
-    reading = Reading(RangeSteps(100, START))
+    reading = Reading(RangeSteps(100))
     reading.events(100, 100, 100)
     assert reading.steps.before((3, 1099)) is None
     boundary = reading.steps.before((3, 1100))
@@ -112,6 +116,21 @@ def test_they_are_told_to_whoever_has_come_to_them() -> None:
     assert boundary.position == Position(3, 1100, FILE)
     assert reading.steps.before((3, 1150)) is None
     assert reading.steps.before((4, 4)) is not None
+
+
+def test_a_range_that_is_read_again_has_its_own_places_once_more() -> None:
+    """The first reading ran on into a file that was begun at another time."""
+    reading = Reading(RangeSteps(100))
+    reading.events(100, 100, 50)
+    reading.events(0, kind=EventType.FORMAT_DESCRIPTION_EVENT)
+    reading.events(50, 100)
+    again = Reading(reading.steps)
+    assert again.found() == []
+    again.events(100, 100)
+    boundary = again.steps.before((9, 0))
+    assert boundary is not None
+    assert boundary.position == Position(3, 1100, FILE)
+    assert boundary.fingerprint.created == START.created
 
 
 @pytest.mark.parametrize(("kernel", "most"), [("c", 8), ("python", 1)])

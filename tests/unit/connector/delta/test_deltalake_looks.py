@@ -1,0 +1,56 @@
+"""When a table of delta-rs is looked at anew: not at each read, and where it must be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from pyspark_mysqlbinlog.connector.delta import deltalake_engine
+from pyspark_mysqlbinlog.connector.delta.apply import SEQ, SEQ_TYPE
+from pyspark_mysqlbinlog.connector.delta.deltalake_engine import DeltalakeEngine, DeltalakeTarget
+from pyspark_mysqlbinlog.connector.delta.marks import LogName, Mark
+
+LOG = LogName("uuid", 0)
+COLUMNS = pa.schema([pa.field("n", pa.int64()), pa.field(SEQ, SEQ_TYPE)])
+
+
+def rows(*numbers: int) -> pa.Table:
+    seq = {"epoch": 0, "file": 1, "pos": 1, "row": 0}
+    return pa.Table.from_pylist([{"n": number, SEQ: seq} for number in numbers], COLUMNS)
+
+
+@pytest.fixture
+def target(tmp_path: Path) -> DeltalakeTarget:
+    target = DeltalakeEngine().target(str(tmp_path / "t"))
+    target.create(COLUMNS, {})
+    for number in range(3):
+        target.append(rows(number), Mark(LOG, 100 + number))
+    return target
+
+
+def test_a_commit_whose_answer_is_lost_is_its_own(
+    target: DeltalakeTarget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lost(_: DeltaTable, given: pa.Table, **more: Any) -> None:
+        write_deltalake(DeltaTable(target.uri), given, **more)
+        raise OSError("timeout")
+
+    with monkeypatch.context() as during:
+        during.setattr(deltalake_engine, "write_deltalake", lost)
+        with pytest.raises(OSError, match="timeout"):
+            target.append(rows(9), Mark(LOG, 200))
+    assert target.applied(str(LOG)) == 200
+    target.append(rows(10), Mark(LOG, 300))
+    assert target.count() == 5
+
+
+def test_rows_are_read_where_others_have_removed_old_files(target: DeltalakeTarget) -> None:
+    other = DeltaTable(target.uri)
+    other.optimize.compact()
+    other.vacuum(0, enforce_retention_duration=False, dry_run=False)
+    assert target.copies(rows(1).drop_columns([SEQ])) == [1]
+    assert not target.has_since({"epoch": 0, "file": 2, "pos": 0, "row": 0})
