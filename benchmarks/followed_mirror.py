@@ -5,8 +5,8 @@ from __future__ import annotations
 import shutil
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, closing
 from dataclasses import asdict
 from pathlib import Path
 from threading import Event, Thread
@@ -24,7 +24,7 @@ from pyspark_mysqlbinlog.connector.delta import mirror as mirror_module
 from pyspark_mysqlbinlog.connector.delta import walk
 from pyspark_mysqlbinlog.connector.delta.apply import GONE
 from pyspark_mysqlbinlog.connector.delta.deltalake_engine import DeltalakeTarget
-from pyspark_mysqlbinlog.connector.delta.own_reading import OwnReading
+from pyspark_mysqlbinlog.connector.delta.own_reading import OwnReading, Step
 from pyspark_mysqlbinlog.connector.delta.progress import BatchProgress
 
 __all__ = ["FollowedMirror"]
@@ -36,7 +36,6 @@ _BETWEEN_LOOKS = 0.25
 _TIMEOUT = 300
 _PARTS = (
     (mirror_module, "collected", "collect"),
-    (OwnReading, "_step", "read the log"),
     (walk, "states_of", "read values"),
     (walk, "last_states", "last states"),
     (DeltalakeTarget, "merge", "merge"),
@@ -79,6 +78,7 @@ class FollowedMirror:
         """
         for owner, name, part in _PARTS:
             self._time(owner, name, part)
+        self._time_steps()
         self._mirror = self._new()
         trigger = {"processingTime": interval} if interval else {}
         self._query = self._mirror.start(spark, **trigger)
@@ -195,6 +195,22 @@ class FollowedMirror:
                 self._spent[part] += time.perf_counter() - begin
 
         self._stack.enter_context(patch.object(owner, name, timed))
+
+    def _time_steps(self) -> None:
+        """Count the seconds that the mirror waits for the log, or reads it."""
+        steps = OwnReading.steps
+
+        def timed(reading: OwnReading, *ends: Any) -> Iterator[Step]:
+            with closing(steps(reading, *ends)) as found:
+                while True:
+                    begin = time.perf_counter()
+                    step = next(found, None)
+                    self._spent["read the log"] += time.perf_counter() - begin
+                    if step is None:
+                        return
+                    yield step
+
+        self._stack.enter_context(patch.object(OwnReading, "steps", timed))
 
 
 def _sums(folder: Path, column: str) -> dict[str, int]:
