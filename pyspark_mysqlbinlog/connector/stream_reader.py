@@ -192,10 +192,13 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
                     tail.compared and (tail.scanned >= end or buffer.exceeds(position, most, rows))
                 )
             )
-        # What was noted of an earlier batch's load is gone at the end of this one.
-        is_settled = load is None or not (load.chunks or load.lost)
-        in_steps = is_settled and load == offset.load
-        mark = self._furthest(buffer, position, most, target, in_steps=in_steps)
+        # Else the load's state becomes another with this batch: what was noted of chunks goes.
+        is_settled = load == offset.load and (load is None or not (load.chunks or load.lost))
+        mark = None
+        if most is not None and self._packing is not None and is_settled:
+            mark = self._furthest_in_steps(buffer, position, most, target, rows)
+        if mark is None:
+            mark = buffer.furthest(position, most, target, rows)
         # What lies behind the end of this run is the next one's affair.
         is_short = end is None or tail.scanned < end or not tail.compared
         if mark is None and buffer.error is not None and is_short:
@@ -208,31 +211,23 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         load = self._load.followed(tail, load, position, mark)
         return self._offset(offset, mark, load).to_dict()
 
-    def _furthest(
+    def _furthest_in_steps(
         self,
         buffer: LogBuffer,
         position: Position,
-        most: int | None,
+        most: int,
         target: Position | None,
-        *,
-        in_steps: bool,
+        rows: int | None,
     ) -> Mark | None:
-        """The boundary at which a batch ends that loads nothing; None when there is none.
+        """The boundary at which a batch ends that a mirror brings in by steps of `most` bytes.
 
-        A mirror takes several times `most` in steps. A batch in which tables change, or are loaded
-        again, keeps to `most`.
-
-        in_steps : whether the load's state stays what it is, as far as it is known.
+        None where there is none, and where tables change before it or are to be loaded again: such
+        a batch is one step.
         """
-        rows = None if most is None else self._options.max_rows_per_trigger
-        if most is not None and self._packing is not None and in_steps:
-            mark = buffer.furthest(position, most * most_steps(), target, rows)
-            if mark is None or not (
-                buffer.has_changes(position, mark.position)
-                or self._load.begins(position, mark.position)
-            ):
-                return mark
-        return buffer.furthest(position, most, target, rows)
+        mark = buffer.furthest(position, most * most_steps(), target, rows)
+        if mark is None or buffer.has_changes(position, mark.position):
+            return None
+        return None if self._load.begins(position, mark.position) else mark
 
     def _idle_move(
         self, buffer: LogBuffer, position: Position, target: Position | None

@@ -12,13 +12,12 @@ from pyspark.sql import SparkSession
 
 from helpers.change_logs import expect_replay, history_of
 from helpers.delta_mirrors import MirroredDatabase
+from helpers.mixed_changes import CREATE, TABLES, change
 from helpers.servers import Server
 from pyspark_mysqlbinlog.connector.delta import mirror as mirror_module
 from pyspark_mysqlbinlog.connector.delta import own_reading
 from pyspark_mysqlbinlog.connector.delta.own_reading import OwnReading, Step
 from pyspark_mysqlbinlog.errors import LogReplacedError
-
-_TABLES = ("t", "pairs", "plain")
 
 
 @pytest.fixture
@@ -47,9 +46,7 @@ def mirrored(
         spark, any_server, any_database, tmp_path, startingOffset="snapshot"
     )
     mirrored.execute(
-        "CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(20), n DECIMAL(12,2)) CHARSET utf8mb4",
-        "CREATE TABLE pairs (a INT, b VARCHAR(9), c VARBINARY(9), PRIMARY KEY (b, a))",
-        "CREATE TABLE plain (n INT, v VARCHAR(9))",
+        *CREATE,
         "INSERT INTO t VALUES (1, 'ñ漢', 1.25), (2, NULL, NULL)",
         "INSERT INTO plain VALUES (1, 'a'), (1, 'a')",
     )
@@ -62,26 +59,6 @@ def short(
 ) -> MirroredDatabase:
     """A database on one server."""
     return MirroredDatabase(spark, live_server, database, tmp_path)
-
-
-def _change(mirrored: MirroredDatabase, random_: random.Random, count: int) -> None:
-    """Changes of all tables in turns, many of a key in a batch."""
-    choices = [
-        "REPLACE INTO t (id, v, n) VALUES ({key}, 'ñ漢{number}', {number}.25)",
-        "UPDATE IGNORE t SET id = {other}, v = NULL WHERE id = {key}",
-        "UPDATE IGNORE t SET id = id + 1 ORDER BY id DESC",
-        "DELETE FROM t WHERE id = {key}",
-        "REPLACE INTO pairs VALUES ({key}, '{other}', x'00FF')",
-        "DELETE FROM pairs WHERE a = {other}",
-        "INSERT INTO plain VALUES ({key}, NULL), ({key}, NULL)",
-        "UPDATE plain SET v = 'w' WHERE n = {other} LIMIT 1",
-        "DELETE FROM plain WHERE n = {key} LIMIT 1",
-    ]
-    values = [
-        {"number": number, "key": random_.randrange(30), "other": random_.randrange(30)}
-        for number in range(count)
-    ]
-    mirrored.execute(*(random_.choice(choices).format(**each) for each in values))
 
 
 @pytest.mark.both_engines
@@ -98,13 +75,13 @@ def test_changes_and_ddl_of_several_tables(
         ("ALTER TABLE t MODIFY v VARCHAR(30) FIRST, DROP w", "DROP TABLE later"),
     ]
     for statements in steps:
-        _change(mirrored, random_, 40)
+        change(mirrored, random_, 40)
         mirrored.execute(*statements)
-        _change(mirrored, random_, 40)
+        change(mirrored, random_, 40)
         before = len(read_here)
         mirrored.run()
         assert sum(read_here[before:]) > 0, "Spark read it"
-        mirrored.expect_equal(*_TABLES)
+        mirrored.expect_equal(*TABLES)
 
 
 @pytest.mark.parametrize("history", [False, True])
@@ -156,10 +133,10 @@ def test_a_change_log_beside_a_mirror(
     mirrored.settings["history"] = history_of(mirrored)
     mirrored.run()
     for _ in range(2):
-        _change(mirrored, random_, 60)
+        change(mirrored, random_, 60)
         mirrored.run()
     assert sum(read_here) > 0, "Spark read it"
-    mirrored.expect_equal(*_TABLES)
+    mirrored.expect_equal(*TABLES)
     expect_replay(mirrored, "t", "id")
 
 

@@ -15,11 +15,10 @@ from pyspark.sql import SparkSession
 from helpers.change_logs import expect_replay, history_of
 from helpers.delta_mirrors import MirroredDatabase
 from helpers.mirror_steps import killed_behind, with_short_steps
+from helpers.mixed_changes import CREATE, TABLES, change
 from helpers.servers import Server
 from pyspark_mysqlbinlog import DeltaMirror
 from pyspark_mysqlbinlog.connector.delta.own_reading import Step
-
-TABLES = ("t", "pairs", "plain")
 
 
 @pytest.fixture
@@ -34,30 +33,8 @@ def mirrored(
 ) -> MirroredDatabase:
     """Three tables, of which one has no key."""
     mirrored = MirroredDatabase(spark, live_server, database, tmp_path)
-    mirrored.execute(
-        "CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(20), n DECIMAL(12,2)) CHARSET utf8mb4",
-        "CREATE TABLE pairs (a INT, b VARCHAR(9), PRIMARY KEY (b, a))",
-        "CREATE TABLE plain (n INT, v VARCHAR(9))",
-    )
+    mirrored.execute(*CREATE)
     return mirrored
-
-
-def _change(mirrored: MirroredDatabase, random_: random.Random, count: int) -> None:
-    """Transactions of one table and of several, in turns, many of a key in a batch."""
-    choices = [
-        "REPLACE INTO t (id, v, n) VALUES ({key}, 'ñ漢{number}', {number}.25)",
-        "UPDATE IGNORE t SET id = {other}, v = NULL WHERE id = {key}",
-        "DELETE FROM t WHERE id = {key}",
-        "REPLACE INTO pairs VALUES ({key}, '{other}')",
-        "DELETE FROM pairs WHERE a = {other}",
-        "INSERT INTO plain VALUES ({key}, NULL), ({key}, NULL)",
-        "DELETE FROM plain WHERE n = {key} LIMIT 1",
-        "BEGIN; REPLACE INTO t (id, v) VALUES ({key}, 'two'); INSERT INTO plain VALUES (0, 'x');\
- REPLACE INTO pairs VALUES ({key}, 'two'); COMMIT",
-    ]
-    for number in range(count):
-        values = {"number": number, "key": random_.randrange(9), "other": random_.randrange(9)}
-        mirrored.execute(*random_.choice(choices).format(**values).split("; "))
 
 
 @pytest.mark.both_engines
@@ -75,10 +52,10 @@ def test_changes_and_ddl_of_several_tables(
         ("ALTER TABLE t DROP w", "DROP TABLE later", "CREATE TABLE later (k INT PRIMARY KEY)"),
         ("RENAME TABLE t TO old", "CREATE TABLE t LIKE old", "DROP TABLE old"),
     ):
-        _change(mirrored, random_, 20)
+        change(mirrored, random_, 20)
         mirrored.execute(*statements)
         mirrored.server.execute("FLUSH LOGS")
-        _change(mirrored, random_, 20)
+        change(mirrored, random_, 20)
         before = len(steps)
         mirrored.run()
         mirrored.expect_equal(*TABLES)
@@ -109,12 +86,12 @@ def test_a_kill_between_steps(
     checkpoint = next(checkpoints)
     mirrored.run(checkpoint)
     for number in (1, 2, 4, 7):
-        _change(mirrored, random_, 20)
+        change(mirrored, random_, 20)
         if number == 4:
             mirrored.execute("ALTER TABLE t ADD w INT", "UPDATE t SET w = 8")
         with killed_behind(number, monkeypatch):
             mirrored.run(checkpoint)
-        _change(mirrored, random_, 3)
+        change(mirrored, random_, 3)
         checkpoint = next(checkpoints)
         mirrored.run(checkpoint)
         mirrored.expect_equal(*TABLES)
@@ -123,7 +100,6 @@ def test_a_kill_between_steps(
 
 
 def test_a_transaction_is_never_parted(mirrored: MirroredDatabase, steps: list[int]) -> None:
-    mirrored.execute("SET SESSION binlog_format = 'ROW'")
     mirrored.run()
     for first in range(1, 60, 20):
         rows = ", ".join(f"({n}, '{'x' * 20}', 1)" for n in range(first, first + 10))
@@ -168,7 +144,7 @@ def test_the_source_gives_batches_of_several_steps(
         mirrored.execute(f"INSERT INTO plain SELECT {number}, REPEAT('x', 9) FROM DUAL")
         mirrored.execute(f"INSERT INTO t VALUES ({number}, REPEAT('ñ', 20), {number})")
     for number in range(0, 100, 10):
-        values = ", ".join(f"({number}, '{other:09}')" for other in range(900))
+        values = ", ".join(f"({number}, '{other:09}', NULL)" for other in range(900))
         mirrored.execute(f"INSERT INTO pairs VALUES {values}")
     mirrored.run()
     mirrored.expect_equal(*TABLES)

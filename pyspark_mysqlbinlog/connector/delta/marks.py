@@ -5,6 +5,7 @@ changes are in it. A change from before that boundary is in the table already, w
 again: a batch that Spark runs a second time, or a query whose checkpoint was lost and that began
 anew. So each change counts once, without anything stored beside the table. The last commit of a
 batch writes the batch's number, too, since rows that a first load reads have no place in the log.
+Where a batch comes in steps, those before the last one write the number of the batch before.
 
 Delta's identifier is an application's name and a number that grows. For the boundary the name tells
 the log in which positions compare, and the number is the file's number and the byte offset::

@@ -155,12 +155,11 @@ class OwnReading:
 
     def _in_steps(self, first: Offset, last: Offset, interrupt: Interrupt) -> Generator[Step]:
         """The batch by its steps; it loads nothing."""
-        found = RangeSteps(self._step_bytes)
+        found = RangeSteps(self._step_bytes, interrupt.check)
         begin, size = first, 0
         held: list[pa.RecordBatch] = []
         with closing(self._of_log(first, last, found)) as stretches:
             for stretch in stretches:
-                interrupt.check()
                 held += stretch
                 size += sum(batch.nbytes for batch in stretch)
                 while (boundary := found.before(_last_place(stretch))) is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
@@ -51,10 +52,12 @@ class RangeSteps:
     ----------
     size : wanted bytes of log from one boundary to the next, at least; more where one transaction
         has more.
+    check : is asked at each part that is read, and ends the reading by an error.
     """
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, check: Callable[[], None] = lambda: None) -> None:
         self._size = size
+        self._check = check
         self.begin(None)
 
     def begin(self, start: Fingerprint | None) -> None:
@@ -76,6 +79,7 @@ class RangeSteps:
         wanted : bytes of it that are wanted.
         is_between : whether it ends between two transactions.
         """
+        self._check()
         if isinstance(found, Event) and found.type in _BETWEEN_FILES:
             if self._last is not None:
                 # The next transaction's end is told instead.

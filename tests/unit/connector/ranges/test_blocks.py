@@ -6,6 +6,7 @@ import random
 import socket
 import threading
 from collections.abc import Callable, Generator, Iterable
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -15,17 +16,25 @@ from helpers.decoding import CAPTURED
 from helpers.events import LogBuilder
 from helpers.waiting import wait_until
 from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.connector.log.fingerprints import behind
 from pyspark_mysqlbinlog.connector.log.logs import FileLog
 from pyspark_mysqlbinlog.connector.log.prefetch import Interrupt, prefetched
 from pyspark_mysqlbinlog.connector.log.resuming import ResumingLog
 from pyspark_mysqlbinlog.connector.ranges.blocks import scanned_blocks, wanted_blocks
 from pyspark_mysqlbinlog.connector.ranges.cutting import RangePartition
 from pyspark_mysqlbinlog.connector.ranges.reader import _wanted
+from pyspark_mysqlbinlog.connector.ranges.steps import Boundary, RangeSteps
 from pyspark_mysqlbinlog.decoder.wanted.event_filter import EventFilter
 from pyspark_mysqlbinlog.errors import MySQLBinlogError
 from pyspark_mysqlbinlog.protocol.blocks import EventBlock, pack_events, unpack_events
 from pyspark_mysqlbinlog.protocol.client import ServerSettings
-from pyspark_mysqlbinlog.protocol.events import ROWS_EVENT_TYPES, Event
+from pyspark_mysqlbinlog.protocol.events import (
+    HEADER_LENGTH,
+    ROWS_EVENT_TYPES,
+    Event,
+    EventType,
+)
+from pyspark_mysqlbinlog.protocol.walker import FileHead
 
 Wants = Callable[[str, str], bool]
 Found = tuple[list[Event], str]
@@ -85,6 +94,37 @@ def test_any_part_of_a_log(name: str) -> None:
         errors.add(error.partition(":")[0])
     assert "" in errors
     assert "InvalidPositionError" in errors
+
+
+@pytest.mark.parametrize("name", ["rotations", "gtid_no_checksum", "numbers", "wide"])
+@pytest.mark.parametrize("size", [1, 300, 1_000])
+def test_steps_end_where_transactions_do(name: str, size: int) -> None:
+    """As the twin tells them event by event, with the event in front of each."""
+    log = FileLog.find(str(CAPTURED / f"{name}.*.binlog"))
+    start, filtering = log.begins()[0], EventFilter(lambda *_: True)
+    # Where each transaction ends -> what is wanted up to there.
+    ends: dict[Boundary, int] = {}
+    head, wanted = FileHead(0, 0), 0
+    for event in log.events(start):
+        if event.type == EventType.FORMAT_DESCRIPTION_EVENT:
+            head = FileHead(event.timestamp, event.server_id)
+        wanted += sum(HEADER_LENGTH + len(each.body) for each in filtering.feed(event))
+        known = behind(head, event)
+        if filtering.ended and known is not None:
+            ends[Boundary(log.position(event.file, event.end), known)] = wanted
+    steps = RangeSteps(size)
+    partition, everything = part(start, log.end()), lambda *_: True
+    for _ in scanned_blocks(log, partition, everything, operations=frozenset(), steps=steps):
+        pass
+    found = []
+    while (boundary := steps.before((99, 0))) is not None:
+        found.append(boundary)
+    assert found
+    assert {*found} <= ends.keys()
+    lengths = [last - first for first, last in pairwise([0, *map(ends.__getitem__, found), wanted])]
+    assert min(lengths[:-1]) >= size
+    # The last one of a file is not told, but the next.
+    assert max(lengths) < size + 2 * max(last - first for first, last in pairwise(ends.values()))
 
 
 def test_parts_of_one_transaction() -> None:

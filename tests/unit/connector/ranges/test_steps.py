@@ -8,6 +8,7 @@ import pytest
 
 from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
 from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.connector.log.prefetch import Interrupt, InterruptedReadError
 from pyspark_mysqlbinlog.connector.ranges import steps as steps_module
 from pyspark_mysqlbinlog.connector.ranges.steps import Boundary, RangeSteps, most_steps
 from pyspark_mysqlbinlog.protocol.checksum import event_checksum
@@ -131,6 +132,15 @@ def test_a_range_that_is_read_again_has_its_own_places_once_more() -> None:
     assert boundary is not None
     assert boundary.position == Position(3, 1100, FILE)
     assert boundary.fingerprint.created == START.created
+
+
+def test_whoever_wants_no_more_ends_the_reading() -> None:
+    interrupt = Interrupt()
+    reading = Reading(RangeSteps(100, interrupt.check))
+    reading.events(10)
+    interrupt.stop()
+    with pytest.raises(InterruptedReadError):
+        reading.events(10)
 
 
 @pytest.mark.parametrize(("kernel", "most"), [("c", 8), ("python", 1)])
