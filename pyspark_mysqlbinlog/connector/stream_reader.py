@@ -194,10 +194,9 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
             )
         # Else the load's state becomes another with this batch: what was noted of chunks goes.
         is_settled = load == offset.load and (load is None or not (load.chunks or load.lost))
-        mark = None
-        if most is not None and self._packing is not None and is_settled:
-            mark = self._furthest_in_steps(buffer, position, most, target, rows)
-        if mark is None:
+        steps = most_steps() if self._packing is not None and is_settled else 1
+        mark = buffer.furthest(position, most and most * steps, target, rows)
+        if mark is not None and steps > 1 and self._changes_tables(buffer, position, mark):
             mark = buffer.furthest(position, most, target, rows)
         # What lies behind the end of this run is the next one's affair.
         is_short = end is None or tail.scanned < end or not tail.compared
@@ -211,23 +210,9 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         load = self._load.followed(tail, load, position, mark)
         return self._offset(offset, mark, load).to_dict()
 
-    def _furthest_in_steps(
-        self,
-        buffer: LogBuffer,
-        position: Position,
-        most: int,
-        target: Position | None,
-        rows: int | None,
-    ) -> Mark | None:
-        """The boundary at which a batch ends that a mirror brings in by steps of `most` bytes.
-
-        None where there is none, and where tables change before it or are to be loaded again: such
-        a batch is one step.
-        """
-        mark = buffer.furthest(position, most * most_steps(), target, rows)
-        if mark is None or buffer.has_changes(position, mark.position):
-            return None
-        return None if self._load.begins(position, mark.position) else mark
+    def _changes_tables(self, buffer: LogBuffer, start: Position, mark: Mark) -> bool:
+        """Whether tables change in a batch, or are to be loaded again: then it is one step."""
+        return buffer.has_changes(start, mark.position) or self._load.begins(start, mark.position)
 
     def _idle_move(
         self, buffer: LogBuffer, position: Position, target: Position | None

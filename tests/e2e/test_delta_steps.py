@@ -118,6 +118,10 @@ def test_a_transaction_is_never_parted(mirrored: MirroredDatabase, steps: list[i
     assert {*counts} == {0, 20, 40, 60}
 
 
+# The changes that the next test makes.
+COUNTS = {"t": 100, "pairs": 9_000, "plain": 100}
+
+
 @pytest.mark.parametrize("payload", ["typed", "texts"])
 def test_the_source_gives_batches_of_several_steps(
     mirrored: MirroredDatabase, payload: str, monkeypatch: pytest.MonkeyPatch
@@ -146,8 +150,16 @@ def test_the_source_gives_batches_of_several_steps(
     for number in range(0, 100, 10):
         values = ", ".join(f"({number}, '{other:09}', NULL)" for other in range(900))
         mirrored.execute(f"INSERT INTO pairs VALUES {values}")
-    mirrored.run()
+    mirror = mirrored.mirror()
+    mirror.start(mirrored.spark, availableNow=True).awaitTermination()
     mirrored.expect_equal(*TABLES)
+    rows = {f"{mirrored.database}.{table}": count for table, count in COUNTS.items()}
+    progress = mirror.progress
+    assert {name: table.rows for name, table in progress.tables.items()} == rows
+    parts = [batch.tables for batch in progress.batches]
+    found = {name: sum(part[name].rows for part in parts if name in part) for name in rows}
+    assert found == rows
+    assert sum(batch.rows for batch in progress.batches) == sum(rows.values())
     # Some 200 kB, of which a batch has up to 160.
     assert max(taken.count(number) for number in taken) >= 4
     # With a transaction of 20 kB behind it.
