@@ -200,8 +200,8 @@ class FollowedMirror:
         """Count the seconds that the mirror waits for the log, or reads it."""
         steps = OwnReading.steps
 
-        def timed(reading: OwnReading, *ends: Any) -> Iterator[Step]:
-            with closing(steps(reading, *ends)) as found:
+        def timed(reading: OwnReading, *given: Any) -> Iterator[Step]:
+            with closing(steps(reading, *given)) as found:
                 while True:
                     begin = time.perf_counter()
                     step = next(found, None)

@@ -67,6 +67,7 @@ def mirror_workload(bench: Bench) -> Found:
             f"The log above: {scale.log_bulk:,} rows by INSERTs of 1,000 and {scale.log_single:,}"
             f" transactions of one row, in some {batches} batches, beside delta-rs' merges of the"
             f" same Arrow tables into a copy of the empty table; {scale.rounds} rounds, medians."
+            " What is read or made while a merge runs is in none of the mirror's parts."
         ),
         head=("", "seconds", "in the rounds"),
         cells=cells_of(mirror, merges),

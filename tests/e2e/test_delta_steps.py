@@ -8,6 +8,7 @@ from itertools import repeat
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
@@ -19,6 +20,7 @@ from helpers.mixed_changes import CREATE, TABLES, change
 from helpers.servers import Server
 from pyspark_mysqlbinlog import DeltaMirror
 from pyspark_mysqlbinlog.connector.delta.own_reading import Step
+from pyspark_mysqlbinlog.connector.delta.prepared import PreparedStates
 
 
 @pytest.fixture
@@ -60,6 +62,24 @@ def test_changes_and_ddl_of_several_tables(
         mirrored.run()
         mirrored.expect_equal(*TABLES)
         assert max(steps[before:]) > 10
+
+
+def test_statements_among_the_changes_of_a_step(
+    mirrored: MirroredDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is made of a step ahead knows nothing of them."""
+    mirrored.run()
+    steps = with_short_steps(monkeypatch, 2_000)
+    for first in range(0, 100, 10):
+        mirrored.execute(
+            f"INSERT INTO t VALUES ({first}, 'a', 1), ({first + 1}, 'b', 2)",
+            "TRUNCATE TABLE t",
+            f"INSERT INTO t VALUES ({first + 2}, 'c', 3)",
+            f"UPDATE t SET id = {first + 3}, v = 'd'",
+        )
+    mirrored.run()
+    mirrored.expect_equal("t")
+    assert 2 < max(steps) < 10
 
 
 @pytest.fixture(params=["goes on", "lost"])
@@ -144,6 +164,15 @@ def test_the_source_gives_batches_of_several_steps(
         take(mirror, step, number, *rest)
 
     monkeypatch.setattr(DeltaMirror, "_take_step", counted)
+    made_ahead = list[bool]()
+    of = PreparedStates.of
+
+    def looked(prepared: PreparedStates, *given: Any) -> pa.Table | None:
+        states = of(prepared, *given)
+        made_ahead.append(states is not None)
+        return states
+
+    monkeypatch.setattr(PreparedStates, "of", looked)
     for number in range(100):
         mirrored.execute(f"INSERT INTO plain SELECT {number}, REPEAT('x', 9) FROM DUAL")
         mirrored.execute(f"INSERT INTO t VALUES ({number}, REPEAT('ñ', 20), {number})")
@@ -162,6 +191,9 @@ def test_the_source_gives_batches_of_several_steps(
     assert sum(batch.rows for batch in progress.batches) == sum(rows.values())
     # Some 200 kB, of which a batch has up to 160.
     assert max(taken.count(number) for number in taken) >= 4
+    # Of two tables in each such step; nothing lies between their changes.
+    assert len(made_ahead) >= 8
+    assert all(made_ahead)
     # With a transaction of 20 kB behind it.
     assert max(sizes) < 45_000
     if payload == "texts":

@@ -18,18 +18,21 @@ class _Killed(Exception):  # noqa: N818 (in place of a kill)
     pass
 
 
-def with_short_steps(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Make each transaction a step; gives how many each batch had, as they come."""
+def with_short_steps(monkeypatch: pytest.MonkeyPatch, size: int = 1) -> list[int]:
+    """Give steps so many bytes: by 1 each transaction is one.
+
+    Gives how many each batch had, as they come.
+    """
     made, counts = OwnReading.__init__, list[int]()
     read = OwnReading.steps
 
     def with_steps(reading: OwnReading, *given: Any, **named: Any) -> None:
         made(reading, *given, **named)
-        reading._step_bytes = 1
+        reading._step_bytes = size
 
-    def counted(reading: OwnReading, *ends: Any) -> Iterator[Step]:
+    def counted(reading: OwnReading, *given: Any) -> Iterator[Step]:
         counts.append(0)
-        for step in read(reading, *ends):
+        for step in read(reading, *given):
             counts[-1] += 1
             yield step
 

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import compute
 
+from pyspark_mysqlbinlog.connector.delta.column_names import delta_name
 from pyspark_mysqlbinlog.connector.delta.counting import counted
 from pyspark_mysqlbinlog.connector.delta.typed import TypedRows
 from pyspark_mysqlbinlog.connector.delta.typed_images import Side, TypedImages
@@ -25,6 +26,7 @@ __all__ = [
     "SEQ_TYPE",
     "both_rows",
     "in_order",
+    "key_of",
     "last_states",
     "states_of",
 ]
@@ -45,6 +47,11 @@ SEQ_TYPE = pa.struct(
 )
 _ORDER = "_order"
 _NOTHING = TypedImages()
+
+
+def key_of(schema: TableSchema) -> list[str]:
+    """The columns that tell a table's rows apart, as Delta has them."""
+    return [delta_name(name) for name in schema.row_key]
 
 
 def in_order(changes: pa.Table) -> pa.Table:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pyspark_mysqlbinlog.checkpoints.load_state import LoadState
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.versions import Version
 from pyspark_mysqlbinlog.connector.delta.marks import Mark, place
+from pyspark_mysqlbinlog.connector.delta.prepared import PreparedStates
 from pyspark_mysqlbinlog.connector.delta.typed_images import TypedImages
 from pyspark_mysqlbinlog.names import Table
+from pyspark_mysqlbinlog.tables import TableSchema
 
 __all__ = ["Batch", "TableVersions"]
 
@@ -30,6 +33,12 @@ class TableVersions:
     versions: tuple[Version, ...]
     came_by_rename: frozenset[int] = frozenset()
 
+    @property
+    def only(self) -> TableSchema | None:
+        """The version that holds in all of the batch; None if others do, or it is not known."""
+        what = self.versions[0][1] if len(self.versions) == 1 else None
+        return what if isinstance(what, TableSchema) else None
+
 
 @dataclass(frozen=True, slots=True)
 class Batch:
@@ -44,6 +53,7 @@ class Batch:
     load_before : the same where it begins.
     reloads : tables whose rows nobody knows are loaded again, by themselves.
     images : the typed images that changes refer to.
+    prepared : what the changes of tables leave, as far as that is known already.
     """
 
     query: str
@@ -54,6 +64,7 @@ class Batch:
     reloads: bool = False
     images: TypedImages = field(default_factory=TypedImages)
     load_before: LoadState | None = None
+    prepared: Mapping[Table, PreparedStates] = field(default_factory=dict)
 
     @property
     def is_first(self) -> bool:

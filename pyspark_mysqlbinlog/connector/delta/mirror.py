@@ -31,7 +31,7 @@ from pyspark_mysqlbinlog.checkpoints.versions import Version, is_gone, start_of
 from pyspark_mysqlbinlog.connector.delta.batch import Batch, TableVersions
 from pyspark_mysqlbinlog.connector.delta.batch_offsets import BatchOffsets
 from pyspark_mysqlbinlog.connector.delta.cascade_watch import CascadeWatch
-from pyspark_mysqlbinlog.connector.delta.collect import by_table, collected
+from pyspark_mysqlbinlog.connector.delta.collect import collected
 from pyspark_mysqlbinlog.connector.delta.column_names import delta_name
 from pyspark_mysqlbinlog.connector.delta.copies import say_key
 from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget, Engine
@@ -40,7 +40,8 @@ from pyspark_mysqlbinlog.connector.delta.history import ChangeLog
 from pyspark_mysqlbinlog.connector.delta.maintenance import Maintenance
 from pyspark_mysqlbinlog.connector.delta.marks import LogName, Mark, place_of
 from pyspark_mysqlbinlog.connector.delta.mirrored_table import MirroredTable
-from pyspark_mysqlbinlog.connector.delta.own_reading import OwnReading, Step
+from pyspark_mysqlbinlog.connector.delta.own_reading import OwnReading, Prepare, Step
+from pyspark_mysqlbinlog.connector.delta.prepared import prepared_states
 from pyspark_mysqlbinlog.connector.delta.progress import BatchRecord, MirrorProgress, Recorder
 from pyspark_mysqlbinlog.connector.delta.purpose import expect_same_purpose
 from pyspark_mysqlbinlog.connector.delta.side_by_side import side_by_side
@@ -157,6 +158,7 @@ class DeltaMirror:
         self._engine = ChosenEngine(
             engine, None if is_used else storage_options, properties, keep_deleted=keep_deleted
         )
+        self._keeps_deleted = keep_deleted
         self._partition_by = {
             name: tuple(columns) for name, columns in (partition_by or {}).items()
         }
@@ -239,10 +241,15 @@ class DeltaMirror:
     def _steps(self, batch: DataFrame, before: Offset, end: Offset) -> Generator[Step]:
         """What the batch between two offsets brings, in one step or several."""
         if self._reading.takes(before, end):
-            yield from self._reading.steps(before, end)
+            yield from self._reading.steps(before, end, self._prepare(end))
             return
-        changes, images = collected(batch, with_source=self._histories is not None)
-        yield Step(before, end, changes, images)
+        yield Step.of(before, end, *collected(batch, with_source=self._histories is not None))
+
+    def _prepare(self, end: Offset) -> Prepare:
+        """What makes the states of a step ahead, for the tables of a batch that ends there."""
+        tables = {} if self._targets is None else self._tables_of(unpacked_schemas(end.schemas))
+        schemas = {name: each.only for name, each in tables.items() if each.only is not None}
+        return partial(prepared_states, schemas=schemas, keeps_deleted=self._keeps_deleted)
 
     def _take_step(
         self, step: Step, number: int, end: Offset, record: BatchRecord, spark: SparkSession
@@ -270,14 +277,14 @@ class DeltaMirror:
             last.load,
             reloads=self._reloads,
             images=step.images,
+            prepared=step.prepared,
             load_before=first.load,
         )
-        parts, nothing = by_table(step.changes), step.changes.slice(0, 0)
-        unknown = parts.keys() - tables.keys()
+        unknown = step.parts.keys() - tables.keys()
         if unknown:
             raise OffsetError(f"the batch's offset has no columns of {sorted(unknown)}")
         self._take(
-            {name: (parts.get(name, nothing), tables[name]) for name in sorted(tables)},
+            {name: (step.parts.get(name, step.nothing), tables[name]) for name in sorted(tables)},
             this,
             record,
             spark,

@@ -161,6 +161,7 @@ class MirroredTable:
                 load=self._load_of(batch),
                 images=batch.images,
                 gone=gone_at(now.versions, applied),
+                prepared=batch.prepared.get(self._table),
             )
             for section in sections(changes, _from(now.versions, applied)):
                 walk.take(section)

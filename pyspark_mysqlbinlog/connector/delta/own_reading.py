@@ -14,10 +14,10 @@ one is brought in, the next is read. These are left to Spark all the same:
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from time import monotonic
 from typing import Any
@@ -28,8 +28,9 @@ from pyarrow import compute
 from pyspark_mysqlbinlog.checkpoints.offset import Offset
 from pyspark_mysqlbinlog.checkpoints.schema_packing import is_of_version_0_1
 from pyspark_mysqlbinlog.connector.columns import arrow_schema
-from pyspark_mysqlbinlog.connector.delta.collect import of_batches
+from pyspark_mysqlbinlog.connector.delta.collect import by_table, of_batches
 from pyspark_mysqlbinlog.connector.delta.marks import place_of
+from pyspark_mysqlbinlog.connector.delta.prepared import PreparedStates
 from pyspark_mysqlbinlog.connector.delta.timeline import places_of
 from pyspark_mysqlbinlog.connector.delta.typed_images import TypedImages
 from pyspark_mysqlbinlog.connector.load.chunk_reader import read_chunks
@@ -46,11 +47,15 @@ from pyspark_mysqlbinlog.connector.ranges.steps import RangeSteps
 from pyspark_mysqlbinlog.connector.ranges.typed_reader import read_typed_stretches
 from pyspark_mysqlbinlog.connector.server.settings import ServerFacts
 from pyspark_mysqlbinlog.decoder.kernel.implementation import implementation
+from pyspark_mysqlbinlog.names import Table
 
-__all__ = ["OwnReading", "Step"]
+__all__ = ["OwnReading", "Prepare", "Step"]
 
 # The stubs know neither chunked arrays beside plain values nor what comes of them.
 pc: Any = compute
+
+# Of each table's changes, and the images that they refer to.
+Prepare = Callable[[Mapping[Table, pa.Table], TypedImages], Mapping[Table, PreparedStates]]
 
 # Bytes of log, up to which Spark's tasks carry all that is wanted.
 _LEAST = MOST_CARRIED_IN_ALL
@@ -72,16 +77,27 @@ class Step:
     ----------
     first, last : where it begins and ends. An offset inside of the batch has a position and its
         fingerprint; all else is that of the batch's first offset.
+    parts : each table's changes.
+    nothing : no changes, for tables that have none.
+    images : the typed images that changes refer to.
+    prepared : what the changes of tables leave, as far as it was made ahead.
     is_whole : it is all of the batch.
     is_last : nothing of the batch comes behind it.
     """
 
     first: Offset
     last: Offset
-    changes: pa.Table
+    parts: Mapping[Table, pa.Table]
+    nothing: pa.Table
     images: TypedImages
+    prepared: Mapping[Table, PreparedStates] = field(default_factory=dict)
     is_whole: bool = True
     is_last: bool = True
+
+    @classmethod
+    def of(cls, first: Offset, last: Offset, changes: pa.Table, images: TypedImages) -> Step:
+        """One that is all of a batch."""
+        return cls(first, last, by_table(changes), changes.schema.empty_table(), images)
 
 
 class OwnReading:
@@ -135,15 +151,18 @@ class OwnReading:
             return False
         return True
 
-    def steps(self, first: Offset, last: Offset) -> Generator[Step]:
+    def steps(self, first: Offset, last: Offset, prepare: Prepare) -> Generator[Step]:
         """The batch between two offsets; raises as `read_range` and `read_chunks` do.
 
         Whoever does not take all steps must close it: it may hold a thread and a connection.
+
+        prepare : makes what can be made while the step before is brought in; runs in that thread.
         """
         # Where a load begins it counts for all of the batch.
         if first.phase != last.phase or _size(first, last) <= self._step_bytes:
             return self._whole(first, last)
-        return prefetched(partial(self._in_steps, first, last), lambda _: 1, most=_STEPS_HELD)
+        steps = partial(self._prepared, first, last, prepare)
+        return prefetched(steps, lambda _: 1, most=_STEPS_HELD)
 
     def _whole(self, first: Offset, last: Offset) -> Generator[Step]:
         """The batch as one step."""
@@ -151,7 +170,15 @@ class OwnReading:
         self._note_share(first, last, sum(batch.nbytes for batch in batches))
         if last.loads_since(first):
             batches += self._of_load(last)
-        yield Step(first, last, *self._table_of(batches))
+        yield Step.of(first, last, *self._table_of(batches))
+
+    def _prepared(
+        self, first: Offset, last: Offset, prepare: Prepare, interrupt: Interrupt
+    ) -> Generator[Step]:
+        """The batch by its steps, each with what can be made ahead."""
+        with closing(self._in_steps(first, last, interrupt)) as steps:
+            for step in steps:
+                yield replace(step, prepared=prepare(step.parts, step.images))
 
     def _in_steps(self, first: Offset, last: Offset, interrupt: Interrupt) -> Generator[Step]:
         """The batch by its steps; it loads nothing."""
@@ -168,12 +195,13 @@ class OwnReading:
                     if position.order > begin.position.order:
                         end = replace(begin, position=position, fingerprint=boundary.fingerprint)
                         before, held = _parted(held, place_of(position))
-                        table = self._table_of(before)
-                        yield Step(begin, end, *table, is_whole=False, is_last=False)
-                        del before, table  # may be large
+                        step = Step.of(begin, end, *self._table_of(before))
+                        yield replace(step, is_whole=False, is_last=False)
+                        del before, step  # may be large
                         begin = end
         self._note_share(first, last, size)
-        yield Step(begin, last, *self._table_of(held), is_whole=begin is first)
+        step = Step.of(begin, last, *self._table_of(held))
+        yield replace(step, is_whole=begin is first)
 
     def _note_share(self, first: Offset, last: Offset, wanted: int) -> None:
         """Leave what comes to Spark where little of the log between two offsets was wanted.

@@ -23,6 +23,7 @@ from pyspark_mysqlbinlog.connector.delta.apply import (
     SEQ,
     SEQ_TYPE,
     both_rows,
+    key_of,
     last_states,
     states_of,
 )
@@ -33,6 +34,7 @@ from pyspark_mysqlbinlog.connector.delta.kept_deletes import is_noted, note_key
 from pyspark_mysqlbinlog.connector.delta.key_values import expect_distinct_keys
 from pyspark_mysqlbinlog.connector.delta.marks import Mark, place, place_of
 from pyspark_mysqlbinlog.connector.delta.partition_values import expect_partitions
+from pyspark_mysqlbinlog.connector.delta.prepared import PreparedStates
 from pyspark_mysqlbinlog.connector.delta.statements import is_drop, kind_of, may_bring_rows
 from pyspark_mysqlbinlog.connector.delta.timeline import Section
 from pyspark_mysqlbinlog.connector.delta.typed import typed_field
@@ -64,11 +66,6 @@ def shape_of(schema: TableSchema) -> pa.Schema:
     return pa.schema([*map(typed_field, schema.columns), pa.field(SEQ, SEQ_TYPE)])
 
 
-def _key_of(schema: TableSchema) -> list[str]:
-    """The columns that tell a table's rows apart, as Delta has them."""
-    return [delta_name(name) for name in schema.row_key]
-
-
 def _key_types(
     schema: TableSchema, names: Mapping[str, str] | None = None
 ) -> list[tuple[str | None, pa.DataType | None]]:
@@ -78,7 +75,7 @@ def _key_types(
     """
     types = _described(shape_of(schema))
     return [
-        (name if names is None else names.get(name), types.get(name)) for name in _key_of(schema)
+        (name if names is None else names.get(name), types.get(name)) for name in key_of(schema)
     ]
 
 
@@ -111,6 +108,8 @@ class Walk:
     load : that goes on, or begins in this batch.
     images : the typed images that changes refer to.
     gone : the last place at which the table goes in this batch.
+    prepared : what all of the table's changes leave, if they are of one version; None where that is
+        not known yet.
     """
 
     def __init__(
@@ -124,6 +123,7 @@ class Walk:
         load: TableLoad | None = None,
         images: TypedImages,
         gone: int | None = None,
+        prepared: PreparedStates | None = None,
     ) -> None:
         self._name = name
         self._target = target
@@ -132,6 +132,7 @@ class Walk:
         self._came_by_rename = came_by_rename
         self._load = load
         self._images = images
+        self._prepared = prepared
         self._gone = gone
         self.schema: TableSchema | None = None
         self._is_there = False
@@ -278,7 +279,7 @@ class Walk:
                 f"the log has rows without {min(lost)}: set"
                 f" binlog_row_image=FULL everywhere, and {LOAD_ANEW}"
             )
-        key = _key_of(self.schema)
+        key = key_of(self.schema)
         if not key:
             self._expect_countable(rows)
         elif missing := set(key) - set(shape_of(self.schema).names):
@@ -315,8 +316,10 @@ class Walk:
         assert self.schema is not None
         if not key:
             return both_rows(rows, self.schema, self._images)
-        last_values = self._target.keeps_deleted
-        states = states_of(rows, self.schema, key, last_values=last_values, images=self._images)
+        states = None if self._prepared is None else self._prepared.of(rows, self.schema)
+        if states is None:
+            last_values = self._target.keeps_deleted
+            states = states_of(rows, self.schema, key, last_values=last_values, images=self._images)
         expect_distinct_keys(states, self.schema, key)
         return states
 
@@ -336,7 +339,7 @@ class Walk:
         """Bring in what was gathered, up to a place."""
         if self.schema is None:
             return
-        key = _key_of(self.schema)
+        key = key_of(self.schema)
         # The last of these commits has the mark.
         own = None if self._states or self._emptied else mark
         is_key_noted = is_noted(self._target, key)

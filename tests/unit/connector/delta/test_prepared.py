@@ -1,0 +1,93 @@
+"""States that are made ahead: those of the same changes, and nobody else's."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+
+from pyspark_mysqlbinlog.connector.delta.apply import GONE, SEQ_TYPE, states_of
+from pyspark_mysqlbinlog.connector.delta.prepared import PreparedStates, prepared_states
+from pyspark_mysqlbinlog.connector.delta.typed_images import TypedImages
+from pyspark_mysqlbinlog.tables import ColumnSchema as C
+from pyspark_mysqlbinlog.tables import TableSchema
+
+TABLE = TableSchema("d", "t", (C("id", "int"), C("v", "int")), ("id",))
+WIDER = replace(TABLE, columns=(*TABLE.columns, C("w", "int")))
+KEYLESS = replace(TABLE, primary_key=())
+NAME = ("d", "t")
+SCHEMA = pa.schema(
+    [("op", pa.string()), ("before", pa.string()), ("after", pa.string()), ("seq", SEQ_TYPE)]
+)
+
+
+def change(place: int, op: str, before: str | None, after: str | None) -> dict[str, object]:
+    seq = {"epoch": 0, "file": 1, "pos": place, "row": 0}
+    return {"op": op, "before": before, "after": after, "seq": seq}
+
+
+CHANGES = pa.Table.from_pylist(
+    [
+        change(10, "c", None, '{"id":1,"v":1}'),
+        change(20, "c", None, '{"id":2,"v":2}'),
+        change(30, "u", '{"id":1,"v":1}', '{"id":1,"v":3}'),
+        change(40, "d", '{"id":2,"v":2}', None),
+    ],
+    SCHEMA,
+)
+STATEMENT = pa.Table.from_pylist([change(25, "t", None, None)], SCHEMA)
+
+
+def prepared(
+    changes: pa.Table, schema: TableSchema, *, keeps_deleted: bool = False
+) -> PreparedStates | None:
+    return prepared_states(
+        {NAME: changes}, TypedImages(), schemas={NAME: schema}, keeps_deleted=keeps_deleted
+    ).get(NAME)
+
+
+@pytest.mark.parametrize("keeps_deleted", [False, True])
+def test_of_all_changes(*, keeps_deleted: bool) -> None:
+    found = prepared(CHANGES, TABLE, keeps_deleted=keeps_deleted)
+    assert found is not None
+    states = found.of(CHANGES, TABLE)
+    assert states == states_of(CHANGES, TABLE, ["id"], last_values=keeps_deleted)
+    assert states is not None
+    gone, there = states.select(["id", "v", GONE]).to_pylist()
+    assert gone == {"id": 2, "v": 2 if keeps_deleted else None, GONE: True}
+    assert there == {"id": 1, "v": 3, GONE: False}
+
+
+def test_changes_that_come_out_of_order() -> None:
+    found = prepared(CHANGES.take([3, 1, 2, 0]), TABLE)
+    assert found is not None
+    assert found.of(CHANGES, TABLE) == states_of(CHANGES, TABLE, ["id"])
+
+
+def test_not_of_a_part_of_them() -> None:
+    """Delta has the others already, or a TRUNCATE lies in between."""
+    found = prepared(pa.concat_tables([CHANGES, STATEMENT]), TABLE)
+    assert found is not None
+    assert found.of(CHANGES, TABLE) is None
+    assert found.of(CHANGES.slice(2), TABLE) is None
+
+
+def test_not_of_another_version() -> None:
+    found = prepared(CHANGES, TABLE)
+    assert found is not None
+    assert found.of(CHANGES, WIDER) is None
+
+
+def test_none_without_a_key_or_one_version() -> None:
+    assert prepared(CHANGES, KEYLESS) is None
+    unknown = prepared_states({NAME: CHANGES}, TypedImages(), schemas={}, keeps_deleted=False)
+    assert unknown == {}
+
+
+@pytest.mark.parametrize("image", ['{"id":1,"x":1}', '{"id":1,"v":4294967296}'])
+def test_what_can_not_be_read_is_left_to_the_walk(image: str) -> None:
+    wrong = pa.Table.from_pylist([change(10, "c", None, image)], SCHEMA)
+    assert prepared(wrong, TABLE) is None
+    # The key is left out by `excludeColumns`.
+    assert prepared(CHANGES, replace(TABLE, columns=TABLE.columns[1:])) is None
