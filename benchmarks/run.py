@@ -25,6 +25,7 @@ from typing import Any
 
 import loads
 import tuning
+from helpers.quick_java import java_options
 from jars import java_peers, missing_java
 from latency import latency_measures
 from machine import describe
@@ -75,6 +76,9 @@ def main() -> None:
         raise SystemExit(missing)
     # Whoever ends us early: the server and the workers are to end, too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    if arguments.short:
+        # Most of it is JVMs that start, and none of its figures counts.
+        os.environ.setdefault("JDK_JAVA_OPTIONS", java_options())
     is_log = arguments.loads is None
     for chosen, measure, path, write in (
         (is_log and not arguments.tuning, _measure, _RESULTS, _write),
