@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from helpers.delta_mirrors import MirroredDatabase
+from helpers.mirror_steps import with_short_steps
 from helpers.servers import Server
 from pyspark_mysqlbinlog.connector.delta import walk
 
@@ -40,6 +41,24 @@ def _kept(mirrored: MirroredDatabase) -> tuple[list[Any], list[Any]]:
     assert all(row["_deleted"] is not None for row in rows)
     gone = [tuple(row[name] for name in names) for row in rows if row["_deleted"]]
     return found, sorted(gone)
+
+
+def test_they_stay_where_a_batch_comes_in_steps(
+    mirrored: MirroredDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps = with_short_steps(monkeypatch)
+    # The first batches behind a load are one step each.
+    for value in ("behind it", "and once more"):
+        mirrored.execute(f"UPDATE t SET v = '{value}' WHERE id = 4")
+        mirrored.run()
+    mirrored.execute(
+        "UPDATE t SET v = 'last' WHERE id = 1",
+        "DELETE FROM t WHERE id = 1",
+        "UPDATE t SET id = 20 WHERE id = 2",
+    )
+    mirrored.run()
+    assert _kept(mirrored)[1] == [(1, "last", 1), (2, "two", 2)]
+    assert steps[-1] == 3
 
 
 def test_deleted_rows_stay_until_they_come_back(mirrored: MirroredDatabase) -> None:

@@ -67,7 +67,7 @@ def test_changes_and_ddl_of_several_tables(
 def test_statements_among_the_changes_of_a_step(
     mirrored: MirroredDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is made of a step ahead knows nothing of them."""
+    """What is made of a step ahead is of all its changes, and does not count then."""
     mirrored.run()
     steps = with_short_steps(monkeypatch, 2_000)
     for first in range(0, 100, 10):
@@ -167,8 +167,8 @@ def test_the_source_gives_batches_of_several_steps(
     made_ahead = list[bool]()
     of = PreparedStates.of
 
-    def looked(prepared: PreparedStates, *given: Any) -> pa.Table | None:
-        states = of(prepared, *given)
+    def looked(prepared: PreparedStates, *given: Any, **named: Any) -> pa.Table | None:
+        states = of(prepared, *given, **named)
         made_ahead.append(states is not None)
         return states
 

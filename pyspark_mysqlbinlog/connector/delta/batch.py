@@ -35,7 +35,7 @@ class TableVersions:
 
     @property
     def only(self) -> TableSchema | None:
-        """The version that holds in all of the batch; None if others do, or it is not known."""
+        """The only version; None where there are several, or nobody knows the columns."""
         what = self.versions[0][1] if len(self.versions) == 1 else None
         return what if isinstance(what, TableSchema) else None
 
@@ -53,7 +53,7 @@ class Batch:
     load_before : the same where it begins.
     reloads : tables whose rows nobody knows are loaded again, by themselves.
     images : the typed images that changes refer to.
-    prepared : what the changes of tables leave, as far as that is known already.
+    prepared : what the changes of tables leave, as far as that was made ahead.
     """
 
     query: str

@@ -243,13 +243,21 @@ class DeltaMirror:
         if self._reading.takes(before, end):
             yield from self._reading.steps(before, end, self._prepare(end))
             return
-        yield Step.of(before, end, *collected(batch, with_source=self._histories is not None))
+        yield Step.of(before, end, collected(batch, with_source=self._histories is not None))
 
     def _prepare(self, end: Offset) -> Prepare:
-        """What makes the states of a step ahead, for the tables of a batch that ends there."""
+        """What makes the states of a step ahead, in a batch that ends there."""
         tables = {} if self._targets is None else self._tables_of(unpacked_schemas(end.schemas))
-        schemas = {name: each.only for name, each in tables.items() if each.only is not None}
-        return partial(prepared_states, schemas=schemas, keeps_deleted=self._keeps_deleted)
+        schemas = {
+            name: schema
+            for name, versions in tables.items()
+            if (schema := versions.only) is not None and not self._is_stopped(name)
+        }
+        return partial(prepared_states, schemas=schemas, last_values=self._keeps_deleted)
+
+    def _is_stopped(self, name: Table) -> bool:
+        table = self._tables.get(name)
+        return table is not None and table.stopped is not None
 
     def _take_step(
         self, step: Step, number: int, end: Offset, record: BatchRecord, spark: SparkSession

@@ -95,9 +95,26 @@ class Step:
     is_last: bool = True
 
     @classmethod
-    def of(cls, first: Offset, last: Offset, changes: pa.Table, images: TypedImages) -> Step:
-        """One that is all of a batch."""
-        return cls(first, last, by_table(changes), changes.schema.empty_table(), images)
+    def of(
+        cls,
+        first: Offset,
+        last: Offset,
+        brought: tuple[pa.Table, TypedImages],
+        *,
+        is_whole: bool = True,
+        is_last: bool = True,
+    ) -> Step:
+        """One with these changes, of all tables, and their images."""
+        changes, images = brought
+        return cls(
+            first,
+            last,
+            by_table(changes),
+            changes.schema.empty_table(),
+            images,
+            is_whole=is_whole,
+            is_last=is_last,
+        )
 
 
 class OwnReading:
@@ -156,7 +173,8 @@ class OwnReading:
 
         Whoever does not take all steps must close it: it may hold a thread and a connection.
 
-        prepare : makes what can be made while the step before is brought in; runs in that thread.
+        prepare : makes what can be made of a step while the one before it is brought in. It runs in
+            the thread that reads, and not at all where the batch is one step.
         """
         # Where a load begins it counts for all of the batch.
         if first.phase != last.phase or _size(first, last) <= self._step_bytes:
@@ -170,15 +188,18 @@ class OwnReading:
         self._note_share(first, last, sum(batch.nbytes for batch in batches))
         if last.loads_since(first):
             batches += self._of_load(last)
-        yield Step.of(first, last, *self._table_of(batches))
+        yield Step.of(first, last, self._table_of(batches))
 
     def _prepared(
         self, first: Offset, last: Offset, prepare: Prepare, interrupt: Interrupt
     ) -> Generator[Step]:
         """The batch by its steps, each with what can be made ahead."""
         with closing(self._in_steps(first, last, interrupt)) as steps:
-            for step in steps:
-                yield replace(step, prepared=prepare(step.parts, step.images))
+            while (step := next(steps, None)) is not None:
+                interrupt.check()
+                made = [replace(step, prepared=prepare(step.parts, step.images))]
+                del step  # may be large
+                yield made.pop()
 
     def _in_steps(self, first: Offset, last: Offset, interrupt: Interrupt) -> Generator[Step]:
         """The batch by its steps; it loads nothing."""
@@ -195,13 +216,12 @@ class OwnReading:
                     if position.order > begin.position.order:
                         end = replace(begin, position=position, fingerprint=boundary.fingerprint)
                         before, held = _parted(held, place_of(position))
-                        step = Step.of(begin, end, *self._table_of(before))
-                        yield replace(step, is_whole=False, is_last=False)
-                        del before, step  # may be large
+                        brought = self._table_of(before)
+                        yield Step.of(begin, end, brought, is_whole=False, is_last=False)
+                        del before, brought  # may be large
                         begin = end
         self._note_share(first, last, size)
-        step = Step.of(begin, last, *self._table_of(held))
-        yield replace(step, is_whole=begin is first)
+        yield Step.of(begin, last, self._table_of(held), is_whole=begin is first)
 
     def _note_share(self, first: Offset, last: Offset, wanted: int) -> None:
         """Leave what comes to Spark where little of the log between two offsets was wanted.

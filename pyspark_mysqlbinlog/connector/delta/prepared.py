@@ -7,18 +7,22 @@ where it looks at others of them, or at another version of the table, it makes i
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from pyspark_mysqlbinlog.connector.delta.apply import in_order, key_of, states_of
+from pyspark_mysqlbinlog.connector.delta.column_names import delta_name
 from pyspark_mysqlbinlog.connector.delta.typed_images import TypedImages
+from pyspark_mysqlbinlog.errors import MySQLBinlogError
 from pyspark_mysqlbinlog.names import Table
 from pyspark_mysqlbinlog.tables import TableSchema
 
 __all__ = ["PreparedStates", "prepared_states"]
+
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,20 +32,27 @@ class PreparedStates:
     Attributes
     ----------
     schema : the version of the table with which they were read.
+    last_values : whether rows that are gone have the values that they had.
     count : how many changes these are: all that the step has of the table.
     states : of each key the last.
     """
 
     schema: TableSchema
+    last_values: bool
     count: int
     states: pa.Table
 
-    def of(self, changes: pa.Table, schema: TableSchema) -> pa.Table | None:
-        """The states of changes of the step, if they are all of the table's, read with a version.
+    def of(self, changes: pa.Table, schema: TableSchema, *, last_values: bool) -> pa.Table | None:
+        """What these changes leave; None where that is not what was made.
 
-        changes : in order.
+        changes : some that the step has of the table, in order. So as many are the same.
         """
-        return self.states if changes.num_rows == self.count and schema == self.schema else None
+        is_made = (
+            changes.num_rows == self.count
+            and schema == self.schema
+            and last_values == self.last_values
+        )
+        return self.states if is_made else None
 
 
 def prepared_states(
@@ -49,14 +60,14 @@ def prepared_states(
     images: TypedImages,
     *,
     schemas: Mapping[Table, TableSchema],
-    keeps_deleted: bool,
+    last_values: bool,
 ) -> dict[Table, PreparedStates]:
     """The states of each table that has a key, and one version in the batch.
 
     parts : each table's changes of the step.
     images : the typed images that they refer to.
     schemas : of the tables that have one version.
-    keeps_deleted : rows that are gone are wanted with all their values.
+    last_values : rows that are gone are wanted with the values that they had.
     """
     found = {}
     for name, changes in parts.items():
@@ -64,8 +75,13 @@ def prepared_states(
         if schema is None or not schema.row_key:
             continue
         key, ordered = key_of(schema), in_order(changes)
-        # What goes wrong is left to the walk, which says for which table, and on what version.
-        with suppress(Exception):
-            states = states_of(ordered, schema, key, last_values=keeps_deleted, images=images)
-            found[name] = PreparedStates(schema, changes.num_rows, states)
+        if not {*key} <= {delta_name(column.name) for column in schema.columns}:
+            continue
+        try:
+            states = states_of(ordered, schema, key, last_values=last_values, images=images)
+        except (MySQLBinlogError, pa.ArrowInvalid) as error:
+            # The walk comes to it again, and stops the table or the query.
+            _LOG.debug("%s.%s: its states are not made ahead: %s", *name, error)
+            continue
+        found[name] = PreparedStates(schema, last_values, changes.num_rows, states)
     return found

@@ -108,8 +108,7 @@ class Walk:
     load : that goes on, or begins in this batch.
     images : the typed images that changes refer to.
     gone : the last place at which the table goes in this batch.
-    prepared : what all of the table's changes leave, if they are of one version; None where that is
-        not known yet.
+    prepared : what all of the table's changes leave, if that was made ahead.
     """
 
     def __init__(
@@ -316,9 +315,10 @@ class Walk:
         assert self.schema is not None
         if not key:
             return both_rows(rows, self.schema, self._images)
-        states = None if self._prepared is None else self._prepared.of(rows, self.schema)
+        states, last_values = None, self._target.keeps_deleted
+        if self._prepared is not None:
+            states = self._prepared.of(rows, self.schema, last_values=last_values)
         if states is None:
-            last_values = self._target.keeps_deleted
             states = states_of(rows, self.schema, key, last_values=last_values, images=self._images)
         expect_distinct_keys(states, self.schema, key)
         return states

@@ -40,48 +40,49 @@ STATEMENT = pa.Table.from_pylist([change(25, "t", None, None)], SCHEMA)
 
 
 def prepared(
-    changes: pa.Table, schema: TableSchema, *, keeps_deleted: bool = False
+    changes: pa.Table, schema: TableSchema, *, last_values: bool = False
 ) -> PreparedStates | None:
     return prepared_states(
-        {NAME: changes}, TypedImages(), schemas={NAME: schema}, keeps_deleted=keeps_deleted
+        {NAME: changes}, TypedImages(), schemas={NAME: schema}, last_values=last_values
     ).get(NAME)
 
 
-@pytest.mark.parametrize("keeps_deleted", [False, True])
-def test_of_all_changes(*, keeps_deleted: bool) -> None:
-    found = prepared(CHANGES, TABLE, keeps_deleted=keeps_deleted)
+@pytest.mark.parametrize("last_values", [False, True])
+def test_of_all_changes(*, last_values: bool) -> None:
+    found = prepared(CHANGES, TABLE, last_values=last_values)
     assert found is not None
-    states = found.of(CHANGES, TABLE)
-    assert states == states_of(CHANGES, TABLE, ["id"], last_values=keeps_deleted)
+    assert found.of(CHANGES, TABLE, last_values=not last_values) is None
+    states = found.of(CHANGES, TABLE, last_values=last_values)
+    assert states == states_of(CHANGES, TABLE, ["id"], last_values=last_values)
     assert states is not None
     gone, there = states.select(["id", "v", GONE]).to_pylist()
-    assert gone == {"id": 2, "v": 2 if keeps_deleted else None, GONE: True}
+    assert gone == {"id": 2, "v": 2 if last_values else None, GONE: True}
     assert there == {"id": 1, "v": 3, GONE: False}
 
 
 def test_changes_that_come_out_of_order() -> None:
     found = prepared(CHANGES.take([3, 1, 2, 0]), TABLE)
     assert found is not None
-    assert found.of(CHANGES, TABLE) == states_of(CHANGES, TABLE, ["id"])
+    assert found.of(CHANGES, TABLE, last_values=False) == states_of(CHANGES, TABLE, ["id"])
 
 
 def test_not_of_a_part_of_them() -> None:
     """Delta has the others already, or a TRUNCATE lies in between."""
     found = prepared(pa.concat_tables([CHANGES, STATEMENT]), TABLE)
     assert found is not None
-    assert found.of(CHANGES, TABLE) is None
-    assert found.of(CHANGES.slice(2), TABLE) is None
+    assert found.of(CHANGES, TABLE, last_values=False) is None
+    assert found.of(CHANGES.slice(2), TABLE, last_values=False) is None
 
 
 def test_not_of_another_version() -> None:
     found = prepared(CHANGES, TABLE)
     assert found is not None
-    assert found.of(CHANGES, WIDER) is None
+    assert found.of(CHANGES, WIDER, last_values=False) is None
 
 
 def test_none_without_a_key_or_one_version() -> None:
     assert prepared(CHANGES, KEYLESS) is None
-    unknown = prepared_states({NAME: CHANGES}, TypedImages(), schemas={}, keeps_deleted=False)
+    unknown = prepared_states({NAME: CHANGES}, TypedImages(), schemas={}, last_values=False)
     assert unknown == {}
 
 
@@ -89,5 +90,8 @@ def test_none_without_a_key_or_one_version() -> None:
 def test_what_can_not_be_read_is_left_to_the_walk(image: str) -> None:
     wrong = pa.Table.from_pylist([change(10, "c", None, image)], SCHEMA)
     assert prepared(wrong, TABLE) is None
-    # The key is left out by `excludeColumns`.
+
+
+def test_none_where_the_key_is_left_out() -> None:
+    """By `excludeColumns`."""
     assert prepared(CHANGES, replace(TABLE, columns=TABLE.columns[1:])) is None
