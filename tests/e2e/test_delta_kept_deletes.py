@@ -43,6 +43,17 @@ def _kept(mirrored: MirroredDatabase) -> tuple[list[Any], list[Any]]:
     return found, sorted(gone)
 
 
+def _delete_two(mirrored: MirroredDatabase) -> None:
+    """A row by a DELETE, and one by an UPDATE of its key; both stay."""
+    mirrored.execute(
+        "UPDATE t SET v = 'last' WHERE id = 1",
+        "DELETE FROM t WHERE id = 1",
+        "UPDATE t SET id = 20 WHERE id = 2",
+    )
+    mirrored.run()
+    assert _kept(mirrored)[1] == [(1, "last", 1), (2, "two", 2)]
+
+
 def test_they_stay_where_a_batch_comes_in_steps(
     mirrored: MirroredDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -51,24 +62,12 @@ def test_they_stay_where_a_batch_comes_in_steps(
     for value in ("behind it", "and once more"):
         mirrored.execute(f"UPDATE t SET v = '{value}' WHERE id = 4")
         mirrored.run()
-    mirrored.execute(
-        "UPDATE t SET v = 'last' WHERE id = 1",
-        "DELETE FROM t WHERE id = 1",
-        "UPDATE t SET id = 20 WHERE id = 2",
-    )
-    mirrored.run()
-    assert _kept(mirrored)[1] == [(1, "last", 1), (2, "two", 2)]
+    _delete_two(mirrored)
     assert steps[-1] == 3
 
 
 def test_deleted_rows_stay_until_they_come_back(mirrored: MirroredDatabase) -> None:
-    mirrored.execute(
-        "UPDATE t SET v = 'last' WHERE id = 1",
-        "DELETE FROM t WHERE id = 1",
-        "UPDATE t SET id = 20 WHERE id = 2",
-    )
-    mirrored.run()
-    assert _kept(mirrored)[1] == [(1, "last", 1), (2, "two", 2)]
+    _delete_two(mirrored)
     mirrored.execute(
         "INSERT INTO t VALUES (1, 'back', 5)",
         "INSERT INTO t VALUES (9, 'came and went', 9)",
