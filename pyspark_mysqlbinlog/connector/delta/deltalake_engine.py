@@ -2,7 +2,8 @@
 
 A table is opened once, and brought up to date in front of each commit. What a merge has to load of
 the table is bounded by literals: the least and the greatest value of each key column in the batch,
-by which delta-rs leaves out files.
+by which delta-rs leaves out files. A few rows take their places without a merge (see
+`deltalake_replace`).
 
 A commit is made on the very version that was read, and never moved behind what came in between:
 delta-rs would move an overwrite behind a compaction, and the table had each row twice. Where what
@@ -20,7 +21,6 @@ import pyarrow as pa
 from deltalake import (
     CommitProperties,
     DeltaTable,
-    QueryBuilder,
     Schema,
     Transaction,
     write_deltalake,
@@ -29,7 +29,8 @@ from deltalake.exceptions import CommitFailedError, TableNotFoundError
 
 from pyspark_mysqlbinlog.connector.delta.apply import DELETED, GONE, SEQ, SEQ_TYPE
 from pyspark_mysqlbinlog.connector.delta.deltalake_copies import count_copies, write_copies
-from pyspark_mysqlbinlog.connector.delta.deltalake_sql import quoted
+from pyspark_mysqlbinlog.connector.delta.deltalake_replace import replace_rows, replaced_rows
+from pyspark_mysqlbinlog.connector.delta.deltalake_sql import has_rows, quoted
 from pyspark_mysqlbinlog.connector.delta.deltalake_stats import (
     long_decimals,
     long_in_files,
@@ -265,10 +266,7 @@ class DeltalakeTarget:
         table = self._now()
         if SEQ not in {field.name for field in table.schema().fields}:
             return False
-        held = QueryBuilder().register("t", table)
-        # Names and whole numbers of our own.
-        found = held.execute(f"SELECT 1 FROM t WHERE NOT {is_before(seq)} LIMIT 1")  # noqa: S608
-        return bool(pa.table(found.read_all()).num_rows)
+        return has_rows(table, f"NOT {is_before(seq)}")
 
     def forget_seq(self) -> None:
         zero = (
@@ -357,6 +355,11 @@ class DeltalakeTarget:
         long = long_decimals(states)
 
         def write(table: DeltaTable) -> None:
+            replaced = replaced_rows(table, states, key)
+            if replaced is not None:
+                kept = self.keeps_deleted
+                replace_rows(table, replaced, states, _marking(mark), with_gone=kept)
+                return
             merger = table.merge(
                 states,
                 predicate,

@@ -65,13 +65,8 @@ def whole_load(changes: pa.Table, table: str) -> WholeLoad | None:
 
     Raises MirrorError where the table could not be read so.
     """
-    seq = _fields(changes.column("seq"))
-    begins = changes.filter(
-        pc.and_(
-            pc.is_in(changes.column("op"), pa.array(["t", "ddl"])),
-            pc.less_equal(seq["row"], _BEGIN),
-        )
-    )
+    statements = changes.filter(pc.is_in(changes.column("op"), pa.array(["t", "ddl"])))
+    begins = statements.filter(pc.less_equal(_fields(statements.column("seq"))["row"], _BEGIN))
     if not begins.num_rows:
         return None
     found = sorted(begins.select(["op", "seq", "query"]).to_pylist(), key=_last_try)
@@ -87,7 +82,7 @@ def whole_load(changes: pa.Table, table: str) -> WholeLoad | None:
             f"it was altered while it was being loaded: all of it was read twice; {LOAD_ANEW}",
             table=table,
         )
-    its: Any = pc.equal(changes.column("op"), "r")
+    seq, its = _fields(changes.column("seq")), pc.equal(changes.column("op"), "r")
     for name, value in {**last["seq"], "row": last["seq"]["row"] + 1}.items():
         its = pc.and_(its, pc.equal(seq[name], value))
     return WholeLoad(last["seq"], changes.filter(its))

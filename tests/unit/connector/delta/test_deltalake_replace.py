@@ -1,0 +1,191 @@
+"""Rows that are replaced by their keys: the table is the one that a merge leaves."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pyspark_mysqlbinlog.connector.delta import deltalake_replace
+from pyspark_mysqlbinlog.connector.delta.apply import GONE, SEQ, SEQ_TYPE
+from pyspark_mysqlbinlog.connector.delta.deltalake_engine import DeltalakeEngine, DeltalakeTarget
+from pyspark_mysqlbinlog.connector.delta.marks import LogName, Mark
+
+LOG = LogName("uuid", 0)
+UNSIGNED = pa.decimal128(20, 0)
+# (key, value, file and position of the change, whether the row is gone)
+State = tuple[int, str, tuple[int, int], bool]
+
+
+def states(kind: pa.DataType, *rows: State) -> pa.Table:
+    keys = [Decimal(key) if pa.types.is_decimal(kind) else key for key, *_ in rows]
+    seq = [{"epoch": 0, "file": file, "pos": pos, "row": 0} for *_, (file, pos), _ in rows]
+    return pa.table(
+        {
+            'Key "1"': pa.array(keys, kind),
+            "v": pa.array(
+                [None if is_gone else value for _, value, _, is_gone in rows], pa.string()
+            ),
+            SEQ: pa.array(seq, SEQ_TYPE),
+            GONE: pa.array([is_gone for *_, is_gone in rows], pa.bool_()),
+        }
+    )
+
+
+def target(
+    folder: Path,
+    kind: pa.DataType,
+    *,
+    keep_deleted: bool = False,
+    properties: Mapping[str, str] | None = None,
+) -> DeltalakeTarget:
+    engine = DeltalakeEngine(properties=properties, keep_deleted=keep_deleted)
+    found = engine.target(str(folder))
+    found.create(states(kind).drop_columns([GONE]).schema, {})
+    return found
+
+
+def merge(table: DeltalakeTarget, rows: pa.Table, place: int) -> None:
+    table.merge(rows, rows.column_names[:1], Mark(LOG, place))
+
+
+def rows_of(table: DeltalakeTarget) -> list[tuple[Any, ...]]:
+    held = DeltaTable(table.uri).to_pyarrow_table().to_pylist()
+    return sorted(tuple(map(str, row.values())) for row in held)
+
+
+def operation(table: DeltalakeTarget) -> str:
+    return str(DeltaTable(table.uri).history(1)[0]["operation"])
+
+
+def batches(keys: st.SearchStrategy[int]) -> st.SearchStrategy[list[list[State]]]:
+    places = st.tuples(st.integers(1, 2), st.integers(4, 9))
+    state = st.tuples(keys, st.text("ab'\"\\", max_size=2), places, st.booleans())
+    batch = st.lists(state, min_size=1, max_size=6, unique_by=lambda each: each[0])
+    return st.lists(batch, min_size=1, max_size=4)
+
+
+ENDS = (-(2**63), 2**63 - 1, 0, -1)
+
+
+@pytest.mark.parametrize(
+    ("kind", "keys"),
+    [
+        (pa.int64(), st.sampled_from(ENDS) | st.integers(-3, 3)),
+        (pa.int8(), st.sampled_from([-128, 127]) | st.integers(-3, 3)),
+        (UNSIGNED, st.sampled_from([10**15 - 1, 10**15, 2**64 - 1]) | st.integers(0, 5)),
+    ],
+)
+@pytest.mark.parametrize("keep_deleted", [False, True])
+def test_as_a_merge_leaves_them(
+    kind: pa.DataType, keys: st.SearchStrategy[int], *, keep_deleted: bool
+) -> None:
+    """In whatever order the changes were made: a newer row stays."""
+
+    @settings(max_examples=25, deadline=None)
+    @given(batches(keys))
+    def check(given_batches: list[list[State]]) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            replaced = target(Path(folder, "replaced"), kind, keep_deleted=keep_deleted)
+            merged = target(Path(folder, "merged"), kind, keep_deleted=keep_deleted)
+            for number, batch in enumerate(given_batches):
+                rows = states(kind, *batch)
+                merge(replaced, rows, number)
+                with pytest.MonkeyPatch.context() as patch:
+                    patch.setattr(deltalake_replace, "MOST_ROWS", 0)
+                    merge(merged, rows, number)
+                assert rows_of(replaced) == rows_of(merged)
+
+    check()
+
+
+def test_one_commit_with_its_mark(tmp_path: Path) -> None:
+    table = target(tmp_path, pa.int64())
+    for place, is_gone in ((1, False), (2, False), (3, True)):
+        version = table._now().version()
+        merge(table, states(pa.int64(), (7, "x", (1, place), is_gone)), place)
+        assert table._now().version() == version + 1
+        assert (operation(table), table.applied(str(LOG))) == ("WRITE", place)
+    assert table.is_empty()
+
+
+def _newer(table: DeltalakeTarget) -> None:
+    merge(table, states(pa.int64(), (2, "newer", (9, 9), False)), 0)
+
+
+def _nothing(_: DeltalakeTarget) -> None: ...
+
+
+FEED = {"delta.enableChangeDataFeed": "true"}
+ROWS: list[State] = [(1, "a", (1, 5), False), (2, "b", (1, 6), False)]
+
+
+@pytest.mark.parametrize(
+    ("properties", "first", "most", "expected"),
+    [
+        ({}, _nothing, 2, "WRITE"),
+        ({}, _nothing, 1, "MERGE"),
+        ({}, _newer, 2, "MERGE"),
+        (FEED, _nothing, 2, "MERGE"),
+    ],
+)
+def test_when_it_takes_a_merge(  # noqa: PLR0917 (a case's values)
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    properties: dict[str, str],
+    first: Callable[[DeltalakeTarget], None],
+    most: int,
+    expected: str,
+) -> None:
+    table = target(tmp_path, pa.int64(), properties=properties)
+    first(table)
+    monkeypatch.setattr(deltalake_replace, "MOST_ROWS", most)
+    merge(table, states(pa.int64(), *ROWS), 1)
+    assert operation(table) == expected
+
+
+@pytest.mark.parametrize(
+    ("columns", "key", "partition_by"),
+    [
+        (["k"], ["k"], []),
+        (["n", "m"], ["n", "m"], []),
+        (["n", "m"], ["n"], ["m"]),
+    ],
+)
+def test_keys_and_tables_that_take_a_merge(
+    tmp_path: Path, columns: Sequence[str], key: Sequence[str], partition_by: Sequence[str]
+) -> None:
+    rows = states(pa.int64(), ROWS[0]).select([SEQ, GONE])
+    for name, value in {"k": "a", "n": 1, "m": 2}.items():
+        if name in columns:
+            rows = rows.append_column(name, pa.array([value]))
+    table = DeltalakeEngine().target(str(tmp_path), partition_by)
+    table.create(rows.drop_columns([GONE]).schema, {})
+    table.merge(rows, key, Mark(LOG, 1))
+    assert (operation(table), table.count()) == ("MERGE", 1)
+
+
+def test_a_compaction_in_between(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it would replace lies in another file by then."""
+    table = target(tmp_path, pa.int64())
+    for key in (1, 2):
+        merge(table, states(pa.int64(), (key, "old", (1, key), False)), key)
+    compacted: list[Any] = []
+
+    def late(held: DeltaTable, rows: pa.Table, **more: Any) -> None:
+        if not compacted:
+            compacted.append(DeltaTable(table.uri).optimize.compact())
+        write_deltalake(held, rows, **more)
+
+    monkeypatch.setattr(deltalake_replace, "write_deltalake", late)
+    merge(table, states(pa.int64(), (2, "new", (1, 3), False)), 3)
+    assert compacted
+    assert [(key, value) for key, value, _ in rows_of(table)] == [("1", "old"), ("2", "new")]
