@@ -29,7 +29,11 @@ from deltalake.exceptions import CommitFailedError, TableNotFoundError
 
 from pyspark_mysqlbinlog.connector.delta.apply import DELETED, GONE, SEQ, SEQ_TYPE
 from pyspark_mysqlbinlog.connector.delta.deltalake_copies import count_copies, write_copies
-from pyspark_mysqlbinlog.connector.delta.deltalake_replace import replace_rows, replaced_rows
+from pyspark_mysqlbinlog.connector.delta.deltalake_replace import (
+    replace_rows,
+    replaced_condition,
+    without_gone,
+)
 from pyspark_mysqlbinlog.connector.delta.deltalake_sql import has_rows, quoted
 from pyspark_mysqlbinlog.connector.delta.deltalake_stats import (
     long_decimals,
@@ -47,6 +51,7 @@ from pyspark_mysqlbinlog.connector.delta.engine import (
 from pyspark_mysqlbinlog.connector.delta.marks import Mark
 from pyspark_mysqlbinlog.connector.delta.predicates import bounds, is_before
 from pyspark_mysqlbinlog.connector.delta.spark_marks import MARKS, SparkMarks
+from pyspark_mysqlbinlog.errors import OptionError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -55,6 +60,8 @@ __all__ = ["DeltalakeEngine", "DeltalakeTarget"]
 
 # A `seq` in front of all there are.
 _OLDEST = -1
+# Where a path has one of them delta-rs ends by a panic, with most of its writes.
+_REFUSED = frozenset("[]^|")
 _DATAFUSION = {pa.int32(): "Int32", pa.int64(): "Int64"}
 
 
@@ -82,6 +89,12 @@ class DeltalakeEngine:
 
     def target(self, uri: str, partition_by: Sequence[str] = ()) -> DeltalakeTarget:
         """The Delta table of a URI, which may not be there yet."""
+        refused = sorted({*uri} & _REFUSED)
+        if refused:
+            raise OptionError(
+                f"{uri} has {refused[0]!r} in it, below which delta-rs writes no rows: give a"
+                " folder with another name"
+            )
         return DeltalakeTarget(
             uri, self._storage, self._properties, partition_by, keep_deleted=self._keep_deleted
         )
@@ -171,7 +184,7 @@ class DeltalakeTarget:
                     raise
                 self._known = version
             else:
-                # Where no row was to be written there is no commit.
+                # Where a merge had no row to write there is no commit.
                 self._known = min(version + 1, table.version())
                 return
         raise overtaken(self.uri)
@@ -355,10 +368,10 @@ class DeltalakeTarget:
         long = long_decimals(states)
 
         def write(table: DeltaTable) -> None:
-            replaced = replaced_rows(table, states, key)
-            if replaced is not None:
-                kept = self.keeps_deleted
-                replace_rows(table, replaced, states, _marking(mark), with_gone=kept)
+            condition = replaced_condition(table, states, key)
+            if condition is not None:
+                rows = states if self.keeps_deleted else without_gone(states)
+                replace_rows(table, condition, rows, _marking(mark))
                 return
             merger = table.merge(
                 states,

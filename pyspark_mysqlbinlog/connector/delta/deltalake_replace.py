@@ -4,8 +4,8 @@ For a merge delta-rs joins all rows of the files that it writes anew. Here it le
 have one of the keys, and writes the new ones beside the rest, in one commit, too. Three such writes
 side by side take three quarters of the time of three merges (400 rows each, into a million).
 
-A merge compares each row's `seq` with that of the row that is there. Here that is asked before:
-where any of them is newer than the oldest of the new ones it takes a merge.
+A merge compares the `seq` of each row with that of the row that is there. Here that is asked
+before: where a row with one of the keys is not older than all of the new ones, it takes a merge.
 """
 
 from __future__ import annotations
@@ -21,58 +21,60 @@ from pyspark_mysqlbinlog.connector.delta.apply import GONE, SEQ
 from pyspark_mysqlbinlog.connector.delta.deltalake_sql import has_rows, quoted
 from pyspark_mysqlbinlog.connector.delta.predicates import integer_bounds, is_before
 
-__all__ = ["MOST_ROWS", "replace_rows", "replaced_rows"]
+__all__ = ["MOST_ROWS", "replace_rows", "replaced_condition", "without_gone"]
 
 # The stubs know neither chunked arrays beside plain values nor what comes of them.
 pc: Any = compute
 
-# delta-rs takes as long to understand the keys of some 2,000 as it saves.
+# Beyond some 2,000 keys it takes delta-rs longer to parse the condition than a merge takes.
 MOST_ROWS = 1_000
-_CHANGE_DATA = "delta.enableChangeDataFeed"
+# Properties of Delta tables that make a difference: a change data feed would tell of an update as
+# of a delete and an insert, and where rows are only appended nothing is replaced, not even no row.
+_TAKES_MERGES = ("delta.enableChangeDataFeed", "delta.appendOnly")
 
 
-def replaced_rows(table: DeltaTable, states: pa.Table, key: Sequence[str]) -> str | None:
-    """The condition of the rows that these take the place of; None where it takes a merge.
+def replaced_condition(table: DeltaTable, states: pa.Table, key: Sequence[str]) -> str | None:
+    """Which rows the states take the place of, as SQL; None where it takes a merge.
 
     states : of each key the last, with `SEQ`.
     """
     if len(key) != 1 or not 0 < states.num_rows <= MOST_ROWS:
         return None
-    ends = integer_bounds(states, key).get(key[0])
+    bounds = integer_bounds(states, key).get(key[0])
+    values = states.column(key[0]).to_pylist()
+    # A merge refuses keys that are there twice.
+    if bounds is None or len({*values}) < len(values):
+        return None
     metadata = table.metadata()
-    if ends is None or metadata.partition_columns:
+    given = (metadata.configuration.get(name, "") for name in _TAKES_MERGES)
+    if metadata.partition_columns or any(value.lower() == "true" for value in given):
         return None
-    if metadata.configuration.get(_CHANGE_DATA, "").lower() == "true":
-        # The feed would tell of an update as of a delete and an insert.
-        return None
-    name, (least, greatest) = quoted(key[0]), ends
-    keys = ", ".join(map(str, states.column(key[0]).to_pylist()))
-    # By the ends files are left out.
-    its = f"{name} >= {least} AND {name} <= {greatest} AND {name} IN ({keys})"
+    name, (least, greatest) = quoted(key[0]), bounds
+    keys = ", ".join(map(str, values))
+    # By the bounds delta-rs leaves out files.
+    condition = f"{name} >= {least} AND {name} <= {greatest} AND {name} IN ({keys})"
     seqs: list[Any] = states.column(SEQ).to_pylist()
     oldest = min(seqs, key=lambda seq: (*seq.values(),))
-    return None if has_rows(table, f"{its} AND NOT {is_before(oldest)}") else its
+    return None if has_rows(table, f"{condition} AND NOT {is_before(oldest)}") else condition
+
+
+def without_gone(states: pa.Table) -> pa.Table:
+    """The states of rows that are there."""
+    return states.filter(pc.invert(states.column(GONE)))
 
 
 def replace_rows(
-    table: DeltaTable,
-    replaced: str,
-    states: pa.Table,
-    properties: CommitProperties,
-    *,
-    with_gone: bool,
+    table: DeltaTable, condition: str, rows: pa.Table, properties: CommitProperties
 ) -> None:
-    """Write states in the place of the rows that they replace.
+    """Write rows in the place of those that meet a condition, which these meet, too.
 
-    replaced : as `replaced_rows` gives it.
-    with_gone : rows that are gone stay, with the values that these have.
+    rows : the columns of the table, and maybe more.
     """
-    rows = states if with_gone else states.filter(pc.invert(states.column(GONE)))
     held = [field.name for field in table.schema().fields]
     write_deltalake(
         table,
         rows.select(held),
         mode="overwrite",
-        predicate=replaced,
+        predicate=condition,
         commit_properties=properties,
     )

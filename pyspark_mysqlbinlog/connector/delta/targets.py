@@ -21,7 +21,7 @@ __all__ = ["Targets", "expect_apart"]
 _FIELD = re.compile(r"\{([^{}]*)\}")
 # Beside control characters: what ends a part of a path, or means something in a URI or a glob; and
 # the folder by which Delta knows a table.
-_UNSAFE = re.compile(r"[\x00-\x20/\\:?#%~*\[\]{}\"<>|\x7f]|^\.+|^_(?=delta_log$)")
+_UNSAFE = re.compile(r"[\x00-\x20/\\:?#%~*\[\]{}\"<>|^\x7f]|^\.+|^_(?=delta_log$)")
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
@@ -11,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from deltalake.exceptions import DeltaError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,6 +20,7 @@ from pyspark_mysqlbinlog.connector.delta import deltalake_replace
 from pyspark_mysqlbinlog.connector.delta.apply import GONE, SEQ, SEQ_TYPE
 from pyspark_mysqlbinlog.connector.delta.deltalake_engine import DeltalakeEngine, DeltalakeTarget
 from pyspark_mysqlbinlog.connector.delta.marks import LogName, Mark
+from pyspark_mysqlbinlog.errors import OptionError
 
 LOG = LogName("uuid", 0)
 UNSIGNED = pa.decimal128(20, 0)
@@ -125,6 +128,7 @@ def _nothing(_: DeltalakeTarget) -> None: ...
 
 
 FEED = {"delta.enableChangeDataFeed": "true"}
+APPEND_ONLY = {"delta.appendOnly": "true"}
 ROWS: list[State] = [(1, "a", (1, 5), False), (2, "b", (1, 6), False)]
 
 
@@ -135,6 +139,7 @@ ROWS: list[State] = [(1, "a", (1, 5), False), (2, "b", (1, 6), False)]
         ({}, _nothing, 1, "MERGE"),
         ({}, _newer, 2, "MERGE"),
         (FEED, _nothing, 2, "MERGE"),
+        (APPEND_ONLY, _nothing, 2, "MERGE"),
     ],
 )
 def test_when_it_takes_a_merge(  # noqa: PLR0917 (a case's values)
@@ -171,6 +176,30 @@ def test_keys_and_tables_that_take_a_merge(
     table.create(rows.drop_columns([GONE]).schema, {})
     table.merge(rows, key, Mark(LOG, 1))
     assert (operation(table), table.count()) == ("MERGE", 1)
+
+
+def test_a_key_that_is_there_twice(tmp_path: Path) -> None:
+    """No merge writes one of them, or both, without a word."""
+    table = target(tmp_path, pa.int64())
+    merge(table, states(pa.int64(), (1, "old", (1, 4), False)), 1)
+    twice: list[State] = [(1, "a", (1, 5), False), (1, "b", (1, 6), False)]
+    with pytest.raises(DeltaError, match="multiple source rows"):
+        merge(table, states(pa.int64(), *twice), 2)
+
+
+@pytest.mark.parametrize("character", "^[]|")
+def test_a_folder_that_delta_rs_can_not_write(tmp_path: Path, character: str) -> None:
+    with pytest.raises(OptionError, match=re.escape(f"has {character!r} in it")):
+        target(tmp_path / f"a{character}b", pa.int64())
+
+
+@pytest.mark.parametrize("name", ["a b", "ü", "a+b", "a=b", "a~20b", "a'b", 'a"b', "a{b}", "a<b>"])
+def test_folders_of_other_names(tmp_path: Path, name: str) -> None:
+    table = target(tmp_path / name, pa.int64())
+    for value in ("old", "new"):
+        version = table._now().version()
+        merge(table, states(pa.int64(), (1, value, (1, version + 1), False)), version)
+    assert [(key, value) for key, value, _ in rows_of(table)] == [("1", "new")]
 
 
 def test_a_compaction_in_between(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

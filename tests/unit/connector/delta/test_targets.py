@@ -17,6 +17,7 @@ from pyspark_mysqlbinlog.errors import OptionError
         ("/lake/{database}/{table}", ("..", "a/b"), "/lake/~2E~2E/a~2Fb"),
         ("/lake/{database}/{table}", ("{table}", "100%"), "/lake/~7Btable~7D/100~25"),
         ("/lake/{table}", ("d", "a~20b"), "/lake/a~7E20b"),
+        ("/lake/{table}", ("d", "a^[b]|c"), "/lake/a~5E~5Bb~5D~7Cc"),
     ],
 )
 def test_where_a_table_is(template: str, table: tuple[str, str], uri: str) -> None:
