@@ -12,6 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from e2e.conftest import AVAILABLE_NOW, Fails
+from helpers.connect_turn import connect_turn
 from helpers.decoding import CAPTURED
 from helpers.servers import Server
 from helpers.spark_session import Reads
@@ -54,14 +55,15 @@ def test_files_instead_of_the_server_that_a_checkpoint_names(
 
 
 def test_files_over_connect(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, str(SCRIPT), LOG, str(tmp_path)],
-        env=dict(os.environ),
-        capture_output=True,
-        text=True,
-        timeout=400,
-        check=False,
-    )
+    with connect_turn():
+        done = subprocess.run(
+            [sys.executable, str(SCRIPT), LOG, str(tmp_path)],
+            env=dict(os.environ),
+            capture_output=True,
+            text=True,
+            timeout=400,
+            check=False,
+        )
     assert done.returncode == 0, done.stderr[-4000:]
     assert f"OptionError: {REFUSED}" in done.stdout
     assert "UnboundLocalError" not in done.stdout

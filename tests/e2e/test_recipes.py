@@ -28,6 +28,7 @@ from pyspark.pipelines.graph_element_registry import (
 from pyspark.pipelines.output import Output
 from pyspark.sql import DataFrame, Row, SparkSession
 
+from helpers.connect_turn import connect_turn
 from helpers.documents_shop import ORDERS, ROOT, Shop, Writing, blocks, open_shop
 from helpers.forked_python import REAL_PYTHON
 from helpers.servers import Server
@@ -312,15 +313,17 @@ def test_spark_takes_the_auto_cdc_pipeline(shop: Shop) -> None:
     # JSON is YAML.
     (project / "spark-pipeline.yml").write_text(json.dumps(spec), encoding="utf-8")
     home = Path(pyspark.__file__).parent
-    done = subprocess.run(
-        [home / "bin" / "spark-pipelines", "dry-run", "--spec", "spark-pipeline.yml"],
-        cwd=project,
-        env=os.environ | REAL_PYTHON | {"SPARK_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1"},
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
+    # It starts a server of Spark Connect.
+    with connect_turn():
+        done = subprocess.run(
+            [home / "bin" / "spark-pipelines", "dry-run", "--spec", "spark-pipeline.yml"],
+            cwd=project,
+            env=os.environ | REAL_PYTHON | {"SPARK_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1"},
+            capture_output=True,
+            text=True,
+            timeout=600,
+            check=False,
+        )
     assert "Run is COMPLETED" in done.stdout + done.stderr, done.stdout + done.stderr
 
 

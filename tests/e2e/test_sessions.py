@@ -8,11 +8,13 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from helpers.connect_turn import connect_turn
 from helpers.servers import Server
 from pyspark_mysqlbinlog.decoder.kernel.implementation import VARIABLE, implementation
 
@@ -86,14 +88,15 @@ def _run(
     given = {"options": options, "folder": str(folder), "failing": failing or {}}
     settings.write_text(json.dumps(given), encoding="utf-8")
     inherited = {name: value for name, value in os.environ.items() if name != VARIABLE}
-    return subprocess.run(
-        [sys.executable, str(_SCRIPT), kind, str(settings)],
-        env=inherited | environment,
-        capture_output=True,
-        text=True,
-        timeout=900,
-        check=False,
-    )
+    with connect_turn() if kind == "connect" else nullcontext():
+        return subprocess.run(
+            [sys.executable, str(_SCRIPT), kind, str(settings)],
+            env=inherited | environment,
+            capture_output=True,
+            text=True,
+            timeout=900,
+            check=False,
+        )
 
 
 def _read(kind: str, server: Server, table: str, folder: Path) -> list[list[str]]:

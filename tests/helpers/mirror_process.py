@@ -16,6 +16,7 @@ from typing import Any, Self
 
 from deltalake import DeltaTable
 
+from helpers.connect_turn import connect_turn
 from helpers.servers import Server
 
 __all__ = [
@@ -115,7 +116,8 @@ def mirror(
     if connect:
         environment["SPARK_REMOTE"] = "local[2]"
         environment["PYSPARK_SUBMIT_ARGS"] = "--conf spark.ui.enabled=false pyspark-shell"
-    with (folder / "log").open("ab") as log:
+    turn = connect_turn() if connect else contextlib.nullcontext()
+    with turn, (folder / "log").open("ab") as log:
         process = subprocess.Popen(
             command, env=environment, stdout=log, stderr=log, start_new_session=True
         )

@@ -1,0 +1,21 @@
+"""Spark Connect's local server takes one port of the machine: tests that start one take turns."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+__all__ = ["connect_turn"]
+
+_FILE = Path(tempfile.gettempdir()) / "pyspark-mysqlbinlog-tests-connect"
+
+
+@contextlib.contextmanager
+def connect_turn() -> Iterator[None]:
+    """Wait until no other test process has such a server, and keep them from starting one."""
+    with _FILE.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
