@@ -51,7 +51,6 @@ from pyspark_mysqlbinlog.connector.delta.engine import (
 from pyspark_mysqlbinlog.connector.delta.marks import Mark
 from pyspark_mysqlbinlog.connector.delta.predicates import bounds, is_before
 from pyspark_mysqlbinlog.connector.delta.spark_marks import MARKS, SparkMarks
-from pyspark_mysqlbinlog.errors import OptionError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -60,8 +59,6 @@ __all__ = ["DeltalakeEngine", "DeltalakeTarget"]
 
 # A `seq` in front of all there are.
 _OLDEST = -1
-# Where a path has one of them delta-rs ends by a panic, with most of its writes.
-_REFUSED = frozenset("[]^|")
 _DATAFUSION = {pa.int32(): "Int32", pa.int64(): "Int64"}
 
 
@@ -89,12 +86,6 @@ class DeltalakeEngine:
 
     def target(self, uri: str, partition_by: Sequence[str] = ()) -> DeltalakeTarget:
         """The Delta table of a URI, which may not be there yet."""
-        refused = sorted({*uri} & _REFUSED)
-        if refused:
-            raise OptionError(
-                f"{uri} has {refused[0]!r} in it, below which delta-rs writes no rows: give a"
-                " folder with another name"
-            )
         return DeltalakeTarget(
             uri, self._storage, self._properties, partition_by, keep_deleted=self._keep_deleted
         )

@@ -26,7 +26,7 @@ __all__ = ["MOST_ROWS", "replace_rows", "replaced_condition", "without_gone"]
 # The stubs know neither chunked arrays beside plain values nor what comes of them.
 pc: Any = compute
 
-# Beyond some 2,000 keys it takes delta-rs longer to parse the condition than a merge takes.
+# From some 2,000 keys on delta-rs takes as long to parse the condition as it saves.
 MOST_ROWS = 1_000
 # Properties of Delta tables that make a difference: a change data feed would tell of an update as
 # of a delete and an insert, and where rows are only appended nothing is replaced, not even no row.
@@ -50,9 +50,12 @@ def replaced_condition(table: DeltaTable, states: pa.Table, key: Sequence[str]) 
     if metadata.partition_columns or any(value.lower() == "true" for value in given):
         return None
     name, (least, greatest) = quoted(key[0]), bounds
-    keys = ", ".join(map(str, values))
-    # By the bounds delta-rs leaves out files.
-    condition = f"{name} >= {least} AND {name} <= {greatest} AND {name} IN ({keys})"
+    # By these delta-rs leaves out files.
+    within = f"{name} >= {least} AND {name} <= {greatest}"
+    if not has_rows(table, within):
+        # Mostly these are behind all that are there, and a merge reads no file.
+        return None
+    condition = f"{within} AND {name} IN ({', '.join(map(str, values))})"
     seqs: list[Any] = states.column(SEQ).to_pylist()
     oldest = min(seqs, key=lambda seq: (*seq.values(),))
     return None if has_rows(table, f"{condition} AND NOT {is_before(oldest)}") else condition

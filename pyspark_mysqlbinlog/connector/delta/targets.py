@@ -22,6 +22,8 @@ _FIELD = re.compile(r"\{([^{}]*)\}")
 # Beside control characters: what ends a part of a path, or means something in a URI or a glob; and
 # the folder by which Delta knows a table.
 _UNSAFE = re.compile(r"[\x00-\x20/\\:?#%~*\[\]{}\"<>|^\x7f]|^\.+|^_(?=delta_log$)")
+# Below a folder with one of them in its name most writes of delta-rs end by a panic.
+_REFUSED = re.compile(r"[\[\]^|]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,12 @@ class Targets:
             raise OptionError(f"{option}: {expected}, found no {{table}} in {template!r}")
         if "{" in _FIELD.sub("", template) or "}" in _FIELD.sub("", template):
             raise OptionError(f"{option}: {expected}, found a single brace in {template!r}")
+        refused = _REFUSED.search(template)
+        if refused is not None:
+            raise OptionError(
+                f"{option}: {expected}, found {refused[0]!r} in {template!r}, below which delta-rs"
+                " can't write: give a folder with another name"
+            )
         return cls(template)
 
     def of(self, table: Table) -> str:

@@ -31,6 +31,7 @@ def test_where_a_table_is(template: str, table: tuple[str, str], uri: str) -> No
         ("/lake/{db}/{table}", "{db}"),
         ("/lake/{table}/{", "single brace"),
         ("/lake/{}/{table}", "{}"),
+        *((f"/lake/a{refused}b/{{table}}", f"found {refused!r}") for refused in "^[]|"),
     ],
 )
 def test_what_is_refused(template: str, said: str) -> None:
