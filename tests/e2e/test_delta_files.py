@@ -148,9 +148,15 @@ def test_a_partition_column_that_is_not_there_is_refused(mirrored: MirroredDatab
 
 @pytest.mark.both_engines
 @pytest.mark.parametrize("kind", ["INT", "BIGINT UNSIGNED"])
+@pytest.mark.parametrize("most", [0, 1_000], ids=["merged", "without a merge"])
 def test_files_that_can_have_no_row_of_a_batch_are_not_read(
-    mirrored: MirroredDatabase, tmp_path: Path, kind: str
+    mirrored: MirroredDatabase,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    kind: str,
+    most: int,
 ) -> None:
+    monkeypatch.setattr(deltalake_replace, "MOST_ROWS", most)
     mirrored.execute(
         f"CREATE TABLE t (id {kind} NOT NULL PRIMARY KEY, v INT)",
         "INSERT INTO t VALUES (1, 1), (2, 2)",

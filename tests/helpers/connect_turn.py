@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 __all__ = ["connect_turn"]
 
-_FILE = Path(tempfile.gettempdir()) / "pyspark-mysqlbinlog-tests-connect"
+_FILE = Path(tempfile.gettempdir()) / f"pyspark-mysqlbinlog-tests-connect-{os.getuid()}"
 
 
 @contextlib.contextmanager
