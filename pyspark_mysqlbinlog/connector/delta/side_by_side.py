@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, TypeVar
@@ -14,7 +13,8 @@ if TYPE_CHECKING:
 
 __all__ = ["side_by_side"]
 
-# What they hold in memory is bounded by the batch, and not by how many they are.
+# One engine's write of one table does not keep two cores busy, so there may be more of them than
+# cores. What they hold in memory is bounded by their number, and not by how many tables there are.
 _MOST = 4
 
 T = TypeVar("T")
@@ -30,5 +30,5 @@ def side_by_side(work: Callable[[T], R], items: Sequence[T], spark: SparkSession
         yield from map(work, items)
         return
     run = inheritable_thread_target(spark)(work)
-    with ThreadPoolExecutor(min(os.cpu_count() or 1, _MOST, len(items))) as threads:
+    with ThreadPoolExecutor(min(_MOST, len(items))) as threads:
         yield from threads.map(run, items)
