@@ -15,7 +15,7 @@ from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.load.partition import LoadPartition
 from pyspark_mysqlbinlog.connector.options.model import Options
-from pyspark_mysqlbinlog.connector.tail.buffer import Mark
+from pyspark_mysqlbinlog.connector.tail.buffer import LogBuffer, Mark
 from pyspark_mysqlbinlog.connector.tail.tail import OnStatement, Tail
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ class StreamLoad:
     Parameters
     ----------
     in_packets : Spark gets the rows in packets.
+    most_steps : by which a batch that loads rows may be brought in.
     is_case_sensitive : whether the server tells names apart by case; it may be asked.
     history_of : gives the history of an offset, which knows the tables wanted today.
     """
@@ -40,11 +41,13 @@ class StreamLoad:
         options: Options,
         *,
         in_packets: bool,
+        most_steps: Callable[[], int],
         is_case_sensitive: Callable[[], bool],
         history_of: Callable[[Offset], SchemaHistory],
     ) -> None:
         self._options = options
         self._in_packets = in_packets
+        self._most_steps = most_steps
         self._is_case_sensitive = is_case_sensitive
         self._history_of = history_of
         self._load: Load | None = None
@@ -76,7 +79,7 @@ class StreamLoad:
         """
         state = self.at(offset)
         if state is not None and not state.is_done:
-            self._the_load().plan_ahead(state, self._limits(most_bytes))
+            self._the_load().plan_ahead(state, self._limits(most_bytes, self._most_steps()))
 
     def step(
         self,
@@ -88,7 +91,8 @@ class StreamLoad:
     ) -> tuple[LoadState, Mark | None]:
         """What a batch with the next chunks loads, and how far it goes in the log, if at all.
 
-        Half of the limits is the log's: it must not be left behind by a load that takes hours.
+        Half of the limits is the log's: it must not be left behind by a load that takes hours. So
+        a batch with as much of the log as it may have, or with tables that change, is one step.
 
         position : where the batch begins.
         target : the boundary that it does not pass by; None is none.
@@ -108,7 +112,12 @@ class StreamLoad:
             if mark is not None:
                 followed = self.followed(tail, state, position, mark) or state
             if mark is None or side_by_side:
-                planned = self._the_load().planned_soon(followed, limits)
+                is_behind = tail.buffer.exceeds(position, limits.bytes, limits.rows)
+                is_one = is_behind or (
+                    mark is not None and self.changes_tables(tail.buffer, position, mark.position)
+                )
+                of_rows = self._limits(most_bytes, 1 if is_one else self._most_steps())
+                planned = self._the_load().planned_soon(followed, of_rows)
                 if planned is not None:
                     return planned, mark
             # What the log has does not wait for chunks; they come with a later batch.
@@ -125,8 +134,10 @@ class StreamLoad:
         renamed = tail.renamed(start, mark.position)
         return self._the_load().followed(state, mark.history, start, mark.position, renamed)
 
-    def begins(self, start: Position, end: Position) -> bool:
-        """Whether a statement behind `start`, up to `end`, makes a table be loaded again."""
+    def changes_tables(self, buffer: LogBuffer, start: Position, end: Position) -> bool:
+        """Whether tables change between two positions, or are to be loaded again."""
+        if buffer.has_changes(start, end):
+            return True
         if not self._options.reload_after_ddl:
             return False
         unknown_rows = self._the_load().unknown_rows
@@ -152,8 +163,8 @@ class StreamLoad:
         if self._load is not None:
             self._load.close()
 
-    def _limits(self, most_bytes: int | None) -> BatchLimits:
-        return self._the_load().limits(most_bytes, in_packets=self._in_packets)
+    def _limits(self, most_bytes: int | None, steps: int = 1) -> BatchLimits:
+        return self._the_load().limits(most_bytes, in_packets=self._in_packets, steps=steps)
 
     def _the_load(self) -> Load:
         if self._load is None:

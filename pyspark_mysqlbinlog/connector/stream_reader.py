@@ -45,7 +45,7 @@ from pyspark_mysqlbinlog.connector.packets import LEAN_PACKETS, packets
 from pyspark_mysqlbinlog.connector.ranges.cutting import RangePartition
 from pyspark_mysqlbinlog.connector.ranges.planning import range_partitions
 from pyspark_mysqlbinlog.connector.ranges.reader import read_range
-from pyspark_mysqlbinlog.connector.ranges.steps import most_steps
+from pyspark_mysqlbinlog.connector.ranges.steps import most_load_steps, most_steps
 from pyspark_mysqlbinlog.connector.schemas.evolution import Evolution
 from pyspark_mysqlbinlog.connector.schemas.histories import history_for_other_tables
 from pyspark_mysqlbinlog.connector.schemas.old_checkpoints import compared_with_server
@@ -103,6 +103,8 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         self._load = StreamLoad(
             options,
             in_packets=packed is not None,
+            # With change logs such a batch is brought in at once.
+            most_steps=lambda: most_load_steps() if packed == LEAN_PACKETS else 1,
             is_case_sensitive=self._is_case_sensitive,
             history_of=self._history,
         )
@@ -196,7 +198,12 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         is_settled = load == offset.load and (load is None or not (load.chunks or load.lost))
         steps = most_steps() if self._packing is not None and is_settled else 1
         mark = buffer.furthest(position, most and most * steps, target, rows)
-        if mark is not None and steps > 1 and self._changes_tables(buffer, position, mark):
+        # Then it is one step.
+        if (
+            mark is not None
+            and steps > 1
+            and self._load.changes_tables(buffer, position, mark.position)
+        ):
             mark = buffer.furthest(position, most, target, rows)
         # What lies behind the end of this run is the next one's affair.
         is_short = end is None or tail.scanned < end or not tail.compared
@@ -209,10 +216,6 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         self._moved_at = monotonic()
         load = self._load.followed(tail, load, position, mark)
         return self._offset(offset, mark, load).to_dict()
-
-    def _changes_tables(self, buffer: LogBuffer, start: Position, mark: Mark) -> bool:
-        """Whether tables change in a batch, or are to be loaded again: then it is one step."""
-        return buffer.has_changes(start, mark.position) or self._load.begins(start, mark.position)
 
     def _idle_move(
         self, buffer: LogBuffer, position: Position, target: Position | None

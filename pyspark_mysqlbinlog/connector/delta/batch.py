@@ -42,18 +42,20 @@ class TableVersions:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """One batch of the query, or a step of one: a part of its log that is brought in by itself.
+    """One batch of the query, or a step of one: a part of it that is brought in by itself.
 
     Attributes
     ----------
     query, number : the query's identifier in Delta, and Spark's number of the batch.
-    start : where it begins, and the batch or the step before it ends.
+    start : where it begins, and the batch or the step before it ends. All steps with loaded rows
+        begin where their batch does.
     mark : of its end. Its batch is the one before, where more of this batch is to come.
     load : how far a first load has come at its end; None where there is none.
     load_before : the same where it begins.
     reloads : tables whose rows nobody knows are loaded again, by themselves.
     images : the typed images that changes refer to.
     prepared : what the changes of tables leave, as far as that was made ahead.
+    has_more : it is a step, and others of its batch come behind it.
     """
 
     query: str
@@ -65,6 +67,7 @@ class Batch:
     images: TypedImages = field(default_factory=TypedImages)
     load_before: LoadState | None = None
     prepared: Mapping[Table, PreparedStates] = field(default_factory=dict)
+    has_more: bool = False
 
     @property
     def is_first(self) -> bool:
@@ -79,8 +82,10 @@ class Batch:
         )
 
     def has_loaded(self, table: Table) -> bool:
-        """Whether all rows of a table are loaded with this batch."""
-        return self.load is not None and all(each.table != table for each in self.load.waiting)
+        """Whether all rows of a table are loaded with this batch, or this step of it."""
+        if self.load is None or (self.has_more and self.load.chunks):
+            return False
+        return all(each.table != table for each in self.load.waiting)
 
     def has_keyed_chunk(self, table: Table) -> bool:
         """Whether rows of a table are in this batch that were read by a key."""

@@ -286,6 +286,7 @@ class DeltaMirror:
             reloads=self._reloads,
             images=step.images,
             prepared=step.prepared,
+            has_more=not step.is_last,
             load_before=first.load,
         )
         unknown = step.parts.keys() - tables.keys()

@@ -9,13 +9,18 @@ one is brought in, the next is read. These are left to Spark all the same:
   here, since a second may go by until Python has started for Spark's tasks.
 * Stretches of no more than a step in which most of the log is of tables that nobody wants.
 * Tables that are read as a whole, which may be large: Spark can end a task, and nobody a thread.
+
+The steps of a load have its rows one part after the other, the first with all of the batch's log.
+Each of them leaves the Delta tables as a batch would that ends right there: with some of the rows,
+under the positions at which they were read, and all of the log up to the batch's end.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -27,6 +32,7 @@ from pyarrow import compute
 
 from pyspark_mysqlbinlog.checkpoints.offset import Offset
 from pyspark_mysqlbinlog.checkpoints.schema_packing import is_of_version_0_1
+from pyspark_mysqlbinlog.checkpoints.versions import start_of
 from pyspark_mysqlbinlog.connector.columns import arrow_schema
 from pyspark_mysqlbinlog.connector.delta.collect import by_table, of_batches
 from pyspark_mysqlbinlog.connector.delta.marks import place_of
@@ -42,7 +48,7 @@ from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.connector.packets import expect_json
 from pyspark_mysqlbinlog.connector.ranges.cutting import MOST_CARRIED_IN_ALL
 from pyspark_mysqlbinlog.connector.ranges.planning import range_partitions
-from pyspark_mysqlbinlog.connector.ranges.reader import read_range
+from pyspark_mysqlbinlog.connector.ranges.reader import read_range, unpacked_schemas
 from pyspark_mysqlbinlog.connector.ranges.steps import RangeSteps
 from pyspark_mysqlbinlog.connector.ranges.typed_reader import read_typed_stretches
 from pyspark_mysqlbinlog.connector.server.settings import ServerFacts
@@ -65,23 +71,26 @@ _THIN_SHARE = 0.2
 _LEFT_TO_SPARK = 50
 # One is brought in while another is read.
 _STEPS_HELD = 2
+# Large chunks that are read at once.
+_CHUNKS_READ = 2
 # Seconds after which Spark ends a Python process that has nothing to do.
 _QUIET = 60
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A batch, or a part of its log that is brought in by itself.
+    """A batch, or a part of it that is brought in by itself.
 
     Attributes
     ----------
     first, last : where it begins and ends. An offset inside of the batch has a position and its
-        fingerprint; all else is that of the batch's first offset.
+        fingerprint; all else is that of the batch's first offset. Those of a load's steps are the
+        batch's.
     parts : each table's changes.
     nothing : no changes, for tables that have none.
     images : the typed images that changes refer to.
     prepared : what the changes of tables leave, as far as it was made ahead.
-    is_whole : it is all of the batch.
+    is_whole : it has all of the batch's log, or stands behind one that has it.
     is_last : nothing of the batch comes behind it.
     """
 
@@ -174,27 +183,35 @@ class OwnReading:
         Whoever does not take all steps must close it: it may hold a thread and a connection.
 
         prepare : makes what can be made of a step while the one before it is brought in. It runs in
-            the thread that reads, and not at all where the batch is one step.
+            the thread that reads, and not at all where the batch is read as one step.
         """
-        # Where a load begins it counts for all of the batch.
-        if first.phase != last.phase or _size(first, last) <= self._step_bytes:
+        if last.loads_since(first):
+            # A change log would have rows twice when the batch comes once more; and behind a
+            # statement that changed a table nobody would tell the second step of it.
+            is_parted = not self._with_source and not _changes_tables(last)
+            cut = self._load_in_steps
+        else:
+            # Where a load begins it counts for all of the batch.
+            is_parted = first.phase == last.phase and _size(first, last) > self._step_bytes
+            cut = self._in_steps
+        if not is_parted:
             return self._whole(first, last)
-        steps = partial(self._prepared, first, last, prepare)
+        steps = partial(self._prepared, partial(cut, first, last), prepare)
         return prefetched(steps, lambda _: 1, most=_STEPS_HELD)
 
     def _whole(self, first: Offset, last: Offset) -> Generator[Step]:
         """The batch as one step."""
-        batches = [batch for stretch in self._of_log(first, last) for batch in stretch]
-        self._note_share(first, last, sum(batch.nbytes for batch in batches))
+        batches = self._all_of_log(first, last)
         if last.loads_since(first):
-            batches += self._of_load(last)
+            for part in self._of_load(last):
+                batches += part
         yield Step.of(first, last, self._table_of(batches))
 
     def _prepared(
-        self, first: Offset, last: Offset, prepare: Prepare, interrupt: Interrupt
+        self, cut: Callable[[Interrupt], Generator[Step]], prepare: Prepare, interrupt: Interrupt
     ) -> Generator[Step]:
-        """The batch by its steps, each with what can be made ahead."""
-        with closing(self._in_steps(first, last, interrupt)) as steps:
+        """A batch by its steps, each with what can be made ahead."""
+        with closing(cut(interrupt)) as steps:
             while (step := next(steps, None)) is not None:
                 interrupt.check()
                 made = [replace(step, prepared=prepare(step.parts, step.images))]
@@ -223,6 +240,22 @@ class OwnReading:
         self._note_share(first, last, size)
         yield Step.of(begin, last, self._table_of(held), is_whole=begin is first)
 
+    def _load_in_steps(self, first: Offset, last: Offset, interrupt: Interrupt) -> Generator[Step]:
+        """The batch by its steps; its log changes no table."""
+        held, size = self._all_of_log(first, last), 0
+        with closing(self._of_load(last)) as parts:
+            for part in parts:
+                interrupt.check()
+                # What comes behind the last one may be nothing.
+                if size >= self._step_bytes:
+                    brought = self._table_of(held)
+                    held, size = [], 0
+                    yield Step.of(first, last, brought, is_last=False)
+                    del brought  # may be large
+                held += part
+                size += sum(batch.nbytes for batch in part)
+        yield Step.of(first, last, self._table_of(held))
+
     def _note_share(self, first: Offset, last: Offset, wanted: int) -> None:
         """Leave what comes to Spark where little of the log between two offsets was wanted.
 
@@ -235,6 +268,12 @@ class OwnReading:
     def _table_of(self, batches: Iterable[pa.RecordBatch]) -> tuple[pa.Table, TypedImages]:
         """What `collected` gives of the same changes."""
         return of_batches(batches, self._schema, with_source=self._with_source)
+
+    def _all_of_log(self, first: Offset, last: Offset) -> list[pa.RecordBatch]:
+        """Record batches of all changes between two offsets."""
+        batches = [batch for stretch in self._of_log(first, last) for batch in stretch]
+        self._note_share(first, last, sum(batch.nbytes for batch in batches))
+        return batches
 
     def _of_log(
         self, first: Offset, last: Offset, steps: RangeSteps | None = None
@@ -258,19 +297,31 @@ class OwnReading:
             else:
                 yield from read_typed_stretches(options, part, self._schema, steps=steps)
 
-    def _of_load(self, last: Offset) -> Iterator[pa.RecordBatch]:
-        """The chunks of the batch that ends there, read side by side."""
+    def _of_load(self, last: Offset) -> Generator[list[pa.RecordBatch]]:
+        """The chunks of the batch that ends there, some at a time, in their order.
+
+        What is read is read to its end, whoever is slow to take it: its transaction keeps others
+        from altering the table. A few are read ahead.
+        """
         options = self._options
         most = options.max_connections
         case_sensitive = self._server_facts().case_sensitive
-        tasks = load_tasks(options, last, most, case_sensitive=case_sensitive)
+        tasks = load_tasks(options, last, most, case_sensitive=case_sensitive, in_turn=True)
+        # Full ones take memory, and there is no more than one for each connection.
+        is_many = sum(len(task.chunks) for task in tasks) > most
+        at_once = most if is_many else min(most, _CHUNKS_READ)
 
         def read(task: LoadPartition) -> list[pa.RecordBatch]:
             return [*read_chunks(options, task, self._schema, typed=not self._with_source)]
 
-        with ThreadPoolExecutor(most) as threads:
-            for batches in threads.map(read, tasks):
-                yield from batches
+        reading = deque[Future[list[pa.RecordBatch]]]()
+        with ThreadPoolExecutor(at_once) as threads:
+            for task in tasks:
+                reading.append(threads.submit(read, task))
+                if len(reading) >= at_once:
+                    yield reading.popleft().result()
+            while reading:
+                yield reading.popleft().result()
 
     def _server_facts(self) -> ServerFacts:
         if self._facts is None:
@@ -282,6 +333,17 @@ def _size(first: Offset, last: Offset) -> float:
     """Bytes of log between two offsets; infinite where only the server knows how long a file is."""
     begin, end = first.position, last.position
     return end.pos - begin.pos if begin.file == end.file else math.inf
+
+
+def _changes_tables(last: Offset) -> bool:
+    """Whether a table becomes another one in the batch that ends there, or appears in it."""
+    history = unpacked_schemas(last.schemas)
+    return any(
+        # What holds where the batch begins is said to hold from the beginning.
+        place_of(start_of(version))
+        for name in history.tables()
+        for version in history.versions(*name)
+    )
 
 
 def _last_place(stretch: Iterable[pa.RecordBatch]) -> tuple[int, int]:

@@ -190,15 +190,18 @@ class Load:
             self._noted = offset, state, note_read(state, offset.position, end)
         return self._noted[2]
 
-    def limits(self, most_bytes: int | None, *, in_packets: bool = False) -> BatchLimits:
+    def limits(
+        self, most_bytes: int | None, *, in_packets: bool = False, steps: int = 1
+    ) -> BatchLimits:
         """How much a batch reads of the log, and as much of the tables; None is all there is.
 
         in_packets : whether the batch is read in packets.
+        steps : by which it is brought in, each with what a batch may read of the tables.
         """
         options = self._options
         rows = None if most_bytes is None else options.max_rows_per_trigger
         weight = _WEIGHT_IN_PACKETS if in_packets else 1.0
-        return BatchLimits.of(rows, most_bytes, options.max_connections, weight=weight)
+        return BatchLimits.of(rows, most_bytes, options.max_connections, weight=weight, steps=steps)
 
     def planned(self, state: LoadState, limits: BatchLimits) -> LoadState:
         """The state at the end of a batch that reads the next chunks, however long that takes."""

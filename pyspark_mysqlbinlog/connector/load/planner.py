@@ -6,7 +6,8 @@ batch, the next one is planned ahead, in a thread; what counts is what an offset
 
 The first batch is one small chunk, so that the first rows are there soon. The batches behind it
 grow: each has chunks of as many rows as were planned before, times a factor, until they are full.
-They have one for each connection, or as many small tables as make up for it.
+They have one for each connection, or as many small tables as make up for it. Where a batch is brought
+in by steps, no chunk is more than a step.
 """
 
 from __future__ import annotations
@@ -51,21 +52,31 @@ class BatchLimits:
     ----------
     chunks : full ones; small tables count by their share.
     weight : what a byte of loaded rows counts for.
+    steps : by which the batch is brought in, each with so many bytes; no chunk is larger.
     """
 
     rows: int | None = None
     bytes: int | None = None
     chunks: int | None = None
     weight: float = 1.0
+    steps: int = 1
 
     @classmethod
     def of(
-        cls, rows: int | None, size: int | None, chunks: int, *, weight: float = 1.0
+        cls,
+        rows: int | None,
+        size: int | None,
+        chunks: int,
+        *,
+        weight: float = 1.0,
+        steps: int = 1,
     ) -> BatchLimits:
         """Half of a batch's limits, whose other half is the log's; without `size` there is none."""
         if size is None:
             return cls()
-        return cls(None if rows is None else max(rows // 2, 1), max(size // 2, 1), chunks, weight)
+        return cls(
+            None if rows is None else max(rows // 2, 1), max(size // 2, 1), chunks, weight, steps
+        )
 
 
 class LoadPlanner:
@@ -285,16 +296,18 @@ class _Budget:
 
     def __init__(self, limits: BatchLimits) -> None:
         self._rows, self._chunks = limits.rows, limits.chunks
-        self._bytes = None if limits.bytes is None else int(limits.bytes / limits.weight)
+        self._step = None if limits.bytes is None else int(limits.bytes / limits.weight)
+        self._bytes = None if self._step is None else self._step * limits.steps
         self._share = 0.0
         self._until = monotonic() + _PATIENCE
 
     def rows_left(self, row_bytes: int) -> int:
+        """How many the next chunk may have."""
         left = [_MOST_ROWS]
         if self._rows is not None:
             left.append(self._rows)
-        if self._bytes is not None:
-            left.append(self._bytes // row_bytes)
+        if self._bytes is not None and self._step is not None:
+            left.append(min(self._step, self._bytes) // row_bytes)
         return min(left)
 
     def spend(self, rows: int, size: int, full: int) -> None:

@@ -10,12 +10,14 @@ __all__ = ["load_tasks"]
 
 
 def load_tasks(
-    options: Options, last: Offset, most: int, *, case_sensitive: bool
+    options: Options, last: Offset, most: int, *, case_sensitive: bool, in_turn: bool = False
 ) -> list[LoadPartition]:
     """At most `most` tasks, each with about as many chunks as the others.
 
     last : where the batch ends.
     case_sensitive : whether the server tells table names by case.
+    in_turn : the first task has the first chunks; else the parts of a table are in different tasks,
+        and read side by side.
     """
     wants = options.table_filter(case_sensitive).wants
     planned = () if last.load is None else last.load.chunks
@@ -25,8 +27,9 @@ def load_tasks(
     count = min(len(chunks), max(most, 1))
     return [
         LoadPartition(
-            # One after the other, so that the parts of one table are read side by side.
-            tuple(chunks[task::count]),
+            tuple(chunks[task * len(chunks) // count : (task + 1) * len(chunks) // count])
+            if in_turn
+            else tuple(chunks[task::count]),
             case_sensitive,
             since=last.position,
             server_uuid=last.server_uuid,

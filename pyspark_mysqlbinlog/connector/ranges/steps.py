@@ -15,9 +15,11 @@ from pyspark_mysqlbinlog.decoder.kernel.log_scanner import Run
 from pyspark_mysqlbinlog.protocol.events import Event, EventType
 from pyspark_mysqlbinlog.protocol.walker import FileHead
 
-__all__ = ["Boundary", "RangeSteps", "most_steps"]
+__all__ = ["Boundary", "RangeSteps", "most_load_steps", "most_steps"]
 
 _MOST_STEPS = 8
+# Of a load they are larger, and what the log brings meanwhile waits for their end.
+_MOST_LOAD_STEPS = 4
 
 # Between two files; behind a crash there is the last alone. The boundary in front of them is the
 # beginning of the next file everywhere else.
@@ -32,6 +34,11 @@ def most_steps() -> int:
     Only the kernel reads in steps.
     """
     return 1 if implementation() == "python" else _MOST_STEPS
+
+
+def most_load_steps() -> int:
+    """The same of a batch that loads rows."""
+    return 1 if implementation() == "python" else _MOST_LOAD_STEPS
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,220 @@
+"""Loads whose batches a mirror brings in by steps, beside changes and kills: equal to SELECT."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator
+from itertools import repeat
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from helpers.delta_mirrors import MirroredDatabase
+from helpers.mirror_steps import killed_behind
+from helpers.servers import Server
+from pyspark_mysqlbinlog import DeltaMirror
+from pyspark_mysqlbinlog.connector.delta.own_reading import Step
+from pyspark_mysqlbinlog.connector.delta.prepared import PreparedStates
+
+pytestmark = pytest.mark.both_engines
+
+ROWS = 4_000
+TABLES = ("pairs", "small", "t")
+
+
+@pytest.fixture
+def mirrored(
+    spark: SparkSession, live_server: Server, database: str, tmp_path: Path
+) -> MirroredDatabase:
+    """Tables with rows, of which a step has some hundred."""
+    mirrored = MirroredDatabase(
+        spark,
+        live_server,
+        database,
+        tmp_path,
+        startingOffset="snapshot",
+        maxBytesPerTrigger="24k",
+    )
+    mirrored.execute(
+        "CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(60), n INT)",
+        "CREATE TABLE pairs (a INT, b VARCHAR(9), v INT, PRIMARY KEY (b, a))",
+        "CREATE TABLE small (id INT PRIMARY KEY, v INT)",
+        "INSERT INTO small VALUES (1, 1), (2, 2)",
+    )
+    for first in range(0, ROWS, 1000):
+        numbers = range(first, first + 1000)
+        of_t = ", ".join(f"({n}, REPEAT('ñ', 20), {n})" for n in numbers)
+        of_pairs = ", ".join(f"({n}, '{n % 7}', {n})" for n in numbers)
+        mirrored.execute(f"INSERT INTO t VALUES {of_t}", f"INSERT INTO pairs VALUES {of_pairs}")
+    mirrored.execute("ANALYZE TABLE t, pairs, small")
+    return mirrored
+
+
+@pytest.fixture
+def taken(monkeypatch: pytest.MonkeyPatch) -> list[Step]:
+    """The steps with loaded rows that others of their batch follow, as they come."""
+    steps = list[Step]()
+    take = DeltaMirror._take_step
+
+    def noted(mirror: DeltaMirror, step: Step, *rest: Any) -> None:
+        if not step.is_last and step.last.loads_since(step.first):
+            steps.append(step)
+        take(mirror, step, *rest)
+
+    monkeypatch.setattr(DeltaMirror, "_take_step", noted)
+    return steps
+
+
+def busy(mirrored: MirroredDatabase, random_: random.Random) -> Callable[[], None]:
+    """What makes some changes all over the tables each time that it is called."""
+    later = iter(range(ROWS, 1 << 20))
+
+    def work() -> None:
+        some = sorted(random_.sample(range(ROWS), 40))
+        listed = ", ".join(map(str, some))
+        mirrored.execute(
+            f"UPDATE t SET v = 'changed', n = n + 1 WHERE id IN ({listed})",
+            f"DELETE FROM t WHERE id IN ({listed}) AND id % 3 = 0",
+            f"UPDATE t SET id = id + 1000000 WHERE id IN ({listed}) AND id % 3 = 1",
+            f"UPDATE pairs SET b = '9' WHERE a IN ({listed}) AND a % 2 = 0",
+            f"DELETE FROM pairs WHERE a IN ({listed}) AND a % 5 = 0",
+            f"INSERT INTO t VALUES ({next(later)}, 'new', NULL)",
+            "UPDATE small SET v = v + 1",
+        )
+
+    return work
+
+
+def before_each_step(monkeypatch: pytest.MonkeyPatch, work: Callable[[], None]) -> None:
+    """Let something happen on the server before each step is brought in."""
+    take = DeltaMirror._take_step
+
+    def with_work(mirror: DeltaMirror, *given: Any) -> None:
+        work()
+        take(mirror, *given)
+
+    monkeypatch.setattr(DeltaMirror, "_take_step", with_work)
+
+
+def test_changes_while_a_batch_is_loaded(
+    mirrored: MirroredDatabase,
+    taken: list[Step],
+    ddl_seed: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made_ahead = list[bool]()
+    of = PreparedStates.of
+
+    def looked(prepared: PreparedStates, *given: Any, **named: Any) -> pa.Table | None:
+        states = of(prepared, *given, **named)
+        made_ahead.append(states is not None)
+        return states
+
+    monkeypatch.setattr(PreparedStates, "of", looked)
+    with monkeypatch.context() as patched:
+        before_each_step(patched, busy(mirrored, random.Random(ddl_seed)))
+        mirrored.run()
+    mirrored.run()
+    mirrored.expect_equal(*TABLES)
+    # A step has the parts of a few chunks.
+    parts = Counter(str(step.last.position) for step in taken)
+    assert max(parts.values()) >= 2
+    assert len(taken) >= 6
+    assert all(made_ahead)
+
+
+@pytest.fixture(params=["goes on", "lost"])
+def checkpoints(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Of the run behind each kill, and of the next; a new one loads all tables anew."""
+    return (
+        repeat("checkpoint")
+        if request.param == "goes on"
+        else map("checkpoint {}".format, range(100))
+    )
+
+
+def test_a_kill_between_steps(
+    mirrored: MirroredDatabase,
+    taken: list[Step],
+    ddl_seed: int,
+    checkpoints: Iterator[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What was loaded before it may be changed, moved, deleted or emptied when it comes again."""
+    work = busy(mirrored, random.Random(ddl_seed))
+    checkpoint = next(checkpoints)
+    for number in (2, 3, 5):
+        # Batch 0, and the first chunk, are steps of their own.
+        with killed_behind(number, monkeypatch):
+            mirrored.run(checkpoint)
+        work()
+        if number == 5:
+            mirrored.execute("TRUNCATE TABLE small", "INSERT INTO small VALUES (2, 3), (3, 3)")
+        checkpoint = next(checkpoints)
+    mirrored.run(checkpoint)
+    mirrored.expect_equal(*TABLES)
+    assert taken
+
+
+def test_tables_that_change_while_a_batch_is_loaded(
+    mirrored: MirroredDatabase, taken: list[Step], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Chunks behind the statement have other columns than those before it, and than the log."""
+    statements = iter(
+        [
+            "ALTER TABLE t ADD w INT DEFAULT 5",
+            "ALTER TABLE pairs MODIFY v BIGINT",
+            "ALTER TABLE t CHANGE n m INT",
+            "CREATE TABLE later (id INT PRIMARY KEY)",
+            "INSERT INTO later VALUES (1)",
+            "ALTER TABLE t DROP v",
+        ]
+    )
+
+    def alter() -> None:
+        if taken and (statement := next(statements, None)) is not None:
+            mirrored.execute(statement)
+
+    with monkeypatch.context() as patched:
+        before_each_step(patched, alter)
+        mirrored.run()
+    assert not [*statements]
+    mirrored.run()
+    mirrored.expect_equal(*TABLES, "later")
+
+
+def test_tables_that_have_rows_are_loaded_again(
+    mirrored: MirroredDatabase,
+    taken: list[Step],
+    ddl_seed: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Rows that were deleted while nobody looked go when all others were loaded, and not before."""
+    mirrored.run()
+    mirrored.expect_equal(*TABLES)
+    before = len(taken)
+    with mirrored.server.connect(database=mirrored.database) as connection:
+        cursor = connection.cursor()
+        cursor.execute("SET sql_log_bin = 0")
+        cursor.execute("DELETE FROM t WHERE id % 10 = 3")
+        cursor.execute("UPDATE pairs SET v = -1 WHERE a % 10 = 3")
+        connection.commit()
+    mirrored.options["reload"] = f"again: {mirrored.database}.*"
+    work, counts = busy(mirrored, random.Random(ddl_seed)), list[int]()
+
+    def work_and_count() -> None:
+        work()
+        counts.append(mirrored.delta("t").count())
+
+    with monkeypatch.context() as patched:
+        before_each_step(patched, work_and_count)
+        mirrored.run()
+    mirrored.run()
+    mirrored.expect_equal(*TABLES)
+    assert len(taken) - before >= 6
+    # Each time some 13 rows are deleted.
+    assert min(counts) > ROWS * 0.8
