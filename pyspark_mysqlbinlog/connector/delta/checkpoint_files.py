@@ -1,11 +1,14 @@
-"""Small files in a query's checkpoint, on local disk or wherever Spark reaches."""
+"""A query's checkpoint, on local disk or wherever Spark reaches: how it is written, and read."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
+from py4j.protocol import Py4JError
 from pyspark.errors import AnalysisException
 
 from pyspark_mysqlbinlog.errors import OffsetError
@@ -13,7 +16,38 @@ from pyspark_mysqlbinlog.errors import OffsetError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["find_lines", "read_lines", "write_line"]
+__all__ = ["find_lines", "read_lines", "without_processes", "write_line"]
+
+_MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
+_BY_FILE_SYSTEM = (
+    "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+)
+
+
+@contextmanager
+def without_processes(spark: SparkSession, checkpoint: str) -> Iterator[None]:
+    """A query that is started inside writes its checkpoint on local disk without other processes.
+
+    Spark writes it by Hadoop's FileContext, which starts `chmod` and `readlink` for each file where
+    Hadoop's native library is missing: some 80 ms a batch on two cores. By Hadoop's FileSystem,
+    which is Spark's other way, files are written beside and renamed just the same. A setting that
+    the session has stays.
+    """
+    # A remote session has none; and another Spark may have the class elsewhere.
+    jvm: Any = getattr(spark, "_jvm", None) if hasattr(spark, "_jsparkSession") else None
+    if jvm is None or _local(checkpoint) is None or spark.conf.get(_MANAGER, None) is not None:
+        yield
+        return
+    try:
+        jvm.java.lang.Class.forName(_BY_FILE_SYSTEM)
+    except Py4JError:
+        yield
+        return
+    spark.conf.set(_MANAGER, _BY_FILE_SYSTEM)
+    try:
+        yield
+    finally:
+        spark.conf.unset(_MANAGER)
 
 
 def read_lines(spark: SparkSession, location: str) -> list[str]:

@@ -31,6 +31,7 @@ from pyspark_mysqlbinlog.checkpoints.versions import Version, is_gone, start_of
 from pyspark_mysqlbinlog.connector.delta.batch import Batch, TableVersions
 from pyspark_mysqlbinlog.connector.delta.batch_offsets import BatchOffsets
 from pyspark_mysqlbinlog.connector.delta.cascade_watch import CascadeWatch
+from pyspark_mysqlbinlog.connector.delta.checkpoint_files import without_processes
 from pyspark_mysqlbinlog.connector.delta.collect import collected
 from pyspark_mysqlbinlog.connector.delta.column_names import delta_name
 from pyspark_mysqlbinlog.connector.delta.copies import say_key
@@ -189,7 +190,8 @@ class DeltaMirror:
         )
         if trigger:
             writer = writer.trigger(**trigger)
-        return writer.start()
+        with without_processes(spark, self._checkpoint):
+            return writer.start()
 
     @property
     def stopped(self) -> Mapping[str, str]:

@@ -6,8 +6,8 @@ batch, the next one is planned ahead, in a thread; what counts is what an offset
 
 The first batch is one small chunk, so that the first rows are there soon. The batches behind it
 grow: each has chunks of as many rows as were planned before, times a factor, until they are full.
-They have one for each connection, or as many small tables as make up for it. Where a batch is brought
-in by steps, no chunk is more than a step.
+They have one for each connection, or as many small tables as make up for it. Where a batch is
+brought in by steps, no chunk is more than a step.
 """
 
 from __future__ import annotations
