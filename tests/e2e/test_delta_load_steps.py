@@ -14,6 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from helpers.delta_mirrors import MirroredDatabase
+from helpers.loaded_tables import TABLES, fill, some_changes
 from helpers.mirror_steps import killed_behind
 from helpers.servers import Server
 from pyspark_mysqlbinlog import DeltaMirror
@@ -23,7 +24,6 @@ from pyspark_mysqlbinlog.connector.delta.prepared import PreparedStates
 pytestmark = pytest.mark.both_engines
 
 ROWS = 4_000
-TABLES = ("pairs", "small", "t")
 
 
 @pytest.fixture
@@ -39,18 +39,7 @@ def mirrored(
         startingOffset="snapshot",
         maxBytesPerTrigger="24k",
     )
-    mirrored.execute(
-        "CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(60), n INT)",
-        "CREATE TABLE pairs (a INT, b VARCHAR(9), v INT, PRIMARY KEY (b, a))",
-        "CREATE TABLE small (id INT PRIMARY KEY, v INT)",
-        "INSERT INTO small VALUES (1, 1), (2, 2)",
-    )
-    for first in range(0, ROWS, 1000):
-        numbers = range(first, first + 1000)
-        of_t = ", ".join(f"({n}, REPEAT('ñ', 20), {n})" for n in numbers)
-        of_pairs = ", ".join(f"({n}, '{n % 7}', {n})" for n in numbers)
-        mirrored.execute(f"INSERT INTO t VALUES {of_t}", f"INSERT INTO pairs VALUES {of_pairs}")
-    mirrored.execute("ANALYZE TABLE t, pairs, small")
+    fill(live_server, database, ROWS)
     return mirrored
 
 
@@ -69,24 +58,8 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> list[Step]:
     return steps
 
 
-def busy(mirrored: MirroredDatabase, random_: random.Random) -> Callable[[], None]:
-    """What makes some changes all over the tables each time that it is called."""
-    later = iter(range(ROWS, 1 << 20))
-
-    def work() -> None:
-        some = sorted(random_.sample(range(ROWS), 40))
-        listed = ", ".join(map(str, some))
-        mirrored.execute(
-            f"UPDATE t SET v = 'changed', n = n + 1 WHERE id IN ({listed})",
-            f"DELETE FROM t WHERE id IN ({listed}) AND id % 3 = 0",
-            f"UPDATE t SET id = id + 1000000 WHERE id IN ({listed}) AND id % 3 = 1",
-            f"UPDATE pairs SET b = '9' WHERE a IN ({listed}) AND a % 2 = 0",
-            f"DELETE FROM pairs WHERE a IN ({listed}) AND a % 5 = 0",
-            f"INSERT INTO t VALUES ({next(later)}, 'new', NULL)",
-            "UPDATE small SET v = v + 1",
-        )
-
-    return work
+def changes(mirrored: MirroredDatabase, seed: int) -> Callable[[], None]:
+    return some_changes(mirrored.server, mirrored.database, random.Random(seed), ROWS)
 
 
 def before_each_step(monkeypatch: pytest.MonkeyPatch, work: Callable[[], None]) -> None:
@@ -116,7 +89,7 @@ def test_changes_while_a_batch_is_loaded(
 
     monkeypatch.setattr(PreparedStates, "of", looked)
     with monkeypatch.context() as patched:
-        before_each_step(patched, busy(mirrored, random.Random(ddl_seed)))
+        before_each_step(patched, changes(mirrored, ddl_seed))
         mirrored.run()
     mirrored.run()
     mirrored.expect_equal(*TABLES)
@@ -145,7 +118,7 @@ def test_a_kill_between_steps(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """What was loaded before it may be changed, moved, deleted or emptied when it comes again."""
-    work = busy(mirrored, random.Random(ddl_seed))
+    work = changes(mirrored, ddl_seed)
     checkpoint = next(checkpoints)
     for number in (2, 3, 5):
         # Batch 0, and the first chunk, are steps of their own.
@@ -204,7 +177,7 @@ def test_tables_that_have_rows_are_loaded_again(
         cursor.execute("UPDATE pairs SET v = -1 WHERE a % 10 = 3")
         connection.commit()
     mirrored.options["reload"] = f"again: {mirrored.database}.*"
-    work, counts = busy(mirrored, random.Random(ddl_seed)), list[int]()
+    work, counts = changes(mirrored, ddl_seed), list[int]()
 
     def work_and_count() -> None:
         work()
@@ -216,5 +189,4 @@ def test_tables_that_have_rows_are_loaded_again(
     mirrored.run()
     mirrored.expect_equal(*TABLES)
     assert len(taken) - before >= 6
-    # Each time some 13 rows are deleted.
     assert min(counts) > ROWS * 0.8

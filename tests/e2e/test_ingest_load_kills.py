@@ -1,0 +1,87 @@
+"""The command `ingest`, killed again and again while it loads tables that change, ends equal."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event, Thread
+
+import pytest
+from pyspark.sql import SparkSession
+
+from helpers.delta_mirrors import MirroredDatabase
+from helpers.ingest_process import Ingest
+from helpers.loaded_tables import TABLES, fill, some_changes
+from helpers.servers import Server
+
+# Of a step, some thousand rows.
+_STEP = "96k"
+
+
+@contextmanager
+def _again_and_again(work: Callable[[], None]) -> Iterator[None]:
+    """Work in a thread, ten times a second."""
+    ended, errors = Event(), list[Exception]()
+
+    def run() -> None:
+        try:
+            while not ended.wait(0.1):
+                work()
+        except Exception as error:  # noqa: BLE001 (raised again where it is looked for)
+            errors.append(error)
+
+    thread = Thread(target=run)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+    if errors:
+        raise errors[0]
+
+
+@pytest.mark.parametrize(
+    ("kills", "rows"),
+    [
+        pytest.param(2, 30_000, id="short", marks=pytest.mark.timeout(600)),
+        pytest.param(
+            20, 400_000, id="full", marks=[pytest.mark.endurance, pytest.mark.timeout(3600)]
+        ),
+    ],
+)
+def test_a_load_that_is_killed(  # noqa: PLR0917 (fixtures)
+    spark: SparkSession,
+    live_server: Server,
+    database: str,
+    tmp_path: Path,
+    ddl_seed: int,
+    kills: int,
+    rows: int,
+) -> None:
+    chance = random.Random(ddl_seed)
+    fill(live_server, database, rows)
+    change = some_changes(live_server, database, random.Random(ddl_seed), rows)
+    ingest = Ingest(
+        live_server,
+        database,
+        tmp_path,
+        ["--engine", "deltalake", "--option", f"maxBytesPerTrigger={_STEP}"],
+    )
+    mirrored = MirroredDatabase(spark, live_server, database, tmp_path)
+    loading = 0
+    with ingest:
+        with _again_and_again(change):
+            for _ in range(kills):
+                ingest.wait_for_batch()
+                time.sleep(chance.uniform(0, 2))
+                ingest.kill()
+                found = mirrored.delta("t").metadata().configuration
+                loading += bool(found.get("mysqlbinlog.loading"))
+        ingest.once()
+    mirrored.expect_equal(*TABLES)
+    # The table was in the middle of its load when most of these came.
+    assert loading > kills / 2
