@@ -112,12 +112,16 @@ class StreamLoad:
             if mark is not None:
                 followed = self.followed(tail, state, position, mark) or state
             if mark is None or side_by_side:
-                is_behind = tail.buffer.exceeds(position, limits.bytes, limits.rows)
-                is_one = is_behind or (
-                    mark is not None and self.changes_tables(tail.buffer, position, mark.position)
+                is_one = mark is not None and (
+                    # What lies behind the target is not for this run.
+                    (
+                        mark.position != target
+                        and tail.buffer.exceeds(position, limits.bytes, limits.rows)
+                    )
+                    or self.changes_tables(tail.buffer, position, mark.position)
                 )
-                of_rows = self._limits(most_bytes, 1 if is_one else self._most_steps())
-                planned = self._the_load().planned_soon(followed, of_rows)
+                of_load = self._limits(most_bytes, 1 if is_one else self._most_steps())
+                planned = self._the_load().planned_soon(followed, of_load)
                 if planned is not None:
                     return planned, mark
             # What the log has does not wait for chunks; they come with a later batch.

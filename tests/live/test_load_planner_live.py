@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
+from threading import Event
 
 import pytest
 
@@ -38,7 +39,8 @@ def batch(planner: LoadPlanner, state: LoadState, limits: BatchLimits) -> LoadSt
     return found
 
 
-def test_a_batch_of_several_steps_has_a_chunk_for_each(server: Server) -> None:
+@pytest.fixture
+def planner(server: Server) -> Iterator[LoadPlanner]:
     planner = LoadPlanner(
         server.settings(),
         begin_proofs=lambda: lambda *_: None,
@@ -47,20 +49,74 @@ def test_a_batch_of_several_steps_has_a_chunk_for_each(server: Server) -> None:
         retry_timeout=1,
     )
     with closing(planner):
-        begun = LoadState(waiting=(TableLoad(T),), rows=1)
-        empty = batch(planner, begun, BatchLimits(bytes=1, chunks=4))
-        assert len(empty.chunks) == 1
-        # Of 20 rows, in a batch whose other half is the log's.
-        size = planner.sizes[T].row_bytes * 20 * 2 // 4
-        for steps in (1, 2, 4):
-            limits = BatchLimits.of(None, size, 4, weight=0.25, steps=steps)
-            state, bounds = begun, list[tuple[str, ...] | None]()
-            counts = list[int]()
-            while state.waiting:
-                before = state.rows
-                state = batch(planner, state, limits)
-                bounds += [chunk.upto for chunk in state.chunks]
-                counts.append(len(state.chunks))
-                assert state.rows - before <= 20 * steps
-            assert {*counts[:-1]} == {steps}
-            assert [int(bound[0]) for bound in bounds if bound] == [*range(19, ROWS, 20)]
+        yield planner
+
+
+def of_rows(planner: LoadPlanner, rows: int, steps: int) -> BatchLimits:
+    """Of batches whose steps have so many rows of T; the other half of a batch is the log's."""
+    first = batch(planner, LoadState(waiting=(TableLoad(T),), rows=1), BatchLimits(bytes=1))
+    assert len(first.chunks) == 1
+    size = (planner.sizes[T].row_bytes * rows + 1) * 2 // 4 + 1
+    return BatchLimits.of(None, size, 4, weight=0.25, steps=steps)
+
+
+@pytest.mark.parametrize("steps", [1, 2, 4])
+def test_a_batch_of_several_steps_has_a_chunk_for_each(planner: LoadPlanner, steps: int) -> None:
+    limits = of_rows(planner, 20, steps)
+    state = LoadState(waiting=(TableLoad(T),), rows=1)
+    bounds, counts = list[tuple[str, ...] | None](), list[int]()
+    while state.waiting:
+        before = state.rows
+        state = batch(planner, state, limits)
+        bounds += [chunk.upto for chunk in state.chunks]
+        counts.append(len(state.chunks))
+        assert state.rows - before <= 20 * steps
+    # What a step's bytes leave behind its last row is no chunk.
+    assert {*counts[:-1]} == {steps}
+    assert [int(bound[0]) for bound in bounds if bound] == [*range(19, ROWS, 20)]
+
+
+def test_a_table_without_a_key_begins_a_batch_of_one_step(
+    server: Server, planner: LoadPlanner
+) -> None:
+    server.execute(
+        f"CREATE TABLE {DATABASE}.plain (v INT)", f"INSERT INTO {DATABASE}.plain VALUES (1), (2)"
+    )
+    plain = (DATABASE, "plain")
+    limits = of_rows(planner, 150, 4)
+    state = LoadState(waiting=(TableLoad(T), TableLoad(plain), TableLoad(T)), rows=1)
+    batches = []
+    while state.waiting:
+        state = batch(planner, state, limits)
+        batches.append([chunk.table for chunk in state.chunks])
+    # A table of 400 rows has three chunks, and two rows are said to be a page.
+    assert batches == [[T] * 3, [plain], [T] * 3]
+
+
+def test_plans_that_nobody_wants_any_more(server: Server) -> None:
+    """Limits may change with each call, and a proof may take minutes: no plan waits for others."""
+    released, begun = Event(), list[int]()
+
+    def begin_proofs() -> Callable[..., None]:
+        begun.append(1)
+
+        def prove(*_: object) -> None:
+            released.wait(60)
+
+        return prove
+
+    planner = LoadPlanner(
+        server.settings(),
+        begin_proofs=begin_proofs,
+        case_sensitive=True,
+        chunk_bytes=1 << 20,
+        retry_timeout=1,
+    )
+    state = LoadState(waiting=(TableLoad(T),), rows=1)
+    with closing(planner):
+        for number in range(20):
+            limits = BatchLimits.of(None, 1000, 4, steps=1 + number % 2)
+            assert planner.next_batch(state, limits, patience=0.01) is None
+        released.set()
+        batch(planner, state, limits)
+    assert len(begun) <= 3

@@ -49,7 +49,7 @@ from pyspark_mysqlbinlog.connector.packets import expect_json
 from pyspark_mysqlbinlog.connector.ranges.cutting import MOST_CARRIED_IN_ALL
 from pyspark_mysqlbinlog.connector.ranges.planning import range_partitions
 from pyspark_mysqlbinlog.connector.ranges.reader import read_range, unpacked_schemas
-from pyspark_mysqlbinlog.connector.ranges.steps import RangeSteps
+from pyspark_mysqlbinlog.connector.ranges.steps import RangeSteps, most_load_steps
 from pyspark_mysqlbinlog.connector.ranges.typed_reader import read_typed_stretches
 from pyspark_mysqlbinlog.connector.server.settings import ServerFacts
 from pyspark_mysqlbinlog.decoder.kernel.implementation import implementation
@@ -305,10 +305,16 @@ class OwnReading:
         """
         options = self._options
         most = options.max_connections
-        case_sensitive = self._server_facts().case_sensitive
-        tasks = load_tasks(options, last, most, case_sensitive=case_sensitive, in_turn=True)
-        # Full ones take memory, and there is no more than one for each connection.
-        is_many = sum(len(task.chunks) for task in tasks) > most
+        tasks = load_tasks(
+            options,
+            last,
+            # Each step has some of them.
+            max(most, most_load_steps()),
+            case_sensitive=self._server_facts().case_sensitive,
+            in_turn=True,
+        )
+        # Where there are many they are small. Full ones take memory.
+        is_many = sum(len(task.chunks) for task in tasks) > len(tasks)
         at_once = most if is_many else min(most, _CHUNKS_READ)
 
         def read(task: LoadPartition) -> list[pa.RecordBatch]:

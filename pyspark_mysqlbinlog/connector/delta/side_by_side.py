@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 __all__ = ["side_by_side"]
 
-# One engine's write of one table does not keep two cores busy, so there may be more of them than
-# cores. What they hold in memory is bounded by their number, and not by how many tables there are.
+# The write of one table leaves a core idle now and then, so there may be more of them than cores.
+# They take memory, so there is a most of them, however many tables there are.
 _MOST = 4
 
 T = TypeVar("T")

@@ -7,7 +7,8 @@ batch, the next one is planned ahead, in a thread; what counts is what an offset
 The first batch is one small chunk, so that the first rows are there soon. The batches behind it
 grow: each has chunks of as many rows as were planned before, times a factor, until they are full.
 They have one for each connection, or as many small tables as make up for it. Where a batch is
-brought in by steps, no chunk is more than a step.
+brought in by steps, no chunk is more than a step. A table without a key, which is one chunk, begins
+a batch of one step: only Spark reads it, and at once with all of its batch.
 """
 
 from __future__ import annotations
@@ -149,6 +150,9 @@ class LoadPlanner:
         state = replace(state, chunks=())
         ahead, self._ahead = self._ahead, None
         if ahead is None or (ahead.state, ahead.limits) != (state, limits):
+            if ahead is not None:
+                # Else one would wait behind the other for as long as a proof takes.
+                ahead.planned.cancel()
             ahead = self._plan(state, limits)
         try:
             planned = ahead.planned.result(patience)
@@ -199,6 +203,11 @@ class LoadPlanner:
                 LOG.warning("%s is not there any more: it is not loaded", ".".join(load.table))
                 continue
             if planned.chunk is not None:
+                if not planned.chunk.key and limits.steps > 1:
+                    if chunks:
+                        waiting.insert(0, load)
+                        break
+                    budget = _Budget(replace(limits, steps=1))
                 chunks.append(planned.chunk)
             # An empty table counts, too: the first batch is over.
             count = max(1, size.rows) if planned.rows is None else planned.rows
@@ -316,6 +325,9 @@ class _Budget:
             self._rows -= rows
         if self._bytes is not None:
             self._bytes -= size
+            if self._bytes * rows < size:
+                # Less than a row.
+                self._bytes = 0
         # A small table costs a task something, too.
         self._share += max(size / full, 0.01)
 

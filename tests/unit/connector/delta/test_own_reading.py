@@ -5,16 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import pairwise
 
+import pyarrow as pa
 import pytest
 
 from pyspark_mysqlbinlog.checkpoints.load_state import Chunk, LoadState
 from pyspark_mysqlbinlog.checkpoints.offset import Offset
-from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.checkpoints.position import BEGINNING, Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.delta import own_reading
 from pyspark_mysqlbinlog.connector.delta.own_reading import OwnReading
 from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
+from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 
 FILE = "mysql-bin.000003"
 
@@ -102,3 +104,47 @@ def test_without_the_kernel_sparks_tasks_decode_side_by_side(
 ) -> None:
     monkeypatch.setattr(own_reading, "implementation", lambda: "python")
     assert not reading.takes(offset(options, 1000), offset(options, 5_000_000))
+
+
+def _loading(
+    reading: OwnReading, options: Options, monkeypatch: pytest.MonkeyPatch, begin: int
+) -> list[tuple[int, bool]]:
+    """How many rows each step of a batch with three chunks has, and whether it is the last one.
+
+    begin : where the version of the table begins that holds at the batch's end.
+    """
+    column = ColumnSchema("id", "int", nullable=False)
+    table = TableSchema("shop", "orders", (column,), primary_key=("id",))
+    history = SchemaHistory().with_table(Position.of(FILE, begin) if begin else BEGINNING, table)
+    chunks = tuple(Chunk(("shop", "orders"), "PRIMARY", upto=(str(n),)) for n in range(3))
+    last = replace(
+        offset(options, 2000, phase=LoadState(chunks=chunks).pack()), schemas=history.pack()
+    )
+    rows = pa.RecordBatch.from_pylist(
+        [{"op": "r", "database": "shop", "table": "orders"}] * 2, reading._schema
+    )
+    monkeypatch.setattr(reading, "_step_bytes", 1)
+    monkeypatch.setattr(reading, "_all_of_log", lambda *_: [])
+    monkeypatch.setattr(reading, "_of_load", lambda _: (part for part in ([rows], [], [rows])))
+    steps = reading.steps(offset(options, 1000, phase=LoadState().pack()), last, lambda *_: {})
+    return [(sum(part.num_rows for part in step.parts.values()), step.is_last) for step in steps]
+
+
+def test_a_load_comes_by_steps(
+    reading: OwnReading, options: Options, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert _loading(reading, options, monkeypatch, 0) == [(2, False), (2, True)]
+
+
+def test_a_load_beside_a_table_that_changes_is_one_step(
+    reading: OwnReading, options: Options, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert _loading(reading, options, monkeypatch, 1500) == [(4, True)]
+
+
+def test_a_load_beside_change_logs_is_one_step(
+    options: Options, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(own_reading, "implementation", lambda: "c")
+    reading = OwnReading(options, with_source=True)
+    assert _loading(reading, options, monkeypatch, 0) == [(4, True)]
