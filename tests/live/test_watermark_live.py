@@ -309,22 +309,26 @@ def _refusal(server: Server) -> str:
 
 @contextmanager
 def _reading_the_list(server: Server) -> Iterator[Callable[[], float]]:
-    """Somebody reads it all the time; gives how long he did not at most, from end to end."""
+    """Somebody reads it all the time; gives how long the server may have gone without, at most.
+
+    When it reads is only known to be between a question's begin and its answer.
+    """
     stop = threading.Event()
-    ends: list[float] = []
+    readings: list[tuple[float, float]] = []
 
     def read() -> None:
         with server.connect() as connection, connection.cursor() as cursor:
             while not stop.is_set():
+                begin = monotonic()
                 cursor.execute("SELECT 1 FROM information_schema.INNODB_TRX")
-                ends.append(monotonic())
+                readings.append((begin, monotonic()))
                 stop.wait(0.02)
 
     reader = threading.Thread(target=read, daemon=True)
     reader.start()
     try:
         sleep(0.3)
-        yield lambda: max(later - end for end, later in pairwise(ends))
+        yield lambda: max(end - begin for (begin, _), (_, end) in pairwise(readings))
     finally:
         stop.set()
         reader.join(10)
