@@ -198,7 +198,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         is_settled = load == offset.load and (load is None or not (load.chunks or load.lost))
         steps = most_steps() if self._packing is not None and is_settled else 1
         mark = buffer.furthest(position, most and most * steps, target, rows)
-        # Then it is one step.
+        # A batch in which tables change is one step.
         if (
             mark is not None
             and steps > 1

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
+from helpers.delta_mirrors import MirroredDatabase
+from helpers.servers import Server
 from helpers.spark_session import FAITHFUL_CHECKPOINTS, QUICK_CHECKPOINTS
 from pyspark_mysqlbinlog.connector.delta import checkpoint_files
 from pyspark_mysqlbinlog.connector.delta.checkpoint_files import without_processes
@@ -16,51 +20,67 @@ MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
 
 
 @pytest.fixture
-def session(spark: SparkSession) -> Any:
-    """The JVM of the tests' session, with settings of its own: the tests' say how to write."""
-    settings = dict[str, str]()
+def session(spark: SparkSession) -> Iterator[SparkSession]:
+    """One that does not say how checkpoints are written, as a user's; the tests' own does."""
+    spark.conf.unset(MANAGER)
+    yield spark
+    spark.conf.set(MANAGER, QUICK_CHECKPOINTS)
 
-    def get(name: str, default: str | None) -> str | None:
-        return settings.get(name, default)
 
-    conf = SimpleNamespace(get=get, set=settings.__setitem__, unset=settings.pop, all=settings)
-    given: Any = spark
-    return SimpleNamespace(_jvm=given._jvm, _jsparkSession=given._jsparkSession, conf=conf)
+def said(session: SparkSession) -> str | None:
+    return session.conf.get(MANAGER, None)
+
+
+def test_a_mirrors_query(
+    session: SparkSession, live_server: Server, database: str, tmp_path: Path
+) -> None:
+    mirrored = MirroredDatabase(session, live_server, database, tmp_path)
+    mirrored.execute("CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (1)")
+    query: Any = mirrored.mirror().start(session, availableNow=True)
+    assert said(session) is None
+    query.awaitTermination()
+    mirrored.expect_equal("t")
+    in_jvm = query._jsq.streamingQuery()
+    for log in (in_jvm.offsetLog(), in_jvm.commitLog()):
+        assert log.fileManager().getClass().getName() == QUICK_CHECKPOINTS
 
 
 @pytest.mark.parametrize("checkpoint", ["/lake/checkpoint", "checkpoint", "file:///lake/a%20b"])
-def test_a_checkpoint_on_local_disk(session: Any, checkpoint: str) -> None:
+def test_a_checkpoint_on_local_disk(session: SparkSession, checkpoint: str) -> None:
     with without_processes(session, checkpoint):
-        assert session.conf.all == {MANAGER: QUICK_CHECKPOINTS}
-    assert session.conf.all == {}
+        assert said(session) == QUICK_CHECKPOINTS
+    assert said(session) is None
 
 
-def test_a_query_that_does_not_start(session: Any) -> None:
+def test_a_query_that_does_not_start(session: SparkSession) -> None:
     with pytest.raises(ValueError, match="no query"), without_processes(session, "/lake"):
         raise ValueError("no query")
-    assert session.conf.all == {}
+    assert said(session) is None
 
 
 @pytest.mark.parametrize("checkpoint", ["s3a://lake/checkpoint", "hdfs:///lake/checkpoint"])
-def test_a_checkpoint_elsewhere(session: Any, checkpoint: str) -> None:
+def test_a_checkpoint_elsewhere(session: SparkSession, checkpoint: str) -> None:
     with without_processes(session, checkpoint):
-        assert session.conf.all == {}
+        assert said(session) is None
 
 
-def test_what_the_session_says_stays(session: Any) -> None:
+def test_what_the_session_says_stays(session: SparkSession) -> None:
     session.conf.set(MANAGER, FAITHFUL_CHECKPOINTS)
     with without_processes(session, "/lake/checkpoint"):
-        assert session.conf.all == {MANAGER: FAITHFUL_CHECKPOINTS}
-    assert session.conf.all == {MANAGER: FAITHFUL_CHECKPOINTS}
+        assert said(session) == FAITHFUL_CHECKPOINTS
+    assert said(session) == FAITHFUL_CHECKPOINTS
 
 
-def test_a_spark_that_has_it_elsewhere(session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_spark_that_has_it_elsewhere(
+    session: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(checkpoint_files, "_BY_FILE_SYSTEM", "org.apache.spark.NoSuchClass")
     with without_processes(session, "/lake/checkpoint"):
-        assert session.conf.all == {}
+        assert said(session) is None
 
 
-def test_a_remote_session(session: Any) -> None:
-    del session._jsparkSession
-    with without_processes(session, "/lake/checkpoint"):
-        assert session.conf.all == {}
+def test_a_remote_session() -> None:
+    """It has no JVM to ask, and is left as it is."""
+    remote: Any = SimpleNamespace()
+    with without_processes(remote, "/lake/checkpoint"):
+        pass

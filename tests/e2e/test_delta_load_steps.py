@@ -5,21 +5,18 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator
-from itertools import repeat
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
 from helpers.delta_mirrors import MirroredDatabase
 from helpers.loaded_tables import TABLES, fill, some_changes
-from helpers.mirror_steps import killed_behind
+from helpers.mirror_steps import CHECKPOINTS, checkpoint_names, killed_behind, made_ahead
 from helpers.servers import Server
 from pyspark_mysqlbinlog import DeltaMirror
 from pyspark_mysqlbinlog.connector.delta.own_reading import Step
-from pyspark_mysqlbinlog.connector.delta.prepared import PreparedStates
 
 pytestmark = pytest.mark.both_engines
 
@@ -79,15 +76,7 @@ def test_changes_while_a_batch_is_loaded(
     ddl_seed: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    made_ahead = list[bool]()
-    of = PreparedStates.of
-
-    def looked(prepared: PreparedStates, *given: Any, **named: Any) -> pa.Table | None:
-        states = of(prepared, *given, **named)
-        made_ahead.append(states is not None)
-        return states
-
-    monkeypatch.setattr(PreparedStates, "of", looked)
+    taken_ahead = made_ahead(monkeypatch)
     with monkeypatch.context() as patched:
         before_each_step(patched, changes(mirrored, ddl_seed))
         mirrored.run()
@@ -97,7 +86,7 @@ def test_changes_while_a_batch_is_loaded(
     parts = Counter(str(step.last.position) for step in taken)
     assert max(parts.values()) >= 2
     assert len(taken) >= 6
-    assert all(made_ahead)
+    assert all(taken_ahead)
 
 
 def test_a_log_that_is_behind(
@@ -115,14 +104,10 @@ def test_a_log_that_is_behind(
     assert sum(step.first.position < step.last.position for step in taken) <= 2
 
 
-@pytest.fixture(params=["goes on", "lost"])
+@pytest.fixture(params=CHECKPOINTS)
 def checkpoints(request: pytest.FixtureRequest) -> Iterator[str]:
     """Of the run behind each kill, and of the next; a new one loads all tables anew."""
-    return (
-        repeat("checkpoint")
-        if request.param == "goes on"
-        else map("checkpoint {}".format, range(100))
-    )
+    return checkpoint_names(request.param)
 
 
 def test_a_kill_between_steps(

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from itertools import repeat
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from helpers.change_logs import expect_replay, history_of
 from helpers.delta_mirrors import MirroredDatabase
-from helpers.mirror_steps import killed_behind, with_short_steps
+from helpers.mirror_steps import (
+    CHECKPOINTS,
+    checkpoint_names,
+    killed_behind,
+    made_ahead,
+    with_short_steps,
+)
 from helpers.mixed_changes import CREATE, TABLES, change
 from helpers.servers import Server
 from pyspark_mysqlbinlog import DeltaMirror
 from pyspark_mysqlbinlog.connector.delta.own_reading import Step
-from pyspark_mysqlbinlog.connector.delta.prepared import PreparedStates
 
 
 @pytest.fixture
@@ -82,14 +85,10 @@ def test_statements_among_the_changes_of_a_step(
     assert 2 < max(steps) < 10
 
 
-@pytest.fixture(params=["goes on", "lost"])
+@pytest.fixture(params=CHECKPOINTS)
 def checkpoints(request: pytest.FixtureRequest) -> Iterator[str]:
     """Of the run behind each kill, and of the next; a new one begins with the log."""
-    return (
-        repeat("checkpoint")
-        if request.param == "goes on"
-        else map("checkpoint {}".format, range(100))
-    )
+    return checkpoint_names(request.param)
 
 
 def test_a_kill_between_steps(
@@ -164,15 +163,7 @@ def test_the_source_gives_batches_of_several_steps(
         take(mirror, step, number, *rest)
 
     monkeypatch.setattr(DeltaMirror, "_take_step", counted)
-    made_ahead = list[bool]()
-    of = PreparedStates.of
-
-    def looked(prepared: PreparedStates, *given: Any, **named: Any) -> pa.Table | None:
-        states = of(prepared, *given, **named)
-        made_ahead.append(states is not None)
-        return states
-
-    monkeypatch.setattr(PreparedStates, "of", looked)
+    taken_ahead = made_ahead(monkeypatch)
     for number in range(100):
         mirrored.execute(f"INSERT INTO plain SELECT {number}, REPEAT('x', 9) FROM DUAL")
         mirrored.execute(f"INSERT INTO t VALUES ({number}, REPEAT('ñ', 20), {number})")
@@ -192,8 +183,8 @@ def test_the_source_gives_batches_of_several_steps(
     # Some 200 kB, of which a batch has up to 160.
     assert max(taken.count(number) for number in taken) >= 4
     # Of two tables in each such step; nothing lies between their changes.
-    assert len(made_ahead) >= 8
-    assert all(made_ahead)
+    assert len(taken_ahead) >= 8
+    assert all(taken_ahead)
     # With a transaction of 20 kB behind it.
     assert max(sizes) < 45_000
     if payload == "texts":

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import repeat
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from pyspark_mysqlbinlog import DeltaMirror
 from pyspark_mysqlbinlog.connector.delta.own_reading import OwnReading, Step
+from pyspark_mysqlbinlog.connector.delta.prepared import PreparedStates
 
-__all__ = ["killed_behind", "with_short_steps"]
+__all__ = ["CHECKPOINTS", "checkpoint_names", "killed_behind", "made_ahead", "with_short_steps"]
+
+# What may become of a checkpoint behind a kill.
+CHECKPOINTS = ("goes on", "lost")
 
 
 class _Killed(Exception):  # noqa: N818 (in place of a kill)
@@ -39,6 +45,24 @@ def with_short_steps(monkeypatch: pytest.MonkeyPatch, size: int = 1) -> list[int
     monkeypatch.setattr(OwnReading, "__init__", with_steps)
     monkeypatch.setattr(OwnReading, "steps", counted)
     return counts
+
+
+def made_ahead(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Of each step's part of a table, as they come, whether the states made ahead were taken."""
+    taken, of = list[bool](), PreparedStates.of
+
+    def looked(prepared: PreparedStates, *given: Any, **named: Any) -> pa.Table | None:
+        states = of(prepared, *given, **named)
+        taken.append(states is not None)
+        return states
+
+    monkeypatch.setattr(PreparedStates, "of", looked)
+    return taken
+
+
+def checkpoint_names(becomes: str) -> Iterator[str]:
+    """Of the run behind each kill, and of the next; `becomes` is one of CHECKPOINTS."""
+    return repeat("checkpoint") if becomes == "goes on" else map("checkpoint {}".format, range(100))
 
 
 @contextmanager

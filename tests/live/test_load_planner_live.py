@@ -14,6 +14,7 @@ from helpers.servers.available import every_server
 from pyspark_mysqlbinlog.checkpoints.load_state import LoadState, TableLoad
 from pyspark_mysqlbinlog.connector.load.planner import BatchLimits, LoadPlanner
 
+Prove = Callable[..., None]
 DATABASE = "load_planner"
 T = (DATABASE, "t")
 ROWS = 400
@@ -39,16 +40,19 @@ def batch(planner: LoadPlanner, state: LoadState, limits: BatchLimits) -> LoadSt
     return found
 
 
-@pytest.fixture
-def planner(server: Server) -> Iterator[LoadPlanner]:
-    planner = LoadPlanner(
+def planner_of(server: Server, begin_proofs: Callable[[], Prove]) -> LoadPlanner:
+    return LoadPlanner(
         server.settings(),
-        begin_proofs=lambda: lambda *_: None,
+        begin_proofs=begin_proofs,
         case_sensitive=True,
         chunk_bytes=1 << 20,
         retry_timeout=1,
     )
-    with closing(planner):
+
+
+@pytest.fixture
+def planner(server: Server) -> Iterator[LoadPlanner]:
+    with closing(planner_of(server, lambda: lambda *_: None)) as planner:
         yield planner
 
 
@@ -97,7 +101,7 @@ def test_plans_that_nobody_wants_any_more(server: Server) -> None:
     """Limits may change with each call, and a proof may take minutes: no plan waits for others."""
     released, begun = Event(), list[int]()
 
-    def begin_proofs() -> Callable[..., None]:
+    def begin_proofs() -> Prove:
         begun.append(1)
 
         def prove(*_: object) -> None:
@@ -105,15 +109,8 @@ def test_plans_that_nobody_wants_any_more(server: Server) -> None:
 
         return prove
 
-    planner = LoadPlanner(
-        server.settings(),
-        begin_proofs=begin_proofs,
-        case_sensitive=True,
-        chunk_bytes=1 << 20,
-        retry_timeout=1,
-    )
     state = LoadState(waiting=(TableLoad(T),), rows=1)
-    with closing(planner):
+    with closing(planner_of(server, begin_proofs)) as planner:
         for number in range(20):
             limits = BatchLimits.of(None, 1000, 4, steps=1 + number % 2)
             assert planner.next_batch(state, limits, patience=0.01) is None

@@ -11,6 +11,7 @@ from urllib.parse import unquote, urlsplit
 from py4j.protocol import Py4JError
 from pyspark.errors import AnalysisException
 
+from pyspark_mysqlbinlog.connector.delta.spark_sessions import is_classic
 from pyspark_mysqlbinlog.errors import OffsetError
 
 if TYPE_CHECKING:
@@ -33,14 +34,12 @@ def without_processes(spark: SparkSession, checkpoint: str) -> Iterator[None]:
     which is Spark's other way, files are written beside and renamed just the same. A setting that
     the session has stays.
     """
-    # A remote session has none; and another Spark may have the class elsewhere.
-    jvm: Any = getattr(spark, "_jvm", None) if hasattr(spark, "_jsparkSession") else None
-    if jvm is None or _local(checkpoint) is None or spark.conf.get(_MANAGER, None) is not None:
-        yield
-        return
-    try:
-        jvm.java.lang.Class.forName(_BY_FILE_SYSTEM)
-    except Py4JError:
+    if (
+        not is_classic(spark)
+        or _local(checkpoint) is None
+        or spark.conf.get(_MANAGER, None) is not None
+        or not _has_class(spark, _BY_FILE_SYSTEM)
+    ):
         yield
         return
     spark.conf.set(_MANAGER, _BY_FILE_SYSTEM)
@@ -48,6 +47,16 @@ def without_processes(spark: SparkSession, checkpoint: str) -> Iterator[None]:
         yield
     finally:
         spark.conf.unset(_MANAGER)
+
+
+def _has_class(spark: SparkSession, name: str) -> bool:
+    """Whether the JVM has a class: another version of Spark may have it elsewhere."""
+    given: Any = spark
+    try:
+        given._jvm.java.lang.Class.forName(name)
+    except Py4JError:
+        return False
+    return True
 
 
 def read_lines(spark: SparkSession, location: str) -> list[str]:

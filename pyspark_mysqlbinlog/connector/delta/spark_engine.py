@@ -33,7 +33,7 @@ from pyspark_mysqlbinlog.connector.delta.spark_copies import (
     merge_copies,
 )
 from pyspark_mysqlbinlog.connector.delta.spark_marks import MARKS, SparkMarks
-from pyspark_mysqlbinlog.connector.delta.spark_sessions import SparkSessions
+from pyspark_mysqlbinlog.connector.delta.spark_sessions import SparkSessions, is_classic
 from pyspark_mysqlbinlog.connector.delta.spark_sql import quoted, sql_type
 from pyspark_mysqlbinlog.connector.delta.spark_table import (
     APPLICATION,
@@ -58,11 +58,7 @@ _STATES = "mysqlbinlog_states"
 
 def has_delta(spark: SparkSession) -> bool:
     """Whether it is a classic session with Delta's extension."""
-    return _is_classic(spark) and _EXTENSION in (spark.conf.get("spark.sql.extensions", "") or "")
-
-
-def _is_classic(spark: SparkSession) -> bool:
-    return hasattr(spark, "_jsparkSession")
+    return is_classic(spark) and _EXTENSION in (spark.conf.get("spark.sql.extensions", "") or "")
 
 
 class SparkEngine:
@@ -82,7 +78,7 @@ class SparkEngine:
 
     def begin(self, spark: SparkSession) -> None:
         """Take the session of the batch that begins."""
-        if not _is_classic(spark):
+        if not is_classic(spark):
             raise OptionError(
                 "engine: 'spark' needs a classic session, and this one is Spark Connect's; use"
                 " 'deltalake'"

@@ -14,7 +14,12 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-__all__ = ["SparkSessions"]
+__all__ = ["SparkSessions", "is_classic"]
+
+
+def is_classic(spark: SparkSession) -> bool:
+    """Whether a session has a JVM within reach; those of Spark Connect have none."""
+    return hasattr(spark, "_jsparkSession")
 
 
 class SparkSessions:
