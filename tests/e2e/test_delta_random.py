@@ -36,6 +36,7 @@ from helpers.workload_writer import TABLES, Writer
 
 LOG = logging.getLogger(__name__)
 EVOLVING = ("evolving", "changing")
+# 5.7 makes an ALTER and logs it in two steps: a server killed in between has lost one of them.
 _ALTERING = Lock()
 
 
@@ -169,11 +170,11 @@ def _altering(
                 for table in tables:
                     # One that is never altered shows nothing, and chance may never come to it.
                     while not table.altered:
-                        table.alter(connection)
+                        with _ALTERING:
+                            table.alter(connection)
                 while not stopped.wait(0.005):
                     table = chance.choice(tables)
                     if chance.random() < 0.01:
-                        # 5.7 makes an ALTER and logs it in two steps: a crash in between loses one.
                         with _ALTERING:
                             table.alter(connection)
                     else:

@@ -25,6 +25,8 @@ _TYPES = {
 _WIDER = {"INT": "BIGINT", "VARCHAR(40)": "VARCHAR(90)", "DECIMAL(12,3)": "DECIMAL(14,3)"}
 _MADE = {"BIGINT": "{n}", "CHAR(40)": "'ñ漢 {n}'"}
 _OTHER = {"INT": "VARCHAR(40)", "BIGINT UNSIGNED": "VARCHAR(40)", "VARCHAR(40)": "CHAR(40)"}
+# A statement, and name -> type of the columns behind it.
+_Altered = tuple[str, dict[str, str]]
 
 
 class EvolvingTable:
@@ -83,10 +85,13 @@ class EvolvingTable:
     def alter(self, connection: Connection[Cursor]) -> None:
         """Change the table itself by one statement, or empty it."""
         kinds = [self._add, self._add, self._drop, self._rename, self._widen, self._other]
-        statement = self._random.choice([*kinds, self._rows, self._index])()
-        if statement is not None:
+        altered = self._random.choice([*kinds, self._rows, self._index])()
+        if altered is not None:
+            statement, columns = altered
             with connection.cursor() as cursor:
                 cursor.execute(statement)
+            # Only now: where the server was gone, the table is what it was.
+            self._columns = columns
             self.altered += 1
 
     def _value(self, kind: str) -> str:
@@ -96,7 +101,9 @@ class EvolvingTable:
                 return template.format(n=number, d=1 + number % 28)
         raise AssertionError(kind)
 
-    def _add(self) -> str | None:
+    # What follows gives a statement, and the columns that the table has once it was executed.
+
+    def _add(self) -> _Altered | None:
         if len(self._columns) > 9:
             return None
         self._made += 1
@@ -106,43 +113,45 @@ class EvolvingTable:
         default = ""
         if kind in {"INT", "DOUBLE"} and self._random.random() < 0.5:
             default = " DEFAULT 7"
-        self._columns = {**self._columns, name: kind}
-        return f"ALTER TABLE {self.name} ADD COLUMN {name} {kind}{default}{place}"
+        statement = f"ALTER TABLE {self.name} ADD COLUMN {name} {kind}{default}{place}"
+        return statement, {**self._columns, name: kind}
 
-    def _drop(self) -> str | None:
+    def _drop(self) -> _Altered | None:
         if len(self._columns) < 3:
             return None
         name = self._random.choice(list(self._columns))
-        del self._columns[name]
-        return f"ALTER TABLE {self.name} DROP COLUMN {name}"
+        kept = {n: kind for n, kind in self._columns.items() if n != name}
+        return f"ALTER TABLE {self.name} DROP COLUMN {name}", kept
 
-    def _rename(self) -> str:
+    def _rename(self) -> _Altered:
         old = self._random.choice(list(self._columns))
         self._made += 1
         new, kind = f"r{self._made}", self._columns[old]
-        self._columns = {new if n == old else n: k for n, k in self._columns.items()}
-        return f"ALTER TABLE {self.name} CHANGE {old} {new} {kind}"
+        columns = {new if n == old else n: k for n, k in self._columns.items()}
+        return f"ALTER TABLE {self.name} CHANGE {old} {new} {kind}", columns
 
-    def _widen(self) -> str | None:
+    def _widen(self) -> _Altered | None:
         return self._modify(_WIDER)
 
-    def _other(self) -> str | None:
+    def _other(self) -> _Altered | None:
         return self._modify(_OTHER)
 
-    def _modify(self, kinds: dict[str, str]) -> str | None:
+    def _modify(self, kinds: dict[str, str]) -> _Altered | None:
         fitting = [name for name, kind in self._columns.items() if kind in kinds]
         if not fitting:
             return None
         name = self._random.choice(fitting)
-        self._columns[name] = kinds[self._columns[name]]
-        return f"ALTER TABLE {self.name} MODIFY {name} {self._columns[name]}"
+        kind = kinds[self._columns[name]]
+        return f"ALTER TABLE {self.name} MODIFY {name} {kind}", {**self._columns, name: kind}
 
-    def _rows(self) -> str | None:
-        return f"TRUNCATE TABLE {self.name}" if self._random.random() < 0.3 else None
+    def _rows(self) -> _Altered | None:
+        if self._random.random() >= 0.3:
+            return None
+        return f"TRUNCATE TABLE {self.name}", self._columns
 
-    def _index(self) -> str | None:
+    def _index(self) -> _Altered | None:
         name = self._random.choice(list(self._columns))
         if self._columns[name] not in {"INT", "BIGINT", "DOUBLE"}:
             return None
         self._made += 1
-        return f"ALTER TABLE {self.name} ADD INDEX i{self._made} ({name})"
+        return f"ALTER TABLE {self.name} ADD INDEX i{self._made} ({name})", self._columns
