@@ -20,7 +20,7 @@ from helpers.change_logs import expect_replay, history_of, log_of
 from helpers.delta_mirrors import MirroredDatabase
 from helpers.servers import Server
 from helpers.waiting import wait_until
-from pyspark_mysqlbinlog.connector.delta import deltalake_engine, deltalake_replace
+from pyspark_mysqlbinlog.connector.delta import deltalake_engine, deltalake_writes
 from pyspark_mysqlbinlog.connector.delta.deltalake_engine import DeltalakeEngine
 from pyspark_mysqlbinlog.connector.delta.maintenance import MAINTENANCE_THREAD
 from pyspark_mysqlbinlog.errors import MirrorError, OptionError, cause_of
@@ -156,7 +156,7 @@ def test_files_that_can_have_no_row_of_a_batch_are_not_read(
     kind: str,
     most: int,
 ) -> None:
-    monkeypatch.setattr(deltalake_replace, "MOST_ROWS", most)
+    monkeypatch.setattr(deltalake_writes, "MOST_REPLACED", most)
     mirrored.execute(
         f"CREATE TABLE t (id {kind} NOT NULL PRIMARY KEY, v INT)",
         "INSERT INTO t VALUES (1, 1), (2, 2)",
@@ -172,6 +172,8 @@ def test_files_that_can_have_no_row_of_a_batch_are_not_read(
         "DELETE FROM t WHERE id = 101",
         "INSERT INTO t VALUES (103, 1)",
     )
+    mirrored.run()
+    mirrored.execute("INSERT INTO t VALUES (200, 1)")
     mirrored.run()
     for path, elsewhere in kept.items():
         elsewhere.rename(path)
@@ -205,7 +207,7 @@ def test_compactions_beside_batches(
     try:
         for number in range(10, 50, 10):
             # With delta-rs, rows of two rounds are merged, and those of the others written without.
-            monkeypatch.setattr(deltalake_replace, "MOST_ROWS", 0 if number % 20 else 1_000)
+            monkeypatch.setattr(deltalake_writes, "MOST_REPLACED", 0 if number % 20 else 1_000)
             rows = ", ".join(f"({number + i}, 'new', {i})" for i in range(9))
             mirrored.execute(f"INSERT INTO t (id, v, w) VALUES {rows}")
             mirrored.run()

@@ -2,8 +2,8 @@
 
 A table is opened once, and brought up to date in front of each commit. What a merge has to load of
 the table is bounded by literals: the least and the greatest value of each key column in the batch,
-by which delta-rs leaves out files. A few rows take their places without a merge (see
-`deltalake_replace`).
+by which delta-rs leaves out files. New keys behind all that are there need no merge, and a few rows
+need none (see `deltalake_writes`).
 
 A commit is made on the very version that was read, and never moved behind what came in between:
 delta-rs would move an overwrite behind a compaction, and the table had each row twice. Where what
@@ -29,11 +29,6 @@ from deltalake.exceptions import CommitFailedError, TableNotFoundError
 
 from pyspark_mysqlbinlog.connector.delta.apply import DELETED, GONE, SEQ, SEQ_TYPE
 from pyspark_mysqlbinlog.connector.delta.deltalake_copies import count_copies, write_copies
-from pyspark_mysqlbinlog.connector.delta.deltalake_replace import (
-    replace_rows,
-    replaced_condition,
-    without_gone,
-)
 from pyspark_mysqlbinlog.connector.delta.deltalake_sql import has_rows, quoted
 from pyspark_mysqlbinlog.connector.delta.deltalake_stats import (
     long_decimals,
@@ -41,6 +36,7 @@ from pyspark_mysqlbinlog.connector.delta.deltalake_stats import (
     long_in_shape,
     without_stats,
 )
+from pyspark_mysqlbinlog.connector.delta.deltalake_writes import write_without_merge
 from pyspark_mysqlbinlog.connector.delta.engine import (
     TRIES,
     expect_rows_kept,
@@ -359,10 +355,8 @@ class DeltalakeTarget:
         long = long_decimals(states)
 
         def write(table: DeltaTable) -> None:
-            condition = replaced_condition(table, states, key)
-            if condition is not None:
-                rows = states if self.keeps_deleted else without_gone(states)
-                replace_rows(table, condition, rows, _marking(mark))
+            marking = _marking(mark)
+            if write_without_merge(table, states, key, marking, keeps_deleted=self.keeps_deleted):
                 return
             merger = table.merge(
                 states,
@@ -371,7 +365,7 @@ class DeltalakeTarget:
                 target_alias="t",
                 # Files may have statistics of long keys that are not exact; this goes by none.
                 streamed_exec=not long.isdisjoint(key),
-                commit_properties=_marking(mark),
+                commit_properties=marking,
             )
             newer = f"s.{SEQ} > t.{SEQ}"
             if not self.keeps_deleted:

@@ -1,9 +1,9 @@
-"""Rows that are replaced by their keys: the table is the one that a merge leaves."""
+"""Rows that are written without a merge: the table is the one that a merge leaves."""
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -15,10 +15,11 @@ from deltalake.exceptions import DeltaError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pyspark_mysqlbinlog.connector.delta import deltalake_replace
+from pyspark_mysqlbinlog.connector.delta import deltalake_engine, deltalake_writes
 from pyspark_mysqlbinlog.connector.delta.apply import GONE, SEQ, SEQ_TYPE
 from pyspark_mysqlbinlog.connector.delta.deltalake_engine import DeltalakeEngine, DeltalakeTarget
 from pyspark_mysqlbinlog.connector.delta.marks import LogName, Mark
+from pyspark_mysqlbinlog.errors import MirrorError
 
 LOG = LogName("uuid", 0)
 UNSIGNED = pa.decimal128(20, 0)
@@ -64,7 +65,9 @@ def rows_of(table: DeltalakeTarget) -> list[tuple[Any, ...]]:
 
 
 def operation(table: DeltalakeTarget) -> str:
-    return str(DeltaTable(table.uri).history(1)[0]["operation"])
+    """What the last commit was; of a write, its mode."""
+    commit = DeltaTable(table.uri).history(1)[0]
+    return str(commit["operationParameters"].get("mode", commit["operation"]))
 
 
 def batches(keys: st.SearchStrategy[int]) -> st.SearchStrategy[list[list[State]]]:
@@ -95,28 +98,40 @@ def test_as_a_merge_leaves_them(
     @given(batches(keys))
     def check(given_batches: list[list[State]]) -> None:
         with tempfile.TemporaryDirectory() as folder:
-            replaced = target(Path(folder, "replaced"), kind, keep_deleted=keep_deleted)
+            written = target(Path(folder, "written"), kind, keep_deleted=keep_deleted)
             merged = target(Path(folder, "merged"), kind, keep_deleted=keep_deleted)
             for number, batch in enumerate(given_batches):
                 rows = states(kind, *batch)
-                merge(replaced, rows, number)
+                merge(written, rows, number)
                 with pytest.MonkeyPatch.context() as patch:
-                    patch.setattr(deltalake_replace, "MOST_ROWS", 0)
+                    patch.setattr(deltalake_engine, "write_without_merge", lambda *_, **__: False)
                     merge(merged, rows, number)
-                assert rows_of(replaced) == rows_of(merged)
+                assert rows_of(written) == rows_of(merged)
 
     check()
 
 
 def test_one_commit_with_its_mark(tmp_path: Path) -> None:
     table = target(tmp_path, pa.int64())
-    merge(table, states(pa.int64(), (7, "x", (1, 1), False)), 1)
-    for place, is_gone in ((2, False), (3, True)):
+    for place, expected, is_gone in (
+        (1, "Append", False),
+        (2, "Overwrite", False),
+        (3, "Overwrite", True),
+    ):
         version = table._now().version()
         merge(table, states(pa.int64(), (7, "x", (1, place), is_gone)), place)
         assert table._now().version() == version + 1
-        assert (operation(table), table.applied(str(LOG))) == ("WRITE", place)
+        assert (operation(table), table.applied(str(LOG))) == (expected, place)
     assert table.is_empty()
+
+
+def test_rows_that_are_gone_and_never_came(tmp_path: Path) -> None:
+    """Behind all that are there nothing is left to write: there is no commit, as of a merge."""
+    table = target(tmp_path, pa.int64())
+    merge(table, states(pa.int64(), (1, "x", (1, 1), False)), 1)
+    version = table._now().version()
+    merge(table, states(pa.int64(), (7, "x", (1, 2), True)), 2)
+    assert (table._now().version(), table.count()) == (version, 1)
 
 
 FEED = {"delta.enableChangeDataFeed": "true"}
@@ -128,13 +143,16 @@ BETWEEN: State = (2, "there", (1, 4), False)
 @pytest.mark.parametrize(
     ("properties", "held", "most", "expected"),
     [
-        ({}, BETWEEN, 2, "WRITE"),
-        ({}, (3, "older", (1, 4), False), 2, "WRITE"),
+        ({}, BETWEEN, 2, "Overwrite"),
+        ({}, (3, "older", (1, 4), False), 2, "Overwrite"),
         ({}, (3, "newer", (9, 9), False), 2, "MERGE"),
-        ({}, (4, "behind all", (1, 4), False), 2, "MERGE"),
         ({}, BETWEEN, 1, "MERGE"),
         (FEED, BETWEEN, 2, "MERGE"),
         (APPEND_ONLY, BETWEEN, 2, "MERGE"),
+        ({}, (4, "behind all", (1, 4), False), 1, "Append"),
+        ({}, (0, "before all", (9, 9), False), 1, "Append"),
+        (FEED, (4, "behind all", (1, 4), False), 1, "Append"),
+        (APPEND_ONLY, (4, "behind all", (1, 4), False), 1, "Append"),
     ],
 )
 def test_when_it_takes_a_merge(  # noqa: PLR0917 (a case's values)
@@ -147,7 +165,7 @@ def test_when_it_takes_a_merge(  # noqa: PLR0917 (a case's values)
 ) -> None:
     table = target(tmp_path, pa.int64(), properties=properties)
     merge(table, states(pa.int64(), held), 1)
-    monkeypatch.setattr(deltalake_replace, "MOST_ROWS", most)
+    monkeypatch.setattr(deltalake_writes, "MOST_REPLACED", most)
     merge(table, states(pa.int64(), *ROWS), 2)
     assert operation(table) == expected
 
@@ -193,19 +211,43 @@ def test_folders_of_other_names(tmp_path: Path, name: str) -> None:
     assert [(key, value) for key, value, _ in rows_of(table)] == [("1", "new")]
 
 
-def test_a_compaction_in_between(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What it would replace lies in another file by then."""
+@pytest.mark.parametrize("key", [2, 9])
+def test_a_compaction_in_between(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: int) -> None:
+    """What would be replaced lies in another file by then; new rows are written behind it."""
     table = target(tmp_path, pa.int64())
-    for key in (1, 2):
-        merge(table, states(pa.int64(), (key, "old", (1, key), False)), key)
-    compacted: list[Any] = []
+    for number in (1, 2):
+        merge(table, states(pa.int64(), (number, "old", (1, number), False)), number)
+    compacted = _before_a_write(monkeypatch, DeltaTable(table.uri).optimize.compact)
+    merge(table, states(pa.int64(), (key, "new", (1, 3), False)), 3)
+    assert compacted
+    found = {int(number): value for number, value, _ in rows_of(table)}
+    assert found == {1: "old", 2: "old", key: "new"}
+
+
+def test_another_row_with_the_key_in_between(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """When it was looked for it was not there."""
+    table = target(tmp_path, pa.int64())
+    rows = states(pa.int64(), (1, "mine", (1, 1), False))
+    came = _before_a_write(
+        monkeypatch,
+        lambda: write_deltalake(table.uri, rows.drop_columns([GONE]), mode="append"),
+    )
+    with pytest.raises(MirrorError, match="let one mirror alone write it"):
+        merge(table, rows, 1)
+    assert came
+    assert table.count() == 1
+
+
+def _before_a_write(monkeypatch: pytest.MonkeyPatch, do: Callable[[], object]) -> list[object]:
+    """Do something once, between the look at a table and the write; has an item then."""
+    done: list[object] = []
 
     def late(held: DeltaTable, rows: pa.Table, **more: Any) -> None:
-        if not compacted:
-            compacted.append(DeltaTable(table.uri).optimize.compact())
+        if not done:
+            done.append(do())
         write_deltalake(held, rows, **more)
 
-    monkeypatch.setattr(deltalake_replace, "write_deltalake", late)
-    merge(table, states(pa.int64(), (2, "new", (1, 3), False)), 3)
-    assert compacted
-    assert [(key, value) for key, value, _ in rows_of(table)] == [("1", "old"), ("2", "new")]
+    monkeypatch.setattr(deltalake_writes, "write_deltalake", late)
+    return done
