@@ -1,8 +1,8 @@
 """Rows that a Delta table gets without a merge: the same as by one, and quicker.
 
-Where no row lies between the least and the greatest of the new keys they are appended, which takes
-three quarters of a merge's time: so it is with most rows of a first load, and with INSERTs into a
-table whose keys are counted up.
+Where no file may have a row between the least and the greatest of the new keys they are appended,
+which takes three quarters of a merge's time: so it is with most rows of a first load, and with
+INSERTs into a table whose keys are counted up.
 
 A few rows take the places of those with their keys. For a merge delta-rs joins all rows of the
 files that it writes anew. Here it leaves out those that have one of the keys, and writes the new
@@ -55,28 +55,53 @@ def write_without_merge(
     bounds = integer_bounds(states, key)
     if not bounds:
         return False
-    rows = states if keeps_deleted else states.filter(pc.invert(states.column(GONE)))
+    rows = states if keeps_deleted else _without_gone(states)
     rows = rows.select([field.name for field in table.schema().fields])
-    # By these delta-rs leaves out files.
-    within = " AND ".join(
-        f"{quoted(name)} >= {least} AND {quoted(name)} <= {greatest}"
-        for name, (least, greatest) in bounds.items()
-    )
-    if not has_rows(table, within):
+    if not _may_have_rows(table, bounds):
         if not rows.num_rows:
             return False  # a merge has nothing to write, and makes no commit
         write_deltalake(table, rows, mode="append", commit_properties=properties)
         return True
     if not _may_be_replaced(table, states, key):
         return False
+    name, (least, greatest) = quoted(key[0]), bounds[key[0]]
     values = ", ".join(map(str, states.column(key[0]).to_pylist()))
-    condition = f"{within} AND {quoted(key[0])} IN ({values})"
+    # By the bounds delta-rs leaves out files.
+    condition = f"{name} >= {least} AND {name} <= {greatest} AND {name} IN ({values})"
     if has_rows(table, f"{condition} AND NOT {is_before(_oldest(states))}"):
         return False
     write_deltalake(
         table, rows, mode="overwrite", predicate=condition, commit_properties=properties
     )
     return True
+
+
+def _without_gone(states: pa.Table) -> pa.Table:
+    """The states of rows that are there."""
+    gone = states.column(GONE)
+    return states.filter(pc.invert(gone)) if pc.any(gone).as_py() else states
+
+
+def _may_have_rows(table: DeltaTable, bounds: Mapping[str, tuple[int, int]]) -> bool:
+    """Whether a file of the table may have a row between the bounds, by the statistics of each."""
+    files = pa.table(table.get_add_actions())
+    may_have = pa.array([True] * files.num_rows, pa.bool_())
+    for name, (least, greatest) in bounds.items():
+        ends = [_of_statistics(files, end, name) for end in ("min", "max")]
+        if None not in ends:
+            is_within = pc.and_(pc.less_equal(ends[0], greatest), pc.greater_equal(ends[1], least))
+            # Of a file without statistics nobody knows.
+            may_have = pc.and_(may_have, pc.fill_null(is_within, True))
+    return bool(pc.any(may_have).as_py())
+
+
+def _of_statistics(files: pa.Table, end: str, name: str) -> Any:
+    """A column's least or greatest value in each file; None where no file has it."""
+    if end not in files.column_names:
+        return None
+    values = files.column(end)
+    at = values.type.get_field_index(name)
+    return None if at < 0 else pc.struct_field(values, [at])
 
 
 def _may_be_replaced(table: DeltaTable, states: pa.Table, key: Sequence[str]) -> bool:

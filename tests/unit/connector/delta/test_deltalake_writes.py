@@ -136,6 +136,8 @@ def test_rows_that_are_gone_and_never_came(tmp_path: Path) -> None:
 
 FEED = {"delta.enableChangeDataFeed": "true"}
 APPEND_ONLY = {"delta.appendOnly": "true"}
+NO_STATS = {"delta.dataSkippingNumIndexedCols": "0"}
+OTHER_STATS = {"delta.dataSkippingStatsColumns": "v"}
 ROWS: list[State] = [(1, "a", (1, 5), False), (3, "b", (1, 6), False)]
 BETWEEN: State = (2, "there", (1, 4), False)
 
@@ -153,6 +155,8 @@ BETWEEN: State = (2, "there", (1, 4), False)
         ({}, (0, "before all", (9, 9), False), 1, "Append"),
         (FEED, (4, "behind all", (1, 4), False), 1, "Append"),
         (APPEND_ONLY, (4, "behind all", (1, 4), False), 1, "Append"),
+        (NO_STATS, (4, "behind all", (1, 4), False), 1, "MERGE"),
+        (OTHER_STATS, (4, "behind all", (1, 4), False), 1, "MERGE"),
     ],
 )
 def test_when_it_takes_a_merge(  # noqa: PLR0917 (a case's values)
