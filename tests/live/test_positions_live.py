@@ -17,8 +17,14 @@ from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.decoder.kernel.log_scanner import LogScanner
 from pyspark_mysqlbinlog.errors import InvalidPositionError
 
-# The payload decides what the server takes for an event's length: short, long, and text.
-VALUES = ("REPEAT(CHAR(0), 60)", "REPEAT('a', 60)", "CONCAT(REPEAT(CHAR(1), 30), 'tail')")
+# The payload decides what the server takes for an event's length: short, long, and text. In the
+# last one lies the header of a GTID, which MySQL does not send where gtid_mode is OFF.
+VALUES = (
+    "REPEAT(CHAR(0), 60)",
+    "REPEAT('a', 60)",
+    "CONCAT(REPEAT(CHAR(1), 30), 'tail')",
+    "CONCAT(X'00000000210100000030000000000000000000', REPEAT('a', 50))",
+)
 
 
 def rows_event(server: Server, database: str, value: str) -> tuple[str, int, int]:
@@ -40,7 +46,7 @@ def refused(found: Iterable[object], position: Position) -> str:
     return caught.value.message
 
 
-@pytest.mark.parametrize("value", VALUES, ids=["zeros", "letters", "mixed"])
+@pytest.mark.parametrize("value", VALUES, ids=["zeros", "letters", "mixed", "header"])
 def test_every_position_inside_an_event(any_server: Server, any_database: str, value: str) -> None:
     any_server.execute(f"CREATE TABLE `{any_database}`.t (v VARCHAR(80))")
     file, start, end = rows_event(any_server, any_database, value)

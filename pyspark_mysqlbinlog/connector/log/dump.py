@@ -35,8 +35,10 @@ __all__ = [
 # COM_BINLOG_DUMP has the position as u32.
 LAST_DUMP_START = (1 << 32) - 1
 
-# As servers of 5.6 and later say it, in errors that may have other causes elsewhere.
-_UNREADABLE = ("truncated in the middle", "i/o error reading", "did not pass crc")
+# As servers of 5.6 and later say it, in errors that may have other causes elsewhere. The last is of
+# bytes that they take for a GTID, which they do not send under the present gtid_mode.
+_NOT_SENT = "@@global.gtid_mode = "
+_UNREADABLE = ("truncated in the middle", "i/o error reading", "did not pass crc", _NOT_SENT)
 
 # File -> the position in it that no run goes beyond.
 Limit = Callable[[str], int]
@@ -67,6 +69,7 @@ class Dump:
         on_heartbeat: Callable[[], None] | None = None,
     ) -> None:
         self._start = start
+        self._is_vouched = known is not None
         begin = start.pos - (known.length if known is not None else 0)
         if start.pos > LAST_DUMP_START:
             # It can't be asked for: what lies before is read and passed over.
@@ -102,8 +105,7 @@ class Dump:
                     event = None
             return event
         except MySQLBinlogError as error:
-            # A dump that the server refuses in its middle is refused at the place it had reached.
-            raise error.at(walker.file, walker.pos) from None
+            raise self.explained(error) from None
 
     def __iter__(self) -> Iterator[Event]:
         while (event := self.next()) is not None:
@@ -113,6 +115,20 @@ class Dump:
         """What was read already; then nothing."""
         event, self._first = self._first, None
         return event
+
+    def explained(self, error: MySQLBinlogError) -> MySQLBinlogError:
+        """What went wrong in front of the next event, with all that can be told of it."""
+        walker, start = self.walker, self._start
+        is_first = (walker.file, walker.pos) == (start.file, start.pos) and start.pos > FIRST_EVENT
+        if is_first and not self._is_vouched and _NOT_SENT in error.message.lower():
+            return InvalidPositionError(
+                f"no event begins at this position, or one that the server does not send:"
+                f" {error.message}; give one that SHOW BINLOG EVENTS lists",
+                file=start.file,
+                position=start.pos,
+            )
+        # A dump that the server refuses in its middle is refused at the place it had reached.
+        return error.at(walker.file, walker.pos)
 
     @property
     def is_passing(self) -> bool:
@@ -208,7 +224,10 @@ class ScannedDump:
         if found is not None:
             return found
         while True:
-            found = self._scanner.next(limit, runs=not dump.is_passing)
+            try:
+                found = self._scanner.next(limit, runs=not dump.is_passing)
+            except MySQLBinlogError as error:
+                raise dump.explained(error) from None
             if isinstance(found, Event) and dump.is_before(found):
                 continue
             return found
