@@ -2,8 +2,8 @@
 
 A table is opened once, and brought up to date in front of each commit. What a merge has to load of
 the table is bounded by literals: the least and the greatest value of each key column in the batch,
-by which delta-rs leaves out files. New keys behind all that are there need no merge, and a few rows
-need none (see `deltalake_writes`).
+by which delta-rs leaves out files. Where no row can have one of the keys there is no merge, and for
+a few rows there is none either (see `deltalake_writes`).
 
 A commit is made on the very version that was read, and never moved behind what came in between:
 delta-rs would move an overwrite behind a compaction, and the table had each row twice. Where what

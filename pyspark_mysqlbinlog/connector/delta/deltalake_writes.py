@@ -1,4 +1,4 @@
-"""Rows that a Delta table gets without a merge: the same as by one, and quicker.
+"""Rows that a Delta table gets without a merge: the same rows as by one, and quicker.
 
 Where no file may have a row between the least and the greatest of the new keys they are appended,
 which takes three quarters of a merge's time: so it is with most rows of a first load, and with
@@ -11,6 +11,9 @@ time of three merges (400 rows each, into a million).
 
 A merge compares the `seq` of each row with that of the row that is there. Here that is asked
 before: where a row with one of the keys is not older than all of the new ones, it takes a merge.
+
+Where rows are deleted that are not there, in a file's range, there may be a commit without files; a
+merge makes none.
 """
 
 from __future__ import annotations
@@ -33,9 +36,9 @@ pc: Any = compute
 
 # From some 2,000 keys on delta-rs takes as long to parse the condition as it saves.
 MOST_REPLACED = 1_000
-# Properties of Delta tables that make a difference: a change data feed would tell of an update as
-# of a delete and an insert, and where rows are only appended nothing is replaced, not even no row.
-_TAKES_MERGES = ("delta.enableChangeDataFeed", "delta.appendOnly")
+# Properties of Delta tables whose rows are not replaced: a change data feed would tell of an update
+# as of a delete and an insert, and a table that is only appended to refuses it.
+_NOT_REPLACED = ("delta.enableChangeDataFeed", "delta.appendOnly")
 
 
 def write_without_merge(
@@ -48,19 +51,19 @@ def write_without_merge(
 ) -> bool:
     """Write what states leave, in one commit; False where it takes a merge, and nothing is written.
 
-    table : is written as it is at its version: what was asked of it holds for no other.
+    table : at its last version. It must not go on to another between the look and the write.
     states : of each key the last, with `SEQ` and `GONE`, and all columns of the table.
     keeps_deleted : rows that are gone stay, as the states have them.
     """
     bounds = integer_bounds(states, key)
     if not bounds:
         return False
+    columns = [field.name for field in table.schema().fields]
     rows = states if keeps_deleted else _without_gone(states)
-    rows = rows.select([field.name for field in table.schema().fields])
     if not _may_have_rows(table, bounds):
         if not rows.num_rows:
             return False  # a merge has nothing to write, and makes no commit
-        write_deltalake(table, rows, mode="append", commit_properties=properties)
+        write_deltalake(table, rows.select(columns), mode="append", commit_properties=properties)
         return True
     if not _may_be_replaced(table, states, key):
         return False
@@ -71,7 +74,11 @@ def write_without_merge(
     if has_rows(table, f"{condition} AND NOT {is_before(_oldest(states))}"):
         return False
     write_deltalake(
-        table, rows, mode="overwrite", predicate=condition, commit_properties=properties
+        table,
+        rows.select(columns),
+        mode="overwrite",
+        predicate=condition,
+        commit_properties=properties,
     )
     return True
 
@@ -88,9 +95,10 @@ def _may_have_rows(table: DeltaTable, bounds: Mapping[str, tuple[int, int]]) -> 
     may_have = pa.array([True] * files.num_rows, pa.bool_())
     for name, (least, greatest) in bounds.items():
         ends = [_of_statistics(files, end, name) for end in ("min", "max")]
+        # Where the table's properties give a column no statistics, and in a file without them, it
+        # may have any value.
         if None not in ends:
             is_within = pc.and_(pc.less_equal(ends[0], greatest), pc.greater_equal(ends[1], least))
-            # Of a file without statistics nobody knows.
             may_have = pc.and_(may_have, pc.fill_null(is_within, True))
     return bool(pc.any(may_have).as_py())
 
@@ -112,7 +120,7 @@ def _may_be_replaced(table: DeltaTable, states: pa.Table, key: Sequence[str]) ->
     if pc.count_distinct(states.column(key[0])).as_py() < states.num_rows:
         return False
     metadata = table.metadata()
-    given = (metadata.configuration.get(name, "") for name in _TAKES_MERGES)
+    given = (metadata.configuration.get(name, "") for name in _NOT_REPLACED)
     return not metadata.partition_columns and all(value.lower() != "true" for value in given)
 
 

@@ -125,13 +125,15 @@ def test_one_commit_with_its_mark(tmp_path: Path) -> None:
     assert table.is_empty()
 
 
-def test_rows_that_are_gone_and_never_came(tmp_path: Path) -> None:
+@pytest.mark.parametrize("keep_deleted", [False, True])
+def test_rows_that_are_gone_and_never_came(tmp_path: Path, *, keep_deleted: bool) -> None:
     """Behind all that are there nothing is left to write: there is no commit, as of a merge."""
-    table = target(tmp_path, pa.int64())
+    table = target(tmp_path, pa.int64(), keep_deleted=keep_deleted)
     merge(table, states(pa.int64(), (1, "x", (1, 1), False)), 1)
     version = table._now().version()
     merge(table, states(pa.int64(), (7, "x", (1, 2), True)), 2)
-    assert (table._now().version(), table.count()) == (version, 1)
+    assert table._now().version() == version + keep_deleted
+    assert table.count() == 1 + keep_deleted
 
 
 FEED = {"delta.enableChangeDataFeed": "true"}
@@ -174,27 +176,52 @@ def test_when_it_takes_a_merge(  # noqa: PLR0917 (a case's values)
     assert operation(table) == expected
 
 
+def test_a_file_without_statistics_beside_others(tmp_path: Path) -> None:
+    """It may have a row with any key."""
+    table = target(tmp_path, pa.int64())
+    merge(table, states(pa.int64(), (1, "one", (1, 1), False)), 1)
+    table.set_properties(NO_STATS)
+    merge(table, states(pa.int64(), (7, "old", (1, 2), False)), 2)
+    table.set_properties(dict.fromkeys(NO_STATS, "32"))
+    merge(table, states(pa.int64(), (7, "new", (1, 3), False)), 3)
+    assert {int(key): value for key, value, _ in rows_of(table)} == {1: "one", 7: "new"}
+    assert table.count() == 2
+
+
+KEYED = {"k": "a", "n": 1, "m": 2}
+
+
 @pytest.mark.parametrize(
-    ("columns", "key", "partition_by"),
+    ("key", "partition_by", "moved", "expected"),
     [
-        (["k"], ["k"], []),
-        (["n", "m"], ["n", "m"], []),
-        (["n", "m"], ["n"], ["m"]),
+        (["k"], [], {}, "MERGE"),
+        (["n", "m"], [], {}, "MERGE"),
+        (["n"], ["m"], {}, "MERGE"),
+        (["k"], [], {"k": "b"}, "MERGE"),
+        (["n", "m"], [], {"m": 3}, "Append"),
+        (["n", "m"], [], {"n": 0}, "Append"),
+        (["k", "n"], [], {"n": 2}, "Append"),
+        (["m", "n"], ["m"], {"n": 2}, "Append"),
+        (["m", "n"], ["m"], {"m": 3}, "MERGE"),
     ],
 )
-def test_keys_and_tables_that_take_a_merge(
-    tmp_path: Path, columns: Sequence[str], key: Sequence[str], partition_by: Sequence[str]
+def test_keys_and_tables(
+    tmp_path: Path,
+    key: Sequence[str],
+    partition_by: Sequence[str],
+    moved: dict[str, Any],
+    expected: str,
 ) -> None:
+    """A second batch has the same row, or one whose key is another in a column."""
     table = DeltalakeEngine().target(str(tmp_path), partition_by)
-    for number in (1, 2):
+    for number, values in (1, KEYED), (2, KEYED | moved):
         rows = states(pa.int64(), (1, "", (1, number), False)).select([SEQ, GONE])
-        for name, value in {"k": "a", "n": 1, "m": 2}.items():
-            if name in columns:
-                rows = rows.append_column(name, pa.array([value]))
+        for name, value in values.items():
+            rows = rows.append_column(name, pa.array([value]))
         if number == 1:
             table.create(rows.drop_columns([GONE]).schema, {})
         table.merge(rows, key, Mark(LOG, number))
-    assert (operation(table), table.count()) == ("MERGE", 1)
+    assert (operation(table), table.count()) == (expected, 2 if moved else 1)
 
 
 def test_a_key_that_is_there_twice(tmp_path: Path) -> None:
