@@ -13,7 +13,6 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from helpers.servers import Server
 from helpers.source_runner import Spark, ids, insert
-from helpers.waiting import wait_until
 from live.conftest import NewStream
 from pyspark_mysqlbinlog.connector import stream_reader
 from pyspark_mysqlbinlog.connector.tail.buffer import LogBuffer
@@ -229,25 +228,19 @@ def test_wanted_rows_behind_an_idle_move_are_not_lost(
 
 
 def test_one_boundary_has_one_spelling(
-    any_server: Server, table: str, new_stream: NewStream
+    any_server: Server, table: str, stream: Spark, new_stream: NewStream
 ) -> None:
     """Behind a rotation it is the next file's beginning, wherever one comes from."""
-    stream = new_stream(any_server, table, idleOffsetInterval="1ms")
     start = stream.initial()
     assert stream.latest(start) == start
+    assert stream.latest(start) == start  # here the tail begins
     insert(any_server, table, 1)
     any_server.rotate()
     file, _ = any_server.position()
     # Whoever asks between the row and the rotation gets the boundary in front of it.
-    ends = [start]
-
-    def is_behind() -> bool:
-        ends.append(stream.latest(ends[-1]))
-        return bool(ends[-1]["file"] == file)
-
-    wait_until(is_behind, "the rotation is followed")
-    end = ends[-1]
-    assert end["pos"] == 4
+    stream.wait_for_tail(any_server)
+    end = stream.latest(start)
+    assert (end["file"], end["pos"]) == (file, 4)
     fresh = new_stream(any_server, table).initial()
     assert (fresh["file"], fresh["pos"]) == (file, 4)
     assert fresh["schemas"] == end["schemas"]
