@@ -87,13 +87,24 @@ class MySQLBinlogDataSource(DataSource):
     def _stream_reader(self, schema: StructType) -> DataSourceStreamReader:
         from pyspark_mysqlbinlog.connector.columns import check_schema
         from pyspark_mysqlbinlog.connector.options.checks import expect_stream
+        from pyspark_mysqlbinlog.connector.options.parse import parse_options
         from pyspark_mysqlbinlog.connector.packets import LEAN_PACKETS, PACKETS, expect_json
+        from pyspark_mysqlbinlog.connector.ranges.hand_over import HAND_OVER, HandOver
         from pyspark_mysqlbinlog.connector.stream_reader import MySQLBinlogStreamReader
 
+        if schema in {PACKETS, LEAN_PACKETS}:
+            given = {name.lower(): text for name, text in self.options.items()}
+            folder = given.pop(HAND_OVER.lower(), None)
+            options = parse_options(given)
+            expect_stream(options)
+            return MySQLBinlogStreamReader(
+                options,
+                expect_json(options),
+                packed=schema,
+                hand_over=None if folder is None else HandOver(folder),
+            )
         options = self._parsed()
         expect_stream(options)
-        if schema in {PACKETS, LEAN_PACKETS}:
-            return MySQLBinlogStreamReader(options, expect_json(options), packed=schema)
         check_schema(schema, options.payload_kind, rescued=options.rescues)
         return MySQLBinlogStreamReader(options, schema)
 

@@ -43,6 +43,7 @@ from pyspark_mysqlbinlog.connector.options.log_lines import LOGGER, show_log_lin
 from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.connector.packets import LEAN_PACKETS, packets
 from pyspark_mysqlbinlog.connector.ranges.cutting import RangePartition
+from pyspark_mysqlbinlog.connector.ranges.hand_over import HandOver
 from pyspark_mysqlbinlog.connector.ranges.planning import range_partitions
 from pyspark_mysqlbinlog.connector.ranges.reader import read_range
 from pyspark_mysqlbinlog.connector.ranges.steps import most_load_steps, most_steps
@@ -79,15 +80,22 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
 
     schema : of the changes.
     packed : Spark gets them in packets of this kind (see `packets`).
+    hand_over : where a mirror takes what is carried (see `HandOver`).
     """
 
     def __init__(
-        self, options: Options, schema: StructType, *, packed: StructType | None = None
+        self,
+        options: Options,
+        schema: StructType,
+        *,
+        packed: StructType | None = None,
+        hand_over: HandOver | None = None,
     ) -> None:
         show_log_lines()
         self._options = options
         self._schema = schema
         self._packing = packed
+        self._hand_over = hand_over
         self._initial: Offset | None = None
         self._batch_zero_done = False
         self._facts: ServerFacts | None = None
@@ -313,6 +321,8 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         loads = last.loads_since(first)
         most = self._options.max_connections
         ranges = self._ranges(first, last, max(most - 1, 1) if loads else most)
+        if self._hand_over is not None:
+            self._hand_over.give(first, last, ranges)
         if not loads:
             return ranges
         pulls = sum(part.blocks is None for part in ranges)

@@ -21,7 +21,13 @@ from pyspark_mysqlbinlog.errors import LogReplacedError
 
 
 @pytest.fixture
-def read_here(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+def nothing_handed_over(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The folder is not there, as where the stream's reader is on another machine."""
+    monkeypatch.setattr(mirror_module, "new_folder", lambda _: str(tmp_path / "elsewhere"))
+
+
+@pytest.fixture
+def read_here(nothing_handed_over: None, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """However short a stretch is, it is read here; gives the changes of each, as they come."""
     monkeypatch.setattr(own_reading, "_LEAST", 0)
     read: list[int] = []
@@ -211,7 +217,68 @@ def test_a_planned_batch_is_not_read_from_another_log_of_that_name(
     assert mirrored.rows("a").num_rows == 0
 
 
-def test_by_default_short_ones_behind_another_are_sparks(short: MirroredDatabase) -> None:
+@pytest.mark.parametrize("history", [False, True])
+def test_what_is_handed_over(
+    mirrored: MirroredDatabase, ddl_seed: int, history: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody reads the log again, and Spark runs no task."""
+    random_ = random.Random(ddl_seed)
+    if history:
+        mirrored.settings["history"] = history_of(mirrored)
+    mirrored.run()
+
+    def asked(*_: Any, **__: Any) -> Any:
+        raise AssertionError("the log is read once more")
+
+    monkeypatch.setattr(own_reading, "range_partitions", asked)
+    monkeypatch.setattr(mirror_module, "collected", asked)
+    for statements in (
+        ("CREATE TABLE later (id INT PRIMARY KEY)", "INSERT INTO later VALUES (1)"),
+        ("ALTER TABLE t ADD w ENUM('a','ñ') DEFAULT 'ñ'", "TRUNCATE TABLE pairs"),
+        ("ALTER TABLE t MODIFY v VARCHAR(30) FIRST, DROP w", "DROP TABLE later"),
+    ):
+        change(mirrored, random_, 40)
+        mirrored.execute(*statements)
+        change(mirrored, random_, 40)
+        mirrored.run()
+        mirrored.expect_equal(*TABLES)
+    if history:
+        expect_replay(mirrored, "t", "id")
+
+
+def test_batch_by_batch_as_it_is_handed_over(
+    short: MirroredDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each batch of a query has its own changes, and the folder goes with the mirror."""
+    folders: list[Path] = []
+    made = mirror_module.new_folder
+
+    def noted(owner: object) -> str:
+        folders.append(Path(made(owner)))
+        return str(folders[-1])
+
+    monkeypatch.setattr(mirror_module, "new_folder", noted)
+    monkeypatch.setattr(own_reading, "range_partitions", lambda *_, **__: 1 / 0)
+    short.options["maxRowsPerTrigger"] = "7"
+    short.execute("CREATE TABLE a (id INT PRIMARY KEY, n INT)")
+    short.run()
+    short.execute(
+        *(f"INSERT INTO a VALUES ({number}, 0)" for number in range(50)),
+        *(f"UPDATE a SET n = n + {number} WHERE id % 5 = {number % 5}" for number in range(20)),
+    )
+    mirror = short.mirror()
+    query = mirror.start(short.spark, availableNow=True)
+    query.awaitTermination()
+    assert len([each for each in mirror.progress.batches if each.rows]) > 7
+    assert not any(each["numInputRows"] for each in query.recentProgress)
+    short.expect_equal("a")
+    assert folders[-1].is_dir()
+    assert not any(folders[-1].iterdir())
+
+
+def test_by_default_short_ones_behind_another_are_sparks(
+    short: MirroredDatabase, nothing_handed_over: None
+) -> None:
     """Spark's tasks bring what is short: then a mirror has one connection to the server's log."""
     short.execute("CREATE TABLE a (id INT PRIMARY KEY, v LONGTEXT)")
     mirror = short.mirror()

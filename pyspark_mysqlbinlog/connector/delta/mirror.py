@@ -53,6 +53,7 @@ from pyspark_mysqlbinlog.connector.options.log_lines import show_log_lines
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.connector.options.values import parse_duration
 from pyspark_mysqlbinlog.connector.packets import LEAN_PACKETS, PACKETS
+from pyspark_mysqlbinlog.connector.ranges.hand_over import HAND_OVER, new_folder
 from pyspark_mysqlbinlog.connector.ranges.reader import unpacked_schemas
 from pyspark_mysqlbinlog.errors import MirrorError, OffsetError, OptionError
 from pyspark_mysqlbinlog.names import Table
@@ -179,11 +180,13 @@ class DeltaMirror:
         trigger : as `DataStreamWriter.trigger` takes it: ``availableNow=True``,
             ``processingTime="1 second"``.
         """
+        folder = new_folder(self)
+        self._reading.expect_hand_over(folder)
         writer = (
             spark.readStream.format("mysqlbinlog")
             # A change log has the rows' texts.
             .schema(LEAN_PACKETS if self._histories is None else PACKETS)
-            .options(**self._options)
+            .options(**self._options | {HAND_OVER: folder})
             .load()
             .writeStream.foreachBatch(self)
             .option("checkpointLocation", self._checkpoint)

@@ -1,12 +1,13 @@
 """What a batch of a mirror brings, read by the mirror's own process.
 
 It is collected in this process in any case, and Spark's way there takes several times as long: its
-planning, its tasks' processes, packets through the JVM. And what is long is read in steps: while
-one is brought in, the next is read. These are left to Spark all the same:
+planning, its tasks' processes, packets through the JVM. What the stream's reader has in memory it
+hands over (see `HandOver`); for the rest the log is read once more. And what is long is read in
+steps: while one is brought in, the next is read. These are left to Spark all the same:
 
-* Short stretches of log, which travel in its tasks: no other connection is needed for them. But one
-  that comes alone (the first of a query, the end of a backlog, one after a quiet minute) is read
-  here, since a second may go by until Python has started for Spark's tasks.
+* Short stretches of log that were not handed over, and travel in its tasks: no other connection is
+  needed for them. But one that comes alone (the first of a query, the end of a backlog, one after a
+  quiet minute) is read here, since a second may go by until Python has started for Spark's tasks.
 * Stretches of no more than a step in which most of the log is of tables that nobody wants.
 * Tables that are read as a whole, which may be large: Spark can end a task, and nobody a thread.
 
@@ -19,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -46,7 +47,8 @@ from pyspark_mysqlbinlog.connector.log.prefetch import Interrupt, prefetched
 from pyspark_mysqlbinlog.connector.log.server_facts import server_facts
 from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.connector.packets import expect_json
-from pyspark_mysqlbinlog.connector.ranges.cutting import MOST_CARRIED_IN_ALL
+from pyspark_mysqlbinlog.connector.ranges.cutting import MOST_CARRIED_IN_ALL, RangePartition
+from pyspark_mysqlbinlog.connector.ranges.hand_over import HandOver
 from pyspark_mysqlbinlog.connector.ranges.planning import range_partitions
 from pyspark_mysqlbinlog.connector.ranges.reader import read_range, unpacked_schemas
 from pyspark_mysqlbinlog.connector.ranges.steps import RangeSteps, most_load_steps
@@ -143,6 +145,11 @@ class OwnReading:
         self._facts: ServerFacts | None = None
         self._left = 0
         self._last_short = -math.inf
+        self._hand_over: HandOver | None = None
+
+    def expect_hand_over(self, folder: str) -> None:
+        """Look for what the reader of the stream's log hands over in a folder."""
+        self._hand_over = HandOver(folder)
 
     def takes(self, first: Offset, last: Offset) -> bool:
         """Whether the batch between two offsets is read here."""
@@ -159,7 +166,11 @@ class OwnReading:
         if last.load is not None and last.loads_since(first):
             return all(chunk.key for chunk in last.load.chunks)
         # Of nothing Spark need not be asked.
-        return begin == end or self._takes_log(_size(first, last))
+        return (
+            begin == end
+            or self._handed_over(first, last) is not None
+            or self._takes_log(_size(first, last))
+        )
 
     def _takes_log(self, size: float) -> bool:
         """Whether so many bytes of log are read here, when nothing is loaded beside them."""
@@ -191,8 +202,11 @@ class OwnReading:
             is_parted = not self._with_source and not _changes_tables(last)
             cut = self._load_in_steps
         else:
-            # Where a load begins it counts for all of the batch.
-            is_parted = first.phase == last.phase and _size(first, last) > self._step_bytes
+            # Where a load begins it counts for all of the batch. What was handed over is little.
+            is_long = _size(first, last) > self._step_bytes
+            is_parted = (
+                first.phase == last.phase and is_long and self._handed_over(first, last) is None
+            )
             cut = self._in_steps
         if not is_parted:
             return self._whole(first, last)
@@ -272,7 +286,8 @@ class OwnReading:
     def _all_of_log(self, first: Offset, last: Offset) -> list[pa.RecordBatch]:
         """Record batches of all changes between two offsets."""
         batches = [batch for stretch in self._of_log(first, last) for batch in stretch]
-        self._note_share(first, last, sum(batch.nbytes for batch in batches))
+        if self._handed_over(first, last) is None:
+            self._note_share(first, last, sum(batch.nbytes for batch in batches))
         return batches
 
     def _of_log(
@@ -282,7 +297,7 @@ class OwnReading:
         if first.position == last.position:
             return
         options = self._options
-        for part in range_partitions(
+        for part in self._handed_over(first, last) or range_partitions(
             first,
             last,
             None,
@@ -296,6 +311,10 @@ class OwnReading:
                         yield [batch]
             else:
                 yield from read_typed_stretches(options, part, self._schema, steps=steps)
+
+    def _handed_over(self, first: Offset, last: Offset) -> Sequence[RangePartition] | None:
+        """The log's ranges between two offsets, with their events; None where they are read."""
+        return None if self._hand_over is None else self._hand_over.take(first, last)
 
     def _of_load(self, last: Offset) -> Generator[list[pa.RecordBatch]]:
         """The chunks of the batch that ends there, some at a time, in their order.
