@@ -33,6 +33,9 @@ pc: Any = compute
 
 # A mirror keeps its last 100 batches.
 _BETWEEN_LOOKS = 0.25
+# Seconds. Ten minutes of small batches write 60 GB, of which only the last files are a table's.
+_BETWEEN_CLEANINGS = 30
+_OLD = 60
 _TIMEOUT = 300
 _PARTS = (
     (mirror_module, "collected", "collect"),
@@ -176,9 +179,21 @@ class FollowedMirror:
 
     def _look(self) -> None:
         assert self._mirror is not None
+        cleaned = time.monotonic()
         while not self._done.wait(_BETWEEN_LOOKS):
             for batch in self._mirror.progress.batches:
                 self._batches.setdefault(batch.number, batch)
+            if time.monotonic() - cleaned > _BETWEEN_CLEANINGS:
+                cleaned = time.monotonic()
+                self._remove_old_files()
+
+    def _remove_old_files(self) -> None:
+        """Of tables' earlier versions: nobody writes them but the mirror, which reads the last."""
+        for log in (self.folder / "tables").rglob("_delta_log"):
+            held = {uri.rpartition("/")[2] for uri in DeltaTable(str(log.parent)).file_uris()}
+            for file in log.parent.glob("*.parquet"):
+                if file.name not in held and time.time() - file.stat().st_mtime > _OLD:
+                    file.unlink()
 
     def _time(self, owner: Any, name: str, part: str) -> None:
         """Count the seconds that a function takes; keep what a merge is given."""

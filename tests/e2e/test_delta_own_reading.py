@@ -14,16 +14,19 @@ from helpers.change_logs import expect_replay, history_of
 from helpers.delta_mirrors import MirroredDatabase
 from helpers.mixed_changes import CREATE, TABLES, change
 from helpers.servers import Server
+from helpers.waiting import wait_until
 from pyspark_mysqlbinlog.connector.delta import mirror as mirror_module
 from pyspark_mysqlbinlog.connector.delta import own_reading
 from pyspark_mysqlbinlog.connector.delta.own_reading import OwnReading, Step
+from pyspark_mysqlbinlog.connector.ranges.hand_over import HandOver
 from pyspark_mysqlbinlog.errors import LogReplacedError
 
 
 @pytest.fixture
 def nothing_handed_over(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The folder is not there, as where the stream's reader is on another machine."""
-    monkeypatch.setattr(mirror_module, "new_folder", lambda _: str(tmp_path / "elsewhere"))
+    elsewhere = str(tmp_path / "elsewhere")
+    monkeypatch.setattr(HandOver, "new", lambda _: HandOver(elsewhere))
 
 
 @pytest.fixture
@@ -65,6 +68,22 @@ def short(
 ) -> MirroredDatabase:
     """A database on one server."""
     return MirroredDatabase(spark, live_server, database, tmp_path)
+
+
+def test_changes_and_ddl_by_sparks_tasks(
+    mirrored: MirroredDatabase, ddl_seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    random_ = random.Random(ddl_seed)
+    monkeypatch.setattr(OwnReading, "takes", lambda *_: False)
+    mirrored.settings["history"] = history_of(mirrored)
+    mirrored.run()
+    for statement in "ALTER TABLE t ADD w ENUM('a','ñ') DEFAULT 'ñ'", "TRUNCATE TABLE pairs":
+        change(mirrored, random_, 40)
+        mirrored.execute(statement)
+        change(mirrored, random_, 40)
+        mirrored.run()
+    mirrored.expect_equal(*TABLES)
+    expect_replay(mirrored, "t", "id")
 
 
 @pytest.mark.both_engines
@@ -249,15 +268,7 @@ def test_what_is_handed_over(
 def test_batch_by_batch_as_it_is_handed_over(
     short: MirroredDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each batch of a query has its own changes, and the folder goes with the mirror."""
-    folders: list[Path] = []
-    made = mirror_module.new_folder
-
-    def noted(owner: object) -> str:
-        folders.append(Path(made(owner)))
-        return str(folders[-1])
-
-    monkeypatch.setattr(mirror_module, "new_folder", noted)
+    """Each batch of a query has its own changes; nothing of it stays in the folder."""
     monkeypatch.setattr(own_reading, "range_partitions", lambda *_, **__: 1 / 0)
     short.options["maxRowsPerTrigger"] = "7"
     short.execute("CREATE TABLE a (id INT PRIMARY KEY, n INT)")
@@ -272,11 +283,37 @@ def test_batch_by_batch_as_it_is_handed_over(
     assert len([each for each in mirror.progress.batches if each.rows]) > 7
     assert not any(each["numInputRows"] for each in query.recentProgress)
     short.expect_equal("a")
-    assert folders[-1].is_dir()
-    assert not any(folders[-1].iterdir())
+    hand_over = mirror._reading.hand_over
+    assert hand_over is not None
+    assert [*Path(hand_over.folder).iterdir()] == []
 
 
-def test_by_default_short_ones_behind_another_are_sparks(
+def test_a_large_transaction_among_small_ones_is_read(
+    short: MirroredDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No task could carry it, and for small ones alone Spark has no Python running."""
+    monkeypatch.setattr(mirror_module, "collected", lambda *_, **__: 1 / 0)
+    short.execute("CREATE TABLE a (id INT PRIMARY KEY AUTO_INCREMENT, v VARCHAR(2000))")
+    short.run()
+    query = short.mirror().start(short.spark, processingTime="0 seconds")
+    there = 0
+
+    def is_there() -> bool:
+        return not query.isActive or short.rows("a").num_rows == there
+
+    try:
+        for count in 1, 1, 500, 1, 500, 1:
+            rows = ", ".join(["(REPEAT('x', 2000))"] * count)
+            short.execute(f"INSERT INTO a (v) VALUES {rows}")
+            there += count
+            wait_until(is_there, "the rows are in Delta", 60)
+        assert query.exception() is None
+    finally:
+        query.stop()
+    short.expect_equal("a")
+
+
+def test_where_nothing_is_handed_over_short_ones_behind_another_are_sparks(
     short: MirroredDatabase, nothing_handed_over: None
 ) -> None:
     """Spark's tasks bring what is short: then a mirror has one connection to the server's log."""

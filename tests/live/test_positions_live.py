@@ -1,21 +1,24 @@
 """Positions that lie inside an event, asked of the server itself: always the same clear error.
 
 Where nothing is known of a position, and its file is long, nobody reads what lies before it; what
-the server finds there depends on the bytes, and so do its words.
+the server finds there depends on the bytes, and so do its words. From a checkpoint's position the
+log is read with the event in front of it, which begins inside of one in another log alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import pytest
 
 from helpers.servers import Server
-from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
+from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
 from pyspark_mysqlbinlog.connector.log.logs import NO_LIMIT, ServerLog
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.decoder.kernel.log_scanner import LogScanner
-from pyspark_mysqlbinlog.errors import InvalidPositionError
+from pyspark_mysqlbinlog.errors import InvalidPositionError, LogReplacedError
 
 # The payload decides what the server takes for an event's length: short, long, and text. In the
 # last one lies the header of a GTID, which MySQL does not send where gtid_mode is OFF.
@@ -61,3 +64,20 @@ def test_every_position_inside_an_event(any_server: Server, any_database: str, v
             message = refused(found, position)
             assert "begins" in message
             assert "SHOW BINLOG EVENTS" in message or "no event begins here" in message
+
+
+@pytest.mark.parametrize("value", VALUES, ids=["zeros", "letters", "mixed", "header"])
+def test_checkpoints_of_another_log(any_server: Server, any_database: str, value: str) -> None:
+    """The same file up to some place, as in a restored copy, and then other events."""
+    any_server.execute(f"CREATE TABLE `{any_database}`.t (v VARCHAR(80))")
+    file, start, end = rows_event(any_server, any_database, value)
+    options = parse_options(any_server.options(tables=f"{any_database}.t"))
+    log = ServerLog(options.server_settings())
+    head = log.look_at(Position.of(file, FIRST_EVENT))
+    assert head is not None
+    length = end - start
+    known = Fingerprint(head.created, head.server_id, length, checksum=1)
+    for pos in range(start + 1, end):
+        position = Position.of(file, pos + length)
+        with pytest.raises(LogReplacedError, match="RESET MASTER"):
+            list(replace(log, known=(position, known)).events(position))

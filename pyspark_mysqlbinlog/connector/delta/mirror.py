@@ -46,6 +46,7 @@ from pyspark_mysqlbinlog.connector.delta.prepared import prepared_states
 from pyspark_mysqlbinlog.connector.delta.progress import BatchRecord, MirrorProgress, Recorder
 from pyspark_mysqlbinlog.connector.delta.purpose import expect_same_purpose
 from pyspark_mysqlbinlog.connector.delta.side_by_side import side_by_side
+from pyspark_mysqlbinlog.connector.delta.spark_sessions import is_classic
 from pyspark_mysqlbinlog.connector.delta.targets import Targets, expect_apart
 from pyspark_mysqlbinlog.connector.load.sizes import table_sizes
 from pyspark_mysqlbinlog.connector.log.logs import ServerLog
@@ -53,7 +54,7 @@ from pyspark_mysqlbinlog.connector.options.log_lines import show_log_lines
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.connector.options.values import parse_duration
 from pyspark_mysqlbinlog.connector.packets import LEAN_PACKETS, PACKETS
-from pyspark_mysqlbinlog.connector.ranges.hand_over import HAND_OVER, new_folder
+from pyspark_mysqlbinlog.connector.ranges.hand_over import HAND_OVER, HandOver
 from pyspark_mysqlbinlog.connector.ranges.reader import unpacked_schemas
 from pyspark_mysqlbinlog.errors import MirrorError, OffsetError, OptionError
 from pyspark_mysqlbinlog.names import Table
@@ -180,13 +181,17 @@ class DeltaMirror:
         trigger : as `DataStreamWriter.trigger` takes it: ``availableNow=True``,
             ``processingTime="1 second"``.
         """
-        folder = new_folder(self)
-        self._reading.expect_hand_over(folder)
+        options = dict(self._options)
+        # Spark removes its folder, however this process ends.
+        temporary = spark.sparkContext._temp_dir if is_classic(spark) else None
+        self._reading.hand_over = hand_over = HandOver.new(temporary)
+        if hand_over is not None:
+            options[HAND_OVER] = hand_over.folder
         writer = (
             spark.readStream.format("mysqlbinlog")
             # A change log has the rows' texts.
             .schema(LEAN_PACKETS if self._histories is None else PACKETS)
-            .options(**self._options | {HAND_OVER: folder})
+            .options(**options)
             .load()
             .writeStream.foreachBatch(self)
             .option("checkpointLocation", self._checkpoint)

@@ -5,9 +5,10 @@ planning, its tasks' processes, packets through the JVM. What the stream's reade
 hands over (see `HandOver`); for the rest the log is read once more. And what is long is read in
 steps: while one is brought in, the next is read. These are left to Spark all the same:
 
-* Short stretches of log that were not handed over, and travel in its tasks: no other connection is
-  needed for them. But one that comes alone (the first of a query, the end of a backlog, one after a
-  quiet minute) is read here, since a second may go by until Python has started for Spark's tasks.
+* Short stretches of log, where nothing is ever handed over: they travel in its tasks, and no other
+  connection is needed for them. But one that comes alone (the first of a query, the end of a
+  backlog, one after a quiet minute) is read here, since a second may go by until Python has started
+  for Spark's tasks.
 * Stretches of no more than a step in which most of the log is of tables that nobody wants.
 * Tables that are read as a whole, which may be large: Spark can end a task, and nobody a thread.
 
@@ -145,11 +146,8 @@ class OwnReading:
         self._facts: ServerFacts | None = None
         self._left = 0
         self._last_short = -math.inf
-        self._hand_over: HandOver | None = None
-
-    def expect_hand_over(self, folder: str) -> None:
-        """Look for what the reader of the stream's log hands over in a folder."""
-        self._hand_over = HandOver(folder)
+        # Where the reader of the stream's log hands over what it carries.
+        self.hand_over: HandOver | None = None
 
     def takes(self, first: Offset, last: Offset) -> bool:
         """Whether the batch between two offsets is read here."""
@@ -181,7 +179,9 @@ class OwnReading:
         if size > self._step_bytes:
             # Spark would bring all of it at once.
             return True
-        if is_short and not is_alone:
+        # What is not handed over although others are does not travel in Spark's tasks, either.
+        is_carried = self.hand_over is None or not self.hand_over.works
+        if is_short and not is_alone and is_carried:
             return False
         if self._left:
             self._left -= 1
@@ -297,14 +297,17 @@ class OwnReading:
         if first.position == last.position:
             return
         options = self._options
-        for part in self._handed_over(first, last) or range_partitions(
-            first,
-            last,
-            None,
-            facts=self._server_facts(),
-            target_bytes=options.target_partition_bytes,
-            most_pulls=1,
-        ):
+        parts = self._handed_over(first, last)
+        if parts is None:
+            parts = range_partitions(
+                first,
+                last,
+                None,
+                facts=self._server_facts(),
+                target_bytes=options.target_partition_bytes,
+                most_pulls=1,
+            )
+        for part in parts:
             if self._with_source:
                 with closing(read_range(options, part, self._schema, steps=steps)) as batches:
                     for batch in batches:
@@ -314,7 +317,7 @@ class OwnReading:
 
     def _handed_over(self, first: Offset, last: Offset) -> Sequence[RangePartition] | None:
         """The log's ranges between two offsets, with their events; None where they are read."""
-        return None if self._hand_over is None else self._hand_over.take(first, last)
+        return None if self.hand_over is None else self.hand_over.take(first, last)
 
     def _of_load(self, last: Offset) -> Generator[list[pa.RecordBatch]]:
         """The chunks of the batch that ends there, some at a time, in their order.

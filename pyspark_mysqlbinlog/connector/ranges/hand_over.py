@@ -4,7 +4,7 @@ The reader has the events in memory, in a process of its own; the mirror wants t
 way from one to the other takes a task and its process, whose start may take seconds, and packets
 through the JVM. A file takes milliseconds. Where the mirror finds none, or one of another batch,
 Spark's way is still there: on another machine there is no such folder, and a reader that began
-anew, and has the events no longer, writes nothing.
+anew no longer has the events, and writes nothing.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import pickle
 import shutil
+import stat
 import tempfile
 import weakref
 from collections.abc import Sequence
@@ -20,19 +21,10 @@ from pathlib import Path
 from pyspark_mysqlbinlog.checkpoints.offset import Offset
 from pyspark_mysqlbinlog.connector.ranges.cutting import RangePartition
 
-__all__ = ["HAND_OVER", "HandOver", "new_folder"]
+__all__ = ["HAND_OVER", "HandOver"]
 
 # Among a stream's options: the folder. A mirror gives it; it is no option of users.
 HAND_OVER = "handOver"
-
-Batch = tuple[Offset, Offset]
-
-
-def new_folder(owner: object) -> str:
-    """A folder that goes with its owner."""
-    folder = tempfile.mkdtemp(prefix="mysqlbinlog-")
-    weakref.finalize(owner, shutil.rmtree, folder, ignore_errors=True)
-    return folder
 
 
 class HandOver:
@@ -40,40 +32,76 @@ class HandOver:
 
     Parameters
     ----------
-    folder : of the mirror's user alone, and of one query.
+    folder : of one query, and of nobody but its user: what lies there is trusted.
+
+    Attributes
+    ----------
+    works : whether any batch has come this way.
     """
 
     def __init__(self, folder: str) -> None:
+        self.folder = folder
+        self.works = False
         self._file = Path(folder) / "batch"
-        self._taken: tuple[Batch, Sequence[RangePartition]] | None = None
+        self._taken: tuple[tuple[Offset, Offset], Sequence[RangePartition]] | None = None
+
+    @classmethod
+    def new(cls, parent: str | None = None) -> HandOver | None:
+        """One in a new folder, which goes with this object; None where no folder can be made.
+
+        parent : where folders are made; None for the usual place of temporary ones.
+        """
+        try:
+            made = cls(tempfile.mkdtemp(prefix="mysqlbinlog-", dir=parent))
+        except OSError:
+            return None
+        weakref.finalize(made, shutil.rmtree, made.folder, ignore_errors=True)
+        return made
 
     def give(self, first: Offset, last: Offset, ranges: Sequence[RangePartition]) -> None:
         """Hand a batch over, if all of it is carried and the folder is there."""
-        if not ranges or any(part.blocks is None for part in ranges):
+        if any(part.blocks is None for part in ranges) or not self._is_ours():
             return
         written = self._file.with_suffix(".new")
         try:
             written.write_bytes(pickle.dumps(((first, last), tuple(ranges))))
             written.replace(self._file)
         except OSError:
-            # Spark's way is left.
-            return
+            # Spark's tasks bring the batch then.
+            written.unlink(missing_ok=True)
 
     def take(self, first: Offset, last: Offset) -> Sequence[RangePartition] | None:
         """The ranges of the batch between two offsets; None where they were not handed over.
 
-        They can be taken again until another batch is.
+        The file is removed, and they are kept until another batch is taken.
         """
         batch = first, last
         if self._taken is None or self._taken[0] != batch:
-            self._taken = None
-            try:
-                if hasattr(os, "getuid") and self._file.stat().st_uid != os.getuid():
-                    return None
-                self._taken = pickle.loads(self._file.read_bytes())  # noqa: S301 (our user's own)
-                self._file.unlink()
-            except OSError:
-                return None
-        assert self._taken is not None
-        given, ranges = self._taken
-        return ranges if given == batch else None
+            self._taken = self._read()
+        if self._taken is None or self._taken[0] != batch:
+            return None
+        self.works = True
+        return self._taken[1]
+
+    def _read(self) -> tuple[tuple[Offset, Offset], Sequence[RangePartition]] | None:
+        if not self._is_ours():
+            return None
+        try:
+            held = self._file.read_bytes()
+            self._file.unlink()
+        except OSError:
+            return None
+        found: tuple[tuple[Offset, Offset], Sequence[RangePartition]] = pickle.loads(held)  # noqa: S301 (see above)
+        return found
+
+    def _is_ours(self) -> bool:
+        """Whether the folder is still the one that was made, which nobody else may look into."""
+        try:
+            found = os.lstat(self.folder)
+        except OSError:
+            return False
+        # Windows has no users by number, and no modes.
+        is_private = os.name != "posix" or (
+            found.st_uid == os.getuid() and not found.st_mode & (stat.S_IRWXG | stat.S_IRWXO)
+        )
+        return stat.S_ISDIR(found.st_mode) and is_private

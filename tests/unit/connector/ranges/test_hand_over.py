@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import pickle
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,20 +14,19 @@ from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
 from pyspark_mysqlbinlog.checkpoints.offset import Offset
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.ranges.cutting import RangePartition
-from pyspark_mysqlbinlog.connector.ranges.hand_over import HandOver, new_folder
+from pyspark_mysqlbinlog.connector.ranges.hand_over import HandOver
 
 FIRST = Offset(Position.of("mysql-bin.000003", 1000), fingerprint=Fingerprint(1, 2, 30, 4))
 LAST = replace(FIRST, position=Position.of("mysql-bin.000003", 2000))
 LATER = replace(FIRST, position=Position.of("mysql-bin.000003", 3000))
 
 
-class Mirror:
-    """Whoever owns a folder."""
-
-
 @pytest.fixture
-def folder(tmp_path: Path) -> str:
-    return str(tmp_path)
+def folder(tmp_path: Path) -> Iterator[str]:
+    made = HandOver.new(str(tmp_path))
+    assert made is not None
+    yield made.folder
+    assert Path(made.folder).is_dir()
 
 
 def carried(first: Offset, last: Offset) -> RangePartition:
@@ -67,9 +68,21 @@ def test_what_is_not_carried_is_not_handed_over(folder: str) -> None:
     pulled = replace(carried(LAST, LATER), blocks=None)
     reader.give(FIRST, LATER, [carried(FIRST, LAST), pulled])
     assert mirror.take(FIRST, LATER) is None
-    # Without ranges a batch is not empty: a reader may not know of its rows.
-    reader.give(FIRST, LATER, [])
-    assert mirror.take(FIRST, LATER) is None
+
+
+def test_a_batch_without_ranges(folder: str) -> None:
+    """Its reader knows that nothing of it is wanted."""
+    HandOver(folder).give(FIRST, LAST, [])
+    assert HandOver(folder).take(FIRST, LAST) == ()
+
+
+def test_who_was_given_nothing(folder: str) -> None:
+    mirror = HandOver(folder)
+    assert mirror.take(FIRST, LAST) is None
+    assert not mirror.works
+    HandOver(folder).give(FIRST, LAST, [carried(FIRST, LAST)])
+    assert mirror.take(FIRST, LAST) is not None
+    assert mirror.works
 
 
 def test_a_folder_that_is_elsewhere(tmp_path: Path) -> None:
@@ -79,11 +92,51 @@ def test_a_folder_that_is_elsewhere(tmp_path: Path) -> None:
     assert not any(tmp_path.iterdir())
 
 
-def test_a_folder_goes_with_its_owner() -> None:
-    owner = Mirror()
-    folder = Path(new_folder(owner))
-    HandOver(str(folder)).give(FIRST, LAST, [carried(FIRST, LAST)])
-    assert folder.stat().st_mode & 0o777 == 0o700
-    del owner
+@pytest.mark.parametrize("mode", [0o701, 0o710, 0o755])
+def test_a_folder_that_others_may_look_into(folder: str, mode: int) -> None:
+    HandOver(folder).give(FIRST, LAST, [carried(FIRST, LAST)])
+    Path(folder).chmod(mode)
+    assert HandOver(folder).take(FIRST, LAST) is None
+    HandOver(folder).give(LAST, LATER, [carried(LAST, LATER)])
+    Path(folder).chmod(0o700)
+    assert HandOver(folder).take(LAST, LATER) is None
+
+
+def test_a_folder_of_somebody_else(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    HandOver(folder).give(FIRST, LAST, [carried(FIRST, LAST)])
+    monkeypatch.setattr("os.getuid", lambda: Path(folder).stat().st_uid + 1)
+    assert HandOver(folder).take(FIRST, LAST) is None
+
+
+def test_a_link_in_the_folders_place(folder: str, tmp_path: Path) -> None:
+    HandOver(folder).give(FIRST, LAST, [carried(FIRST, LAST)])
+    (tmp_path / "link").symlink_to(folder)
+    assert HandOver(str(tmp_path / "link")).take(FIRST, LAST) is None
+
+
+def test_a_disk_that_is_full(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(path: Path, _: bytes) -> int:
+        path.touch()
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "write_bytes", fail)
+        HandOver(folder).give(FIRST, LAST, [carried(FIRST, LAST)])
+    assert [*Path(folder).iterdir()] == []
+    assert HandOver(folder).take(FIRST, LAST) is None
+    assert HandOver.new(str(Path(folder) / "none")) is None
+
+
+def test_the_folder_goes_with_the_mirrors_object(tmp_path: Path) -> None:
+    mirror = HandOver.new(str(tmp_path))
+    assert mirror is not None
+    folder = Path(mirror.folder)
+    HandOver(mirror.folder).give(FIRST, LAST, [carried(FIRST, LAST)])
+    copy = pickle.loads(pickle.dumps(mirror))
+    assert copy.take(FIRST, LAST) is not None
+    del copy
+    gc.collect()
+    assert folder.is_dir()
+    del mirror
     gc.collect()
     assert not folder.exists()
