@@ -86,7 +86,7 @@ def _found(bench: Bench, lags: list[float], rate: float, answer: dict[str, Any])
         told=(
             f"{scale.lag_rate} transactions of one row a second ({rate:.0f} came about), over"
             f" 3 tables of {scale.mirror_rows:,} rows, for {scale.lag_seconds:.0f} s, with a"
-            f" trigger of {_INTERVAL}."
+            f" trigger of {_INTERVAL}. The files of earlier versions are removed meanwhile."
         ),
         head=("", "seconds"),
         cells=[

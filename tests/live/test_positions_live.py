@@ -2,7 +2,7 @@
 
 Where nothing is known of a position, and its file is long, nobody reads what lies before it; what
 the server finds there depends on the bytes, and so do its words. From a checkpoint's position the
-log is read with the event in front of it, which begins inside of one in another log alone.
+log is read with the event in front of it: only in another log can that one begin inside of one.
 """
 
 from __future__ import annotations

@@ -184,6 +184,7 @@ class DeltaMirror:
         options = dict(self._options)
         # Spark removes its folder, however this process ends.
         temporary = spark.sparkContext._temp_dir if is_classic(spark) else None
+        before = self._reading.hand_over
         self._reading.hand_over = hand_over = HandOver.new(temporary)
         if hand_over is not None:
             options[HAND_OVER] = hand_over.folder
@@ -198,8 +199,13 @@ class DeltaMirror:
         )
         if trigger:
             writer = writer.trigger(**trigger)
-        with without_processes(spark, self._checkpoint):
-            return writer.start()
+        try:
+            with without_processes(spark, self._checkpoint):
+                return writer.start()
+        except Exception:
+            # A query that runs already goes on as it does.
+            self._reading.hand_over = before
+            raise
 
     @property
     def stopped(self) -> Mapping[str, str]:

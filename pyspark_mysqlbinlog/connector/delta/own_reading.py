@@ -1,9 +1,9 @@
 """What a batch of a mirror brings, read by the mirror's own process.
 
 It is collected in this process in any case, and Spark's way there takes several times as long: its
-planning, its tasks' processes, packets through the JVM. What the stream's reader has in memory it
-hands over (see `HandOver`); for the rest the log is read once more. And what is long is read in
-steps: while one is brought in, the next is read. These are left to Spark all the same:
+planning, its tasks' processes, packets through the JVM. A batch of which the stream's reader has
+all in memory it hands over (see `HandOver`); for others the log is read once more. And what is long
+is read in steps: while one is brought in, the next is read. These are left to Spark all the same:
 
 * Short stretches of log, where nothing is ever handed over: they travel in its tasks, and no other
   connection is needed for them. But one that comes alone (the first of a query, the end of a
@@ -179,8 +179,8 @@ class OwnReading:
         if size > self._step_bytes:
             # Spark would bring all of it at once.
             return True
-        # What is not handed over although others are does not travel in Spark's tasks, either.
-        is_carried = self.hand_over is None or not self.hand_over.works
+        # Of what is not handed over although others are, not all travels in Spark's tasks.
+        is_carried = self.hand_over is None or not self.hand_over.works()
         if is_short and not is_alone and is_carried:
             return False
         if self._left:
@@ -202,7 +202,7 @@ class OwnReading:
             is_parted = not self._with_source and not _changes_tables(last)
             cut = self._load_in_steps
         else:
-            # Where a load begins it counts for all of the batch. What was handed over is little.
+            # Where a load begins it counts for all of the batch.
             is_long = _size(first, last) > self._step_bytes
             is_parted = (
                 first.phase == last.phase and is_long and self._handed_over(first, last) is None
@@ -316,8 +316,15 @@ class OwnReading:
                 yield from read_typed_stretches(options, part, self._schema, steps=steps)
 
     def _handed_over(self, first: Offset, last: Offset) -> Sequence[RangePartition] | None:
-        """The log's ranges between two offsets, with their events; None where they are read."""
-        return None if self.hand_over is None else self.hand_over.take(first, last)
+        """The log's ranges between two offsets, with their events; None where they are read.
+
+        So is what is longer than a step.
+        """
+        ranges = None if self.hand_over is None else self.hand_over.take(first, last)
+        if ranges is None:
+            return None
+        size = sum(len(block.data) for part in ranges for block in part.blocks or ())
+        return ranges if size <= self._step_bytes else None
 
     def _of_load(self, last: Offset) -> Generator[list[pa.RecordBatch]]:
         """The chunks of the batch that ends there, some at a time, in their order.

@@ -2,13 +2,14 @@
 
 The reader has the events in memory, in a process of its own; the mirror wants their rows. Spark's
 way from one to the other takes a task and its process, whose start may take seconds, and packets
-through the JVM. A file takes milliseconds. Where the mirror finds none, or one of another batch,
-Spark's way is still there: on another machine there is no such folder, and a reader that began
-anew no longer has the events, and writes nothing.
+through the JVM. A file takes milliseconds. Where the mirror finds none, or one of another batch, it
+goes the other ways: on another machine there is no such folder, and a reader that began anew no
+longer has the events, and writes nothing.
 """
 
 from __future__ import annotations
 
+import atexit
 import os
 import pickle
 import shutil
@@ -16,6 +17,7 @@ import stat
 import tempfile
 import weakref
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from pyspark_mysqlbinlog.checkpoints.offset import Offset
@@ -33,30 +35,35 @@ class HandOver:
     Parameters
     ----------
     folder : of one query, and of nobody but its user: what lies there is trusted.
-
-    Attributes
-    ----------
-    works : whether any batch has come this way.
     """
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
-        self.works = False
+        self._has_worked = False
         self._file = Path(folder) / "batch"
         self._taken: tuple[tuple[Offset, Offset], Sequence[RangePartition]] | None = None
 
     @classmethod
     def new(cls, parent: str | None = None) -> HandOver | None:
-        """One in a new folder, which goes with this object; None where no folder can be made.
+        """One in a new folder, or None where no folder can be made.
 
-        parent : where folders are made; None for the usual place of temporary ones.
+        parent : where folders are made; such a folder goes with this object. None for the usual
+            place of temporary ones, and until this process ends.
         """
         try:
             made = cls(tempfile.mkdtemp(prefix="mysqlbinlog-", dir=parent))
         except OSError:
             return None
-        weakref.finalize(made, shutil.rmtree, made.folder, ignore_errors=True)
+        if parent is None:
+            # What Spark Connect copied goes on when this object is gone.
+            atexit.register(shutil.rmtree, made.folder, ignore_errors=True)
+        else:
+            weakref.finalize(made, shutil.rmtree, made.folder, ignore_errors=True)
         return made
+
+    def works(self) -> bool:
+        """Whether batches come this way."""
+        return self._has_worked and self._is_ours()
 
     def give(self, first: Offset, last: Offset, ranges: Sequence[RangePartition]) -> None:
         """Hand a batch over, if all of it is carried and the folder is there."""
@@ -67,8 +74,9 @@ class HandOver:
             written.write_bytes(pickle.dumps(((first, last), tuple(ranges))))
             written.replace(self._file)
         except OSError:
-            # Spark's tasks bring the batch then.
-            written.unlink(missing_ok=True)
+            # The batch comes another way then.
+            with suppress(OSError):
+                written.unlink()
 
     def take(self, first: Offset, last: Offset) -> Sequence[RangePartition] | None:
         """The ranges of the batch between two offsets; None where they were not handed over.
@@ -80,7 +88,7 @@ class HandOver:
             self._taken = self._read()
         if self._taken is None or self._taken[0] != batch:
             return None
-        self.works = True
+        self._has_worked = True
         return self._taken[1]
 
     def _read(self) -> tuple[tuple[Offset, Offset], Sequence[RangePartition]] | None:
@@ -95,7 +103,7 @@ class HandOver:
         return found
 
     def _is_ours(self) -> bool:
-        """Whether the folder is still the one that was made, which nobody else may look into."""
+        """Whether the folder is there, belongs to this user, and is closed to all others."""
         try:
             found = os.lstat(self.folder)
         except OSError:

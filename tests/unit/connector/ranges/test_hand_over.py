@@ -79,10 +79,13 @@ def test_a_batch_without_ranges(folder: str) -> None:
 def test_who_was_given_nothing(folder: str) -> None:
     mirror = HandOver(folder)
     assert mirror.take(FIRST, LAST) is None
-    assert not mirror.works
+    assert not mirror.works()
     HandOver(folder).give(FIRST, LAST, [carried(FIRST, LAST)])
     assert mirror.take(FIRST, LAST) is not None
-    assert mirror.works
+    assert mirror.works()
+    Path(folder).rmdir()
+    assert not mirror.works()
+    Path(folder).mkdir()
 
 
 def test_a_folder_that_is_elsewhere(tmp_path: Path) -> None:
@@ -119,10 +122,15 @@ def test_a_disk_that_is_full(folder: str, monkeypatch: pytest.MonkeyPatch) -> No
         path.touch()
         raise OSError(28, "No space left on device")
 
+    def fail_too(_: Path) -> None:
+        raise OSError(30, "Read-only file system")
+
     with monkeypatch.context() as patched:
         patched.setattr(Path, "write_bytes", fail)
         HandOver(folder).give(FIRST, LAST, [carried(FIRST, LAST)])
-    assert [*Path(folder).iterdir()] == []
+        assert [*Path(folder).iterdir()] == []
+        patched.setattr(Path, "unlink", fail_too)
+        HandOver(folder).give(FIRST, LAST, [carried(FIRST, LAST)])
     assert HandOver(folder).take(FIRST, LAST) is None
     assert HandOver.new(str(Path(folder) / "none")) is None
 
