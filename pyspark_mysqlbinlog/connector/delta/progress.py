@@ -150,6 +150,12 @@ class MirrorProgress:
     tables: Mapping[str, TableProgress] = field(default_factory=dict)
     batches: tuple[BatchProgress, ...] = ()
 
+    def size_of(self, batch: int) -> int:
+        """Bytes of the last batch, as Arrow; 0 where it is not that of a number."""
+        if not self.batches or self.batches[-1].number != batch:
+            return 0
+        return sum(table.bytes for table in self.batches[-1].tables.values())
+
 
 class Recorder:
     """Keeps a mirror's progress; a mirror tells it of each batch.

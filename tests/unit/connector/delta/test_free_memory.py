@@ -1,0 +1,70 @@
+"""Memory that was freed goes back to the system, behind a large batch and once in a while."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from pyspark_mysqlbinlog.connector.delta import free_memory
+from pyspark_mysqlbinlog.connector.delta.free_memory import FreeMemory
+
+# Blocks of threads that have ended, freed but for every hundredth: no arena's end becomes free.
+_SCRIPT = """
+import sys
+from threading import Thread
+from pyspark_mysqlbinlog.connector.delta.free_memory import FreeMemory
+
+def resident():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * 4096 >> 20
+
+kept = []
+def fill():
+    blocks = [bytearray(10_000) for _ in range(10_000)]
+    kept.extend(blocks[::100])
+
+for _ in range(3):
+    thread = Thread(target=fill)
+    thread.start()
+    thread.join()
+before = resident()
+FreeMemory().after_batch(int(sys.argv[1]))
+print(before, resident())
+"""
+
+
+def around(size: int) -> tuple[int, int]:
+    """MB of a process that freed 100 MB, before and after a batch of so many bytes."""
+    done = subprocess.run(
+        [sys.executable, "-c", _SCRIPT, str(size)], capture_output=True, text=True, check=True
+    )
+    before, after = map(int, done.stdout.split())
+    return before, after
+
+
+@pytest.mark.skipif(free_memory._malloc_trim() is None, reason="the C library is not glibc")
+def test_behind_a_large_batch_what_is_free_is_given_back() -> None:
+    before, after = around(100 << 20)
+    assert after < before - 50
+
+
+def test_a_small_batch_leaves_it_as_it_is() -> None:
+    before, after = around(100_000)
+    assert after == before
+
+
+def test_not_behind_every_large_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[int] = []
+    monkeypatch.setattr(free_memory, "_malloc_trim", lambda: calls.append)
+    memory = FreeMemory()
+    for now, size in (0, 1 << 30), (5, 1 << 30), (11, 1000), (12, 1 << 30), (13, 1 << 30):
+        monkeypatch.setattr(free_memory, "monotonic", lambda now=now: float(now))
+        memory.after_batch(size)
+    assert len(calls) == 2
+
+
+def test_with_another_c_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(free_memory, "_malloc_trim", lambda: None)
+    FreeMemory().after_batch(1 << 30)
