@@ -8,37 +8,31 @@ process had 2.7 GB, three times of what one load takes. Other C libraries are le
 from __future__ import annotations
 
 import ctypes
-import math
 import sys
 from collections.abc import Callable
 from time import monotonic
 
-__all__ = ["FreeMemory"]
+__all__ = ["give_back"]
 
 # Bytes as Arrow. A smaller batch leaves little behind.
 _LARGE = 8 << 20
 # What was given back has to be got again: so it is done once in so many seconds.
 _INTERVAL = 10.0
 
+# When it was done last, for whichever mirror of this process.
+_done = monotonic()
 
-class FreeMemory:
-    """Is looked after behind each batch."""
 
-    def __init__(self) -> None:
-        self._given_back = -math.inf
-
-    def after_batch(self, size: int) -> None:
-        """Give back what is free, behind a large batch.
-
-        size : bytes that the batch brought.
-        """
-        now = monotonic()
-        if size < _LARGE or now - self._given_back < _INTERVAL:
-            return
-        trim = _malloc_trim()
-        if trim is not None:
-            trim(0)
-        self._given_back = now
+def give_back(size: int) -> None:
+    """Give back what is free, if a batch of so many bytes has ended, and it is time."""
+    global _done  # noqa: PLW0603 (memory is the process's)
+    now = monotonic()
+    if size < _LARGE or now - _done < _INTERVAL:
+        return
+    _done = now
+    trim = _malloc_trim()
+    if trim is not None:
+        trim(0)
 
 
 def _malloc_trim() -> Callable[[int], int] | None:

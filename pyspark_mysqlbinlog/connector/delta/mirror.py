@@ -37,7 +37,7 @@ from pyspark_mysqlbinlog.connector.delta.column_names import delta_name
 from pyspark_mysqlbinlog.connector.delta.copies import say_key
 from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget, Engine
 from pyspark_mysqlbinlog.connector.delta.engines import ChosenEngine
-from pyspark_mysqlbinlog.connector.delta.free_memory import FreeMemory
+from pyspark_mysqlbinlog.connector.delta.free_memory import give_back
 from pyspark_mysqlbinlog.connector.delta.history import ChangeLog
 from pyspark_mysqlbinlog.connector.delta.maintenance import Maintenance
 from pyspark_mysqlbinlog.connector.delta.marks import LogName, Mark, place_of
@@ -174,7 +174,6 @@ class DeltaMirror:
         self._query: str | None = None
         self._reading = OwnReading(parsed, with_source=history is not None)
         self._recorder = Recorder()
-        self._free_memory = FreeMemory()
         self._cascades = CascadeWatch(texts)
 
     def start(self, spark: SparkSession, **trigger: Any) -> StreamingQuery:
@@ -247,7 +246,7 @@ class DeltaMirror:
                 del step  # may be large
                 record.end_step(self.stopped)
         record.end(self.stopped)
-        self._free_memory.after_batch(self.progress.size_of(number))
+        give_back(self.progress.size_of(number))
         if self._maintenance is not None:
             self._maintenance.after_batch(self._uris())
         reasons = list(self.stopped.values())

@@ -8,13 +8,13 @@ import sys
 import pytest
 
 from pyspark_mysqlbinlog.connector.delta import free_memory
-from pyspark_mysqlbinlog.connector.delta.free_memory import FreeMemory
+from pyspark_mysqlbinlog.connector.delta.free_memory import give_back
 
 # Blocks of threads that have ended, freed but for every hundredth: no arena's end becomes free.
 _SCRIPT = """
 import sys
 from threading import Thread
-from pyspark_mysqlbinlog.connector.delta.free_memory import FreeMemory
+from pyspark_mysqlbinlog.connector.delta import free_memory
 
 def resident():
     with open("/proc/self/statm") as file:
@@ -30,7 +30,8 @@ for _ in range(3):
     thread.start()
     thread.join()
 before = resident()
-FreeMemory().after_batch(int(sys.argv[1]))
+free_memory._done -= 60
+free_memory.give_back(int(sys.argv[1]))
 print(before, resident())
 """
 
@@ -58,13 +59,14 @@ def test_a_small_batch_leaves_it_as_it_is() -> None:
 def test_not_behind_every_large_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[int] = []
     monkeypatch.setattr(free_memory, "_malloc_trim", lambda: calls.append)
-    memory = FreeMemory()
-    for now, size in (0, 1 << 30), (5, 1 << 30), (11, 1000), (12, 1 << 30), (13, 1 << 30):
+    monkeypatch.setattr(free_memory, "_done", 100.0)
+    for now, size in (101, 1 << 30), (111, 1000), (112, 1 << 30), (113, 1 << 30), (123, 1 << 30):
         monkeypatch.setattr(free_memory, "monotonic", lambda now=now: float(now))
-        memory.after_batch(size)
+        give_back(size)
     assert len(calls) == 2
 
 
 def test_with_another_c_library(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(free_memory, "_malloc_trim", lambda: None)
-    FreeMemory().after_batch(1 << 30)
+    monkeypatch.setattr(free_memory, "_done", -1000.0)
+    give_back(1 << 30)
