@@ -81,7 +81,7 @@ class Ingest:
             self._process = None
 
     def kill_worker(self) -> None:
-        """SIGKILL to one of Spark's Python workers."""
+        """SIGKILL to one of Spark's Python processes: of its tasks, or the stream's reader."""
         assert self._process is not None
         workers = [pid for pid in _session_members(self._process.pid) if _is_worker(pid)]
         if workers:
@@ -117,7 +117,8 @@ class Ingest:
 
 def _is_worker(pid: int) -> bool:
     try:
-        return b"pyspark.daemon" in Path(f"/proc/{pid}/cmdline").read_bytes()
+        command = Path(f"/proc/{pid}/cmdline").read_bytes()
+        return b"pyspark.daemon" in command or b"python_streaming_source_runner" in command
     except OSError:
         return False
 
