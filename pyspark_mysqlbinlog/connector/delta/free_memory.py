@@ -2,7 +2,7 @@
 
 glibc has up to eight arenas for each core, and a thread takes its memory from one of them. What is
 freed there is kept for that arena alone, and each batch has new threads: after a dozen loads a
-process had 2.7 GB, three times of what one load takes. Other C libraries are left alone.
+process had 2.7 GB, three times what one load takes. Other C libraries are left alone.
 """
 
 from __future__ import annotations
