@@ -92,19 +92,17 @@ class MySQLBinlogDataSource(DataSource):
         from pyspark_mysqlbinlog.connector.ranges.hand_over import HAND_OVER, HandOver
         from pyspark_mysqlbinlog.connector.stream_reader import MySQLBinlogStreamReader
 
-        if schema in {PACKETS, LEAN_PACKETS}:
-            given = {name.lower(): text for name, text in self.options.items()}
-            folder = given.pop(HAND_OVER.lower(), None)
-            options = parse_options(given)
-            expect_stream(options)
-            return MySQLBinlogStreamReader(
-                options,
-                expect_json(options),
-                packed=schema,
-                hand_over=None if folder is None else HandOver(folder),
-            )
-        options = self._parsed()
+        is_packed = schema in {PACKETS, LEAN_PACKETS}
+        # Spark gives the names in lower case.
+        given = dict(self.options)
+        folder = given.pop(HAND_OVER, None) if is_packed else None
+        options = parse_options(given)
         expect_stream(options)
+        if is_packed:
+            hand_over = None if folder is None else HandOver(folder)
+            return MySQLBinlogStreamReader(
+                options, expect_json(options), packed=schema, hand_over=hand_over
+            )
         check_schema(schema, options.payload_kind, rescued=options.rescues)
         return MySQLBinlogStreamReader(options, schema)
 

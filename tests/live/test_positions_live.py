@@ -42,6 +42,13 @@ def rows_event(server: Server, database: str, value: str) -> tuple[str, int, int
     return file, start, end
 
 
+def logged(server: Server, database: str, value: str) -> tuple[ServerLog, str, int, int]:
+    """A server's log, and the place of an event that holds a value."""
+    server.execute(f"CREATE TABLE `{database}`.t (v VARCHAR(80))")
+    options = parse_options(server.options(tables=f"{database}.t"))
+    return ServerLog(options.server_settings()), *rows_event(server, database, value)
+
+
 def refused(found: Iterable[object], position: Position) -> str:
     with pytest.raises(InvalidPositionError) as caught:
         list(found)
@@ -51,10 +58,7 @@ def refused(found: Iterable[object], position: Position) -> str:
 
 @pytest.mark.parametrize("value", VALUES, ids=["zeros", "letters", "mixed", "header"])
 def test_every_position_inside_an_event(any_server: Server, any_database: str, value: str) -> None:
-    any_server.execute(f"CREATE TABLE `{any_database}`.t (v VARCHAR(80))")
-    file, start, end = rows_event(any_server, any_database, value)
-    options = parse_options(any_server.options(tables=f"{any_database}.t"))
-    log = ServerLog(options.server_settings())
+    log, file, start, end = logged(any_server, any_database, value)
     for pos in range(start + 1, end):
         position = Position.of(file, pos)
         for found in (
@@ -69,10 +73,7 @@ def test_every_position_inside_an_event(any_server: Server, any_database: str, v
 @pytest.mark.parametrize("value", VALUES, ids=["zeros", "letters", "mixed", "header"])
 def test_checkpoints_of_another_log(any_server: Server, any_database: str, value: str) -> None:
     """The same file up to some place, as in a restored copy, and then other events."""
-    any_server.execute(f"CREATE TABLE `{any_database}`.t (v VARCHAR(80))")
-    file, start, end = rows_event(any_server, any_database, value)
-    options = parse_options(any_server.options(tables=f"{any_database}.t"))
-    log = ServerLog(options.server_settings())
+    log, file, start, end = logged(any_server, any_database, value)
     head = log.look_at(Position.of(file, FIRST_EVENT))
     assert head is not None
     length = end - start

@@ -246,7 +246,7 @@ class DeltaMirror:
                 del step  # may be large
                 record.end_step(self.stopped)
         record.end(self.stopped)
-        give_back(self.progress.size_of(number))
+        give_back(record.size)
         if self._maintenance is not None:
             self._maintenance.after_batch(self._uris())
         reasons = list(self.stopped.values())

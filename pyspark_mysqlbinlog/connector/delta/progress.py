@@ -150,12 +150,6 @@ class MirrorProgress:
     tables: Mapping[str, TableProgress] = field(default_factory=dict)
     batches: tuple[BatchProgress, ...] = ()
 
-    def size_of(self, batch: int) -> int:
-        """Bytes of the last batch, as Arrow; 0 where it is not that of a number."""
-        if not self.batches or self.batches[-1].number != batch:
-            return 0
-        return sum(table.bytes for table in self.batches[-1].tables.values())
-
 
 class Recorder:
     """Keeps a mirror's progress; a mirror tells it of each batch.
@@ -249,6 +243,11 @@ class BatchRecord:
     @property
     def _reloads(self) -> bool:
         return self._end.load is not None and bool(self._end.load.reload)
+
+    @property
+    def size(self) -> int:
+        """Bytes that were brought in, as Arrow."""
+        return sum(part.bytes for part in self._parts.values())
 
     def end_step(self, stopped: Mapping[str, str]) -> None:
         """A step of the batch is in Delta."""

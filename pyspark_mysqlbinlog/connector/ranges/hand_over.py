@@ -26,7 +26,7 @@ from pyspark_mysqlbinlog.connector.ranges.cutting import RangePartition
 __all__ = ["HAND_OVER", "HandOver"]
 
 # Among a stream's options: the folder. A mirror gives it; it is no option of users.
-HAND_OVER = "handOver"
+HAND_OVER = "handover"
 
 
 class HandOver:
