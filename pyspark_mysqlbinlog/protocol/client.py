@@ -40,8 +40,6 @@ _MARIADB_SEND_ANNOTATE_ROWS = 2
 _MAX_PAYLOAD = (1 << 24) - 1
 # So many bytes are gathered before they are handed on, as far as they are there already.
 _WORTH_SCANNING = 1 << 18
-# A dump may wait for us as long as Spark lets a batch run; the server's default is one minute.
-_NET_WRITE_TIMEOUT = 7 * 24 * 3600
 _QUERY_TIMEOUT = 120.0
 # Until a SELECT's first row comes it may have to read a whole table.
 _ROWS_TIMEOUT = 3600.0
@@ -139,7 +137,8 @@ class ReplicaClient:
                 # As the server compares it; pymysql itself would encode it as latin1.
                 password=settings.password.encode(),
                 charset="utf8mb4",
-                autocommit=True,
+                # Ours to set: pymysql does not notice what the server's init_connect made of it.
+                autocommit=None,
                 connect_timeout=settings.connect_timeout,
                 read_timeout=settings.connect_timeout,
                 program_name="pyspark-mysqlbinlog",
@@ -297,11 +296,10 @@ class ReplicaClient:
         return self._stream(file, pos, checksum)
 
     def _negotiate(self) -> ChecksumAlgorithm:
-        """Session settings that a dump reads: identity, heartbeats, checksums, patience."""
+        """Session settings that a dump reads: identity, heartbeats, checksums."""
         heartbeat = int(self._settings.heartbeat_interval * 1e9)
         self.query("SET @slave_uuid = %s", [str(uuid4())])
         self.query(f"SET @master_heartbeat_period = {heartbeat}")
-        self.query(f"SET SESSION net_write_timeout = {_NET_WRITE_TIMEOUT}")
         if self.is_mariadb:
             # 4: knows GTID and ANNOTATE events, so that the server sends the log as it is.
             self.query("SET @mariadb_slave_capability = 4")

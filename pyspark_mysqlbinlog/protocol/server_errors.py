@@ -1,7 +1,10 @@
 """What a server's refusal means, and what to do about it.
 
-Error 1236 stands for many things that only its text tells apart (MySQL's rpl_master.cc and
-rpl_binlog_sender.cc, MariaDB's sql_repl.cc).
+Everything is told apart by its number, for the texts depend on lc_messages: what a server says
+before a session has begun is in the language of its global value. Only error 1236 stands for many
+things that its text alone tells apart (MySQL's rpl_master.cc and rpl_binlog_sender.cc, MariaDB's
+sql_repl.cc). These texts are English in every language (measured with de_DE, fr_FR, ja_JP and ru_RU
+on MySQL 5.6.24, 5.7.41 and MariaDB 10.11), and each session sets its lc_messages as well.
 """
 
 from __future__ import annotations
@@ -33,6 +36,7 @@ __all__ = ["dump_refused", "log_replaced", "refused"]
 
 _GRANT_MISSING = {1044, 1142, 1143, 1227, 1370}
 _HOST_IS_BLOCKED = 1129
+_INIT_CONNECT_FAILED = 1184
 _HOST_NOT_PRIVILEGED = 1130
 # Shutdown, aborted, read/write interrupted, no server there, gone, lost, killed. Not a blocked
 # host: it stays so until somebody flushes it.
@@ -131,6 +135,13 @@ def _told(code: int, text: str, address: str, doing: str, login: Login | None) -
         return ServerError(
             f"{address} refused this host: {text}; FLUSH HOSTS on the server, and look for what"
             " breaks its handshakes (max_connect_errors)",
+            code=code,
+        )
+    if code == _INIT_CONNECT_FAILED and doing == "connecting":
+        return ServerError(
+            f"{address} ended the new session: {text}; its global init_connect fails for this"
+            " account: correct it (SELECT @@GLOBAL.init_connect; the server's error log has the"
+            " reason), or grant the account what it needs",
             code=code,
         )
     if code == 1236:

@@ -1,48 +1,76 @@
 """What a session sets for itself, so that no global setting of the server changes an answer.
 
-A session begins with the server's global values, and an administrator may have set them for other
-clients: a limit on rows, on time or on joins, another grammar, another language. `DEFAULT` would be
-the global value again, so each has its own.
+A session begins with the server's global values, and what `init_connect` makes of them: an
+administrator may have set them for other clients. `DEFAULT` would be the global value again, so
+each variable is set to a value of its own; only the last two know no other word for none.
 
-=====================  ============================================================================
-sql_select_limit       cuts any result, without an error: tables would be missing
-sql_big_selects        off: joins beyond max_join_size are refused
-max_execution_time     ends a SELECT after so many milliseconds (MySQL 5.7.8)
-max_statement_time     ends any statement after so many seconds (MariaDB 10.1.1)
-sql_mode               other quotes in SHOW GRANTS, other spaces in texts, another grammar; without
-                       ALLOW_INVALID_DATES a row with 2026-02-31 is not equal to its own date
-sql_quote_show_create  off: SHOW GRANTS has names without quotes
-lock_wait_timeout      information_schema leaves out what stays locked for longer
-wait_timeout           ends a connection that waits while another one reads the log
-lc_messages            the language of errors: what is refused in a dump is told apart by its text
-time_zone              how a TIMESTAMP is read and compared: in most zones one hour comes twice
-=====================  ============================================================================
+=======================  ==========================================================================
+sql_select_limit         cuts any result, without an error: tables would be missing
+sql_big_selects          off: joins beyond max_join_size are refused
+max_execution_time       ends a SELECT after so many milliseconds (MySQL 5.7.8)
+max_statement_time       ends any statement after so many seconds (MariaDB 10.1.1)
+autocommit               off: the first SELECT begins a transaction that does not end. All later
+                         ones see the rows of that moment, and every ALTER TABLE waits for it
+completion_type          RELEASE: COMMIT ends the connection. CHAIN: it begins a transaction
+sql_mode                 other quotes in SHOW GRANTS, other spaces in texts, another grammar;
+                         without ALLOW_INVALID_DATES a row with 2026-02-31 is not equal to its own
+                         date
+sql_quote_show_create    off: SHOW GRANTS has names without quotes
+sql_buffer_result        on: the server copies a whole result before it sends the first row
+lock_wait_timeout        information_schema leaves out what stays locked for longer
+wait_timeout             ends a connection that waits while another one reads the log
+idle_…_timeout           three that end one inside of a transaction (MariaDB 10.3)
+net_read_timeout         ends a connection whose statement arrives slowly
+net_write_timeout        ends one whose reader is slow; Spark may take its time for a batch
+lc_messages              the language of errors, in the logs of this package
+time_zone                how a TIMESTAMP is read and compared: in most zones one hour comes twice
+div_precision_increment  these four change what a condition of `snapshotWhere` means
+default_week_format
+lc_time_names
+sql_auto_is_null
+timestamp                what the server's clock shows
+system_versioning_asof   SELECT shows the rows of a moment in the past (MariaDB 10.3.4)
+=======================  ==========================================================================
 
-The character set of answers is set by pymysql, with SET NAMES behind the server's init_connect.
-What is asked has no sorting and no long concatenations in it, so the settings of those don't
-matter.
+The character set of answers is set by pymysql, with SET NAMES after the server's init_connect.
+No statement sorts or concatenates rows, so the settings of those don't matter.
+
+The query cache (up to MySQL 5.7, MariaDB) can't be switched off by every session: on MySQL that is
+an error where it is off already. A SELECT that the cache answers opens no table, so it locks
+nothing; and a transaction is visible for a moment before the cache forgets what it changed. So
+each SELECT on a table has SQL_NO_CACHE.
 """
 
 from __future__ import annotations
 
 __all__ = ["RAW_ROWS_SETTINGS", "SESSION_SETTINGS"]
 
-_LONGEST = 31_536_000  # seconds: a year, the most that both timeouts take, and the default of one
+_LONGEST = 31_536_000  # seconds: a year, the most that some timeouts take, and the default of one
+_READ_SECONDS = 600
 
+# autocommit is switched off first: switching it on ends a transaction only where it was off, and
+# init_connect may have begun one.
+#
 # A comment with a number is for MySQL of that version and later; MariaDB passes over numbers from
 # 50700 on, and has a kind of its own, which is a plain comment for MySQL (the manuals, "Comments").
 SESSION_SETTINGS = (
-    "SET SESSION sql_select_limit = 18446744073709551615, SESSION sql_big_selects = 1,"
+    "SET SESSION autocommit = 0, SESSION autocommit = 1, SESSION completion_type = 0,"
+    " SESSION sql_select_limit = 18446744073709551615, SESSION sql_big_selects = 1,"
     " SESSION sql_mode = 'ALLOW_INVALID_DATES', SESSION sql_quote_show_create = 1,"
+    " SESSION sql_buffer_result = 0,"
     f" SESSION lock_wait_timeout = {_LONGEST}, SESSION wait_timeout = {_LONGEST},"
-    " SESSION lc_messages = 'en_US', SESSION time_zone = '+00:00'"
+    f" SESSION net_read_timeout = {_READ_SECONDS}, SESSION net_write_timeout = {_LONGEST},"
+    " SESSION lc_messages = 'en_US', SESSION time_zone = '+00:00', SESSION timestamp = DEFAULT,"
+    " SESSION div_precision_increment = 4, SESSION default_week_format = 0,"
+    " SESSION lc_time_names = 'en_US', SESSION sql_auto_is_null = 0"
     " /*!50708 , SESSION max_execution_time = 0 */ /*M!100101 , SESSION max_statement_time = 0 */"
+    " /*M!100300 , SESSION idle_transaction_timeout = 0, SESSION idle_readonly_transaction_timeout"
+    " = 0, SESSION idle_write_transaction_timeout = 0 */"
+    " /*M!100304 , SESSION system_versioning_asof = DEFAULT */"
 )
 
-# Behind them, for a session that reads rows: texts come in their column's own character set. A
-# server waits for a reader as long as Spark lets a batch run.
+# After them, for a session that reads rows: texts come in their column's own character set.
 RAW_ROWS_SETTINGS = (
     "SET SESSION character_set_results = NULL",
-    "SET SESSION net_write_timeout = 604800",
     "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
 )

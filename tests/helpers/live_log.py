@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from pymysql.cursors import Cursor
+
 from helpers.decoding import decoder, rows_of
 from helpers.replay import BINARIES
 from helpers.servers import Server
@@ -17,7 +19,15 @@ from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 from pyspark_mysqlbinlog.protocol.events import Event
 from pyspark_mysqlbinlog.tables import SPATIAL_TYPES, ColumnSchema, TableSchema
 
-__all__ = ["client_of", "log_events", "log_rows", "new_database", "schemas_of", "selected"]
+__all__ = [
+    "client_of",
+    "log_events",
+    "log_rows",
+    "new_database",
+    "schemas_of",
+    "selected",
+    "selected_by",
+]
 
 
 @contextmanager
@@ -65,14 +75,19 @@ def selected(server: Server, *schemas: TableSchema) -> list[list[tuple[str | Non
     # Without converters every value is the text that the server sent.
     with server.connect(conv={}) as connection, connection.cursor() as cursor:
         cursor.execute("SET time_zone = '+00:00'")
-        found = []
-        for schema in schemas:
-            columns = ", ".join(map(_shown, schema.columns))
-            key = ", ".join(map(_quoted, schema.primary_key))
-            order = f" ORDER BY {key}" if key else ""
-            cursor.execute(f"SELECT {columns} FROM `{schema.database}`.`{schema.table}`{order}")
-            found.append([tuple(map(_text, row)) for row in cursor.fetchall()])
-        return found
+        return selected_by(cursor, *schemas)
+
+
+def selected_by(cursor: Cursor, *schemas: TableSchema) -> list[list[tuple[str | None, ...]]]:
+    """The same, asked by a session without converters and in UTC."""
+    found = []
+    for schema in schemas:
+        columns = ", ".join(map(_shown, schema.columns))
+        key = ", ".join(map(_quoted, schema.primary_key))
+        order = f" ORDER BY {key}" if key else ""
+        cursor.execute(f"SELECT {columns} FROM `{schema.database}`.`{schema.table}`{order}")
+        found.append([tuple(map(_text, row)) for row in cursor.fetchall()])
+    return found
 
 
 def _quoted(name: str) -> str:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import pytest
 
+from helpers.global_settings import globally
 from helpers.live_log import client_of, schemas_of
 from helpers.servers import Server
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
@@ -25,24 +23,6 @@ def described(any_server: Server, any_database: str) -> str:
         database=any_database,
     )
     return any_database
-
-
-@contextmanager
-def globally(server: Server, **values: object) -> Iterator[None]:
-    """Global variables as given, for sessions that begin meanwhile."""
-    before = {name: server.execute(f"SELECT @@GLOBAL.{name}")[0][0] for name in values}
-    connection = server.connect()
-    try:
-        with connection.cursor() as cursor:
-            for name, value in values.items():
-                cursor.execute(f"SET GLOBAL {name} = %s", (value,))
-            try:
-                yield
-            finally:
-                for name, value in before.items():
-                    cursor.execute(f"SET GLOBAL {name} = %s", (value,))
-    finally:
-        connection.close()
 
 
 @pytest.mark.parametrize(
@@ -65,7 +45,7 @@ def test_a_description_is_the_same(
 ) -> None:
     expected = schemas_of(any_server, described)
     assert len(expected) == 11
-    with globally(any_server, **values):
+    with globally(any_server, values):
         assert schemas_of(any_server, described) == expected
 
 
@@ -80,7 +60,10 @@ def test_names_are_the_same_behind_an_init_connect(any_server: Server, any_datab
     settings = any_server.settings(user=user, password="secret", ssl_mode="DISABLED")
     init = "SET NAMES latin1, SESSION sql_select_limit = 1, SESSION sql_mode = 'ANSI_QUOTES'"
     try:
-        with globally(any_server, init_connect=init), ReplicaClient.connect(settings) as client:
+        with (
+            globally(any_server, {"init_connect": init}),
+            ReplicaClient.connect(settings) as client,
+        ):
             limit, mode = client.query("SELECT @@sql_select_limit, @@sql_mode")[0]
             found = client.query(
                 "SELECT COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_NAME = %s",
@@ -98,11 +81,20 @@ def test_a_session_sets_for_itself_what_could_change_an_answer(any_server: Serve
         "sql_quote_show_create": 0,
         "lock_wait_timeout": 1,
         "wait_timeout": 1,
+        "net_read_timeout": 1,
+        "net_write_timeout": 1,
         "lc_messages": "de_DE",
         "time_zone": "+05:30",
+        "autocommit": 0,
+        "completion_type": "RELEASE",
+        "sql_buffer_result": 1,
+        "div_precision_increment": 0,
+        "default_week_format": 3,
+        "lc_time_names": "ja_JP",
+        "sql_auto_is_null": 1,
     }
     names = list(values)
-    with globally(any_server, **values), client_of(any_server) as client:
+    with globally(any_server, values), client_of(any_server) as client:
         found = client.query("SELECT " + ", ".join(f"@@SESSION.{name}" for name in names))[0]
     assert dict(zip(names, found, strict=True)) == {
         "sql_select_limit": 2**64 - 1,
@@ -110,20 +102,24 @@ def test_a_session_sets_for_itself_what_could_change_an_answer(any_server: Serve
         "sql_quote_show_create": 1,
         "lock_wait_timeout": 31_536_000,
         "wait_timeout": 31_536_000,
+        "net_read_timeout": 600,
+        "net_write_timeout": 31_536_000,
         "lc_messages": "en_US",
         "time_zone": "+00:00",
+        "autocommit": 1,
+        "completion_type": "NO_CHAIN",
+        "sql_buffer_result": 0,
+        "div_precision_increment": 4,
+        "default_week_format": 0,
+        "lc_time_names": "en_US",
+        "sql_auto_is_null": 0,
     }
 
 
 def test_a_long_query_is_not_cut_short(any_server: Server) -> None:
     """MySQL's limit is in milliseconds, MariaDB's in seconds; before 5.7.8 there was none."""
     limits = {"max_execution_time": 1, "max_statement_time": 0.001}
-    known = {
-        name: value
-        for name, value in limits.items()
-        if any_server.execute(f"SHOW GLOBAL VARIABLES LIKE '{name}'")
-    }
-    with globally(any_server, **known), client_of(any_server) as client:
+    with globally(any_server, limits) as known, client_of(any_server) as client:
         assert client.query("SELECT SLEEP(0.05) FROM information_schema.ENGINES LIMIT 1") == [(0,)]
         for name in known:
             assert client.query(f"SELECT @@SESSION.{name}") == [(0,)]

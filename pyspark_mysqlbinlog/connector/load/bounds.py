@@ -67,7 +67,7 @@ def next_bound(
 
 
 def _count(client: ReplicaClient, rows_of: str) -> int:
-    ((count,),) = client.query(f"SELECT COUNT(*) {rows_of}")
+    ((count,),) = client.query(f"SELECT SQL_NO_CACHE COUNT(*) {rows_of}")
     return int(count)
 
 
@@ -86,7 +86,7 @@ def last_bound(client: ReplicaClient, table: Table, key: LoadKey) -> Bound | Non
 
 def _fetched(key: LoadKey, *more: str) -> str:
     """SELECT with the key's values, and more expressions."""
-    return "SELECT " + ", ".join([*map(_whole, key.columns), *more])
+    return "SELECT SQL_NO_CACHE " + ", ".join([*map(_whole, key.columns), *more])
 
 
 def _ordered(columns: Sequence[KeyColumn], direction: str = "ASC") -> str:

@@ -79,7 +79,8 @@ def hold_definition(client: ReplicaClient, table: Table) -> None:
     ------
     ServerError : what `ReplicaClient.query` raises; see `says_gone`.
     """
-    client.query(f"SELECT 1 FROM {quoted(*table)} LIMIT 0")  # noqa: S608 (the name is quoted)
+    name = quoted(*table)
+    client.query(f"SELECT SQL_NO_CACHE 1 FROM {name} LIMIT 0")  # noqa: S608 (it is quoted)
 
 
 def says_gone(error: ServerError) -> bool:
