@@ -18,6 +18,7 @@ from pyspark_mysqlbinlog.connector.log.logs import FileLog, Log, ServerLog
 from pyspark_mysqlbinlog.connector.log.places import expect_there, place_of
 from pyspark_mysqlbinlog.connector.log.retry import first_connection
 from pyspark_mysqlbinlog.connector.log.times import first_since
+from pyspark_mysqlbinlog.connector.options.checks import expect_wanted_conditions
 from pyspark_mysqlbinlog.connector.options.log_lines import LOGGER
 from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.connector.options.values import (
@@ -131,6 +132,7 @@ def _ask_server(options: Options, place: Place) -> LogStart:
         named_anyhow = known is not None or options.on_unknown_schema == "positional"
         check_patterns(client, tables, history, named_anyhow=named_anyhow)
         expect_columns(options.column_filter(case_sensitive), history, case_sensitive)
+        expect_wanted_conditions(options, case_sensitive)
         if options.loads:
             _expect_proofs(client, options, history, position, case_sensitive=case_sensitive)
         uuid = server_uuid(client)
@@ -160,7 +162,7 @@ def start_of_files(options: Options) -> LogStart:
     """Read the files once for their DDL."""
     log = FileLog.open(str(options.path))
     place = options.place_to_start(streaming=False)
-    tables = options.table_filter()
+    tables = options.table_filter(True)
     match place:
         case FilePosition(file, pos):
             position = log.position(file, pos)
@@ -174,7 +176,7 @@ def start_of_files(options: Options) -> LogStart:
     if options.on_unknown_schema == "fail":
         # Otherwise the log's rows need no definition, so none tells that a table is there.
         expect_literals(tables, history, True)
-    expect_columns(options.column_filter(), history, True)
+    expect_columns(options.column_filter(True), history, True)
     return LogStart(
         log,
         position,

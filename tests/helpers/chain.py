@@ -72,7 +72,7 @@ class Chain:
     def _carried(self, options: Options) -> tuple[EventBlock, ...] | None:
         """The wanted events, in blocks that end anywhere."""
         log = FileLog.find(str(self.folder))
-        filtering = EventFilter(options.table_filter().wants, operations=options.operations)
+        filtering = EventFilter(options.table_filter(True).wants, operations=options.operations)
         kept = []
         try:
             for event in log.events(log.begins()[0]):
@@ -90,10 +90,10 @@ class Chain:
             case "variant":
                 kind = VariantType()
             case "struct":
-                columns = options.column_filter()
-                wants = options.table_filter().wants
+                columns = options.column_filter(True)
+                wants = options.table_filter(True).wants
                 wanted = [one for one in self.schemas if wants(one.database, one.table)]
-                nested = options.table_filter().nests
+                nested = options.table_filter(True).nests
                 kind = payload_type(wanted, options.struct_options, columns, nested=nested)
         return arrow_schema(envelope(kind, rescued=options.rescues))
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import replace
 from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -27,7 +26,7 @@ from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
 from pyspark_mysqlbinlog.checkpoints.offset import Offset
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
-from pyspark_mysqlbinlog.checkpoints.versions import Version, is_gone, start_of
+from pyspark_mysqlbinlog.checkpoints.versions import is_gone, start_of
 from pyspark_mysqlbinlog.connector.delta.batch import Batch, TableVersions
 from pyspark_mysqlbinlog.connector.delta.batch_offsets import BatchOffsets
 from pyspark_mysqlbinlog.connector.delta.cascade_watch import CascadeWatch
@@ -49,6 +48,7 @@ from pyspark_mysqlbinlog.connector.delta.purpose import expect_same_purpose
 from pyspark_mysqlbinlog.connector.delta.side_by_side import side_by_side
 from pyspark_mysqlbinlog.connector.delta.spark_sessions import is_classic
 from pyspark_mysqlbinlog.connector.delta.targets import Targets, expect_apart
+from pyspark_mysqlbinlog.connector.delta.wanted import Wanted
 from pyspark_mysqlbinlog.connector.load.sizes import table_sizes
 from pyspark_mysqlbinlog.connector.log.logs import ServerLog
 from pyspark_mysqlbinlog.connector.options.log_lines import show_log_lines
@@ -60,7 +60,7 @@ from pyspark_mysqlbinlog.connector.ranges.reader import unpacked_schemas
 from pyspark_mysqlbinlog.errors import MirrorError, OffsetError, OptionError
 from pyspark_mysqlbinlog.names import Table
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
-from pyspark_mysqlbinlog.tables import TableSchema, row_keys
+from pyspark_mysqlbinlog.tables import TableSchema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -149,8 +149,8 @@ class DeltaMirror:
         self._reloads = parsed.reload_after_ddl
         self._checkpoint = checkpoint
         self._reload = "" if parsed.reload is None else parsed.reload[0]
-        self._wants = parsed.table_filter().wants
-        self._excluded = parsed.column_filter()
+        self._parsed = parsed
+        self._wanted: Wanted | None = None
         if target is None and history is None:
             raise OptionError("target: give it, or history, or both")
         self._purpose = {"target": target, "history": history}
@@ -404,15 +404,12 @@ class DeltaMirror:
 
     def _target(self, name: Table, versions: TableVersions) -> DeltaTarget:
         assert self._targets is not None
-        partition_by = self._partition_by.get(".".join(name), ())
-        target = self._engine.target(self._targets.of(name), [*map(delta_name, partition_by)])
-        if partition_by and target.columns() is None:
-            for what in (what for _, what in versions.versions if isinstance(what, TableSchema)):
-                unknown = set(partition_by) - {column.name for column in what.columns}
-                if unknown:
-                    raise OptionError(
-                        f"partition_by: {'.'.join(name)} has no column {min(unknown)!r}"
-                    )
+        schemas = [what for _, what in versions.versions if isinstance(what, TableSchema)]
+        wanted = self._what_is_wanted()
+        partition_by = [*map(delta_name, wanted.partition_columns(name, schemas))]
+        target = self._engine.target(self._targets.of(name), partition_by)
+        if target.columns() is None:
+            wanted.expect_partition_columns(name, schemas)
         return target
 
     def _look_at(self, position: Position) -> Fingerprint | None:
@@ -428,14 +425,15 @@ class DeltaMirror:
     def _tables_of(self, history: SchemaHistory) -> dict[Table, TableVersions]:
         """The wanted tables of a history; most batches have those of the batch before."""
         if self._known is None or self._known[0] != history:
-            wanted = [name for name in history.tables() if self._wants(*name)]
+            options = self._what_is_wanted()
+            wanted = [name for name in history.tables() if options.wants(name)]
             expect_apart(wanted, filter(None, (self._targets, self._histories)))
             gone = _gone(history)
             self._known = (
                 history,
                 {
                     name: TableVersions(
-                        tuple(map(self._without_excluded, history.versions(*name))),
+                        tuple(map(options.without_excluded, history.versions(*name))),
                         _came_by_rename(name, history, gone),
                     )
                     for name in wanted
@@ -443,17 +441,13 @@ class DeltaMirror:
             )
         return self._known[1]
 
-    def _without_excluded(self, version: Version) -> Version:
-        start, what = version
-        if not isinstance(what, TableSchema):
-            return version
-        kept = tuple(
-            column
-            for column in what.columns
-            if not self._excluded.excludes(what.database, what.table, column.name)
-        )
-        keys = row_keys(kept, what.primary_key, what.unique_keys)
-        return start, replace(what, columns=kept, unique_keys=keys)
+    def _what_is_wanted(self) -> Wanted:
+        if self._wanted is None:
+            case_sensitive = self._reading.server_facts().case_sensitive
+            self._wanted = Wanted.of(
+                self._parsed, self._partition_by, case_sensitive=case_sensitive
+            )
+        return self._wanted
 
 
 def _maintenance(engine: Engine, every: str | None) -> Maintenance | None:

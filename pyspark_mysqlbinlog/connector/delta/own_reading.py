@@ -303,7 +303,7 @@ class OwnReading:
                 first,
                 last,
                 None,
-                facts=self._server_facts(),
+                facts=self.server_facts(),
                 target_bytes=options.target_partition_bytes,
                 most_pulls=1,
             )
@@ -339,7 +339,7 @@ class OwnReading:
             last,
             # Each step has some of them.
             max(most, most_load_steps()),
-            case_sensitive=self._server_facts().case_sensitive,
+            case_sensitive=self.server_facts().case_sensitive,
             in_turn=True,
         )
         # Where there are many they are small. Full ones take memory.
@@ -358,7 +358,8 @@ class OwnReading:
             while reading:
                 yield reading.popleft().result()
 
-    def _server_facts(self) -> ServerFacts:
+    def server_facts(self) -> ServerFacts:
+        """Asked of the server once; raises as `server_facts` does."""
         if self._facts is None:
             self._facts = server_facts(self._options)
         return self._facts

@@ -30,6 +30,7 @@ from pyspark_mysqlbinlog.connector.load.sizes import engine_of, is_innodb
 from pyspark_mysqlbinlog.connector.load.tasks import load_tasks
 from pyspark_mysqlbinlog.connector.load.unknown_rows import UnknownRows
 from pyspark_mysqlbinlog.connector.load.watermark import Watermark
+from pyspark_mysqlbinlog.connector.options.checks import expect_wanted_conditions
 from pyspark_mysqlbinlog.connector.options.log_lines import LOGGER
 from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.names import Table
@@ -100,6 +101,7 @@ class Load:
         self._planner = planner
         self._case_sensitive = case_sensitive
         self._tables = options.table_filter(case_sensitive)
+        expect_wanted_conditions(options, case_sensitive)
         self._progress = LoadProgress()
         self._noted: tuple[Offset, LoadState, LoadState] | None = None
         self.unknown_rows: UnknownRows | None = None

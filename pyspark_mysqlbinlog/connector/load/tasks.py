@@ -5,6 +5,7 @@ from __future__ import annotations
 from pyspark_mysqlbinlog.checkpoints.offset import Offset
 from pyspark_mysqlbinlog.connector.load.partition import LoadPartition
 from pyspark_mysqlbinlog.connector.options.model import Options
+from pyspark_mysqlbinlog.names import table_folding
 
 __all__ = ["load_tasks"]
 
@@ -23,7 +24,11 @@ def load_tasks(
     planned = () if last.load is None else last.load.chunks
     # Planned, maybe, by a query that wanted other tables.
     chunks = [chunk for chunk in planned if wants(*chunk.table)]
-    conditions = options.conditions(case_sensitive)
+    folded = table_folding(case_sensitive)
+    given = options.conditions(case_sensitive)
+    conditions = {
+        chunk.table: given[folded(chunk.table)] for chunk in chunks if folded(chunk.table) in given
+    }
     count = min(len(chunks), max(most, 1))
     return [
         LoadPartition(

@@ -8,8 +8,9 @@ from pydantic.alias_generators import to_camel
 
 from pyspark_mysqlbinlog.connector.options.model import Options, told
 from pyspark_mysqlbinlog.errors import OptionError
+from pyspark_mysqlbinlog.names import Table
 
-__all__ = ["check_together", "expect_batch", "expect_stream"]
+__all__ = ["check_together", "expect_batch", "expect_stream", "expect_wanted_conditions"]
 
 _OF_STRUCTS = (
     "schema_evolution_mode",
@@ -36,8 +37,8 @@ def check_together(options: Options, texts: Mapping[str, str], reads: Mapping[st
             "option exactLoad: a table with documents as VARIANTs may be read twice; set"
             " payload=json, or jsonType=string with payload=struct"
         )
-    options.table_filter()
-    options.column_filter()
+    options.table_filter(True)
+    options.column_filter(True)
     if options.on_unknown_schema == "positional":
         _check_positional(options)
     if options.payload_kind == "struct":
@@ -76,15 +77,30 @@ def _check_load(options: Options, texts: Mapping[str, str]) -> None:
             "options startingOffset=snapshot and endingOffset exclude each other: a batch read of"
             " the tables as they are has nothing of the log; leave one out"
         )
-    tables = options.table_filter()
-    for table in options.conditions():
-        if not tables.wants(*table):
-            raise OptionError(
-                f"option snapshotWhere: {'.'.join(table)} is not among the wanted tables; correct"
-                " its name, or the option tables"
-            )
+    filters = [options.table_filter(case_sensitive) for case_sensitive in (True, False)]
+    for table in options.conditions(True):
+        if not any(tables.wants(*table) for tables in filters):
+            raise _unwanted_condition(table)
     if options.reload is not None:
-        options.reload_filter()
+        options.reload_filter(True)
+
+
+def expect_wanted_conditions(options: Options, case_sensitive: bool) -> None:
+    """OptionError where a condition is for a table that is not wanted, when the server was asked.
+
+    case_sensitive : whether it tells names of tables by case.
+    """
+    tables = options.table_filter(case_sensitive)
+    for table in options.conditions(case_sensitive):
+        if not tables.wants(*table):
+            raise _unwanted_condition(table)
+
+
+def _unwanted_condition(table: Table) -> OptionError:
+    return OptionError(
+        f"option snapshotWhere: {'.'.join(table)} is not among the wanted tables; correct"
+        " its name, or the option tables"
+    )
 
 
 def _check_tls(options: Options, texts: Mapping[str, str]) -> None:
@@ -120,7 +136,7 @@ def _check_positional(options: Options) -> None:
 
 
 def _check_struct(options: Options) -> None:
-    tables = options.table_filter()
+    tables = options.table_filter(True)
     if not tables.is_literal or not tables.literals:
         raise OptionError(
             "option payload: struct needs the names of its tables; give tables as database.table"

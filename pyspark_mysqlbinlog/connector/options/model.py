@@ -34,7 +34,7 @@ from pyspark_mysqlbinlog.connector.options.values import (
 )
 from pyspark_mysqlbinlog.decoder.schemas.struct_types import StructOptions
 from pyspark_mysqlbinlog.errors import OptionError
-from pyspark_mysqlbinlog.names import Table
+from pyspark_mysqlbinlog.names import Table, table_folding
 from pyspark_mysqlbinlog.protocol.client import ServerSettings
 
 __all__ = ["FIELDS", "Options", "told"]
@@ -440,7 +440,9 @@ class Options(BaseModel):
         "whether TINYINT(1) is a boolean in a `struct` payload: all but 0 is true",
     )
 
-    def table_filter(self, case_sensitive: bool = True) -> TableFilter:
+    # Whether names of tables differ by case only the server tells: no method takes it for granted.
+
+    def table_filter(self, case_sensitive: bool) -> TableFilter:
         """What `tables` and `excludeTables` say; see TableFilter.parse."""
         return TableFilter.parse(self.tables, self.exclude_tables, case_sensitive)
 
@@ -450,7 +452,7 @@ class Options(BaseModel):
         texts = repr((self.tables, self.exclude_tables)).encode("utf-8", "surrogatepass")
         return f"{crc32(texts):08x}"
 
-    def column_filter(self, case_sensitive: bool = True) -> ColumnFilter:
+    def column_filter(self, case_sensitive: bool) -> ColumnFilter:
         """What `excludeColumns` says; see ColumnFilter.parse."""
         return ColumnFilter.parse(self.exclude_columns, case_sensitive)
 
@@ -459,7 +461,7 @@ class Options(BaseModel):
         """`payload`, or its default for these tables."""
         if self.payload is not None:
             return self.payload
-        tables = self.table_filter()
+        tables = self.table_filter(True)
         return "struct" if tables.is_literal and len(tables.literals) == 1 else "json"
 
     @property
@@ -485,9 +487,10 @@ class Options(BaseModel):
         """Whether a query without a checkpoint begins with the rows that the tables have."""
         return isinstance(self.starting_offset, Snapshot)
 
-    def conditions(self, case_sensitive: bool = True) -> dict[Table, str]:
-        """What `snapshotWhere` says, by (database, table)."""
-        found = {}
+    def conditions(self, case_sensitive: bool) -> dict[Table, str]:
+        """What `snapshotWhere` says, by (database, table), folded as the server compares names."""
+        found: dict[Table, str] = {}
+        folded = table_folding(case_sensitive)
         for name, condition in (self.snapshot_where or {}).items():
             literals = TableFilter.parse(name, None, case_sensitive).literals
             if len(literals) != 1:
@@ -495,10 +498,15 @@ class Options(BaseModel):
                     f"option snapshotWhere: expected the name of one table, database.table, found"
                     f" {name!r}"
                 )
-            found[literals[0]] = condition
+            table = folded(literals[0])
+            if table in found:
+                raise OptionError(
+                    f"option snapshotWhere: expected one condition for {'.'.join(table)}, found two"
+                )
+            found[table] = condition
         return found
 
-    def reload_filter(self, case_sensitive: bool = True) -> TableFilter:
+    def reload_filter(self, case_sensitive: bool) -> TableFilter:
         """The tables of `reload`; without it, none is meant."""
         tables = "" if self.reload is None else self.reload[1]
         return TableFilter.parse(tables, self.exclude_tables, case_sensitive)

@@ -25,7 +25,7 @@ __all__ = ["expect_columns", "expect_literals", "history_for_other_tables", "his
 def history_of_files(log: FileLog, options: Options) -> SchemaHistory:
     """What the files tell of the wanted tables, from their beginning on."""
     begin = log.begins()[0]
-    wants = options.table_filter().wants
+    wants = options.table_filter(True).wants
     return history_without_server(seeded(log, begin, options.schema_ddl), log, begin, wants)
 
 

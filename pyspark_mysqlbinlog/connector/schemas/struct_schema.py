@@ -38,11 +38,11 @@ def read_payload_type(options: Options) -> StructType:
     Raises UnknownTableError for a table that is not there.
     """
     if options.path is not None:
-        tables = options.table_filter()
+        tables = options.table_filter(True)
         log = FileLog.open(options.path)
         history = history_of_files(log, options)
         schemas = [_last_of(history, *name) for name in tables.literals]
-        columns = options.column_filter()
+        columns = options.column_filter(True)
         return payload_type(schemas, options.struct_options, columns, nested=tables.nests)
     settings = options.server_settings()
     with first_connection()(ReplicaClient.connect, settings) as client:

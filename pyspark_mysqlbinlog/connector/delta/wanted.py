@@ -1,0 +1,91 @@
+"""Which tables and columns a mirror takes: its options, with names as its server compares them.
+
+The source asks the server whether names of tables differ by case. The mirror takes what the source
+brings, so it must come to the same answer for each name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Self
+
+from pyspark_mysqlbinlog.checkpoints.versions import Version
+from pyspark_mysqlbinlog.connector.options.model import Options
+from pyspark_mysqlbinlog.connector.options.table_filter import ColumnFilter, TableFilter
+from pyspark_mysqlbinlog.errors import OptionError
+from pyspark_mysqlbinlog.names import Table, fold, folding
+from pyspark_mysqlbinlog.tables import TableSchema, row_keys
+
+__all__ = ["Wanted"]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Made by `of`."""
+
+    _tables: TableFilter
+    _columns: ColumnFilter
+    _partition_by: Mapping[str, Sequence[str]]
+
+    @classmethod
+    def of(
+        cls, options: Options, partition_by: Mapping[str, Sequence[str]], *, case_sensitive: bool
+    ) -> Self:
+        """Read the options; OptionError where two of `partition_by` are for one table.
+
+        partition_by : ``database.table`` -> the columns by which its Delta table is partitioned.
+        case_sensitive : whether the server tells names of tables by case.
+        """
+        folded = folding(case_sensitive)
+        by_name: dict[str, Sequence[str]] = {}
+        for name, columns in partition_by.items():
+            if by_name.setdefault(folded(name), columns) is not columns:
+                raise OptionError(
+                    f"partition_by: expected each table once, found {folded(name)!r} twice"
+                )
+        return cls(
+            options.table_filter(case_sensitive), options.column_filter(case_sensitive), by_name
+        )
+
+    def wants(self, table: Table) -> bool:
+        """Whether a table is mirrored."""
+        return self._tables.wants(*table)
+
+    def without_excluded(self, version: Version) -> Version:
+        """A version of a table without the columns that are left out."""
+        start, what = version
+        if not isinstance(what, TableSchema):
+            return version
+        kept = tuple(
+            column
+            for column in what.columns
+            if not self._columns.excludes(what.database, what.table, column.name)
+        )
+        keys = row_keys(kept, what.primary_key, what.unique_keys)
+        return start, replace(what, columns=kept, unique_keys=keys)
+
+    def partition_columns(self, table: Table, schemas: Iterable[TableSchema]) -> list[str]:
+        """The columns by which a table's Delta table is partitioned when it is made.
+
+        schemas : the table's, in one of which it is made. The case of a column's name does not
+            count, and may be another one in each of them.
+        """
+        given = [*map(fold, self._given_columns(table))]
+        names = {column.name for schema in schemas for column in schema.columns}
+        return sorted((name for name in names if fold(name) in given), key=_order_of(given))
+
+    def expect_partition_columns(self, table: Table, schemas: Iterable[TableSchema]) -> None:
+        """OptionError where a table does not have a column by which it is to be partitioned."""
+        for schema in schemas:
+            names = {fold(column.name) for column in schema.columns}
+            for column in self._given_columns(table):
+                if fold(column) not in names:
+                    raise OptionError(f"partition_by: {'.'.join(table)} has no column {column!r}")
+
+    def _given_columns(self, table: Table) -> Sequence[str]:
+        return self._partition_by.get(folding(self._tables.case_sensitive)(".".join(table)), ())
+
+
+def _order_of(given: Sequence[str]) -> Callable[[str], tuple[int, str]]:
+    return lambda name: (given.index(fold(name)), name)
