@@ -53,6 +53,11 @@ class Targets:
             raise OptionError(f"{option}: {expected}, found no {{table}} in {template!r}")
         if "{" in _FIELD.sub("", template) or "}" in _FIELD.sub("", template):
             raise OptionError(f"{option}: {expected}, found a single brace in {template!r}")
+        if "." in template and "/" not in template:
+            raise OptionError(
+                f"{option}: {expected}, found {template!r}: catalog names are not supported yet;"
+                f" for a folder of that name in the working directory give './{template}'"
+            )
         refused = _REFUSED.search(template)
         if refused is not None:
             raise OptionError(
@@ -76,7 +81,7 @@ def expect_apart(tables: Iterable[Table], templates: Iterable[Targets]) -> None:
     for template in templates:
         for table in tables:
             uri = template.of(table)
-            parts = tuple(part for part in uri.split("/") if part)
+            parts = tuple(part for part in uri.split("/") if part not in ("", "."))
             if parts in places:
                 raise OptionError(f"{uri} would be two Delta tables: give them different places")
             places[parts] = uri

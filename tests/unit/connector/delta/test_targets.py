@@ -18,6 +18,10 @@ from pyspark_mysqlbinlog.errors import OptionError
         ("/lake/{database}/{table}", ("{table}", "100%"), "/lake/~7Btable~7D/100~25"),
         ("/lake/{table}", ("d", "a~20b"), "/lake/a~7E20b"),
         ("/lake/{table}", ("d", "a^[b]|c"), "/lake/a~5E~5Bb~5D~7Cc"),
+        ("lake/{database}/{table}", ("d", "t"), "lake/d/t"),
+        ("./lake.{database}.{table}", ("d", "t"), "./lake.d.t"),
+        ("lake.d/{database}.{table}", ("d", "t"), "lake.d/d.t"),
+        ("{database}_{table}", ("d", "a.b"), "d_a.b"),
     ],
 )
 def test_where_a_table_is(template: str, table: tuple[str, str], uri: str) -> None:
@@ -31,13 +35,17 @@ def test_where_a_table_is(template: str, table: tuple[str, str], uri: str) -> No
         ("/lake/{db}/{table}", "{db}"),
         ("/lake/{table}/{", "single brace"),
         ("/lake/{}/{table}", "{}"),
+        ("lake.{database}.{table}", "catalog names are not supported yet"),
+        ("main.shop.{table}", "catalog names are not supported yet"),
+        ("{database}.{table}", "catalog names are not supported yet"),
         *((f"/lake/a{refused}b/{{table}}", f"found {refused!r}") for refused in "^[]|"),
     ],
 )
 def test_what_is_refused(template: str, said: str) -> None:
-    with pytest.raises(OptionError, match="target: expected") as caught:
-        Targets.parse(template)
-    assert said in caught.value.message
+    for option in ("target", "history"):
+        with pytest.raises(OptionError, match=f"{option}: expected") as caught:
+            Targets.parse(template, option)
+        assert said in caught.value.message
 
 
 @pytest.mark.parametrize(
@@ -45,6 +53,7 @@ def test_what_is_refused(template: str, said: str) -> None:
     [
         (["/lake/{table}"], "would be two Delta tables"),
         (["/lake/{database}/{table}", "/lake/{database}//{table}/"], "would be two Delta tables"),
+        (["lake/{database}/{table}", "./lake/{database}/./{table}"], "would be two Delta tables"),
         (["/lake/{database}/{table}", "/lake/{database}/{table}/changes"], "in the folder of"),
         (["s3://b/{database}/{table}/_log", "s3://b/{database}/{table}"], "in the folder of"),
         (["/lake/{database}/{table}", "/lake/{database}/{table}_changes"], ""),
