@@ -23,7 +23,7 @@ import pyarrow as pa
 from pyarrow import compute
 
 from pyspark_mysqlbinlog.checkpoints.position import Position
-from pyspark_mysqlbinlog.checkpoints.versions import Version
+from pyspark_mysqlbinlog.checkpoints.versions import Version, is_gone, start_of
 from pyspark_mysqlbinlog.connector.delta.apply import SEQ_TYPE, in_order
 from pyspark_mysqlbinlog.connector.delta.batch import Batch, TableVersions
 from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget
@@ -137,6 +137,8 @@ class ChangeLog:
         is_quiet = not (changes.num_rows or left or is_loaded or self._loading)
         if is_quiet and (self._is_joined or not _is_known(now.versions)):
             return 0
+        if not (changes.num_rows or is_loaded) and self._only_passed_by(now, batch):
+            return 0
         done = self._target.applied(batch.query)
         begins: int | None = None
         if done is None:
@@ -171,6 +173,11 @@ class ChangeLog:
         self._remember(loading)
         return count
 
+    def _only_passed_by(self, now: TableVersions, batch: Batch) -> bool:
+        """Whether there is no change log, and the name came and went within the batch."""
+        is_new = _begins_in(now, batch.start) is not None
+        return is_new and is_gone(now.versions[-1]) and self._target.columns() is None
+
     def _remember(self, loading: int) -> None:
         self._is_joined, self._loading = True, loading
 
@@ -186,21 +193,21 @@ class ChangeLog:
             )
         known = self._target.properties().get(_CHANGES)
         held = _Held.of(self._target, batch.mark.log)
-        created = _created_at(now, batch.start)
+        new = _begins_in(now, batch.start)
         begins: int | None = None
         if known is None or (not held.boundary and self._target.is_empty()):
             if not self._target.is_empty():
                 raise OptionError(
                     f"history: {self.uri} has rows that no mirror wrote: give another place"
                 )
-            self._expect_beginning(created, batch)
+            self._expect_beginning(new, batch)
         elif known != log:
             raise self._error(
                 f"its changes are from another log ({known}, now {log}): give another place for its"
                 " change log"
             )
         else:
-            begins = self._go_on(held, created, batch)
+            begins = self._go_on(held, new, batch)
         if columns is None:
             self._target.create(COLUMNS, {_CHANGES: log})
         elif known != log:
@@ -213,21 +220,21 @@ class ChangeLog:
         self._target.set_properties({STOPPED: ""})
         self.stopped = None
 
-    def _expect_beginning(self, created: int | None, batch: Batch) -> None:
+    def _expect_beginning(self, new: int | None, batch: Batch) -> None:
         """A change log that is not there yet may begin with this batch."""
-        if not batch.is_first and not batch.loads(self._table) and created is None:
+        if not batch.is_first and not batch.loads(self._table) and new is None:
             raise self._error(
                 "there is no change log of it, or not any more, and the query is past"
                 f" {batch.start} already: what changed before would be missing; {_LOAD_ANEW}"
             )
 
-    def _go_on(self, held: _Held, created: int | None, batch: Batch) -> int | None:
+    def _go_on(self, held: _Held, new: int | None, batch: Batch) -> int | None:
         """As `_join`, for a change log that has changes of this log."""
         begins: int | None = None
         if batch.loads(self._table):
             begin = place_of(batch.start)
-        elif created is not None and held.boundary < place_of(batch.start):
-            begin = begins = created
+        elif new is not None and held.boundary < place_of(batch.start):
+            begin = begins = new
         elif held.loading:
             raise self._error(f"its load, which another query began, is not done; {_LOAD_ANEW}")
         else:
@@ -304,13 +311,22 @@ def _is_known(versions: tuple[Version, ...]) -> bool:
     return any(isinstance(what, TableSchema) for _, what in versions)
 
 
-def _created_at(now: TableVersions, start: Position) -> int | None:
-    """Where a table was created, with no rows, that was not there when a batch began."""
-    for at, what in now.versions:
+def _begins_in(now: TableVersions, start: Position) -> int | None:
+    """From which place on all rows come of a table that was not there when a batch began.
+
+    Where it was created, it has none. If another table took its name, rows from before are missing
+    until that one is gone in its turn; None where it stays. A statement may give a name and take it
+    away again, and the table is not there in front of it nor behind it.
+    """
+    versions = iter(now.versions)
+    for at, what in versions:
         if isinstance(what, TableSchema):
             made = place_of(at)
-            is_new = made >= place_of(start) and made not in now.came_by_rename
-            return made if is_new else None
+            if made < place_of(start):
+                return None
+            if made not in now.came_by_rename:
+                return made
+            return next((place_of(start_of(later)) for later in versions if is_gone(later)), None)
         if not what.gone:
             return None
-    return None
+    return max(place_of(start), place_of(now.versions[0][0])) if now.versions else None
