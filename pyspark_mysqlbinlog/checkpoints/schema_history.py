@@ -123,6 +123,13 @@ class SchemaHistory:
             return _NO_DEFINITION
         return version[1].reason if isinstance(version[1], UnknownFrom) else ""
 
+    def is_known_later(self, position: Position, database: str, table: str) -> bool:
+        """Whether the table's columns become known after `position`, or the table goes."""
+        return any(
+            start > position and (isinstance(what, TableSchema) or what.gone)
+            for start, what in self.versions(database, table)
+        )
+
     def with_table(self, position: Position, schema: TableSchema) -> SchemaHistory:
         """The table looks like this from `position` on, up to its next version.
 

@@ -50,7 +50,7 @@ from pyspark_mysqlbinlog.connector.ranges.steps import most_load_steps, most_ste
 from pyspark_mysqlbinlog.connector.schemas.evolution import Evolution
 from pyspark_mysqlbinlog.connector.schemas.histories import history_for_other_tables
 from pyspark_mysqlbinlog.connector.schemas.old_checkpoints import compared_with_server
-from pyspark_mysqlbinlog.connector.schemas.watch import SchemaWatch
+from pyspark_mysqlbinlog.connector.schemas.watch import SchemaWatch, learned, unknown_among
 from pyspark_mysqlbinlog.connector.server.log_contents import check_log_contents
 from pyspark_mysqlbinlog.connector.server.settings import (
     ServerFacts,
@@ -423,8 +423,25 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         )
 
     def _mark_of(self, offset: Offset) -> Mark:
-        history = self._history(offset)
+        history = self._with_loaded(self._history(offset), offset)
         return Mark(offset.position, history, self._pending_xa(offset), offset.fingerprint)
+
+    def _with_loaded(self, history: SchemaHistory, offset: Offset) -> SchemaHistory:
+        """With the columns of tables that are to be loaded: no row of the log may come first."""
+        load = self._load.at(offset)
+        waiting = [] if load is None else [each.table for each in load.waiting]
+        unknown = unknown_among(history, waiting, offset.position)
+        if not unknown:
+            return history
+        with self._connect() as client:
+            return learned(
+                client,
+                self._options.server_settings(),
+                history,
+                unknown,
+                offset.position,
+                case_sensitive=self._is_case_sensitive(),
+            )
 
     def _history(self, offset: Offset, start: Offset | None = None) -> SchemaHistory:
         """The history of an offset, from a start (or itself) on, that knows the tables wanted."""

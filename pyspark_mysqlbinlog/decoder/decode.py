@@ -82,6 +82,9 @@ class SchemaLookup(Protocol):
     def reason(self, file: str, pos: int, database: str, table: str) -> str:
         """Why `at` gives None there, as part of a sentence; empty when nothing is known of it."""
 
+    def is_known_later(self, file: str, pos: int, database: str, table: str) -> bool:
+        """Whether `at` gives something at a later position, or the table goes there."""
+
     def span(self, file: str, pos: int, database: str, table: str) -> tuple[int, int | None]:
         """The part of this file, from the first position up to the second (None: to its end), in
         which `at` gives what it gives at `pos`.
@@ -305,9 +308,12 @@ class Decoder:
             schema = described_schema(table_map, known, is_mariadb=is_mariadb) or known
             if schema is None:
                 if not self._positional:
-                    name = (table_map.database, table_map.table)
-                    reason = self.schemas.reason(event.file, event.start, *name)
-                    raise unknown_schema(table_map, reason)
+                    place = (event.file, event.start, table_map.database, table_map.table)
+                    raise unknown_schema(
+                        table_map,
+                        self.schemas.reason(*place),
+                        is_shown=self.schemas.is_known_later(*place),
+                    )
                 plan = positional_plan(table_map)
             else:
                 plan = RowPlan.make(table_map, schema, self._excluded)

@@ -78,6 +78,14 @@ ALTERS = [
     "DROP c, ADD c INT FIRST, MODIFY c VARCHAR(9) AFTER e",
     "DROP b, ADD b VARCHAR(20), MODIFY b VARCHAR(30) FIRST",
     "DROP a, ADD z INT, CHANGE a z TEXT",
+    # Qualified names of columns
+    "ADD COLUMN {table}.z INT",
+    "ADD {table}.z INT UNIQUE AFTER a, ADD `{table}`.`y` TEXT FIRST",
+    "ADD ({table}.z INT, INDEX (z), {table}.y ENUM('r'))",
+    "CHANGE {table}.a z BIGINT, CHANGE d {table}.y TEXT, CHANGE {table}.e {table}.x INT FIRST",
+    "MODIFY COLUMN {table}.c VARCHAR(500), MODIFY .a BIGINT AFTER d",
+    "DROP COLUMN {table}.a, DROP {table}.c, DROP .d",
+    "ALTER {table}.a SET DEFAULT 5, ALTER COLUMN {table}.b SET DEFAULT 'x', ADD z INT",
     # ALTER COLUMN, names, indexes
     "ALTER a SET DEFAULT 5",
     "ALTER COLUMN a DROP DEFAULT, ADD z INT",
@@ -107,6 +115,11 @@ ALTERS = [
     "COLLATE latin1_bin, ADD z TEXT",
     "DEFAULT COLLATE = utf8mb4_bin ENGINE = InnoDB COMMENT 'ADD x INT', ADD z TEXT",
     "CHARACTER SET DEFAULT, ADD z VARCHAR(9)",
+    "CONVERT TO CHARACTER SET latin1, CHARACTER SET DEFAULT",
+    "CONVERT TO CHARACTER SET latin1, CHARACTER SET DEFAULT, ADD z VARCHAR(9), MODIFY c TEXT",
+    "CHARACTER SET DEFAULT, CONVERT TO CHARACTER SET latin1, ADD z VARCHAR(9)",
+    "CONVERT TO CHARACTER SET DEFAULT, CHARACTER SET DEFAULT, ADD z VARCHAR(9)",
+    "CONVERT TO CHARACTER SET latin1, COLLATE latin1_bin, CHARACTER SET DEFAULT, ADD z TEXT",
     # what leaves columns alone
     "ENGINE = InnoDB",
     "ENGINE InnoDB, COMMENT 'DROP a', AUTO_INCREMENT = 10, ROW_FORMAT = DYNAMIC, ADD z INT",
@@ -265,6 +278,7 @@ OTHERS = [
         "ALTER TABLE {table} MODIFY a BIGINT SERIAL DEFAULT VALUE NULL",
     ),
     ("CREATE TABLE {table} (b INT)", "ALTER TABLE {table} ADD a SERIAL NULL"),
+    ("CREATE TABLE {table} ({table}.a INT, .b INT PRIMARY KEY)", "ALTER TABLE {table} DROP a"),
     ("CREATE TABLE {table} (a INT)", "ALTER IGNORE ONLINE TABLE {table} ADD b INT"),
     ("CREATE TABLE {table} (a INT)", "ALTER ONLINE IGNORE TABLE {table} ADD b INT"),
 ]

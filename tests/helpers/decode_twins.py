@@ -122,6 +122,9 @@ class Nothing:
     def reason(self, file: str, pos: int, database: str, table: str) -> str:
         return "nobody told"
 
+    def is_known_later(self, file: str, pos: int, database: str, table: str) -> bool:
+        return False
+
     def span(self, file: str, pos: int, database: str, table: str) -> tuple[int, int | None]:
         return 0, None
 

@@ -68,6 +68,9 @@ class StaticSchemas:
     def reason(self, file: str, pos: int, database: str, table: str) -> str:
         return "no schema was given"
 
+    def is_known_later(self, file: str, pos: int, database: str, table: str) -> bool:
+        return False
+
     def span(self, file: str, pos: int, database: str, table: str) -> tuple[int, int | None]:
         return 0, None
 
@@ -91,6 +94,9 @@ class ByPosition:
 
     def reason(self, file: str, pos: int, database: str, table: str) -> str:
         raise AssertionError("it is known")
+
+    def is_known_later(self, file: str, pos: int, database: str, table: str) -> bool:
+        return False
 
     def span(self, file: str, pos: int, database: str, table: str) -> tuple[int, int | None]:
         return (0, self._change) if pos < self._change else (self._change, None)

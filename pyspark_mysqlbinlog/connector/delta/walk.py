@@ -136,6 +136,7 @@ class Walk:
         self.schema: TableSchema | None = None
         self._is_there = False
         self._is_known = True
+        self._reason = ""  # why it is not
         # The columns that the Delta table has when this begins, or after a merge. Empty where what
         # it has is of no account: the table is a new one.
         self._held: Mapping[str, pa.DataType] = {}
@@ -167,6 +168,7 @@ class Walk:
         if isinstance(what, UnknownFrom):
             self._is_there = self._is_there and not what.gone
             self._is_known = what.gone
+            self._reason = what.reason
             if self._is_there and told is not None:
                 self._lose_at(told)
         elif self.schema is None and place_of(start) <= self._applied:
@@ -270,7 +272,9 @@ class Walk:
             # It changed no column: then it changed rows.
             self._lose_at(self._told)
         if self.schema is None or not self._is_there:
-            raise self._error("there are rows of a table that is not there")
+            what = "that is not there" if self._is_known else "whose columns are not known"
+            why = f" ({self._reason})" if self._reason else ""
+            raise self._error(f"there are rows of a table {what}{why}; {LOAD_ANEW}")
         lost = self._lost_columns(rows)
         if lost:
             self._merge(replace(self._mark, version=_place(rows.slice(0, 1).to_pylist()[0])))

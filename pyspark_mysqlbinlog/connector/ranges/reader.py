@@ -241,6 +241,10 @@ class SchemasAt:
         """Why `at` gives None there, as part of a sentence; empty when it does not."""
         return self._history.reason(self._position(file, pos), database, table)
 
+    def is_known_later(self, file: str, pos: int, database: str, table: str) -> bool:
+        """Whether its columns become known after this place, or the table goes."""
+        return self._history.is_known_later(self._position(file, pos), database, table)
+
     def span(self, file: str, pos: int, database: str, table: str) -> tuple[int, int | None]:
         """The part of this file, in bytes from its beginning, in which `at` gives the same.
 

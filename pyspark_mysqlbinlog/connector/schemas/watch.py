@@ -4,14 +4,15 @@ At the first table map under each version of a table the columns must be known, 
 have its place for them. A table that the history does not know (it was added to `tables` since the
 checkpoint was written, or a DDL of it could not be followed) is asked for then, from the boundary
 in front of its transaction on, as at a start in the past: what the server shows counts only if the
-log shows no DDL of the table in between.
+log shows no DDL of the table in between. A table that a statement leaves unknown and that is then
+loaded again is asked for at once: its loaded rows may come before any row of the log.
 
 So what can't go on stops in front of the transaction, and everything before it is delivered.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
@@ -22,11 +23,12 @@ from pyspark_mysqlbinlog.connector.schemas.evolution import Evolution
 from pyspark_mysqlbinlog.decoder.events.table_map import TableMap, parse_table_name
 from pyspark_mysqlbinlog.decoder.schemas.optional_metadata import described_schema
 from pyspark_mysqlbinlog.decoder.schemas.unknown_schema import unknown_schema
+from pyspark_mysqlbinlog.errors import SchemaChangedError
 from pyspark_mysqlbinlog.names import Table, table_folding
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
 from pyspark_mysqlbinlog.protocol.events import Event
 
-__all__ = ["SchemaWatch", "only"]
+__all__ = ["SchemaWatch", "learned", "unknown_among"]
 
 # Table maps remembered as passed; servers repeat them byte for byte.
 _REMEMBERED = 10_000
@@ -87,7 +89,11 @@ class SchemaWatch:
                 history = self._learn(history, (database, table), since, here)
             schema = history.at(here, database, table)
             if schema is None and not self._positional:
-                raise unknown_schema(table_map, history.reason(here, database, table))
+                raise unknown_schema(
+                    table_map,
+                    history.reason(here, database, table),
+                    is_shown=history.is_known_later(here, database, table),
+                )
         schema = described or schema
         if schema is not None and self._evolution is not None:
             self._evolution.check(schema)
@@ -101,16 +107,8 @@ class SchemaWatch:
         self, history: SchemaHistory, table: Table, since: Position, here: Position
     ) -> SchemaHistory:
         """Ask the server, whose answer holds from the table's last DDL behind `since` on."""
-        with ReplicaClient.connect(self._settings) as client:
-            found, _ = history_of_server(
-                client,
-                ServerLog(self._settings),
-                since,
-                only(table, case_sensitive=self._case_sensitive),
-                case_sensitive=self._case_sensitive,
-            )
         reason = history.reason(here, *table)
-        history = history.merged(found)
+        history = self._asked_for(history, [table], since)
         if history.at(here, *table) is None:
             # Not asked for again at each of its rows, whatever other tables' DDL comes.
             history = history.without(since, *table, reason)
@@ -119,9 +117,70 @@ class SchemaWatch:
             self._asked[table] = state
         return history
 
+    def learn(
+        self, history: SchemaHistory, tables: Collection[Table], since: Position
+    ) -> SchemaHistory:
+        """The history, with the columns that these tables have from a boundary on.
 
-def only(table: Table, *, case_sensitive: bool) -> Callable[[str, str], bool]:
-    """Wants one table."""
+        They stay unknown where the server does not show them, or the log has more DDL of them.
+        """
+        try:
+            return self._asked_for(history, tables, since)
+        except SchemaChangedError:
+            return history  # the next statement that alters them comes here, too
+
+    def _asked_for(
+        self, history: SchemaHistory, tables: Collection[Table], since: Position
+    ) -> SchemaHistory:
+        with ReplicaClient.connect(self._settings) as client:
+            return learned(
+                client,
+                self._settings,
+                history,
+                tables,
+                since,
+                case_sensitive=self._case_sensitive,
+            )
+
+
+def learned(
+    client: ReplicaClient,
+    settings: ServerSettings,
+    history: SchemaHistory,
+    tables: Collection[Table],
+    since: Position,
+    *,
+    case_sensitive: bool,
+) -> SchemaHistory:
+    """The history, with what the server and its log tell of some tables from a boundary on.
+
+    client : for queries; `settings` are of the same server.
+    """
+    wants = _only(tables, case_sensitive=case_sensitive)
+    found, _ = history_of_server(
+        client, ServerLog(settings), since, wants, case_sensitive=case_sensitive
+    )
+    return history.merged(found)
+
+
+def unknown_among(
+    history: SchemaHistory, tables: Collection[Table], position: Position
+) -> list[Table]:
+    """Those tables that are there at a position with columns that are not known, nor become known.
+
+    Of one that becomes known later the server has told all that it can.
+    """
+    return [
+        table
+        for table in tables
+        if isinstance(state := history.state(position, *table), UnknownFrom)
+        and not state.gone
+        and not history.is_known_later(position, *table)
+    ]
+
+
+def _only(tables: Collection[Table], *, case_sensitive: bool) -> Callable[[str, str], bool]:
+    """Wants these tables."""
     folded = table_folding(case_sensitive)
-    wanted = folded(table)
-    return lambda database, name: folded((database, name)) == wanted
+    wanted = set(map(folded, tables))
+    return lambda database, name: folded((database, name)) in wanted

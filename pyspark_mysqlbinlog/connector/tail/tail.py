@@ -19,7 +19,7 @@ from pyspark_mysqlbinlog.connector.log.dump import LAST_DUMP_START, Dump, Scanne
 from pyspark_mysqlbinlog.connector.log.replaced import IdleCheck, told_apart
 from pyspark_mysqlbinlog.connector.log.retry import LOG, connected_again, lost_connection
 from pyspark_mysqlbinlog.connector.schemas.tracker import SchemaTracker
-from pyspark_mysqlbinlog.connector.schemas.watch import SchemaWatch
+from pyspark_mysqlbinlog.connector.schemas.watch import SchemaWatch, unknown_among
 from pyspark_mysqlbinlog.connector.server.grants import Grants
 from pyspark_mysqlbinlog.connector.server.settings import (
     ServerFacts,
@@ -41,7 +41,7 @@ from pyspark_mysqlbinlog.errors import (
     LostConnectionError,
     MySQLBinlogError,
 )
-from pyspark_mysqlbinlog.names import Table
+from pyspark_mysqlbinlog.names import Table, folding
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
 from pyspark_mysqlbinlog.protocol.events import THREAD_SPECIFIC_FLAG, Event
 
@@ -308,7 +308,9 @@ class _Schemas:
         on_statement: OnStatement | None,
     ) -> None:
         self._on_statement = on_statement
+        self._wants = wants
         case_sensitive = ServerFacts.ask(client).case_sensitive
+        self._fold = folding(case_sensitive)
         self._is_mariadb = client.is_mariadb
         self._watch = watch
         self._buffer = buffer
@@ -327,9 +329,19 @@ class _Schemas:
 
     def follow(self, event: Event, logged: LoggedStatement, end: Position) -> None:
         self._tracker.follow(event, logged, end)
+        if self._on_statement is not None:
+            self._learn_what_is_loaded(logged, end)
         if self._on_statement is not None and not event.flags & THREAD_SPECIFIC_FLAG:
             self._on_statement(event, logged, end, self._tracker.history)
         self._tracker.forget_before(self._buffer.released)
+
+    def _learn_what_is_loaded(self, logged: LoggedStatement, end: Position) -> None:
+        """Ask for the columns of tables that a statement left unknown: they are loaded again."""
+        named = (map(self._fold, table) for table in logged.statement.tables or ())
+        tables = [(database, table) for database, table in named if self._wants(database, table)]
+        unknown = unknown_among(self.history, tables, end)
+        if unknown and self._watch is not None:
+            self._tracker.history = self._watch.learn(self.history, unknown, end)
 
     def look_at(self, event: Event, boundary: Position) -> None:
         if self._watch is None:

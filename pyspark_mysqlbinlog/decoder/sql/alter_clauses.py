@@ -243,7 +243,7 @@ class _Clauses:
         stream = self.stream
         stream.accept("COLUMN")
         conditional = stream.accept("IF", "EXISTS")
-        old = stream.name("a column") if names_old else None
+        old = stream.column_name() if names_old else None
         definition = parse_column_definition(stream, self.context)
         self.defined(ColumnChange(definition, old or definition.name, self.place(), conditional))
 
@@ -292,7 +292,7 @@ class _Clauses:
         else:
             stream.accept("COLUMN")
             if_exists = stream.accept("IF", "EXISTS")
-            self.alter.drops.append((stream.name("a column"), if_exists))
+            self.alter.drops.append((stream.column_name(), if_exists))
             stream.accept_any("RESTRICT", "CASCADE")
 
     def rename(self) -> None:
@@ -328,6 +328,7 @@ class _Clauses:
         if stream.accept("COLLATE"):
             charset = collation_charset(stream) or charset
         self.alter.convert_to = charset
+        self.alter.converts_last = True
 
     def options(self) -> None:
         """``[DEFAULT] CHARACTER SET [=] x``, ``name [=] value``: with spaces between them."""
@@ -337,6 +338,7 @@ class _Clauses:
             if accept_charset(stream):
                 stream.accept("=")
                 self.alter.charset = parse_charset_name(stream) or DEFAULT
+                self.alter.converts_last = False
             elif stream.accept("COLLATE"):
                 stream.accept("=")
                 self.alter.charset = collation_charset(stream) or self.alter.charset

@@ -43,6 +43,7 @@ class AlterTable:
     key : the new primary key; None when it gives none. `key_is_conditional`: IF NOT EXISTS.
     convert_to : CONVERT TO CHARACTER SET; ``""`` for DEFAULT.
     charset : [DEFAULT] CHARACTER SET or COLLATE; ``""`` for DEFAULT.
+    converts_last : no CHARACTER SET follows CONVERT TO.
     ignore : ALTER IGNORE: rows that a new unique key does not allow are deleted.
     loses_rows, changes_rows : a clause does so by itself: partitions, tablespaces.
     clauses : how many there are besides CONVERT TO; LOCK is none, and ALGORITHM only if COPY.
@@ -59,6 +60,7 @@ class AlterTable:
     drops_key: bool = False
     convert_to: str | None = None
     charset: str | None = None
+    converts_last: bool = False
     ignore: bool = False
     loses_rows: bool = False
     changes_rows: bool = False

@@ -69,7 +69,7 @@ def parse_column_definition(stream: TokenStream, context: SqlContext) -> ColumnD
 
     Raises SchemaError for an attribute that is not known.
     """
-    name = stream.name("a column's name")
+    name = stream.column_name("a column's name")
     try:
         parsed = parse_type(stream, context)
         # TIMESTAMP is the one type that is NOT NULL by default.

@@ -399,6 +399,18 @@ class TokenStream:
             return first, self.name("a table name")
         return default_database, first
 
+    def column_name(self, what: str = "a column") -> str:
+        """Step over ``column``, which its table and database may precede; the last part.
+
+        The server accepts the names of this very table only (sql/sql_yacc.yy, `field_ident`).
+        """
+        if self.accept("."):
+            return self.name(what)
+        name = self.name(what)
+        while self.accept("."):
+            name = self.name(what)
+        return name
+
     def skip_parentheses(self) -> None:
         """Step over ``( … )``, whatever it holds."""
         self.expect("(")
