@@ -81,6 +81,8 @@ class LoadState:
     read_until : of tables of which chunks were read: up to which place of the log those may show
         what it tells. Only where that lies behind the offset, and where anybody asks.
     lost : the place behind the statement for which a table is loaded again, while it is.
+    empty : tables that have no rows to be loaded, as the batch that ends here found. It has no
+        chunk of them.
     """
 
     in_step: frozenset[Table] = frozenset()
@@ -90,6 +92,7 @@ class LoadState:
     reload: str = ""
     read_until: Mapping[Table, Place] = field(default_factory=dict)
     lost: Mapping[Table, Place] = field(default_factory=dict)
+    empty: frozenset[Table] = frozenset()
 
     @property
     def is_done(self) -> bool:
@@ -109,6 +112,8 @@ class LoadState:
         for name, places in (("read_until", self.read_until), ("lost", self.lost)):
             if places:
                 value[name] = _by_place(places)
+        if self.empty:
+            value["empty"] = _grouped(self.empty)
         text = json.dumps(value, separators=(",", ":"))
         compressed = _COMPRESSED + b85encode(bz2.compress(text.encode())).decode()
         return _PREFIX + min(text, compressed, key=len)
@@ -137,6 +142,7 @@ class LoadState:
                 reload=str(value["reload"]),
                 read_until=_places(value.get("read_until", [])),
                 lost=_places(value.get("lost", [])),
+                empty=frozenset(_tables(value.get("empty", []))),
             )
         except (ValueError, KeyError, TypeError, OSError, AttributeError) as error:
             raise OffsetError(

@@ -203,7 +203,9 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
                 )
             )
         # Else the load's state becomes another with this batch: what was noted of chunks goes.
-        is_settled = load == offset.load and (load is None or not (load.chunks or load.lost))
+        is_settled = load == offset.load and (
+            load is None or not (load.chunks or load.empty or load.lost)
+        )
         steps = most_steps() if self._packing is not None and is_settled else 1
         mark = buffer.furthest(position, most and most * steps, target, rows)
         # A batch in which tables change is one step.

@@ -111,6 +111,18 @@ def test_a_table_that_was_stopped_is_loaded_again(loaded: MirroredDatabase) -> N
     assert not loaded.delta("t").metadata().configuration.get("mysqlbinlog.stopped")
 
 
+def test_reload_of_a_table_without_rows_removes_those_of_before(loaded: MirroredDatabase) -> None:
+    """The load of such a table begins and ends in one batch, which reads nothing of it."""
+    with loaded.server.connect(database=loaded.database) as connection:
+        cursor = connection.cursor()
+        cursor.execute("SET sql_log_bin = 0")
+        cursor.execute("DELETE FROM pairs")
+        connection.commit()
+    loaded.options["reload"] = f"again: {loaded.database}.pairs"
+    loaded.run()
+    loaded.expect_equal("t", "pairs", "nothing")
+
+
 def test_the_only_table_is_loaded_again_though_its_batch_failed(
     spark: SparkSession, live_server: Server, database: str, tmp_path: Path
 ) -> None:

@@ -75,10 +75,11 @@ class Batch:
         return self.number == 0
 
     def loads(self, table: Table) -> bool:
-        """Whether rows of a table are still to be loaded, or are in this batch."""
+        """Whether rows of a table are still to be loaded, or are in this batch, if it has any."""
         return self.load is not None and (
             any(each.table == table for each in self.load.waiting)
             or any(chunk.table == table for chunk in self.load.chunks)
+            or table in self.load.empty
         )
 
     def has_loaded(self, table: Table) -> bool:
@@ -100,12 +101,32 @@ class Batch:
         return until > self.mark.version or any(each.table == table for each in self.load.chunks)
 
     def begins_load(self, table: Table) -> bool:
-        """Whether a load of a table begins in this batch, with its first chunk or without."""
+        """Whether a load of a table begins in this batch, with its first chunk or without.
+
+        So it does whatever became of a load before it. In a checkpoint's first batch all loads do.
+        """
         if self.load is None:
             return False
-        has_first = any(chunk.table == table and chunk.after is None for chunk in self.load.chunks)
+        if self.is_first:
+            return self.loads(table)
+        has_first = table in self.load.empty or any(
+            chunk.table == table and chunk.after is None for chunk in self.load.chunks
+        )
         is_new = has_first or _is_to_begin(self.load, table)
         return is_new and not _is_to_begin(self.load_before, table)
+
+    def has_read_none(self, table: Table) -> bool:
+        """Whether a load of a table began before this batch, and nothing of the table was read.
+
+        Then the load may as well begin with this batch: all rows of the table are still to come.
+        """
+        return _is_to_begin(self.load_before, table)
+
+    @property
+    def begins_reload(self) -> bool:
+        """Whether tables are loaded again from here on by the option `reload`."""
+        before = "" if self.load_before is None else self.load_before.reload
+        return self.load is not None and self.load.reload != before
 
     @property
     def begin(self) -> dict[str, int]:

@@ -86,10 +86,15 @@ def find_lines(spark: SparkSession, location: str) -> list[str] | None:
 
 
 def write_line(spark: SparkSession, location: str, line: str) -> None:
-    """Write a file of one line; where only Spark reaches it is a folder with such a file."""
+    """Write a file of one line; where only Spark reaches it is a folder with such a file.
+
+    On local disk it is there as a whole, or as it was before.
+    """
     path = _local(location)
     if path is not None:
-        path.write_text(line + "\n", encoding="utf-8")
+        new = path.with_name(f".{path.name}.new")
+        new.write_text(line + "\n", encoding="utf-8")
+        new.replace(path)
     else:
         spark.createDataFrame([(line,)], "value string").coalesce(1).write.mode("overwrite").text(
             location

@@ -288,9 +288,19 @@ class DeltalakeTarget:
     def is_empty(self) -> bool:
         return not self.count()
 
-    def was_restored(self) -> bool:
+    def version(self) -> int:
+        self._there()
+        assert self._known is not None
+        return self._known
+
+    def was_restored(self, since: int = -1) -> bool:
         table = self._there()
-        return is_restored(lambda n: [each.get("operation") for each in table.history(n)])
+        return is_restored(
+            lambda n: [each.get("operation") for each in table.history(n)], table.version() - since
+        )
+
+    def look_again(self) -> None:
+        self._table = self._known = self._handed = self._long = None
 
     def add_columns(self, columns: Sequence[pa.Field[Any]], mark: Mark | None = None) -> None:
         fields = Schema.from_arrow(pa.schema(columns)).fields
@@ -331,8 +341,8 @@ class DeltalakeTarget:
             )
         )
 
-    def empty(self, before: Mapping[str, int]) -> None:
-        older, marking = is_before(before), _marking(None)
+    def empty(self, before: Mapping[str, int], mark: Mark | None = None) -> None:
+        older, marking = is_before(before), _marking(mark)
         if self.keeps_deleted:
             self._commit(
                 lambda table: table.update(

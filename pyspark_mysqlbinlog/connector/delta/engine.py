@@ -88,8 +88,14 @@ class DeltaTarget(Protocol):
     def is_empty(self) -> bool:
         """Whether it has no rows, or is not there."""
 
-    def was_restored(self) -> bool:
-        """Whether its rows are those of an older version, which somebody put back."""
+    def version(self) -> int:
+        """Delta's number of the version by which all is decided; the table must be there."""
+
+    def was_restored(self, since: int = -1) -> bool:
+        """Whether its rows are those of an older version, put back after the version `since`."""
+
+    def look_again(self) -> None:
+        """Forget what is known of it: another table, or none, may be in its place."""
 
     def add_columns(self, columns: Sequence[pa.Field[Any]], mark: Mark | None = None) -> None:
         """Give it columns that are null in the rows that are there."""
@@ -105,7 +111,7 @@ class DeltaTarget(Protocol):
     def set_properties(self, properties: Mapping[str, str], mark: Mark | None = None) -> None:
         """Write table properties."""
 
-    def empty(self, before: Mapping[str, int]) -> None:
+    def empty(self, before: Mapping[str, int], mark: Mark | None = None) -> None:
         """Remove the rows with a smaller `seq`, or none."""
 
     def remove_deleted(self) -> None:
@@ -185,16 +191,19 @@ def expect_rows_kept(uri: str, operations: Sequence[str | None], count: int) -> 
         )
 
 
-def is_restored(last: Callable[[int], Sequence[str | None]]) -> bool:
+def is_restored(last: Callable[[int], Sequence[str | None]], most: int = _LAST_COMMITS) -> bool:
     """Whether the last commit that changed rows put back those of an older version.
 
     Transaction identifiers stay, so the table seems to have everything.
 
     last : gives the operations of so many of the last commits, the newest first.
+    most : how many of them count.
     """
     # Mostly it is the very last: a commit is a file to read.
     for count in (1, _LAST_COMMITS):
-        changes = [each for each in last(count) if each not in _KEEPS_ROWS]
+        if most < 1:
+            return False
+        changes = [each for each in last(min(count, most)) if each not in _KEEPS_ROWS]
         if changes:
             return changes[0] == "RESTORE"
     return False

@@ -24,6 +24,7 @@ from pyarrow import compute
 
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.versions import Version, is_gone, start_of
+from pyspark_mysqlbinlog.connector.delta.applied_states import AppliedState
 from pyspark_mysqlbinlog.connector.delta.apply import SEQ_TYPE, in_order
 from pyspark_mysqlbinlog.connector.delta.batch import Batch, TableVersions
 from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget
@@ -78,6 +79,8 @@ COLUMNS = pa.schema(_COLUMNS)
 _CHANGES = "mysqlbinlog.changes"
 # An identifier: which load of the table goes on; 0 for none.
 _LOADING = "mysqlbinlog:loading"
+# Of that number, for the batch in which the load began; those above are the query's.
+_BATCH_BITS = 32
 # In front of all changes at a place, and of rows that were loaded there.
 _BEFORE_ALL = -2
 _LOAD_ANEW = "load the table anew, or give another place for its change log"
@@ -111,9 +114,17 @@ class ChangeLog:
     ----------
     uri : where it is.
     stopped : why nothing is appended any more; None while it is.
+    state : what the change log had after the query's last batch; None where that is not known.
     """
 
-    def __init__(self, table: Table, target: DeltaTarget, look_at: LookAt) -> None:
+    def __init__(
+        self,
+        table: Table,
+        target: DeltaTarget,
+        look_at: LookAt,
+        state: AppliedState | None = None,
+    ) -> None:
+        self.state = state
         self._table = table
         self._name = ".".join(table)
         self._target = target
@@ -121,14 +132,20 @@ class ChangeLog:
         self.uri = target.uri
         self._is_joined = self._is_left = False
         self._loading = 0
+        self._batch: Batch | None = None
         self.stopped = target.properties().get(STOPPED) or None
 
     def stop(self, error: MirrorError) -> None:
         """Append no more, in this query or a later one, until one can join it again."""
         self.stopped, self._is_left = error.message, True
+        self._target.look_again()
         if self._target.columns() is None:
             self._target.create(COLUMNS, {})
         self._target.set_properties({STOPPED: error.message})
+        if self._batch is not None:
+            # What it had before is still asked for: the batch may come again.
+            known = self.state or AppliedState.of(self._target, self._batch)
+            self.state = replace(known, stopped=error.message, stopped_in=self._batch.number)
 
     def append(self, changes: pa.Table, now: TableVersions, batch: Batch) -> int:
         """Append what is new of one batch's changes; returns how many."""
@@ -139,23 +156,34 @@ class ChangeLog:
             return 0
         if not (changes.num_rows or is_loaded) and self._only_passed_by(now, batch):
             return 0
+        self._batch = batch
+        may_begin = _begins_load(batch, self._table) or batch.has_read_none(self._table)
         done = self._target.applied(batch.query)
+        if missing := None if self._is_joined else self._missing(batch):
+            if self._is_left and not may_begin:
+                return 0
+            if not may_begin:
+                raise missing
+            done = None
         begins: int | None = None
         if done is None:
-            if self.stopped is not None and not batch.is_first and not is_loaded:
+            if self.stopped is not None and not batch.is_first and not may_begin:
                 return 0
             begins = self._join(now, batch)
-        elif self._is_left:
+        elif self._is_left or (self._was_left_before(batch) and not may_begin):
             return 0  # what comes next may begin behind the place that it was stopped for
         elif self.stopped is not None:
             self._go_on_again()  # it was another query that could not join
         held = _Held.of(self._target, batch.mark.log)
+        if missing:
+            # More than its rows, where an older version of them was put back.
+            held = replace(held, boundary=min(held.boundary, place_of(batch.start)), loading=0)
         if done is not None and done >= batch.number and held.boundary >= batch.mark.version:
-            self._remember(held.loading)
+            self._remember(held.loading, batch)
             return 0
         if done is not None and not self._is_joined:
             self._same_log.expect_resumable(held.boundary, batch.start, batch.mark.log)
-        load = _load_of(batch, self._table) if is_loaded else 0
+        load = self._load_of(batch, held) if is_loaded else 0
         if load and load != held.loading:
             begins = self._begin_of_load(now, batch)
         rows = not_applied(changes, held.boundary)
@@ -170,16 +198,48 @@ class ChangeLog:
             self._target.append(rows, self._mark(rows, batch, replace(held, loading=loading)))
         else:
             count = 0
-        self._remember(loading)
+        self._remember(loading, batch)
         return count
 
     def _only_passed_by(self, now: TableVersions, batch: Batch) -> bool:
-        """Whether there is no change log, and the name came and went within the batch."""
-        is_new = _begins_in(now, batch.start) is not None
-        return is_new and is_gone(now.versions[-1]) and self._target.columns() is None
+        """Whether there was no change log ever, and the name came and went within the batch."""
+        if self.state is not None or self._target.columns() is not None:
+            return False
+        return _begins_in(now, batch.start) is not None and is_gone(now.versions[-1])
 
-    def _remember(self, loading: int) -> None:
+    def _remember(self, loading: int, batch: Batch) -> None:
         self._is_joined, self._loading = True, loading
+        if self._target.columns() is not None:
+            self.state = AppliedState.of(self._target, batch)
+
+    def _missing(self, batch: Batch) -> MirrorError | None:
+        """What the change log lacks of what was written down of it; None where it has all."""
+        what = None if self.state is None else self.state.missing_in(self._target, batch.query)
+        return None if what is None else self._error(f"{what}; {_LOAD_ANEW}")
+
+    def _was_left_before(self, batch: Batch) -> bool:
+        """Whether this query has stopped it in an earlier batch: changes in between are missing."""
+        left = None if self.state is None else self.state.stopped_in
+        return left is not None and left < batch.number
+
+    def _load_of(self, batch: Batch, held: _Held) -> int:
+        """The number of the load of which a batch is a part.
+
+        MirrorError where the change log does not have the load that the batch goes on with.
+        """
+        this = _load_number(batch)
+        if _begins_load(batch, self._table):
+            return this
+        if _is_of_query(held.loading, this):
+            return held.loading
+        if batch.has_read_none(self._table):
+            return this
+        if held.loading:
+            raise self._error(f"its load, which another query began, is not done; {_LOAD_ANEW}")
+        raise self._error(
+            "it does not have the load that this batch goes on with: an older copy, or another"
+            f" table, is in its place, or another query has loaded it; {_LOAD_ANEW}"
+        )
 
     def _join(self, now: TableVersions, batch: Batch) -> int | None:
         """Go on in the change log, or begin it.
@@ -283,13 +343,24 @@ def _last_of(log: LogName) -> str:
     return f"{log}:last"
 
 
-def _load_of(batch: Batch, table: Table) -> int:
-    """A number for the load of which a batch is a part; not 0."""
-    assert batch.load is not None
-    name = f"{batch.query}\n{batch.load.reload}"
-    if table in batch.load.lost:
-        name += "\n{}:{}".format(*batch.load.lost[table])
-    return int.from_bytes(blake2b(name.encode(), digest_size=7).digest()) | 1
+def _begins_load(batch: Batch, table: Table) -> bool:
+    """Whether a load of a table begins in a batch, or begins again behind a statement."""
+    if batch.load is None or batch.begins_load(table):
+        return batch.load is not None
+    before = {} if batch.load_before is None else batch.load_before.lost
+    lost = batch.load.lost.get(table)
+    return lost is not None and lost != before.get(table)
+
+
+def _load_number(batch: Batch) -> int:
+    """A number for a load that begins in a batch; not 0."""
+    query = int.from_bytes(blake2b(batch.query.encode(), digest_size=4).digest()) >> 1 | 1
+    return query << _BATCH_BITS | batch.number
+
+
+def _is_of_query(load: int, other: int) -> bool:
+    """Whether two loads are of the same query."""
+    return load >> _BATCH_BITS == other >> _BATCH_BITS
 
 
 def _renamed_away(changes: pa.Table, versions: tuple[Version, ...], start: int) -> list[int]:

@@ -27,6 +27,7 @@ from pyspark_mysqlbinlog.checkpoints.offset import Offset
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.checkpoints.versions import is_gone, start_of
+from pyspark_mysqlbinlog.connector.delta.applied_states import AppliedStates
 from pyspark_mysqlbinlog.connector.delta.batch import Batch, TableVersions
 from pyspark_mysqlbinlog.connector.delta.batch_offsets import BatchOffsets
 from pyspark_mysqlbinlog.connector.delta.cascade_watch import CascadeWatch
@@ -168,6 +169,7 @@ class DeltaMirror:
         }
         self._maintenance = _maintenance(self._engine, maintain_every)
         self._offsets = BatchOffsets(checkpoint)
+        self._applied = AppliedStates(checkpoint)
         self._tables: dict[Table, MirroredTable] = {}
         self._change_logs: dict[Table, ChangeLog] = {}
         self._known: tuple[SchemaHistory, dict[Table, TableVersions]] | None = None
@@ -245,6 +247,7 @@ class DeltaMirror:
                 self._take_step(step, number, end, record, batch.sparkSession)
                 del step  # may be large
                 record.end_step(self.stopped)
+        self._applied.write(batch.sparkSession)
         record.end(self.stopped)
         give_back(record.size)
         if self._maintenance is not None:
@@ -285,6 +288,7 @@ class DeltaMirror:
         end : of the batch, with the schemas of all of it.
         """
         query = f"mysqlbinlog:query:{self._query_id(spark)}"
+        self._applied.read(spark, query)
         first, last = step.first, step.last
         history = unpacked_schemas(end.schemas)
         if not step.is_whole:
@@ -357,16 +361,20 @@ class DeltaMirror:
         table = self._tables.get(name)
         if table is None:
             target = self._target(name, versions)
-            table = self._tables[name] = MirroredTable(name, target, self._look_at)
+            state = self._applied.of(name)
+            table = self._tables[name] = MirroredTable(name, target, self._look_at, state)
             say_key(name, versions.versions)
             if table.stopped is not None:
                 _LOG.error("%s.%s is stopped since earlier: %s", *name, table.stopped)
         try:
-            return table.apply(changes, versions, batch)
+            count = table.apply(changes, versions, batch)
         except MirrorError as error:
             _LOG.error("%s.%s is kept in step no more: %s", *name, error.message)
             table.stop(error)
-            return 0
+            count = 0
+        if table.state is not None:
+            self._applied.note(name, table.state)
+        return count
 
     def _row_counts(self, tables: Collection[Table]) -> Mapping[Table, int]:
         """About how many rows tables have on the server."""
@@ -380,17 +388,21 @@ class DeltaMirror:
         if log is None:
             assert self._histories is not None
             target = self._change_log_engine.target(self._histories.of(name))
-            log = self._change_logs[name] = ChangeLog(name, target, self._look_at)
+            state = self._applied.of(name, is_log=True)
+            log = self._change_logs[name] = ChangeLog(name, target, self._look_at, state)
             if log.stopped is not None:
                 _LOG.error(
                     "the change log of %s.%s is stopped since earlier: %s", *name, log.stopped
                 )
         try:
-            return log.append(changes, versions, batch)
+            count = log.append(changes, versions, batch)
         except MirrorError as error:
             _LOG.error("the change log of %s.%s is stopped: %s", *name, error.message)
             log.stop(error)
-            return 0
+            count = 0
+        if log.state is not None:
+            self._applied.note(name, log.state, is_log=True)
+        return count
 
     def _count_of(self, name: Table) -> int:
         """How many rows of a table Delta has; 0 where there is only a change log."""

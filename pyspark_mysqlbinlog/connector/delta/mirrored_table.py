@@ -8,6 +8,12 @@ is newer than it. Where that should not hold the table is stopped.
 
 When the load of a table is done, every row that the server has was written since it began: by the
 load, or by the log. Rows that are older are those that were deleted while nobody looked, and go.
+
+That holds only for the Delta table in which the load began, with all that it brought so far. So the
+table notes the load and where it began; a batch that goes on with a load must find it, in a table
+that has what was written down of it (see `applied_states`). A batch that begins a load needs
+nothing of what was there before; nor does one of a load that has read no row of the table yet,
+which may as well begin there.
 """
 
 from __future__ import annotations
@@ -22,7 +28,8 @@ import pyarrow as pa
 from pyarrow import compute
 
 from pyspark_mysqlbinlog.checkpoints.position import Position
-from pyspark_mysqlbinlog.checkpoints.versions import Version
+from pyspark_mysqlbinlog.checkpoints.versions import Version, is_gone
+from pyspark_mysqlbinlog.connector.delta.applied_states import AppliedState
 from pyspark_mysqlbinlog.connector.delta.apply import SEQ, SEQ_TYPE, in_order
 from pyspark_mysqlbinlog.connector.delta.batch import Batch, TableVersions
 from pyspark_mysqlbinlog.connector.delta.copies import expect_countable
@@ -73,19 +80,29 @@ class MirroredTable:
     Parameters
     ----------
     look_at : gives a position's fingerprint in the log as it is now.
+    state : what the Delta table had after the query's last batch; None where that is not known.
 
     Attributes
     ----------
     stopped : why it is kept in step no more; None while it is.
+    state : what the Delta table has now.
     """
 
-    def __init__(self, table: Table, target: DeltaTarget, look_at: LookAt) -> None:
+    def __init__(
+        self,
+        table: Table,
+        target: DeltaTarget,
+        look_at: LookAt,
+        state: AppliedState | None = None,
+    ) -> None:
+        self.state = state
         self._look_at = look_at
         self._table = table
         self._name = ".".join(table)
         self._target = target
         self._last: tuple[Version, ...] = ()
         self._is_checked = False
+        self._batch: Batch | None = None
         properties = target.properties()
         self.stopped = properties.get(STOPPED) or None
         self._loading = properties.get(LOADING) or None
@@ -95,9 +112,13 @@ class MirroredTable:
     def stop(self, error: MirrorError) -> None:
         """Keep the table in step no more, in this query or a later one, until it is loaded."""
         self.stopped = error.message
+        self._target.look_again()
         if self._target.columns() is None:
+            self._loading = None
             self._target.create(pa.schema([pa.field(SEQ, SEQ_TYPE)]), {})
         self._target.set_properties({STOPPED: error.message})
+        if self._batch is not None:
+            self._note_state(self._batch)
 
     def count(self) -> int:
         """How many rows the Delta table has."""
@@ -108,17 +129,40 @@ class MirroredTable:
         is_quiet = not changes.num_rows and now.versions == self._last and not self._loading
         if is_quiet and not batch.loads(self._table):
             return 0
-        if self._is_done(batch):
+        self._batch = batch
+        missing = None if self._is_checked else self._missing(now, batch)
+        count = self._take(changes, now, batch, missing)
+        self._note_state(batch)
+        return count
+
+    def _note_state(self, batch: Batch) -> None:
+        if self.stopped is not None and self.state is not None and self.state.stopped is not None:
+            return  # in an earlier batch
+        if self._target.columns() is not None:
+            self.state = AppliedState.of(self._target, batch, self.stopped)
+
+    def _take(
+        self, changes: pa.Table, now: TableVersions, batch: Batch, missing: MirrorError | None
+    ) -> int:
+        """As `apply`.
+
+        missing : what the Delta table lacks.
+        """
+        if missing is None and self._is_done(batch):
             # The process may have ended right in front of the last step.
             if self.stopped is None:
                 self._maybe_end_load(now, batch)
             return 0
-        if batch.loads(self._table):
-            self._begin_load(now, batch)
+        if self._may_begin_load(batch, missing):
+            self._begin_load(now, batch, is_as_left=missing is None)
+        elif missing is not None:
+            raise missing
         if self.stopped is not None:
             return 0
         if not self._is_checked:
             self._expect_mirror(now, batch)
+        if batch.loads(self._table):
+            self._expect_load(batch)
         whole = whole_load(changes, self._name)
         if whole is not None:
             if batch.has_keyed_chunk(self._table):
@@ -228,6 +272,46 @@ class MirroredTable:
             self._note_load(loading | {"waits": True})
         return None
 
+    def _missing(self, now: TableVersions, batch: Batch) -> MirrorError | None:
+        """What the Delta table lacks of what was written down of it; None where it has all."""
+        if self.state is None:
+            return None
+        if self.stopped is None and self.state.is_stopped(self._target, batch.query):
+            return self._error(str(self.state.stopped))
+        if self.stopped is not None or (now.versions and is_gone(now.versions[0])):
+            # What comes to a table that is not there needs nothing of what was there before.
+            return None
+        what = self.state.missing_in(self._target, batch.query)
+        return None if what is None else self._error(f"{what}; {LOAD_ANEW}")
+
+    def _expect_load(self, batch: Batch) -> None:
+        """MirrorError unless the Delta table has the load that this batch goes on with."""
+        if self._has_load(batch) or self._is_to_begin(batch):
+            return
+        if self._loading:
+            raise self._error(f"its load, which another query began, is not done; {LOAD_ANEW}")
+        raise self._error(
+            "the Delta table does not have the load that this batch goes on with: an older copy, or"
+            f" another table, is in its place, or another query has loaded it; {LOAD_ANEW}"
+        )
+
+    def _has_load(self, batch: Batch) -> bool:
+        """Whether a load of this query goes on."""
+        return self._loading is not None and json.loads(self._loading)["query"] == batch.query
+
+    def _is_to_begin(self, batch: Batch) -> bool:
+        return batch.begins_load(self._table) or batch.has_read_none(self._table)
+
+    def _may_begin_load(self, batch: Batch, missing: MirrorError | None) -> bool:
+        """Whether a load of the table is to begin with this batch."""
+        if batch.begins_load(self._table):
+            return True
+        if not batch.loads(self._table) or not batch.has_read_none(self._table):
+            return False
+        if self.stopped is not None or (self.state is not None and self.state.stopped is not None):
+            return batch.begins_reload
+        return missing is not None or not self._has_load(batch)
+
     def _expect_mirror(self, now: TableVersions, batch: Batch) -> None:
         """MirrorError unless the Delta table goes on where the batch begins."""
         known = self._log_of_rows(batch)
@@ -244,7 +328,9 @@ class MirroredTable:
             raise self._error(
                 f"its rows are from another log ({known}, now {batch.mark.log}); {LOAD_ANEW}"
             )
-        if not self._loading and self._target.was_restored():
+        # Else it was looked for since then.
+        is_new = self.state is None and not self._loading
+        if is_new and self._target.was_restored():
             raise self._error(f"somebody put back an older version of its rows; {LOAD_ANEW}")
         if self._loading and json.loads(self._loading)["query"] != batch.query:
             raise self._error(f"its load, which another query began, is not done; {LOAD_ANEW}")
@@ -289,18 +375,16 @@ class MirroredTable:
                 f" {batch.start}; {LOAD_ANEW}"
             )
 
-    def _begin_load(self, now: TableVersions, batch: Batch) -> None:
-        """Note the load of which this batch is a part, unless that is done."""
-        assert batch.load is not None
+    def _begin_load(self, now: TableVersions, batch: Batch, *, is_as_left: bool) -> None:
+        """Note the load that begins with this batch.
+
+        is_as_left : the Delta table has what was written down of it.
+        """
         known = json.loads(self._loading) if self._loading else {}
-        which = {"query": batch.query, "reload": batch.load.reload}
-        is_this = bool(known) and {name: known[name] for name in which} == which
-        this_batch = [batch.number, place_of(batch.start)]
-        if is_this and known.get("batch") == this_batch:
+        this = {"query": batch.query, "batch": [batch.number, place_of(batch.start)]}
+        if is_as_left and this.items() <= known.items():
             # This very batch began it, and comes once more: some of it may be in the table already.
             self._is_checked = True
-            return
-        if is_this and not batch.begins_load(self._table):
             return
         if self._target.columns() is None:
             schemas = [what for _, what in now.versions if isinstance(what, TableSchema)]
@@ -311,9 +395,11 @@ class MirroredTable:
         if log not in {None, str(batch.mark.log)} or self._target.has_since(batch.begin):
             # Of another log: older than anything of this one.
             self._target.forget_seq()
-        begin = Mark(batch.mark.log, place_of(batch.start))
+        # Of no later batch: what the table had of this one may be gone.
+        before = batch.query, batch.number - 1
+        begin = Mark(batch.mark.log, place_of(batch.start), batch=before)
         more = {LOG: str(batch.mark.log), STOPPED: ""}
-        self._note_load(which | {"batch": this_batch, "from": batch.begin}, more, begin)
+        self._note_load(this | {"from": batch.begin}, more, begin)
         self.stopped = None
         self._is_checked = True
 

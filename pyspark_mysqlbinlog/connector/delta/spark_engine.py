@@ -259,8 +259,19 @@ class SparkTarget:
     def is_empty(self) -> bool:
         return self._opened() is None or not self._has_rows()
 
-    def was_restored(self) -> bool:
-        return is_restored(lambda n: [row["operation"] for row in self._table.history(n)])
+    def version(self) -> int:
+        self._there()
+        assert self._known is not None
+        return self._known
+
+    def was_restored(self, since: int = -1) -> bool:
+        return is_restored(
+            lambda n: [row["operation"] for row in self._table.history(n)],
+            self._there().version - since,
+        )
+
+    def look_again(self) -> None:
+        self._known = None
 
     def add_columns(self, columns: Sequence[pa.Field[Any]], mark: Mark | None = None) -> None:
         fields = spark_sql.fields(columns)
@@ -315,13 +326,13 @@ class SparkTarget:
         with self._table.setting({METADATA: marks.of_commit(told)}):
             self._commit(lambda: self._table.sql(statement))
 
-    def empty(self, before: Mapping[str, int]) -> None:
+    def empty(self, before: Mapping[str, int], mark: Mark | None = None) -> None:
         older = is_before(before)
         statement = f"DELETE FROM {self._table.name} WHERE {older}"
         if self.keeps_deleted:
             deleted = f"{DELETED} = TRUE WHERE {older} AND NOT {DELETED}"
             statement = f"UPDATE {self._table.name} SET {deleted}"
-        self._commit(lambda: self._table.sql(statement))
+        self._commit(lambda: self._table.sql(statement), mark)
 
     def remove_deleted(self) -> None:
         statement = f"DELETE FROM {self._table.name} WHERE {DELETED}"

@@ -345,11 +345,12 @@ class Walk:
             return
         key = key_of(self.schema)
         # The last of these commits has the mark.
-        own = None if self._states or self._emptied else mark
         is_key_noted = is_noted(self._target, key)
-        self._shape(self.schema, own if is_key_noted else None)
+        own = None if self._states else mark
+        own_of_rows = own if is_key_noted else None
+        self._shape(self.schema, own_of_rows if self._emptied is None else None)
         if self._emptied is not None:
-            self._target.empty(self._emptied)
+            self._target.empty(self._emptied, own_of_rows)
         if not is_key_noted:
             note_key(self._target, self._name, key, self._came_from, own)
         if self._states:

@@ -88,7 +88,7 @@ def follow_log(
     left = {load.table for load in waiting}
     # What was not there before and is now, was created: its rows are in the log.
     in_step = frozenset(there - left)
-    state = replace(state, in_step=in_step, waiting=waiting, chunks=())
+    state = replace(state, in_step=in_step, waiting=waiting, chunks=(), empty=frozenset())
     return _read_again(state, [table for table in sorted(unknown) if table in there])
 
 

@@ -125,7 +125,7 @@ class LoadPlanner:
     def plan_ahead(self, state: LoadState, limits: BatchLimits) -> None:
         """Begin to plan what `next_batch` will be asked for."""
         if self._ahead is None:
-            self._ahead = self._plan(replace(state, chunks=()), limits)
+            self._ahead = self._plan(_to_plan(state), limits)
 
     def forget(self) -> None:
         """Plan anew what is asked for next.
@@ -147,7 +147,7 @@ class LoadPlanner:
         patience : seconds to wait; None comes back where the batch is not planned by then, and
             planning goes on.
         """
-        state = replace(state, chunks=())
+        state = _to_plan(state)
         ahead, self._ahead = self._ahead, None
         if ahead is None or (ahead.state, ahead.limits) != (state, limits):
             if ahead is not None:
@@ -161,7 +161,7 @@ class LoadPlanner:
             return None
         if planned.waiting and planned.chunks:
             # Of no use where the log brings other tables meanwhile: then it is planned again.
-            self._ahead = self._plan(replace(planned, chunks=()), limits)
+            self._ahead = self._plan(_to_plan(planned), limits)
         return planned
 
     def _plan(self, state: LoadState, limits: BatchLimits) -> _Ahead:
@@ -192,6 +192,7 @@ class LoadPlanner:
         prove = self._begin_proofs()
         chunks: list[Chunk] = []
         waiting, in_step = list(state.waiting), set(state.in_step)
+        empty = set[Table]()
         rows = 0
         while waiting and not (chunks and (is_first or budget.is_spent(len(chunks)))):
             load = waiting.pop(0)
@@ -209,6 +210,8 @@ class LoadPlanner:
                         break
                     budget = _Budget(replace(limits, steps=1))
                 chunks.append(planned.chunk)
+            elif load.after is None:
+                empty.add(load.table)
             # An empty table counts, too: the first batch is over.
             count = max(1, size.rows) if planned.rows is None else planned.rows
             rows += count
@@ -223,6 +226,7 @@ class LoadPlanner:
             waiting=tuple(waiting),
             chunks=tuple(chunks),
             rows=state.rows + rows,
+            empty=frozenset(empty),
         )
 
     def _full_chunk(self, size: TableSize, most: int) -> int:
@@ -280,6 +284,11 @@ class LoadPlanner:
                 LOG.warning("the load's connection is lost, connecting again: %s", error)
                 self._client.close()
                 self._client = None
+
+
+def _to_plan(state: LoadState) -> LoadState:
+    """A state without what belongs to the batch that ends there."""
+    return replace(state, chunks=(), empty=frozenset())
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ STATES = st.builds(
     st.text(max_size=8),
     st.dictionaries(TABLES, PLACES, max_size=5),
     st.dictionaries(TABLES, PLACES, max_size=5),
+    st.frozensets(TABLES, max_size=5),
 )
 
 

@@ -1,0 +1,114 @@
+"""Mirrors that end in the middle of a load, and what is done to their Delta tables after that."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import StreamingQueryException
+
+from helpers.delta_mirrors import MirroredDatabase
+from pyspark_mysqlbinlog import DeltaMirror
+
+__all__ = ["HARMS", "FolderCopies", "interrupted"]
+
+
+class _Interrupted(Exception):  # noqa: N818 (in place of a kill)
+    pass
+
+
+@contextmanager
+def interrupted(
+    monkeypatch: pytest.MonkeyPatch,
+    steps: int,
+    before_step: Callable[[], None] = lambda: None,
+) -> Iterator[None]:
+    """Runs of a mirror inside end before their step of this number, from 0, if they have as many.
+
+    before_step : is called before each step.
+    """
+    take, left = DeltaMirror._take_step, steps
+
+    def counted(mirror: DeltaMirror, *given: Any) -> None:
+        nonlocal left
+        if not left:
+            raise _Interrupted
+        left -= 1
+        before_step()
+        take(mirror, *given)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(DeltaMirror, "_take_step", counted)
+        try:
+            yield
+        except StreamingQueryException as error:
+            if _Interrupted.__name__ not in str(error):
+                raise
+
+
+class FolderCopies:
+    """Copies of a folder as it was at some moments, the oldest first."""
+
+    def __init__(self, folder: Path, into: Path) -> None:
+        self._folder, self._into = folder, into
+        self.all: list[Path] = []
+
+    def keep(self) -> None:
+        """Copy the folder as it is now; it may not be there."""
+        copy = self._into / str(len(self.all))
+        if self._folder.exists():
+            shutil.copytree(self._folder, copy)
+        self.all.append(copy)
+
+    def put_back(self, number: int) -> None:
+        """Put a copy in the folder's place."""
+        shutil.rmtree(self._folder, ignore_errors=True)
+        if self.all[number].exists():
+            shutil.copytree(self.all[number], self._folder)
+
+
+Harm = Callable[[MirroredDatabase, FolderCopies, random.Random, pytest.MonkeyPatch], None]
+
+
+def _nothing(*_: Any) -> None:
+    """The mirror is only down."""
+
+
+def _remove(mirrored: MirroredDatabase, *_: Any) -> None:
+    shutil.rmtree(mirrored.folder / "lake" / mirrored.database / "t")
+
+
+def _restore(
+    mirrored: MirroredDatabase, _: FolderCopies, chance: random.Random, *rest: Any
+) -> None:
+    table = mirrored.delta("t")
+    table.restore(chance.randrange(max(table.version() - 6, 0), table.version()))
+
+
+def _put_back(_: Any, copies: FolderCopies, chance: random.Random, *rest: Any) -> None:
+    copies.put_back(chance.randrange(max(len(copies.all) - 1, 1)))
+
+
+def _load_by_another(
+    mirrored: MirroredDatabase,
+    _: FolderCopies,
+    chance: random.Random,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with interrupted(monkeypatch, chance.choice([1, 2, 3, 1000])):
+        mirrored.run("another checkpoint")
+
+
+# What is done to the Delta table `t` while its mirror is down.
+HARMS: dict[str, Harm] = {
+    "nothing": _nothing,
+    "removed": _remove,
+    "restored": _restore,
+    "older copy": _put_back,
+    "another checkpoint": _load_by_another,
+}
