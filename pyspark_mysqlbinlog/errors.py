@@ -14,6 +14,7 @@
      │    ├── BinlogPurgedError      the file is gone
      │    ├── InvalidPositionError   inside an event, past the end, no such file
      │    ├── LogReplacedError       the log is another one by now: RESET MASTER, a restored copy
+     │    ├── LogSequenceError       it continues under another base name, or with lower numbers
      │    └── LogGapError            files that do not follow one another
      ├── FormatError                 bytes that are not what the format says
      │    ├── ChecksumError
@@ -58,6 +59,7 @@ __all__ = [
     "KernelMissingError",
     "LogGapError",
     "LogReplacedError",
+    "LogSequenceError",
     "LostConnectionError",
     "MalformedEventError",
     "MalformedResultError",
@@ -262,6 +264,16 @@ class LogReplacedError(PositionError):
     """The server's log is not the one any more that the position belongs to."""
 
     what_to_do = "take a new checkpoint and load the tables anew"
+
+
+class LogSequenceError(PositionError):
+    """The log continues under another base name (log_bin), or with numbers that do not grow.
+
+    next_file : the first file there; empty where that is not known, and in a copy of the error.
+    """
+
+    what_to_do = "read each part by itself: up to the last file of the old name, and from the new"
+    next_file: str = ""
 
 
 class InvalidPositionError(PositionError):

@@ -79,7 +79,8 @@ class LoadState:
     rows : about how many rows the load has read, this batch included.
     reload : the name of the last `reload` that was begun; empty when there was none.
     read_until : of tables of which chunks were read: up to which place of the log those may show
-        what it tells. Only where that lies behind the offset, and where anybody asks.
+        what it tells, ordered as the offset's file sees it (see connector/log/file_order.py). Only
+        where that lies behind the offset, and where anybody asks.
     lost : the place behind the statement for which a table is loaded again, while it is.
     empty : tables that have no rows to be loaded, as the batch that ends here found. It has no
         chunk of them.

@@ -3,6 +3,10 @@
 A server numbers its files in the extension (`mysql-bin.000042`), and the number grows past six
 digits, so text order is not log order. Files without a number (copies under other names) are
 ordered by an ordinal that whoever lists them gives.
+
+Numbers order the files of one *sequence*: files with one base name, whose numbers grow. A server
+that is restarted with another base name (log_bin) begins another sequence in the same index. Only
+the index orders sequences; see connector/log/file_order.py.
 """
 
 from __future__ import annotations
@@ -11,10 +15,21 @@ from typing import NamedTuple
 
 from pyspark_mysqlbinlog.errors import InvalidPositionError
 
-__all__ = ["BEGINNING", "FIRST_EVENT", "Position", "file_number"]
+__all__ = [
+    "BEGINNING",
+    "END_OF_SEQUENCE",
+    "FIRST_EVENT",
+    "Position",
+    "base_name",
+    "continues_sequence",
+    "file_number",
+]
 
 # Every log begins with four magic bytes; the first event follows.
 FIRST_EVENT = 4
+# A server's file numbers are smaller than this; a position in a later sequence has a number that is
+# greater by a multiple of it.
+_NUMBERS_OF_SEQUENCE = 1 << 32
 
 
 class Position(NamedTuple):
@@ -61,15 +76,40 @@ class Position(NamedTuple):
             number = max(number, file_number(name) or 0)
         return Position(number, FIRST_EVENT, name)
 
+    def in_later_sequence(self, sequences: int) -> Position:
+        """The same place, ordered after (negative: before) all places of so many sequences."""
+        return self._replace(number=self.number + sequences * _NUMBERS_OF_SEQUENCE)
+
+    def is_in_sequence_of(self, other: Position) -> bool:
+        """Whether both lie in one sequence, as far as their order tells."""
+        return self.number // _NUMBERS_OF_SEQUENCE == other.number // _NUMBERS_OF_SEQUENCE
+
     def __str__(self) -> str:
         return f"{self.file}:{self.pos}"
 
 
 # Before every position there is.
 BEGINNING = Position(0, 0, "")
+# After every position of a sequence, and before those of later ones.
+END_OF_SEQUENCE = Position(_NUMBERS_OF_SEQUENCE - 1, 0, "")
 
 
 def file_number(name: str) -> int | None:
     """The number in the file's extension; None when it has none."""
     extension = name.rpartition(".")[2]
     return int(extension) if extension.isascii() and extension.isdigit() else None
+
+
+def base_name(name: str) -> str:
+    """The file's name without its number: what log_bin says."""
+    return name.rpartition(".")[0] if file_number(name) is not None else name
+
+
+def continues_sequence(before: str, after: str) -> bool:
+    """Whether a file that comes after another one belongs to its sequence.
+
+    The same base name, and a greater number; numbers may be left out.
+    """
+    if base_name(before) != base_name(after):
+        return False
+    return (file_number(after) or 0) > (file_number(before) or 0)

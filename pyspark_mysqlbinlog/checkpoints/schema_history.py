@@ -14,7 +14,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 
-from pyspark_mysqlbinlog.checkpoints.position import BEGINNING, Position
+from pyspark_mysqlbinlog.checkpoints.position import BEGINNING, END_OF_SEQUENCE, Position
 from pyspark_mysqlbinlog.checkpoints.schema_packing import pack_versions, unpack_versions
 from pyspark_mysqlbinlog.checkpoints.versions import UnknownFrom, Version, is_gone, start_of
 from pyspark_mysqlbinlog.names import Table
@@ -188,6 +188,17 @@ class SchemaHistory:
                 needed[table] = kept
         return self if needed == self._versions else SchemaHistory(needed)
 
+    def in_sequence(self, begin: Position, sequences: int) -> SchemaHistory:
+        """What holds in a later sequence of files, `sequences` after the one of the positions.
+
+        begin : where it begins, as the history orders it; from there on positions are its own.
+        """
+        moved = {
+            table: tuple((_moved(start, -sequences), what) for start, what in versions)
+            for table, versions in self.needed_from(begin)._versions.items()
+        }
+        return SchemaHistory(moved).until(END_OF_SEQUENCE)
+
     def until(self, position: Position) -> SchemaHistory:
         """Without the versions that begin behind `position`."""
         kept = {
@@ -229,3 +240,7 @@ class SchemaHistory:
     def unpack(cls, text: str) -> SchemaHistory:
         """Read what `pack` wrote; OffsetError for anything else. Empty text is an empty history."""
         return cls(unpack_versions(text)) if text else cls()
+
+
+def _moved(start: Position, sequences: int) -> Position:
+    return start if start == BEGINNING else start.in_later_sequence(sequences)

@@ -16,12 +16,13 @@ from pyspark_mysqlbinlog.connector.load.chunk_reader import read_chunks
 from pyspark_mysqlbinlog.connector.load.load import Load
 from pyspark_mysqlbinlog.connector.load.partition import LoadPartition
 from pyspark_mysqlbinlog.connector.load.planner import BatchLimits
-from pyspark_mysqlbinlog.connector.log.logs import FileLog, Log
+from pyspark_mysqlbinlog.connector.log.file_order import Stretch
+from pyspark_mysqlbinlog.connector.log.logs import FileLog
 from pyspark_mysqlbinlog.connector.log.retry import first_connection
 from pyspark_mysqlbinlog.connector.options.log_lines import show_log_lines
 from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.connector.options.values import FilePosition
-from pyspark_mysqlbinlog.connector.ranges.cutting import Cut, RangePartition, pulled
+from pyspark_mysqlbinlog.connector.ranges.cutting import Cut, RangePartition
 from pyspark_mysqlbinlog.connector.ranges.files import cut_files
 from pyspark_mysqlbinlog.connector.ranges.reader import read_range
 from pyspark_mysqlbinlog.connector.start import (
@@ -62,23 +63,18 @@ class MySQLBinlogReader(DataSourceReader):
                 f"option endingOffset: {end} lies before the start {start.position}; give a later"
                 " one"
             )
-        schemas = start.history.pack()
+        log, schemas = start.log, start.history.pack()
+        if not isinstance(log, FileLog):
+            return list(_ranges_of_server(start, end))
         return [
-            RangePartition(
-                start=part.start,
-                end=part.end,
-                schemas=schemas,
+            replace(
+                _range(start, part.start, part.end, schemas),
                 pending_xa=part.pending_xa,
-                case_sensitive=start.facts.case_sensitive,
-                server_uuid=start.server_uuid,
-                server_version=_version(start, part.start),
-                blocks=None,
                 prelude=part.prelude,
                 ends_inside=part.ends_inside,
-                log=_files_of(start.log, part),
-                fingerprint=start.fingerprint if part.start == start.position else None,
+                log=_files_of(log, part),
             )
-            for part in self._cut(start, end)
+            for part in self._cut(start, log, end)
         ]
 
     def _load_tasks(self) -> list[LoadPartition]:
@@ -96,16 +92,13 @@ class MySQLBinlogReader(DataSourceReader):
         last = replace(start.offset, phase=state.pack())
         return load.tasks(last, options.max_connections)
 
-    def _cut(self, start: LogStart, end: Position) -> list[Cut]:
+    def _cut(self, start: LogStart, log: FileLog, end: Position) -> list[Cut]:
         if start.position >= end:
             return []
-        if not isinstance(start.log, FileLog):
-            # A walk to find where to cut would have the server send all of it once more.
-            return pulled(start.position, end, ())
         options = self._options
         is_chosen = isinstance(options.ending_offset, FilePosition)
         return cut_files(
-            start.log,
+            log,
             start.position,
             end,
             options.table_filter(start.facts.case_sensitive).wants,
@@ -125,10 +118,37 @@ class MySQLBinlogReader(DataSourceReader):
         return read_range(self._options, partition, arrow_schema(self._schema))
 
 
-def _files_of(log: Log, part: Cut) -> FileLog | None:
+def _ranges_of_server(start: LogStart, end: Position) -> Iterator[RangePartition]:
+    """One for each sequence of files: a walk to find where to cut would have all be sent twice.
+
+    The epoch grows from one to the next, as that of a stream does.
+    """
+    begin = start.position
+    stretches = [Stretch(0, begin, begin, end)] if begin < end else []
+    if start.order is not None:
+        stretches = start.order.stretches(begin, end)
+    for each in stretches:
+        schemas = start.history.in_sequence(each.begin, each.sequence).pack()
+        known = start.fingerprint if each.begin == start.position else None
+        part = _range(start, each.start, each.end, schemas)
+        yield replace(part, epoch=each.sequence, fingerprint=known)
+
+
+def _range(start: LogStart, begin: Position, end: Position, schemas: str) -> RangePartition:
+    return RangePartition(
+        start=begin,
+        end=end,
+        schemas=schemas,
+        pending_xa=(),
+        case_sensitive=start.facts.case_sensitive,
+        blocks=None,
+        server_uuid=start.server_uuid,
+        server_version=_version(start, begin),
+    )
+
+
+def _files_of(log: FileLog, part: Cut) -> FileLog:
     """The files of a range, up to the one by whose beginning its end is known."""
-    if not isinstance(log, FileLog):
-        return None
     first = bisect_left(log.numbers, part.start.number)
     behind = bisect_left(log.numbers, part.end.number) + 1
     return FileLog(log.paths[first:behind], log.numbers[first:behind])

@@ -9,11 +9,12 @@ from pathlib import Path
 from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
 from pyspark_mysqlbinlog.checkpoints.load_state import LoadState
 from pyspark_mysqlbinlog.checkpoints.offset import Offset
-from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
+from pyspark_mysqlbinlog.checkpoints.position import END_OF_SEQUENCE, FIRST_EVENT, Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.load.following import begin_load
 from pyspark_mysqlbinlog.connector.load.prover import Prover
 from pyspark_mysqlbinlog.connector.load.sizes import engines_of
+from pyspark_mysqlbinlog.connector.log.file_order import FileOrder
 from pyspark_mysqlbinlog.connector.log.logs import FileLog, Log, ServerLog
 from pyspark_mysqlbinlog.connector.log.places import expect_there, place_of
 from pyspark_mysqlbinlog.connector.log.retry import first_connection
@@ -64,6 +65,7 @@ class LogStart:
     end : the end of the log when this was made.
     facts : of the server; of files, what the one tells in which the position is.
     files : the log's files, oldest first, and how many bytes each had.
+    order : of a server's files, as seen from the start; None for files, which are one sequence.
     fingerprint : of the position; None where the log is files.
     """
 
@@ -75,13 +77,14 @@ class LogStart:
     facts: ServerFacts
     files: Mapping[str, int]
     fingerprint: Fingerprint | None = None
+    order: FileOrder | None = None
 
     @property
     def offset(self) -> Offset:
         return Offset(
             self.position,
             self.server_uuid,
-            self.history.needed_from(self.position).pack(),
+            self.history.needed_from(self.position).until(END_OF_SEQUENCE).pack(),
             fingerprint=self.fingerprint,
         )
 
@@ -108,7 +111,6 @@ def start_of_server(options: Options, *, streaming: bool) -> LogStart:
 
 def _ask_server(options: Options, place: Place) -> LogStart:
     settings = options.server_settings()
-    log = ServerLog(settings)
     with ReplicaClient.connect(settings) as client:
         check_settings(client)
         facts = ServerFacts.ask(client)
@@ -116,10 +118,15 @@ def _ask_server(options: Options, place: Place) -> LogStart:
         tables = options.table_filter(case_sensitive)
         check_log_contents(client, tables)
         files = binlog_files(client)
-        position = place_of(client, log, files, place)
+        order = FileOrder.of_server(settings, next(iter(files)), files)
+        found = place_of(client, ServerLog(settings, order=order), files, place)
+        position = Position.of(found.file, found.pos)
+        order = order.seen_from(position.file)
+        log = ServerLog(settings, order=order)
         fingerprint = log.look_at(position)
         # At the log's end the server tells all there is to know.
-        known = options.schema_ddl if position < current_position(client) else None
+        here = current_position(client)
+        known = options.schema_ddl if position < order.position(here.file, here.pos) else None
         history, end = history_of_server(
             client,
             seeded(log, position, known),
@@ -127,6 +134,7 @@ def _ask_server(options: Options, place: Place) -> LogStart:
             tables.wants,
             case_sensitive=case_sensitive,
             unwanted=True,
+            all_sequences=True,
         )
         expect_literals(tables, history, case_sensitive)
         named_anyhow = known is not None or options.on_unknown_schema == "positional"
@@ -136,7 +144,7 @@ def _ask_server(options: Options, place: Place) -> LogStart:
         if options.loads:
             _expect_proofs(client, options, history, position, case_sensitive=case_sensitive)
         uuid = server_uuid(client)
-        return LogStart(log, position, end, history, uuid, facts, files, fingerprint)
+        return LogStart(log, position, end, history, uuid, facts, files, fingerprint, order)
 
 
 def _expect_proofs(
@@ -199,6 +207,8 @@ def resolve_end(start: LogStart, place: Place) -> Position:
     """
     match place:
         case FilePosition(file, pos):
+            if start.order is not None:
+                expect_there(start.files, file, pos)
             position = start.log.position(file, pos)
             expect_there(start.files, file, pos)
             return position

@@ -106,7 +106,10 @@ class StreamLoad:
         while True:
             if may_have_log:
                 mark = tail.buffer.furthest(position, limits.bytes, target, limits.rows)
-            if mark is None and tail.buffer.error is not None:
+            if mark is None and tail.next_sequence is not None:
+                # Behind all that is wanted; the next sequence begins with a batch of its own.
+                mark = tail.buffer.take_tip(until=target)
+            elif mark is None and tail.buffer.error is not None:
                 raise tail.buffer.error
             followed = state
             if mark is not None:
@@ -137,6 +140,12 @@ class StreamLoad:
             return None
         renamed = tail.renamed(start, mark.position)
         return self._the_load().followed(state, mark.history, start, mark.position, renamed)
+
+    def next_sequence(self, state: LoadState | None) -> LoadState | None:
+        """The state where the log's next sequence of files begins."""
+        if self._load is None and state is None:
+            return None
+        return self._the_load().next_sequence(state)
 
     def changes_tables(self, buffer: LogBuffer, start: Position, end: Position) -> bool:
         """Whether tables change between two positions, or are to be loaded again."""

@@ -12,11 +12,15 @@ Three rules, each found by losing rows:
   `latestOffset` waits for the tail.
 * Traffic of unwanted tables moves the offset seldom; otherwise a busy server would make an empty
   batch every few milliseconds.
+
+Where the log continues in another sequence of files (see checkpoints/position.py), an empty batch
+leads from the end of the one to the beginning of the other, with a greater epoch. Everything else,
+batches, ranges, the tail and its buffer, lies in one sequence, and orders positions by number.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from time import monotonic, time
 from typing import TYPE_CHECKING, Any
@@ -32,11 +36,18 @@ from pyspark.sql.types import StructType
 
 from pyspark_mysqlbinlog.checkpoints.load_state import LoadState
 from pyspark_mysqlbinlog.checkpoints.offset import Offset
-from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.checkpoints.position import (
+    BEGINNING,
+    END_OF_SEQUENCE,
+    FIRST_EVENT,
+    Position,
+)
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.checkpoints.schema_packing import is_of_version_0_1
 from pyspark_mysqlbinlog.connector.columns import arrow_schema
 from pyspark_mysqlbinlog.connector.load.partition import LoadPartition
+from pyspark_mysqlbinlog.connector.log.file_order import FileOrder
+from pyspark_mysqlbinlog.connector.log.logs import ServerLog
 from pyspark_mysqlbinlog.connector.log.retry import first_connection, known_server
 from pyspark_mysqlbinlog.connector.log.server_facts import server_facts
 from pyspark_mysqlbinlog.connector.options.log_lines import LOGGER, show_log_lines
@@ -54,6 +65,7 @@ from pyspark_mysqlbinlog.connector.schemas.watch import SchemaWatch, learned, un
 from pyspark_mysqlbinlog.connector.server.log_contents import check_log_contents
 from pyspark_mysqlbinlog.connector.server.settings import (
     ServerFacts,
+    binlog_files,
     check_identity,
     current_position,
 )
@@ -100,9 +112,14 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         self._batch_zero_done = False
         self._facts: ServerFacts | None = None
         self._tail: Tail | None = None
-        self._target: Position | None = None
+        # Of the sequence of files that the tail walks.
+        self._epoch = 0
+        # Where the run ends, and the server's files at that time.
+        self._target: tuple[Position, Mapping[str, int]] | None = None
         # A run's end is to be noted: the server did not answer when Spark wanted it to be.
         self._target_due = False
+        # By the clock of `time`: when the target was noted.
+        self._noted_at = 0.0
         self._moved_at = monotonic()
         # Up to here the sink has everything; and where the log was found to end.
         self._committed: Position | None = None
@@ -150,22 +167,34 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
             with first_connection()(
                 ReplicaClient.connect, self._options.server_settings()
             ) as client:
-                self._note_target(current_position(client))
+                self._note_target(client)
         except ConnectionFailedError:
             self._target_due = True
 
-    def _note_target(self, target: Position) -> None:
-        self._target, self._target_due = target, False
-        self._end = EndOfLog(target, time())
-        if self._tail is not None:
-            self._tail.buffer.cut_at(target)
+    def _note_target(self, client: ReplicaClient) -> None:
+        # Asked for behind the end: its file is in the list.
+        self._target = current_position(client), binlog_files(client)
+        self._target_due, self._noted_at = False, time()
+
+    def _target_seen_from(self, offset: Offset) -> Position | None:
+        """Where the run ends, ordered as an offset's file sees it; None where it has no end."""
+        if self._target is None:
+            return None
+        target, sizes = self._target
+        if self._initial is not None and offset.position.file not in sizes:
+            # A start of this very run, which was looked up later.
+            return target if target.file == offset.position.file else BEGINNING
+        return FileOrder(lambda: sizes, offset.position.file, sizes).position(
+            target.file, target.pos
+        )
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """The furthest boundary within the limit: at least one transaction, never part of one."""
         offset = self._read_offset(start)
         # In front of the tail's start: a boundary at the target must not be passed by.
         if self._target_due:
-            self._note_target(self._end_of_log())
+            with self._connect() as client:
+                self._note_target(client)
         if not self._batch_zero_done:
             self._batch_zero_done = True
             if self._initial is not None and offset == self._initial:
@@ -176,11 +205,15 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
                 return start
         tail = self._tail_from(offset)
         buffer = tail.buffer
+        target = self._target_seen_from(offset)
+        if target is not None:
+            buffer.cut_at(target)
         position = self._committed = offset.position
         buffer.release(position)
         most = self._most(limit)
-        target = self._target
-        load = self._load.at(offset, self._end_of_log)
+        load = self._load.at(offset, lambda: self._end_of_log(offset))
+        if self._is_at_next_sequence(tail, position, target):
+            return self._begin_sequence(tail, offset, load).to_dict()
         if load is not None and not load.is_done:
             load, mark = self._load.step(tail, load, position, most, target)
             self._moved_at = monotonic()
@@ -191,7 +224,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
             self._check_identity(offset)
             raise log_replaced(f"it ends at {target}, before it", position.file, position.pos)
         # Trigger.Once asks for all there is, once; what comes meanwhile may come along.
-        end = self._end_of_log() if target is None and most is None else target
+        end = self._end_of_log(offset) if target is None and most is None else target
         if most is None:
             buffer.take_all()
         rows = None if most is None else self._options.max_rows_per_trigger
@@ -217,24 +250,60 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
             mark = buffer.furthest(position, most, target, rows)
         # What lies behind the end of this run is the next one's affair.
         is_short = end is None or tail.scanned < end or not tail.compared
-        if mark is None and buffer.error is not None and is_short:
+        has_ended = tail.next_sequence is not None
+        if mark is None and buffer.error is not None and is_short and not has_ended:
             raise buffer.error
         if mark is None:
-            mark = self._idle_move(buffer, position, target)
+            mark = self._idle_move(buffer, position, target, at_once=has_ended)
+        if mark is None and self._is_at_next_sequence(tail, position, target):
+            return self._begin_sequence(tail, offset, load).to_dict()
         if mark is None:
             return start
         self._moved_at = monotonic()
         load = self._load.followed(tail, load, position, mark)
         return self._offset(offset, mark, load).to_dict()
 
+    @staticmethod
+    def _is_at_next_sequence(tail: Tail, position: Position, target: Position | None) -> bool:
+        """Whether nothing is left of the tail's sequence of files, and a run is to go beyond it."""
+        if target is not None and target <= END_OF_SEQUENCE:
+            return False
+        return tail.next_sequence is not None and tail.buffer.tip.position == position
+
+    def _begin_sequence(self, tail: Tail, offset: Offset, load: LoadState | None) -> Offset:
+        """The beginning of the log's next sequence of files, which begins another epoch.
+
+        offset : the end of the one before; the batch between the two is empty.
+        """
+        file = tail.next_sequence
+        assert file is not None
+        begin, last = Position.of(file, FIRST_EVENT), tail.buffer.tip
+        with self._connect() as client:
+            check_identity(client, offset.server_uuid)
+        look_at = ServerLog(self._options.server_settings()).look_at
+        fingerprint = known_server(self._options.retry_timeout, look_at, begin)
+        # What holds there holds from the beginning, in positions of either sequence.
+        history = last.history.needed_from(last.position).until(BEGINNING)
+        LOGGER.warning(
+            "the server's binlog has another base name, or its numbers were started again: after %s"
+            " the stream continues in %s, with epoch %d",
+            last.position.file,
+            begin.file,
+            offset.epoch + 1,
+        )
+        self._moved_at = monotonic()
+        mark = Mark(begin, history, last.pending_xa, fingerprint)
+        state = self._load.next_sequence(load)
+        return replace(self._offset(offset, mark, state), epoch=offset.epoch + 1)
+
     def _idle_move(
-        self, buffer: LogBuffer, position: Position, target: Position | None
+        self, buffer: LogBuffer, position: Position, target: Position | None, *, at_once: bool
     ) -> Mark | None:
         """A boundary that only unwanted traffic lies before, now and then."""
         tip = buffer.tip.position
         if tip <= position:
             return None
-        if target is not None:
+        if at_once or target is not None:
             # The run ends where it should: the next one need not read this traffic again.
             return buffer.take_tip(until=target)
         if monotonic() - self._moved_at < self._options.idle_offset_interval:
@@ -291,15 +360,16 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         if self._tail is None or self._committed is None:
             return None
         tip = self._tail.buffer.tip
-        offset = Offset(tip.position, fingerprint=tip.fingerprint)
+        offset = Offset(tip.position, fingerprint=tip.fingerprint, epoch=self._epoch)
         load = self._load.report()
         told = {} if load is None else {"load": load}
         return offset.to_dict() | self._tail.lag.report(self._committed) | told
 
     def commit(self, end: dict[str, Any]) -> None:
         """Let go of what is delivered."""
-        if self._tail is not None:
-            self._tail.buffer.release(Offset.from_dict(end).position)
+        offset = Offset.from_dict(end)
+        if self._tail is not None and offset.epoch == self._epoch:
+            self._tail.buffer.release(offset.position)
 
     def stop(self) -> None:
         """End the tail. Spark mostly ends the process instead."""
@@ -332,13 +402,14 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
 
     def _ranges(self, first: Offset, last: Offset, most_pulls: int) -> list[RangePartition]:
         """What a batch reads of the log, by at most `most_pulls` connections."""
-        if first.order >= last.order:
+        # One that leads into another sequence of files is empty.
+        if first.epoch != last.epoch or first.order >= last.order:
             return []
         if last.tables != self._options.tables_mark or is_of_version_0_1(last.schemas):
             # Planned by a query that wanted other tables, or by another version.
             last = replace(last, schemas=self._history(last, first).pack())
         spans = None
-        if self._tail is not None:
+        if self._tail is not None and first.epoch == self._epoch:
             spans = self._tail.buffer.spans(first.position, last.position)
         return range_partitions(
             replace(first, xa=self._pending_xa(first)),
@@ -372,9 +443,17 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
     # --- the tail
 
     def _tail_from(self, offset: Offset) -> Tail:
-        """The tail of this process; started at the offset when there is none yet."""
+        """The tail of this process; started at the offset when there is none yet in its epoch."""
         if self._tail is not None:
-            return self._tail
+            if self._epoch == offset.epoch:
+                return self._tail
+            self._tail.stop()
+            # It was known as the sequence before sees it.
+            self._end = None
+        self._epoch = offset.epoch
+        target = self._target_seen_from(offset)
+        if target is not None:
+            self._end = EndOfLog(target, self._noted_at)
         mark = self._mark_of(offset)
         tables = self._options.table_filter(self._is_case_sensitive())
         count_rows = self._options.max_rows_per_trigger is not None
@@ -403,8 +482,8 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
             end=self._end,
             on_statement=self._load.on_statement(),
         )
-        if self._target is not None:
-            self._tail.buffer.cut_at(self._target)
+        if target is not None:
+            self._tail.buffer.cut_at(target)
         self._tail.start()
         self._log_start(offset)
         return self._tail
@@ -468,9 +547,12 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
             case_sensitive=self._is_case_sensitive(),
         )
 
-    def _end_of_log(self) -> Position:
+    def _end_of_log(self, offset: Offset) -> Position:
+        """Where the log ends, ordered as an offset's file sees it."""
         with self._connect() as client:
-            return current_position(client)
+            end = current_position(client)
+            order = FileOrder(lambda: binlog_files(client), offset.position.file)
+            return order.position(end.file, end.pos)
 
     def _check_identity(self, offset: Offset) -> None:
         with self._connect() as client:

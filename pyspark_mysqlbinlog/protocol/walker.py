@@ -59,6 +59,8 @@ class LogWalker:
     told_version : is told the version of the server that wrote each file, as its
         FORMAT_DESCRIPTION has it: also by one that is repeated for a start in mid-file.
     on_heartbeat : called at each: a server sends it where its log has nothing more.
+    on_file : is told the name of each file whose events come next, as a dump's made-up ROTATE has
+        it; the walk is where it was until then.
 
     Attributes
     ----------
@@ -73,6 +75,8 @@ class LogWalker:
         checksum: ChecksumAlgorithm = ChecksumAlgorithm.OFF,
         told_version: Callable[[str], None] | None = None,
         on_heartbeat: Callable[[], None] | None = None,
+        *,
+        on_file: Callable[[str], None] | None = None,
     ) -> None:
         self.file = file
         self.pos = pos
@@ -81,6 +85,7 @@ class LogWalker:
         self.head: FileHead | None = None
         self._told_version = told_version
         self._on_heartbeat = on_heartbeat
+        self._on_file = on_file
 
     def seek(self, pos: int) -> None:
         """Go on at another place of the same file."""
@@ -142,6 +147,8 @@ class LogWalker:
         if flags & ARTIFICIAL_FLAG or (log_pos == 0 and not self._ends_at_a_wrap(kind, size)):
             if kind == _ROTATE:
                 rotate = Rotate.parse(body)
+                if self._on_file is not None:
+                    self._on_file(rotate.file)
                 self.file, self.pos = rotate.file, rotate.pos
                 self._start = rotate.pos
             return None

@@ -35,7 +35,7 @@ from pyspark_mysqlbinlog.connector.delta.spark_table import METADATA, SETTINGS, 
 from pyspark_mysqlbinlog.connector.delta.walk import shape_of
 from pyspark_mysqlbinlog.errors import OptionError, cause_of
 
-_LOG, _OTHER = LogName("server", 0), LogName("server", 1)
+_LOG, _OTHER = LogName("server", 0, "mysql-bin"), LogName("server", 1, "mysql-bin")
 _FIELDS: list[pa.Field[Any]] = [
     pa.field("id", pa.int32()),
     pa.field("v", pa.string()),

@@ -83,7 +83,12 @@ class TableBatches:
         load : at its end.
         """
         self.number += 1
-        mark = Mark(LogName("uuid", 0), place_of(position(end)), None, (self.query, self.number))
+        mark = Mark(
+            LogName("uuid", 0, "mysql-bin"),
+            place_of(position(end)),
+            None,
+            (self.query, self.number),
+        )
         now: list[Version] = [(position(start), what) for start, what in versions]
         batch = Batch(
             self.query,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pyspark_mysqlbinlog.checkpoints.load_state import LoadState
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.versions import Version
-from pyspark_mysqlbinlog.connector.delta.marks import Mark, place
+from pyspark_mysqlbinlog.connector.delta.marks import LogName, Mark, number_and_pos
 from pyspark_mysqlbinlog.connector.delta.prepared import PreparedStates
 from pyspark_mysqlbinlog.connector.delta.typed_images import TypedImages
 from pyspark_mysqlbinlog.names import Table
@@ -50,6 +50,7 @@ class Batch:
     start : where it begins, and the batch or the step before it ends. All steps with loaded rows
         begin where their batch does.
     mark : of its end. Its batch is the one before, where more of this batch is to come.
+    log_before : the log in which it begins, where it leads into another one, and brings nothing.
     load : how far a first load has come at its end; None where there is none.
     load_before : the same where it begins.
     reloads : tables whose rows nobody knows are loaded again, by themselves.
@@ -68,6 +69,7 @@ class Batch:
     load_before: LoadState | None = None
     prepared: Mapping[Table, PreparedStates] = field(default_factory=dict)
     has_more: bool = False
+    log_before: LogName | None = None
 
     @property
     def is_first(self) -> bool:
@@ -97,8 +99,9 @@ class Batch:
         """Whether rows of a table were read that may show what the log has not come to yet."""
         if self.load is None:
             return False
-        until = place(*self.load.read_until.get(table, (0, 0)))
-        return until > self.mark.version or any(each.table == table for each in self.load.chunks)
+        until = self.load.read_until.get(table, (0, 0))
+        is_ahead = until > number_and_pos(self.mark.version)
+        return is_ahead or any(each.table == table for each in self.load.chunks)
 
     def begins_load(self, table: Table) -> bool:
         """Whether a load of a table begins in this batch, with its first chunk or without.

@@ -149,6 +149,14 @@ class ChangeLog:
 
     def append(self, changes: pa.Table, now: TableVersions, batch: Batch) -> int:
         """Append what is new of one batch's changes; returns how many."""
+        if batch.log_before is not None:
+            self._batch = batch
+            if not self._is_left and (missing := None if self._is_joined else self._missing(batch)):
+                raise missing
+            self._enter_log(batch.log_before, batch)
+            if not self._is_left and self._target.columns() is not None:
+                self.state = AppliedState.of(self._target, batch)
+            return 0
         is_loaded = batch.loads(self._table)
         left = _renamed_away(changes, now.versions, place_of(batch.start))
         is_quiet = not (changes.num_rows or left or is_loaded or self._loading)
@@ -174,6 +182,8 @@ class ChangeLog:
             return 0  # what comes next may begin behind the place that it was stopped for
         elif self.stopped is not None:
             self._go_on_again()  # it was another query that could not join
+        if done is not None and not self._is_joined:
+            self._expect_log(now, batch)
         held = _Held.of(self._target, batch.mark.log)
         if missing:
             # More than its rows, where an older version of them was put back.
@@ -206,6 +216,40 @@ class ChangeLog:
         if self.state is not None or self._target.columns() is not None:
             return False
         return _begins_in(now, batch.start) is not None and is_gone(now.versions[-1])
+
+    def _enter_log(self, before: LogName, batch: Batch) -> None:
+        """Continue in the log into which a batch leads.
+
+        The change log has everything of the one before, of which nothing is left.
+        """
+        if self._is_left or self._was_left_before(batch):
+            return  # it is stopped
+        if self._target.applied(batch.query) is None:
+            return  # what comes next is appended after this query has joined it
+        known = self._target.properties().get(_CHANGES)
+        if known in {None, str(batch.mark.log)}:
+            return
+        if known != str(before):
+            raise self._of_another_log(known, before)
+        log, held = batch.mark.log, _Held.of(self._target, before)
+        more = (_last_of(log), 0), (_LOADING, held.loading)
+        self._target.set_properties({_CHANGES: str(log)}, replace(batch.mark, more=more))
+
+    def _expect_log(self, now: TableVersions, batch: Batch) -> None:
+        """MirrorError unless it is in the log of a batch, which some batch has led it into."""
+        log, known = batch.mark.log, self._target.properties().get(_CHANGES, "")
+        if known == str(log):
+            return
+        # A table that was gone where the log before ended has nothing of it that is missing.
+        if not known.startswith(log.of_server) or _begins_in(now, batch.start) is None:
+            raise self._of_another_log(known, log)
+        self._target.set_properties({_CHANGES: str(log)}, Mark(log, place_of(batch.start)))
+
+    def _of_another_log(self, known: str | None, log: LogName) -> MirrorError:
+        return self._error(
+            f"its changes are from another log ({known}, now {log}): give another place for its"
+            " change log"
+        )
 
     def _remember(self, loading: int, batch: Batch) -> None:
         self._is_joined, self._loading = True, loading
@@ -262,10 +306,7 @@ class ChangeLog:
                 )
             self._expect_beginning(new, batch)
         elif known != log:
-            raise self._error(
-                f"its changes are from another log ({known}, now {log}): give another place for its"
-                " change log"
-            )
+            raise self._of_another_log(known, batch.mark.log)
         else:
             begins = self._go_on(held, new, batch)
         if columns is None:

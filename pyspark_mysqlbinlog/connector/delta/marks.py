@@ -25,7 +25,7 @@ from dataclasses import dataclass
 
 from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
 from pyspark_mysqlbinlog.checkpoints.offset import Offset
-from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.checkpoints.position import Position, base_name
 from pyspark_mysqlbinlog.errors import InvalidPositionError
 
 __all__ = ["LogName", "Mark", "place", "place_of"]
@@ -61,10 +61,17 @@ def number_and_pos(version: int) -> tuple[int, int]:
 
 @dataclass(frozen=True, slots=True)
 class LogName:
-    """The log in which positions compare: one server's, and one epoch's."""
+    """The log in which positions compare: one sequence of one server's files.
+
+    Attributes
+    ----------
+    base : the base name of its files. A new checkpoint counts epochs from 0 again, and must not
+        take the marks of one name for its own under another.
+    """
 
     server: str
     epoch: int
+    base: str
 
     @classmethod
     def of(cls, offset: Offset) -> LogName:
@@ -72,10 +79,15 @@ class LogName:
         server = offset.server_uuid
         if not server and offset.fingerprint is not None:
             server = f"server_id-{offset.fingerprint.server_id}"
-        return cls(server, offset.epoch)
+        return cls(server, offset.epoch, base_name(offset.position.file))
 
     def __str__(self) -> str:
-        return f"mysqlbinlog:{self.server}:{self.epoch}"
+        return f"{self.of_server}{self.epoch}:{self.base}"
+
+    @property
+    def of_server(self) -> str:
+        """What the names of all logs of the server begin with."""
+        return f"mysqlbinlog:{self.server}:"
 
     @property
     def event(self) -> str:

@@ -310,6 +310,7 @@ class DeltaMirror:
             prepared=step.prepared,
             has_more=not step.is_last,
             load_before=first.load,
+            log_before=LogName.of(first) if first.epoch != last.epoch else None,
         )
         unknown = step.parts.keys() - tables.keys()
         if unknown:

@@ -34,7 +34,7 @@ from pyspark_mysqlbinlog.connector.delta.apply import SEQ, SEQ_TYPE, in_order
 from pyspark_mysqlbinlog.connector.delta.batch import Batch, TableVersions
 from pyspark_mysqlbinlog.connector.delta.copies import expect_countable
 from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget
-from pyspark_mysqlbinlog.connector.delta.marks import Mark, number_and_pos, place_of
+from pyspark_mysqlbinlog.connector.delta.marks import LogName, Mark, number_and_pos, place_of
 from pyspark_mysqlbinlog.connector.delta.partition_values import expect_partitions
 from pyspark_mysqlbinlog.connector.delta.same_log import LookAt, SameLog
 from pyspark_mysqlbinlog.connector.delta.timeline import not_applied, places_of, sections
@@ -126,6 +126,14 @@ class MirroredTable:
 
     def apply(self, changes: pa.Table, now: TableVersions, batch: Batch) -> int:
         """Bring one batch's changes in; returns how many of them were new."""
+        if batch.log_before is not None:
+            self._batch = batch
+            missing = None if self._is_checked else self._missing(now, batch)
+            if missing is not None:
+                raise missing
+            self._enter_log(batch.log_before, batch)
+            self._note_state(batch)
+            return 0
         is_quiet = not changes.num_rows and now.versions == self._last and not self._loading
         if is_quiet and not batch.loads(self._table):
             return 0
@@ -176,6 +184,41 @@ class MirroredTable:
         count = self._bring_in(in_order(changes), now, batch, since)
         self._maybe_end_load(now, batch)
         return count
+
+    def _enter_log(self, before: LogName, batch: Batch) -> None:
+        """Continue in the log into which a batch leads.
+
+        The table has everything of the one before, of which nothing is left.
+        """
+        log, target = batch.mark.log, self._target
+        if self.stopped is not None or target.columns() is None:
+            return
+        known = target.properties().get(LOG)
+        if known is None and target.applied(str(before)) is not None:
+            known = str(before)  # the process that wrote it ended before it could note that
+        if known in {None, str(log)}:
+            return  # it has no rows yet, or the batch comes once more
+        if known != str(before):
+            raise self._of_another_log(known, before)
+        if self._is_restored():
+            raise self._error(f"somebody put back an older version of its rows; {LOAD_ANEW}")
+        applied = target.applied(str(before)) or 0
+        if applied > place_of(batch.start):
+            number, pos = number_and_pos(applied)
+            raise self._error(
+                f"the Delta table has everything up to position {pos} of binlog file number"
+                f" {number}, and the server's log under this name ends before it, at {batch.start};"
+                f" {LOAD_ANEW}"
+            )
+        target.set_properties({LOG: str(log)}, batch.mark)
+
+    def _is_restored(self) -> bool:
+        """Whether an older version of its rows was put back; else that was looked for already."""
+        is_new = self.state is None and not self._loading
+        return is_new and self._target.was_restored()
+
+    def _of_another_log(self, known: str | None, log: LogName) -> MirrorError:
+        return self._error(f"its rows are from another log ({known}, now {log}); {LOAD_ANEW}")
 
     def _is_done(self, batch: Batch) -> bool:
         """Whether the Delta table has all of a batch.
@@ -324,13 +367,14 @@ class MirroredTable:
                 )
             self._is_checked = True
             return
-        if known != str(batch.mark.log):
-            raise self._error(
-                f"its rows are from another log ({known}, now {batch.mark.log}); {LOAD_ANEW}"
-            )
-        # Else it was looked for since then.
-        is_new = self.state is None and not self._loading
-        if is_new and self._target.was_restored():
+        log = batch.mark.log
+        if known != str(log) and _comes_back(now, batch) and known.startswith(log.of_server):
+            # It was gone where the log before ended, and what Delta has of it goes.
+            self._target.set_properties({LOG: str(log)}, Mark(log, place_of(batch.start)))
+            known = str(log)
+        if known != str(log):
+            raise self._of_another_log(known, log)
+        if self._is_restored():
             raise self._error(f"somebody put back an older version of its rows; {LOAD_ANEW}")
         if self._loading and json.loads(self._loading)["query"] != batch.query:
             raise self._error(f"its load, which another query began, is not done; {LOAD_ANEW}")
@@ -475,6 +519,13 @@ class MirroredTable:
 
     def _error(self, message: str) -> MirrorError:
         return MirrorError(message, table=self._name)
+
+
+def _comes_back(now: TableVersions, batch: Batch) -> bool:
+    """Whether a table was not there where a batch begins, as the batches before it have told."""
+    if batch.is_first or not now.versions:
+        return False
+    return place_of(now.versions[0][0]) > place_of(batch.start)
 
 
 def _from(versions: tuple[Version, ...], applied: int) -> tuple[Version, ...]:

@@ -72,9 +72,11 @@ def whole_load(changes: pa.Table, table: str) -> WholeLoad | None:
     found = sorted(begins.select(["op", "seq", "query"]).to_pylist(), key=_last_try)
     last = found[-1]
     if last["op"] == "ddl":
+        problem = str(last["query"])
+        cure = f"{problem} to this user" if problem.startswith("GRANT") else problem
         raise MirrorError(
-            f"the table has no key, and its rows can't be read at one place in the log:"
-            f" {last['query']} to this user, and {LOAD_ANEW}",
+            f"the table has no key, and its rows can't be read at one place in the log: {cure}, and"
+            f" {LOAD_ANEW}",
             table=table,
         )
     if len(found) > 1 and found[-2]["seq"] == last["seq"]:

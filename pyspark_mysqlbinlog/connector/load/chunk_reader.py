@@ -17,6 +17,11 @@ For each chunk, in this order:
    them, however slow the sink is: an ALTER TABLE waits for it, and whoever uses the table waits
    behind that.
 
+Where the log has begun another sequence of files since the batch was planned (see
+checkpoints/position.py), the rows get the place where the batch ends: it is older than the
+watermark, so all before it is visible, too, and what comes behind it wins. Rows at an exact place
+can't be read then.
+
 What goes wrong on the way, a lost connection, an ALTER TABLE between 3 and 6 (error 1412), a KILL,
 is done again with a new watermark. Rows that were given before that stay, and come once more: each
 is right by its own `seq`.
@@ -26,6 +31,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple, NoReturn, Self
 
@@ -50,13 +56,14 @@ from pyspark_mysqlbinlog.connector.load.partition import LoadPartition
 from pyspark_mysqlbinlog.connector.load.prover import Prover
 from pyspark_mysqlbinlog.connector.load.sizes import engine_of, hold_definition, is_gone, says_gone
 from pyspark_mysqlbinlog.connector.load.watermark import Watermark
+from pyspark_mysqlbinlog.connector.log.file_order import FileOrder
 from pyspark_mysqlbinlog.connector.log.prefetch import Interrupt, prefetched
 from pyspark_mysqlbinlog.connector.log.retry import LOG, known_server
 from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.connector.ranges.reader import SchemasAt, payload_factory
 from pyspark_mysqlbinlog.connector.ranges.typed_rows import typed_payload, typed_schema
 from pyspark_mysqlbinlog.connector.server.information_schema import read_table_schema
-from pyspark_mysqlbinlog.connector.server.settings import check_identity
+from pyspark_mysqlbinlog.connector.server.settings import binlog_files, check_identity
 from pyspark_mysqlbinlog.decoder.decode import Decoder
 from pyspark_mysqlbinlog.decoder.kernel.implementation import implementation
 from pyspark_mysqlbinlog.decoder.kernel.result_rows import row_images
@@ -83,6 +90,11 @@ _RETRY_TIMEOUT = 60.0
 _FEWEST_TRIES = 5
 # Row images that are fetched ahead: as much as memory allows, so that the server is done soon.
 _AHEAD_BYTES = 24 << 20
+# What stands in the way of rows at an exact place, behind a change of the sequence of files.
+_ANOTHER_SEQUENCE = (
+    "the base name of the server's binlog has changed, and the stream has not come to that place"
+    " yet; wait until it has"
+)
 # In front of whatever happened at the watermark: a TRUNCATE there has row 0.
 _BEFORE_ALL_ROWS = -1
 
@@ -171,6 +183,20 @@ class _Connected:
     def missing_lock(self, client: ReplicaClient, table: Table, engine: str) -> str | None:
         return self._asked(client).missing_lock(table, engine)
 
+    def in_sequence(self, client: ReplicaClient, watermark: Watermark) -> tuple[Watermark, bool]:
+        """A watermark in the sequence of files in which the batch ends; whether it was in another.
+
+        LogReplacedError where it lies before the batch's end.
+        """
+        since, found = self.partition.since, watermark.position
+        here = FileOrder(lambda: binlog_files(client), since.file).position(found.file, found.pos)
+        if here < since:
+            end = f"it ends at {found}, before it"
+            raise log_replaced(end, since.file, since.pos)
+        if here.is_in_sequence_of(since):
+            return watermark, False
+        return replace(watermark, position=since), True
+
     def begin_exactly(self, client: ReplicaClient, table: Table, engine: str) -> Watermark:
         return self._asked(client).begin_exactly(client, self.connect, table, engine)
 
@@ -238,10 +264,11 @@ def _batches(
             if is_exact and problem is None
             else connected.watermark(client, chunk.table, look.engine)
         )
-    since = partition.since
-    if watermark.position < since:
-        end = f"it ends at {watermark.position}, before it"
-        raise log_replaced(end, since.file, since.pos)
+    watermark, is_later = connected.in_sequence(client, watermark)
+    if is_exact and is_later and problem is None:
+        problem = _ANOTHER_SEQUENCE
+        # It holds a lock.
+        connected.drop()
     begin = partial(begin_row, arrow_schema, chunk.table, watermark, epoch=partition.epoch)
     if problem is not None:
         yield begin(attempt=attempt, problem=problem)

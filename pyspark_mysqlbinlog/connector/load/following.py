@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 
 from pyspark_mysqlbinlog.checkpoints.load_state import LoadState, TableLoad
-from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.checkpoints.position import BEGINNING, Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.checkpoints.versions import UnknownFrom
 from pyspark_mysqlbinlog.errors import OptionError
@@ -23,6 +23,7 @@ __all__ = [
     "begin_load",
     "follow_log",
     "follow_options",
+    "next_sequence",
     "note_read",
     "reload_tables",
 ]
@@ -119,6 +120,16 @@ def note_read(state: LoadState, position: Position, end: Position) -> LoadState:
     if now > place:
         until |= {chunk.table: now for chunk in state.chunks}
     return replace(state, read_until=until)
+
+
+def next_sequence(state: LoadState) -> LoadState:
+    """The state where the log's next sequence of files begins, in which positions are its own."""
+    until = {
+        table: place
+        for table, (number, pos) in state.read_until.items()
+        if (place := Position(number, pos, "").in_later_sequence(-1).order) > BEGINNING.order
+    }
+    return replace(state, chunks=(), read_until=until)
 
 
 def _read_again(state: LoadState, tables: Collection[Table]) -> LoadState:

@@ -19,6 +19,7 @@ from pyspark_mysqlbinlog.connector.load.following import (
     altered_tables,
     follow_log,
     follow_options,
+    next_sequence,
     note_read,
     reload_tables,
 )
@@ -180,6 +181,12 @@ class Load:
         kept |= {table: (at.number, at.pos) for table, at in lost.items()}
         followed = follow_log(state, history, position, wants, {*lost, *renamed})
         return replace(followed, lost=kept)
+
+    def next_sequence(self, state: LoadState | None) -> LoadState | None:
+        """The state where the log's next sequence of files begins; None where there is no load."""
+        if self.unknown_rows is not None:
+            self.unknown_rows.forget()
+        return None if state is None else next_sequence(state)
 
     def noted(
         self, state: LoadState, offset: Offset, end_of_log: Callable[[], Position]

@@ -67,6 +67,10 @@ class UnknownRows:
             del self._noted[place]
         return {table: behind for behind, table in sorted(self._noted) if behind <= end}
 
+    def forget(self) -> None:
+        """Positions begin a new order, and what was noted so far was asked for."""
+        self._noted.clear()
+
     def _unknown(
         self, rows: StatementRows, event: Event, logged: LoggedStatement
     ) -> Iterator[Table]:

@@ -10,12 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
-from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
+from pyspark_mysqlbinlog.checkpoints.position import (
+    FIRST_EVENT,
+    Position,
+    continues_sequence,
+)
 from pyspark_mysqlbinlog.connector.log.fingerprints import behind
 from pyspark_mysqlbinlog.decoder.kernel.log_scanner import LogScanner, Run
 from pyspark_mysqlbinlog.errors import (
     InvalidPositionError,
+    LogGapError,
     LogReplacedError,
+    LogSequenceError,
     MySQLBinlogError,
     ServerError,
 )
@@ -47,6 +53,10 @@ Limit = Callable[[str], int]
 class Dump:
     """A dump whose first event, the file's FORMAT_DESCRIPTION, has come.
 
+    It ends with its sequence of files: a server sends the files in the order of its index, and
+    where the next one has another base name, or no greater number, positions there can't be
+    compared with those before.
+
     Parameters
     ----------
     known : the fingerprint of `start`; without one, nothing is compared.
@@ -55,6 +65,8 @@ class Dump:
     Raises
     ------
     LogReplacedError : the log is another one than that of the fingerprint.
+    LogSequenceError : everything up to the end of the sequence was given; it has the `next_file`.
+    LogGapError : the same, and the sequence had more files.
     MySQLBinlogError : what a dump's beginning raises.
     """
 
@@ -75,7 +87,16 @@ class Dump:
             # It can't be asked for: what lies before is read and passed over.
             begin = FIRST_EVENT
         self.stream = client.dump(start.file, begin, blocking=blocking)
-        self.walker = LogWalker(start.file, begin, self.stream.checksum, told_version, on_heartbeat)
+        # The file that the server sends, whatever the ROTATE at the end of the last one named.
+        self._file = start.file
+        self.walker = LogWalker(
+            start.file,
+            begin,
+            self.stream.checksum,
+            told_version,
+            on_heartbeat,
+            on_file=self._expect_same_sequence,
+        )
         # What was read already, and belongs to whoever reads.
         self._first: Event | None = None
         try:
@@ -183,6 +204,29 @@ class Dump:
         if event.file != start.file or event.end != start.pos:
             raise self._replaced("no event ends at this position")
         expect_fingerprint(start, behind(self.walker.head, event), known)
+
+    def _expect_same_sequence(self, file: str) -> None:
+        before, self._file = self._file, file
+        if file == before or continues_sequence(before, file):
+            return
+        named = self.walker.file
+        if named not in (before, file):
+            raise LogGapError(
+                f"{before} ends with a ROTATE to {named}, and the server's index continues with"
+                f" {file}: what was logged in {named} is missing; put it back into the index, or"
+                " start again with a new checkpoint, and load the tables anew",
+                file=before,
+            )
+        error = LogSequenceError(
+            f"after {before} the server's index continues with {file}: the binlog has another base"
+            " name (log_bin) or its numbers were started again, and positions on both sides can't"
+            f" be compared; read up to the end of {before}, and from {file}:{FIRST_EVENT} on, one"
+            " after the other",
+            file=before,
+            position=self.walker.pos,
+        )
+        error.next_file = file
+        raise error
 
     def _replaced(self, found: str) -> LogReplacedError:
         return log_replaced(found, self._start.file, self._start.pos)

@@ -8,22 +8,24 @@ the same in runs (see `decoder/kernel/log_scanner.py`).
 from __future__ import annotations
 
 import glob
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
 from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position, file_number
 from pyspark_mysqlbinlog.connector.log.dump import Dump, Limit, ScannedDump
 from pyspark_mysqlbinlog.connector.log.file_chain import expect_chain
+from pyspark_mysqlbinlog.connector.log.file_order import FileOrder
 from pyspark_mysqlbinlog.connector.log.fingerprints import at_beginning, behind
 from pyspark_mysqlbinlog.decoder.kernel.implementation import implementation
 from pyspark_mysqlbinlog.decoder.kernel.log_scanner import LogScanner, Run
 from pyspark_mysqlbinlog.errors import (
     FormatError,
     InvalidPositionError,
+    LogSequenceError,
     LostConnectionError,
     OptionError,
     ServerError,
@@ -44,6 +46,7 @@ __all__ = [
     "statement_events",
 ]
 
+Found = TypeVar("Found", bound="Run | Event")
 
 NO_LIMIT = (1 << 63) - 1
 # So far into a file it is read, at a start, to know the event in front of the position.
@@ -97,29 +100,55 @@ def _without_rows(log: ScannedLog, start: Position, end: Position | None) -> Ite
 
 @dataclass(frozen=True, slots=True)
 class ServerLog:
-    """A server's log; every read opens one connection and closes it.
+    """A server's log; every read opens one connection for each sequence of files, and closes it.
 
     Attributes
     ----------
     known : a position and its fingerprint: who reads from there reads the log that it lies in.
+    order : of the files. Without it the log is one sequence of files, and reading on from its end
+        raises LogSequenceError.
     """
 
     settings: ServerSettings
     known: tuple[Position, Fingerprint | None] | None = None
+    order: FileOrder | None = None
+
+    @classmethod
+    def seen_from(
+        cls, settings: ServerSettings, position: Position, fingerprint: Fingerprint | None = None
+    ) -> ServerLog:
+        """The log whose places are ordered as a position, whose fingerprint it has, sees them."""
+        order = FileOrder.of_server(settings, position.file)
+        return cls(settings, (position, fingerprint), order)
 
     def events(self, start: Position) -> Iterator[Event]:
-        with ReplicaClient.connect(self.settings) as client:
-            yield from Dump(client, start, self.fingerprint_of(start), blocking=False)
+        return self._read(start, lambda dump: dump)
 
     def scan(self, start: Position, scanner: LogScanner, limit: Limit) -> Iterator[Run | Event]:
-        with ReplicaClient.connect(self.settings) as client:
-            known = self.fingerprint_of(start)
-            dump = ScannedDump(Dump(client, start, known, blocking=False), scanner)
-            while (found := dump.next(limit)) is not None:
+        def scanned(dump: Dump) -> Iterator[Run | Event]:
+            scan = ScannedDump(dump, scanner)
+            while (found := scan.next(limit)) is not None:
                 yield found
 
+        return self._read(start, scanned)
+
+    def _read(
+        self, start: Position, following: Callable[[Dump], Iterable[Found]]
+    ) -> Iterator[Found]:
+        here, known = start, self.fingerprint_of(start)
+        while True:
+            try:
+                with ReplicaClient.connect(self.settings) as client:
+                    yield from following(Dump(client, here, known, blocking=False))
+            except LogSequenceError as end:
+                if self.order is None or not end.next_file:
+                    raise
+                here, known = Position.of(end.next_file, FIRST_EVENT), None
+            else:
+                return
+
     def position(self, file: str, pos: int) -> Position:
-        return Position.of(file, pos)
+        return Position.of(file, pos) if self.order is None else self.order.position(file, pos)
 
     def server_version(self, file: str) -> str:
         told: list[str] = [""]
@@ -150,7 +179,7 @@ class ServerLog:
                         return behind(head, found)
             except LostConnectionError:
                 raise
-            except (FormatError, ServerError):
+            except (FormatError, LogSequenceError, ServerError):
                 pass  # what lies before the start and can't be read is nobody's affair
         # A server tells where its log ends a moment before it sends it.
         return at_beginning(head)

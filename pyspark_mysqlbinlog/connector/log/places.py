@@ -36,16 +36,20 @@ _FILE_HEAD = frozenset(
 def place_of(
     client: ReplicaClient, log: ServerLog, files: Mapping[str, int], place: Place
 ) -> Position:
+    """The place in the log.
+
+    files : the log's, oldest first, and how many bytes each has.
+    """
     match place:
         case Latest() | Snapshot():
             return _spelled(log, current_position(client))
         case Earliest():
-            return Position.of(next(iter(files)), FIRST_EVENT)
+            return log.position(next(iter(files)), FIRST_EVENT)
         case FilePosition(file, pos):
             expect_there(files, file, pos)
-            return _spelled(log, Position.of(file, pos))
+            return _spelled(log, log.position(file, pos))
         case Timestamp(seconds):
-            begins = [Position.of(file, FIRST_EVENT) for file in files]
+            begins = [log.position(file, FIRST_EVENT) for file in files]
             found = first_since(log, begins, seconds)
             return found or _spelled(log, current_position(client))
 

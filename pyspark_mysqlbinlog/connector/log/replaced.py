@@ -9,6 +9,7 @@ from time import monotonic
 from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.log.dump import Dump
+from pyspark_mysqlbinlog.connector.log.file_order import FileOrder
 from pyspark_mysqlbinlog.connector.server.settings import binlog_files, current_position
 from pyspark_mysqlbinlog.errors import (
     LogReplacedError,
@@ -45,8 +46,9 @@ def told_apart(
         return error
     try:
         with ReplicaClient.connect(settings) as client:
-            *_, (name, size) = binlog_files(client).items()
-            if Position.of(name, size) < start:
+            files = binlog_files(client)
+            *_, (name, size) = files.items()
+            if FileOrder(lambda: files, start.file, files).position(name, size) < start:
                 return log_replaced(f"it ends at {name}:{size}, before it", start.file, start.pos)
         if known is not None:
             with ReplicaClient.connect(settings) as client:

@@ -1,4 +1,7 @@
-"""A server's log as an executor reads it: a connection that breaks is made again on the way."""
+"""A server's log as an executor reads it: a connection that breaks is made again on the way.
+
+It ends with its sequence of files (see `Dump`): no range reaches beyond that.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from pyspark_mysqlbinlog.connector.log.prefetch import Interrupt
 from pyspark_mysqlbinlog.connector.log.retry import lost_connection
 from pyspark_mysqlbinlog.connector.server.settings import check_identity
 from pyspark_mysqlbinlog.decoder.kernel.log_scanner import LogScanner, Run
-from pyspark_mysqlbinlog.errors import LostConnectionError
+from pyspark_mysqlbinlog.errors import LogSequenceError, LostConnectionError
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 from pyspark_mysqlbinlog.protocol.events import Event, EventType
 from pyspark_mysqlbinlog.protocol.messages import Rotate
@@ -58,7 +61,10 @@ class ResumingLog(ServerLog):
         here, known = start, self.fingerprint_of(start)
         while True:
             retrying = lost_connection(_PULL_RETRY_TIMEOUT)
-            client, dump, find, found = retrying(self._open, here, known, following)
+            try:
+                client, dump, find, found = retrying(self._open, here, known, following)
+            except LogSequenceError:
+                return
             with client:
                 try:
                     while found is not None:
@@ -69,6 +75,8 @@ class ResumingLog(ServerLog):
                         yield found
                         found = None  # may be large
                         found = find()
+                    return
+                except LogSequenceError:
                     return
                 except LostConnectionError:
                     if self.interrupt is not None and self.interrupt.stopped:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from time import sleep
 
-from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.checkpoints.position import END_OF_SEQUENCE, Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.log.logs import ScannedLog, statement_events
 from pyspark_mysqlbinlog.connector.schemas.tracker import (
@@ -70,25 +70,27 @@ def history_of_server(
     *,
     case_sensitive: bool,
     unwanted: bool = False,
+    all_sequences: bool = False,
 ) -> tuple[SchemaHistory, Position]:
     """The schema history from `start` on, and the position P2 up to which the log was read.
 
     Parameters
     ----------
     client : for queries.
-    log : the same server's.
+    log : the same server's, with its places ordered as `start` sees them.
     start : a boundary; None is P1, the end of the log.
     unwanted : with unwanted tables, and the databases' charsets.
+    all_sequences : with the versions that begin in later sequences of files, too.
 
     Raises
     ------
     SchemaChangedError : the tables were altered all the time.
     """
     for attempt in range(_TRIES):
-        before = current_position(client)
+        before = _end_of(log, client)
         tables = read_table_schemas(client, wants, others=unwanted)
         charsets = database_charsets(client)
-        after = current_position(client)
+        after = _end_of(log, client)
         late = list(_ddl(log, before, after))
         there = {schema.database for schema in tables if wants(schema.database, schema.table)}
         if not any(_touches(ddl, wants, there) for ddl in late):
@@ -141,7 +143,13 @@ def history_of_server(
         history = SchemaHistory(
             {name: history.versions(*name) for name in history.tables() if wants(*name)}
         )
-    return history, max(start, after)
+    return history if all_sequences else history.until(END_OF_SEQUENCE), max(start, after)
+
+
+def _end_of(log: ScannedLog, client: ReplicaClient) -> Position:
+    """Where a server's log ends now, in its order."""
+    end = current_position(client)
+    return log.position(end.file, end.pos)
 
 
 def _since(

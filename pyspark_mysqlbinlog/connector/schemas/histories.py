@@ -43,7 +43,7 @@ def history_for_other_tables(
     past. It stays known that it was not known where the log does not tell.
     """
     settings = options.server_settings()
-    log = ServerLog(settings, (position, fingerprint))
+    log = ServerLog.seen_from(settings, position, fingerprint)
     with known_server(options.retry_timeout, ReplicaClient.connect, settings) as client:
         case_sensitive = ServerFacts.ask(client).case_sensitive
         tables = options.table_filter(case_sensitive)

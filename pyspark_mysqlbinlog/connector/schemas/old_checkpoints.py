@@ -46,7 +46,7 @@ def compared_with_server(
     with known_server(options.retry_timeout, ReplicaClient.connect, settings) as client:
         found, _ = history_of_server(
             client,
-            ServerLog(settings),
+            ServerLog.seen_from(settings, position),
             position,
             lambda *name: name in tables,
             case_sensitive=ServerFacts.ask(client).case_sensitive,

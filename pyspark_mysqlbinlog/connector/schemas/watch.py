@@ -158,7 +158,7 @@ def learned(
     """
     wants = _only(tables, case_sensitive=case_sensitive)
     found, _ = history_of_server(
-        client, ServerLog(settings), since, wants, case_sensitive=case_sensitive
+        client, ServerLog.seen_from(settings, since), since, wants, case_sensitive=case_sensitive
     )
     return history.merged(found)
 

@@ -107,8 +107,21 @@ def master_status(client: ReplicaClient) -> tuple[Any, ...]:
 
 
 def binlog_files(client: ReplicaClient) -> dict[str, int]:
-    """The files that the server still has, oldest first, and how many bytes each has."""
-    return {str(row[0]): int(row[1]) for row in client.query("SHOW BINARY LOGS")}
+    """The files that the server still has, oldest first, and how many bytes each has.
+
+    BinlogSettingsError where two have one name: then no name tells where to read.
+    """
+    rows = [(str(row[0]), int(row[1])) for row in client.query("SHOW BINARY LOGS")]
+    files = dict(rows)
+    if len(files) != len(rows):
+        names = [name for name, _ in rows]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise BinlogSettingsError(
+            f"SHOW BINARY LOGS has {twice} twice, expected each file once: log_bin was moved to"
+            " another folder under the same name; PURGE BINARY LOGS up to the files of the new"
+            " folder, and start again"
+        )
+    return files
 
 
 def server_time(client: ReplicaClient) -> int:

@@ -15,7 +15,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
+from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.connector.log.file_order import FileOrder
 from pyspark_mysqlbinlog.connector.log.logs import NO_LIMIT, FileLog, Log, ScannedLog
 from pyspark_mysqlbinlog.connector.log.resuming import ResumingLog
 from pyspark_mysqlbinlog.connector.log.retry import first_connection
@@ -89,9 +90,12 @@ class EarlierXa:
         wants: Callable[[str, str], bool],
         stopped: Callable[[], bool] = lambda: False,
     ) -> EarlierXa:
-        def begins() -> list[Position]:
+        def ask() -> dict[str, int]:
             with first_connection()(ReplicaClient.connect, settings) as client:
-                return [Position.of(file, FIRST_EVENT) for file in binlog_files(client)]
+                return binlog_files(client)
+
+        def begins() -> list[Position]:
+            return [*FileOrder(ask, before.file).sizes()]
 
         return cls(ResumingLog(settings, server_uuid=server_uuid), begins, before, wants, stopped)
 

@@ -8,12 +8,15 @@ in a backlog, a thread asks on a connection of its own and closes it.
 
 What is not known is None: where the log ends, when nobody has said so for a while, and the bytes
 between two files when the size of one is missing.
+
+Positions are ordered as those of the walk see them: the log's end may lie in a later sequence of
+files (see connector/log/file_order.py).
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -22,6 +25,7 @@ from time import time
 from typing import Any
 
 from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.connector.log.file_order import FileOrder
 from pyspark_mysqlbinlog.connector.server.settings import (
     binlog_files,
     current_position,
@@ -77,6 +81,8 @@ class Lag:
         self._skew: float | None = None
         # Of each file that is not the last, by number.
         self._sizes: dict[int, int] = {}
+        # The numbers of all files that the server had when it was asked last, ascending.
+        self._numbers: tuple[int, ...] = ()
         # Ends and times of wanted transactions.
         self._wanted: deque[tuple[Position, int]] = deque()
         self._committed = start
@@ -137,13 +143,22 @@ class Lag:
         with self._lock:
             return self._lacks_size(end)
 
-    def asked(self, end: Position, sizes: Mapping[str, int], server_seconds: int) -> None:
-        """The server has said where its log ends, and maybe how large its files are."""
+    @property
+    def scanned(self) -> Position:
+        """How far the walk is."""
+        return self._scanned
+
+    def asked(self, end: Position, sizes: Mapping[Position, int], server_seconds: int) -> None:
+        """The server has said where its log ends, and maybe how large its files are.
+
+        sizes : the beginning of each file, in order, and its bytes.
+        """
         with self._lock:
             now = time()
             self._skew = server_seconds - now
-            for file, size in sizes.items():
-                begin = Position.of(file, size)
+            if sizes:
+                self._numbers = tuple(begin.number for begin in sizes)
+            for begin, size in sizes.items():
                 # The last one still grows.
                 if self._committed.number <= begin.number < end.number:
                     self._sizes[begin.number] = size
@@ -194,7 +209,17 @@ class Lag:
 
     def _lacks_size(self, end: Position) -> bool:
         end = max(end, self._scanned)
-        return any(n not in self._sizes for n in range(self._lacked.number, end.number))
+        return any(n not in self._sizes for n in self._files(self._lacked, end))
+
+    def _files(self, begin: Position, end: Position) -> Sequence[int]:
+        """The numbers of the files from the one of a position up to the one before another's."""
+        numbers = range(begin.number, end.number)
+        if begin.is_in_sequence_of(end):
+            return numbers
+        # How far the numbers go in each sequence, only the server tells.
+        if not {begin.number, end.number} <= {*self._numbers}:
+            return [end.number]  # which has no size yet
+        return [number for number in self._numbers if number in numbers]
 
     def _bytes_to(self, end: Position) -> int | None:
         begin, end = self._lacked, max(end, self._scanned)
@@ -202,7 +227,7 @@ class Lag:
             return 0
         if self._lacks_size(end):
             return None
-        between = sum(self._sizes[number] for number in range(begin.number, end.number))
+        between = sum(self._sizes[number] for number in self._files(begin, end))
         return between + end.pos - begin.pos
 
     def _seconds(self, now: float, behind: int) -> int | None:
@@ -259,9 +284,11 @@ class LagThread:
 
     def _ask(self) -> None:
         with ReplicaClient.connect(self._settings) as client:
-            end = current_position(client)
+            here = current_position(client)
+            order = FileOrder(lambda: binlog_files(client), self._lag.scanned.file)
             # Asked for behind the end: a file that is full by then is in the list.
-            sizes = binlog_files(client) if self._lag.lacks_size_before(end) else {}
+            end = order.position(here.file, here.pos)
+            sizes = order.sizes() if self._lag.lacks_size_before(end) else {}
             self._lag.asked(end, sizes, server_time(client))
 
 

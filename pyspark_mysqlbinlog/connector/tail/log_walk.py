@@ -189,6 +189,15 @@ class LogWalk:
         if mark.position.pos > self._last_start:
             self._late = mark
             return
+        self._take_boundary(mark)
+
+    def end_sequence(self) -> None:
+        """No more files come whose positions can be compared with those so far."""
+        if self._late is not None:
+            # No dump need start there: what comes next begins with the next sequence.
+            self._take_boundary(self._late)
+
+    def _take_boundary(self, mark: Mark) -> None:
         self.mark, self._late = mark, None
         self._buffer.boundary(
             mark, self._log_bytes, wanted=self._kept_any, rows=self._rows, pieces=self._pieces

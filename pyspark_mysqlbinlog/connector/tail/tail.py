@@ -4,6 +4,9 @@ It reads from the last offset on, over one connection, decides what is wanted, f
 fills the buffer. A broken connection is made again from the last boundary. When it meets something
 that it must not pass, it leaves the error in the buffer: everything before is delivered first.
 
+It ends with its sequence of files (see `Dump`): from the next one's first file on another tail
+goes on, whose positions begin a new order.
+
 It is a daemon: Spark ends its process without a word.
 """
 
@@ -38,6 +41,7 @@ from pyspark_mysqlbinlog.decoder.sql.logged_statement import LoggedStatement
 from pyspark_mysqlbinlog.decoder.wanted.event_filter import EventFilter
 from pyspark_mysqlbinlog.errors import (
     ConnectionFailedError,
+    LogSequenceError,
     LostConnectionError,
     MySQLBinlogError,
 )
@@ -117,6 +121,12 @@ class Tail:
         return self._compared
 
     @property
+    def next_sequence(self) -> str | None:
+        """The first file of the next sequence, where the tail has walked to the end of its own."""
+        error = self.buffer.error
+        return error.next_file if isinstance(error, LogSequenceError) else None
+
+    @property
     def scanned(self) -> Position:
         """The end of the last event that was walked: at or behind the buffer's tip."""
         # The tail's thread may take it away in between.
@@ -158,6 +168,10 @@ class Tail:
         try:
             while not self.buffer.closed:
                 self._run_until_lost()
+        except LogSequenceError as end:
+            if self._walk is not None:
+                self._walk.end_sequence()
+            self.buffer.fail(end)
         except MySQLBinlogError as error:
             mark = self._mark
             self.buffer.fail(told_apart(self._settings, mark.position, mark.fingerprint, error))

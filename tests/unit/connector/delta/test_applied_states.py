@@ -16,7 +16,7 @@ from pyspark_mysqlbinlog.errors import OffsetError
 
 # On local disk no session is needed.
 SPARK: Any = None
-LOG, QUERY, TABLE = LogName("uuid", 0), "mysqlbinlog:query:q", ("d", "t")
+LOG, QUERY, TABLE = LogName("uuid", 0, "mysql-bin"), "mysqlbinlog:query:q", ("d", "t")
 STATE = AppliedState(3, str(LOG), 500, 7)
 
 
@@ -46,7 +46,7 @@ def test_table_that_has_more(target: DeltalakeTarget) -> None:
         (replace(STATE, version=4), "version 4"),
         (replace(STATE, place=501), "position 501"),
         (replace(STATE, batch=8), "batch 8"),
-        (replace(STATE, log="mysqlbinlog:uuid:1"), "it has version 3, no position"),
+        (replace(STATE, log="mysqlbinlog:uuid:1:mysql-bin"), "it has version 3, no position"),
     ],
 )
 def test_table_that_has_less(target: DeltalakeTarget, state: AppliedState, expected: str) -> None:

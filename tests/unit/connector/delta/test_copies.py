@@ -66,7 +66,7 @@ def states_of(changes: list[tuple[bool, tuple[Any, ...]]], pos: int) -> pa.Table
 
 
 def mark(pos: int) -> Mark:
-    return Mark(LogName("uuid", 0), pos)
+    return Mark(LogName("uuid", 0, "mysql-bin"), pos)
 
 
 def counted(target: DeltaTarget) -> Counter[str]:

@@ -14,7 +14,7 @@ from pyspark_mysqlbinlog.connector.delta.apply import SEQ, SEQ_TYPE
 from pyspark_mysqlbinlog.connector.delta.deltalake_engine import DeltalakeEngine, DeltalakeTarget
 from pyspark_mysqlbinlog.connector.delta.marks import LogName, Mark
 
-LOG = LogName("uuid", 0)
+LOG = LogName("uuid", 0, "mysql-bin")
 COLUMNS = pa.schema([pa.field("n", pa.int64()), pa.field(SEQ, SEQ_TYPE)])
 
 

@@ -28,7 +28,12 @@ def _columns(*names: str) -> pa.Schema:
 
 def _append(target: DeltalakeTarget, place: int, **values: Decimal) -> None:
     row = values | {SEQ: {"epoch": 0, "file": 1, "pos": place, "row": 0}}
-    mark = Mark(LogName("s", 0), place, Fingerprint(1000 + place, 1, 10 + place, 100 + place), None)
+    mark = Mark(
+        LogName("s", 0, "mysql-bin"),
+        place,
+        Fingerprint(1000 + place, 1, 10 + place, 100 + place),
+        None,
+    )
     columns = target.columns()
     assert columns is not None
     target.append(pa.Table.from_pylist([row], columns), mark)

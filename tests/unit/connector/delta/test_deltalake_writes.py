@@ -21,7 +21,7 @@ from pyspark_mysqlbinlog.connector.delta.deltalake_engine import DeltalakeEngine
 from pyspark_mysqlbinlog.connector.delta.marks import LogName, Mark
 from pyspark_mysqlbinlog.errors import MirrorError
 
-LOG = LogName("uuid", 0)
+LOG = LogName("uuid", 0, "mysql-bin")
 UNSIGNED = pa.decimal128(20, 0)
 # (key, value, file and position of the change, whether the row is gone)
 State = tuple[int, str, tuple[int, int], bool]

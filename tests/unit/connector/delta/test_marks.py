@@ -34,7 +34,7 @@ def test_what_does_not_fit_is_refused(number: int, pos: int) -> None:
 
 def test_a_mark_keeps_the_boundary_and_what_tells_the_log() -> None:
     known = Fingerprint(1_795_217_343, 5, 31, 0xFFFFFFFF)
-    log = LogName("uuid", 0)
+    log = LogName("uuid", 0, "mysql-bin")
     kept = dict(Mark(log, place(3, 4), known, ("q", 7)).identifiers)
     assert all(0 <= number < 1 << 63 for number in kept.values())
     assert kept[str(log)] == place(3, 4)

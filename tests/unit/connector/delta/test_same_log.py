@@ -16,7 +16,7 @@ from pyspark_mysqlbinlog.connector.delta.same_log import SameLog
 from pyspark_mysqlbinlog.connector.log.logs import is_looked_for
 from pyspark_mysqlbinlog.errors import MirrorError
 
-_LOG = LogName("server", 0)
+_LOG = LogName("server", 0, "mysql-bin")
 # Further into a file than one looks.
 _FAR = 1 << 30
 _HEAD = Fingerprint(1000, 1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark_mysqlbinlog.connector.delta.spark_marks import MARKS, SparkMarks
 
-_LOG = "mysqlbinlog:uuid:0"
+_LOG = "mysqlbinlog:uuid:0:mysql-bin"
 _FIRST = {_LOG: 5, f"{_LOG}:event": 50, f"{_LOG}:file": 500, "mysqlbinlog:query:a": 1}
 _SECOND = {_LOG: 6, f"{_LOG}:event": 60, f"{_LOG}:file": 600, "mysqlbinlog:query:a": 2}
 
