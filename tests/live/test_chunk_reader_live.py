@@ -480,7 +480,7 @@ def test_killed_in_the_middle(large: Server, what: str) -> None:
     rows = next(batches).to_pylist()
     start = place(rows[0])
     large.execute(f"UPDATE {DATABASE}.t SET v = -1 WHERE id = 100")
-    query = "SELECT ID FROM information_schema.PROCESSLIST WHERE INFO LIKE 'SELECT `id`%'"
+    query = "SELECT ID FROM information_schema.PROCESSLIST WHERE INFO LIKE 'SELECT SQL_NO_CACHE%'"
     ((thread,),) = large.execute(query)
     large.execute(f"KILL {what} {thread}")
     rows += [row for batch in batches for row in batch.to_pylist()]
@@ -521,7 +521,7 @@ def test_closed_in_the_middle(large: Server) -> None:
     next(batches)
     batches.close()  # type: ignore[attr-defined]
     assert threading.active_count() == before
-    query = "SELECT ID FROM information_schema.PROCESSLIST WHERE INFO LIKE 'SELECT `id`%'"
+    query = "SELECT ID FROM information_schema.PROCESSLIST WHERE INFO LIKE 'SELECT SQL_NO_CACHE%'"
     wait_until(lambda: not large.execute(query), "the server is done with it", 30)
 
 
