@@ -100,8 +100,11 @@ def _load_by_another(
     chance: random.Random,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    options = dict(mirrored.options)
+    mirrored.options["tables"] = f"{mirrored.database}.t"
     with interrupted(monkeypatch, chance.choice([1, 2, 3, 1000])):
         mirrored.run("another checkpoint")
+    mirrored.options = options
 
 
 # What is done to the Delta table `t` while its mirror is down.

@@ -165,11 +165,15 @@ class ChangeLog:
         if not (changes.num_rows or is_loaded) and self._only_passed_by(now, batch):
             return 0
         self._batch = batch
-        may_begin = _begins_load(batch, self._table) or batch.has_read_none(self._table)
         done = self._target.applied(batch.query)
-        if missing := None if self._is_joined else self._missing(batch):
-            if self._is_left and not may_begin:
-                return 0
+        self._is_left = is_left = self._is_left or self._was_left(batch, done)
+        may_begin = _begins_load(batch, self._table) or (
+            batch.has_read_none(self._table) and (batch.begins_reload or not is_left)
+        )
+        if is_left and not may_begin:
+            return 0  # what comes next may begin behind the place that it was stopped for
+        missing = None if self._is_joined else self._missing(batch)
+        if missing is not None:
             if not may_begin:
                 raise missing
             done = None
@@ -178,15 +182,13 @@ class ChangeLog:
             if self.stopped is not None and not batch.is_first and not may_begin:
                 return 0
             begins = self._join(now, batch)
-        elif self._is_left or (self._was_left_before(batch) and not may_begin):
-            return 0  # what comes next may begin behind the place that it was stopped for
         elif self.stopped is not None:
             self._go_on_again()  # it was another query that could not join
         if done is not None and not self._is_joined:
             self._expect_log(now, batch)
         held = _Held.of(self._target, batch.mark.log)
-        if missing:
-            # More than its rows, where an older version of them was put back.
+        if missing is not None or is_left:
+            # Its marks tell more than its rows, where an older version of them was put back.
             held = replace(held, boundary=min(held.boundary, place_of(batch.start)), loading=0)
         if done is not None and done >= batch.number and held.boundary >= batch.mark.version:
             self._remember(held.loading, batch)
@@ -261,10 +263,16 @@ class ChangeLog:
         what = None if self.state is None else self.state.missing_in(self._target, batch.query)
         return None if what is None else self._error(f"{what}; {_LOAD_ANEW}")
 
-    def _was_left_before(self, batch: Batch) -> bool:
-        """Whether this query has stopped it in an earlier batch: changes in between are missing."""
+    def _was_left(self, batch: Batch, done: int | None) -> bool:
+        """Whether this query has stopped it in an earlier batch, and changes may be missing since.
+
+        done : the number of the query's last batch that it has.
+        """
         left = None if self.state is None else self.state.stopped_in
-        return left is not None and left < batch.number
+        if left is None or left >= batch.number or (done is not None and done >= batch.number):
+            return False
+        # Another query may have brought them.
+        return _Held.of(self._target, batch.mark.log).boundary < place_of(batch.start)
 
     def _load_of(self, batch: Batch, held: _Held) -> int:
         """The number of the load of which a batch is a part.
@@ -319,7 +327,7 @@ class ChangeLog:
 
     def _go_on_again(self) -> None:
         self._target.set_properties({STOPPED: ""})
-        self.stopped = None
+        self.stopped, self._is_left = None, False
 
     def _expect_beginning(self, new: int | None, batch: Batch) -> None:
         """A change log that is not there yet may begin with this batch."""

@@ -351,7 +351,9 @@ class MirroredTable:
             return True
         if not batch.loads(self._table) or not batch.has_read_none(self._table):
             return False
-        if self.stopped is not None or (self.state is not None and self.state.stopped is not None):
+        if self.stopped is not None or (
+            self.state is not None and self.state.is_stopped(self._target, batch.query)
+        ):
             return batch.begins_reload
         return missing is not None or not self._has_load(batch)
 
