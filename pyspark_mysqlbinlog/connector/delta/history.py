@@ -132,25 +132,25 @@ class ChangeLog:
         self.uri = target.uri
         self._is_joined = self._is_left = False
         self._loading = 0
-        self._batch: Batch | None = None
         self.stopped = target.properties().get(STOPPED) or None
 
-    def stop(self, error: MirrorError) -> None:
-        """Append no more, in this query or a later one, until one can join it again."""
-        self.stopped, self._is_left = error.message, True
+    def stop(self, error: MirrorError, batch: Batch) -> None:
+        """Append no more, in this query or a later one, until one can join it again.
+
+        batch : in which it goes wrong.
+        """
         self._target.look_again()
         if self._target.columns() is None:
             self._target.create(COLUMNS, {})
         self._target.set_properties({STOPPED: error.message})
-        if self._batch is not None:
-            # What it had before is still asked for: the batch may come again.
-            known = self.state or AppliedState.of(self._target, self._batch)
-            self.state = replace(known, stopped=error.message, stopped_in=self._batch.number)
+        self.stopped, self._is_left = error.message, True
+        # What it had before is still asked for: the batch may come again.
+        known = self.state or AppliedState.of(self._target, batch)
+        self.state = replace(known, stopped=error.message, stopped_in=batch.number)
 
     def append(self, changes: pa.Table, now: TableVersions, batch: Batch) -> int:
         """Append what is new of one batch's changes; returns how many."""
         if batch.log_before is not None:
-            self._batch = batch
             if not self._is_left and (missing := None if self._is_joined else self._missing(batch)):
                 raise missing
             self._enter_log(batch.log_before, batch)
@@ -164,7 +164,6 @@ class ChangeLog:
             return 0
         if not (changes.num_rows or is_loaded) and self._only_passed_by(now, batch):
             return 0
-        self._batch = batch
         done = self._target.applied(batch.query)
         self._is_left = is_left = self._is_left or self._was_left(batch, done)
         may_begin = _begins_load(batch, self._table) or (
@@ -224,9 +223,10 @@ class ChangeLog:
 
         The change log has everything of the one before, of which nothing is left.
         """
-        if self._is_left or self._was_left_before(batch):
+        done = self._target.applied(batch.query)
+        if self._is_left or self._was_left(batch, done):
             return  # it is stopped
-        if self._target.applied(batch.query) is None:
+        if done is None:
             return  # what comes next is appended after this query has joined it
         known = self._target.properties().get(_CHANGES)
         if known in {None, str(batch.mark.log)}:

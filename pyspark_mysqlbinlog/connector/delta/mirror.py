@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -37,6 +37,7 @@ from pyspark_mysqlbinlog.connector.delta.column_names import delta_name
 from pyspark_mysqlbinlog.connector.delta.copies import say_key
 from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget, Engine
 from pyspark_mysqlbinlog.connector.delta.engines import ChosenEngine
+from pyspark_mysqlbinlog.connector.delta.failures import run_for_table
 from pyspark_mysqlbinlog.connector.delta.free_memory import give_back
 from pyspark_mysqlbinlog.connector.delta.history import ChangeLog
 from pyspark_mysqlbinlog.connector.delta.maintenance import Maintenance
@@ -359,6 +360,23 @@ class DeltaMirror:
 
         Returns how many changes were new.
         """
+        try:
+            count = run_for_table(
+                name,
+                lambda: self._opened(name, versions).apply(changes, versions, batch),
+                lambda: self._tables.pop(name, None),
+            )
+        except MirrorError as error:
+            with _cause_where_not_stored(error):
+                self._opened(name, versions).stop(error, batch)
+            _LOG.error("%s.%s is kept in step no more: %s", *name, error.message)
+            count = 0
+        state = self._tables[name].state
+        if state is not None:
+            self._applied.note(name, state)
+        return count
+
+    def _opened(self, name: Table, versions: TableVersions) -> MirroredTable:
         table = self._tables.get(name)
         if table is None:
             target = self._target(name, versions)
@@ -367,15 +385,7 @@ class DeltaMirror:
             say_key(name, versions.versions)
             if table.stopped is not None:
                 _LOG.error("%s.%s is stopped since earlier: %s", *name, table.stopped)
-        try:
-            count = table.apply(changes, versions, batch)
-        except MirrorError as error:
-            _LOG.error("%s.%s is kept in step no more: %s", *name, error.message)
-            table.stop(error)
-            count = 0
-        if table.state is not None:
-            self._applied.note(name, table.state)
-        return count
+        return table
 
     def _row_counts(self, tables: Collection[Table]) -> Mapping[Table, int]:
         """About how many rows tables have on the server."""
@@ -385,6 +395,23 @@ class DeltaMirror:
 
     def _append(self, name: Table, changes: pa.Table, versions: TableVersions, batch: Batch) -> int:
         """One table's part of a batch, for its change log; one that has a gap is stopped."""
+        try:
+            count = run_for_table(
+                name,
+                lambda: self._opened_log(name).append(changes, versions, batch),
+                lambda: self._change_logs.pop(name, None),
+            )
+        except MirrorError as error:
+            with _cause_where_not_stored(error):
+                self._opened_log(name).stop(error, batch)
+            _LOG.error("the change log of %s.%s is stopped: %s", *name, error.message)
+            count = 0
+        state = self._change_logs[name].state
+        if state is not None:
+            self._applied.note(name, state, is_log=True)
+        return count
+
+    def _opened_log(self, name: Table) -> ChangeLog:
         log = self._change_logs.get(name)
         if log is None:
             assert self._histories is not None
@@ -395,15 +422,7 @@ class DeltaMirror:
                 _LOG.error(
                     "the change log of %s.%s is stopped since earlier: %s", *name, log.stopped
                 )
-        try:
-            count = log.append(changes, versions, batch)
-        except MirrorError as error:
-            _LOG.error("the change log of %s.%s is stopped: %s", *name, error.message)
-            log.stop(error)
-            count = 0
-        if log.state is not None:
-            self._applied.note(name, log.state, is_log=True)
-        return count
+        return log
 
     def _count_of(self, name: Table) -> int:
         """How many rows of a table Delta has; 0 where there is only a change log."""
@@ -461,6 +480,20 @@ class DeltaMirror:
                 self._parsed, self._partition_by, case_sensitive=case_sensitive
             )
         return self._wanted
+
+
+@contextmanager
+def _cause_where_not_stored(stop: MirrorError) -> Iterator[None]:
+    """Raise what a table is stopped for, rather than that this could not be stored in it.
+
+    Then it is not this table alone, or a later start would not know of the stop.
+    """
+    try:
+        yield
+    except Exception:
+        if stop.__cause__ is None:
+            raise
+        raise stop.__cause__ from None
 
 
 def _maintenance(engine: Engine, every: str | None) -> Maintenance | None:

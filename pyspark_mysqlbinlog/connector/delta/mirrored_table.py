@@ -102,23 +102,24 @@ class MirroredTable:
         self._target = target
         self._last: tuple[Version, ...] = ()
         self._is_checked = False
-        self._batch: Batch | None = None
         properties = target.properties()
         self.stopped = properties.get(STOPPED) or None
         self._loading = properties.get(LOADING) or None
         if self._loading and self.stopped is None and (why := json.loads(self._loading).get(_VOID)):
             self._say_void(why)
 
-    def stop(self, error: MirrorError) -> None:
-        """Keep the table in step no more, in this query or a later one, until it is loaded."""
-        self.stopped = error.message
+    def stop(self, error: MirrorError, batch: Batch) -> None:
+        """Keep the table in step no more, in this query or a later one, until it is loaded.
+
+        batch : in which it goes wrong.
+        """
         self._target.look_again()
         if self._target.columns() is None:
             self._loading = None
             self._target.create(pa.schema([pa.field(SEQ, SEQ_TYPE)]), {})
         self._target.set_properties({STOPPED: error.message})
-        if self._batch is not None:
-            self._note_state(self._batch)
+        self.stopped = error.message
+        self._note_state(batch)
 
     def count(self) -> int:
         """How many rows the Delta table has."""
@@ -127,7 +128,6 @@ class MirroredTable:
     def apply(self, changes: pa.Table, now: TableVersions, batch: Batch) -> int:
         """Bring one batch's changes in; returns how many of them were new."""
         if batch.log_before is not None:
-            self._batch = batch
             missing = None if self._is_checked else self._missing(now, batch)
             if missing is not None:
                 raise missing
@@ -137,7 +137,6 @@ class MirroredTable:
         is_quiet = not changes.num_rows and now.versions == self._last and not self._loading
         if is_quiet and not batch.loads(self._table):
             return 0
-        self._batch = batch
         missing = None if self._is_checked else self._missing(now, batch)
         count = self._take(changes, now, batch, missing)
         self._note_state(batch)
