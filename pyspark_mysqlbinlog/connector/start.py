@@ -11,7 +11,7 @@ from pyspark_mysqlbinlog.checkpoints.load_state import LoadState
 from pyspark_mysqlbinlog.checkpoints.offset import Offset
 from pyspark_mysqlbinlog.checkpoints.position import END_OF_SEQUENCE, FIRST_EVENT, Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
-from pyspark_mysqlbinlog.connector.load.following import begin_load
+from pyspark_mysqlbinlog.connector.load.following import begin_load, expect_conditions
 from pyspark_mysqlbinlog.connector.load.prover import Prover
 from pyspark_mysqlbinlog.connector.load.sizes import engines_of
 from pyspark_mysqlbinlog.connector.log.file_order import FileOrder
@@ -141,6 +141,8 @@ def _ask_server(options: Options, place: Place) -> LogStart:
         check_patterns(client, tables, history, named_anyhow=named_anyhow)
         expect_columns(options.column_filter(case_sensitive), history, case_sensitive)
         expect_wanted_conditions(options, case_sensitive)
+        conditions = options.conditions(case_sensitive)
+        expect_conditions(conditions, history, position, case_sensitive=case_sensitive)
         if options.loads:
             _expect_proofs(client, options, history, position, case_sensitive=case_sensitive)
         uuid = server_uuid(client)

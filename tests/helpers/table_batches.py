@@ -17,9 +17,10 @@ from pyspark_mysqlbinlog.connector.delta.batch import Batch, TableVersions
 from pyspark_mysqlbinlog.connector.delta.deltalake_engine import DeltalakeEngine, DeltalakeTarget
 from pyspark_mysqlbinlog.connector.delta.marks import LogName, Mark, place_of
 from pyspark_mysqlbinlog.connector.delta.mirrored_table import MirroredTable
+from pyspark_mysqlbinlog.connector.delta.rest_of_load import RowsWhere
 from pyspark_mysqlbinlog.tables import TableSchema
 
-__all__ = ["NAME", "Change", "TableBatches", "change", "position"]
+__all__ = ["NAME", "Change", "TableBatches", "change", "changes_table", "position"]
 
 NAME = ("d", "t")
 Change = dict[str, Any]
@@ -55,6 +56,11 @@ def change(
     }
 
 
+def changes_table(*changes: Change) -> pa.Table:
+    """The rows as a batch has them."""
+    return pa.Table.from_pylist(list(changes), _SCHEMA)
+
+
 class TableBatches:
     """The table, and how far it has come."""
 
@@ -62,6 +68,8 @@ class TableBatches:
         self.folder, self.query = folder, query
         self.number, self.start = 0, 100
         self.load: LoadState | None = None
+        # Reads rows that a load's condition left out.
+        self.rows_where: RowsWhere | None = None
         self.again()
 
     def again(self) -> None:
@@ -98,8 +106,9 @@ class TableBatches:
             load,
             reloads=reloads,
             load_before=self.load,
+            limited=lambda _: self.rows_where,
         )
-        rows = pa.Table.from_pylist(list(changes), _SCHEMA)
+        rows = changes_table(*changes)
         self.table.apply(rows, TableVersions(tuple(now)), batch)
         self.start, self.load = end, load
 

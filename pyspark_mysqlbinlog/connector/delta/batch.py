@@ -10,6 +10,7 @@ from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.versions import Version
 from pyspark_mysqlbinlog.connector.delta.marks import LogName, Mark, number_and_pos
 from pyspark_mysqlbinlog.connector.delta.prepared import PreparedStates
+from pyspark_mysqlbinlog.connector.delta.rest_of_load import Limited
 from pyspark_mysqlbinlog.connector.delta.typed_images import TypedImages
 from pyspark_mysqlbinlog.names import Table
 from pyspark_mysqlbinlog.tables import TableSchema
@@ -57,6 +58,7 @@ class Batch:
     images : the typed images that changes refer to.
     prepared : what the changes of tables leave, as far as that was made ahead.
     has_more : it is a step, and others of its batch come behind it.
+    limited : gives what reads more rows of a table whose load has a condition.
     """
 
     query: str
@@ -70,6 +72,7 @@ class Batch:
     prepared: Mapping[Table, PreparedStates] = field(default_factory=dict)
     has_more: bool = False
     log_before: LogName | None = None
+    limited: Limited = lambda _: None
 
     @property
     def is_first(self) -> bool:

@@ -29,7 +29,7 @@ from deltalake.exceptions import CommitFailedError, TableNotFoundError
 
 from pyspark_mysqlbinlog.connector.delta.apply import DELETED, GONE, SEQ, SEQ_TYPE
 from pyspark_mysqlbinlog.connector.delta.deltalake_copies import count_copies, write_copies
-from pyspark_mysqlbinlog.connector.delta.deltalake_sql import has_rows, quoted
+from pyspark_mysqlbinlog.connector.delta.deltalake_sql import has_rows, quoted, rows_where
 from pyspark_mysqlbinlog.connector.delta.deltalake_stats import (
     long_decimals,
     long_in_files,
@@ -340,6 +340,12 @@ class DeltalakeTarget:
                 commit_properties=_marking(mark),
             )
         )
+
+    def older(self, before: Mapping[str, int], names: Sequence[str]) -> pa.Table:
+        condition = is_before(before)
+        if self.keeps_deleted:
+            condition += f" AND NOT {DELETED}"
+        return rows_where(self._now(), names, condition)
 
     def empty(self, before: Mapping[str, int], mark: Mark | None = None) -> None:
         older, marking = is_before(before), _marking(mark)

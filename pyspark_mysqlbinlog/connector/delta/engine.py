@@ -111,6 +111,9 @@ class DeltaTarget(Protocol):
     def set_properties(self, properties: Mapping[str, str], mark: Mark | None = None) -> None:
         """Write table properties."""
 
+    def older(self, before: Mapping[str, int], names: Sequence[str]) -> pa.Table:
+        """These columns of the rows with a smaller `seq`, without deleted rows that are kept."""
+
     def empty(self, before: Mapping[str, int], mark: Mark | None = None) -> None:
         """Remove the rows with a smaller `seq`, or none."""
 

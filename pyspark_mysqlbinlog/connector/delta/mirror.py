@@ -239,6 +239,10 @@ class DeltaMirror:
         if self._histories is not None:
             self._change_log_engine.begin(batch.sparkSession)
         end = self._offsets.end(batch.sparkSession, number)
+        if number == 0:
+            self._what_is_wanted().expect_partitioned_tables(
+                self._tables_of(unpacked_schemas(end.schemas))
+            )
         self._cascades.look(self._tables_of(unpacked_schemas(end.schemas)), end.schemas)
         record = self._recorder.begin(number, end, self._row_counts)
         # The first batch of a checkpoint ends where it begins.
@@ -312,6 +316,7 @@ class DeltaMirror:
             has_more=not step.is_last,
             load_before=first.load,
             log_before=LogName.of(first) if first.epoch != last.epoch else None,
+            limited=partial(self._reading.limited, last),
         )
         unknown = step.parts.keys() - tables.keys()
         if unknown:

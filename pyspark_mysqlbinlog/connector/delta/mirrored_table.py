@@ -30,14 +30,21 @@ from pyarrow import compute
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.versions import Version, is_gone
 from pyspark_mysqlbinlog.connector.delta.applied_states import AppliedState
-from pyspark_mysqlbinlog.connector.delta.apply import SEQ, SEQ_TYPE, in_order
+from pyspark_mysqlbinlog.connector.delta.apply import SEQ, SEQ_TYPE, in_order, key_of
 from pyspark_mysqlbinlog.connector.delta.batch import Batch, TableVersions
 from pyspark_mysqlbinlog.connector.delta.copies import expect_countable
 from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget
-from pyspark_mysqlbinlog.connector.delta.marks import LogName, Mark, number_and_pos, place_of
+from pyspark_mysqlbinlog.connector.delta.marks import (
+    LogName,
+    Mark,
+    number_and_pos,
+    place,
+    place_of,
+)
 from pyspark_mysqlbinlog.connector.delta.partition_values import expect_partitions
+from pyspark_mysqlbinlog.connector.delta.rest_of_load import conditions_of
 from pyspark_mysqlbinlog.connector.delta.same_log import LookAt, SameLog
-from pyspark_mysqlbinlog.connector.delta.timeline import not_applied, places_of, sections
+from pyspark_mysqlbinlog.connector.delta.timeline import Section, not_applied, places_of, sections
 from pyspark_mysqlbinlog.connector.delta.walk import (
     LOAD_ANEW,
     NOT_WHOLE,
@@ -179,6 +186,7 @@ class MirroredTable:
             return whole.rows.num_rows
         since = self._counts_since(changes, now, batch)
         if since is None:
+            self._maybe_end_load(now, batch)
             return 0
         count = self._bring_in(in_order(changes), now, batch, since)
         self._maybe_end_load(now, batch)
@@ -260,11 +268,17 @@ class MirroredTable:
         """Make the rows of a whole load all that the Delta table has."""
         _, schema = now.versions[-1]
         if not isinstance(schema, TableSchema):
-            raise self._error(f"its columns are not known where its load was read; {LOAD_ANEW}")
+            self._leave_out("its columns are not known where its load was read", batch)
+            return
         if whole.place < batch.mark.version:
             raise self._error(f"its load is older than the batch that brought it; {LOAD_ANEW}")
         expect_countable(schema, keeps_deleted=self._target.keeps_deleted)
-        rows = whole_rows(whole, schema)
+        self._expect_all_rows(batch)
+        try:
+            rows = whole_rows(whole, schema)
+        except MirrorError as error:
+            self._leave_out(error.message.removesuffix(f"; {LOAD_ANEW}"), batch)
+            return
         expect_partitions(self._target, rows, self._name)
         place = self._position(batch, *number_and_pos(whole.place))
         try:
@@ -278,11 +292,23 @@ class MirroredTable:
         self._loading, self._last = None, ()
         _LOG.info("%s is loaded, as it was at %s", self._name, place)
 
+    def _expect_all_rows(self, batch: Batch) -> None:
+        """MirrorError where a whole load would remove rows that its condition left out."""
+        had_rows = self._loading is not None and json.loads(self._loading).get("had_rows")
+        if had_rows and batch.limited(self._table) is not None:
+            raise self._error(
+                "the table has no key, and snapshotWhere limits its load: which of its rows the"
+                f" condition left out is not known; take it out of snapshotWhere, and {LOAD_ANEW}"
+            )
+
     def _expect_shape_of_load(self, now: TableVersions, batch: Batch, applied: int) -> None:
         """MirrorError where the table had other columns at the place of a whole load.
 
-        It was read with those that it had where the batch ended that brought it.
+        It was read with those that it had where the batch ended that brought it. A load that goes
+        on replaces its rows.
         """
+        if self._loading:
+            return
         if not place_of(batch.start) <= applied <= batch.mark.version:
             return
         at, _, shape = self._target.properties().get(LOADED, "").partition(" ")
@@ -305,12 +331,14 @@ class MirroredTable:
             # What was to be loaded is no more.
             self._note_load(loading | {"waits": False})
             return gone
+        if not keyless and _VOID not in loading and isinstance(now.versions[-1][1], TableSchema):
+            if not batch.reloads:
+                raise self._error(f"it got a key while its load was waited for; {LOAD_ANEW}")
+            return self._count_since_key(loading, now, batch)
         is_read = batch.has_keyed_chunk(self._table)
         if is_read or pc.any(pc.equal(changes.column("op"), "r")).as_py():
-            raise self._error(NOT_WHOLE)
-        if not keyless and isinstance(now.versions[-1][1], TableSchema):
-            raise self._error(f"it got a key while its load was waited for; {LOAD_ANEW}")
-        if not waits:
+            self._leave_out(NOT_WHOLE, batch)
+        elif not waits:
             self._note_load(loading | {"waits": True})
         return None
 
@@ -355,6 +383,36 @@ class MirroredTable:
         ):
             return batch.begins_reload
         return missing is not None or not self._has_load(batch)
+
+    def _count_since_key(self, loading: Mapping[str, Any], now: TableVersions, batch: Batch) -> int:
+        """The place from which on the table has a key, with which its load reads it after all.
+
+        Nothing of it is read yet, so the load may as well begin there: no earlier row counts.
+        """
+        since = place_of(batch.start)
+        for start, what in reversed(now.versions):
+            if not isinstance(what, TableSchema) or not what.row_key:
+                break
+            since = max(place_of(start), place_of(batch.start))
+        number, pos = number_and_pos(since)
+        begin = batch.begin | {"file": number, "pos": pos}
+        self._target.empty(begin)
+        self._note_load(
+            {**loading, "waits": False, "from": begin}, None, Mark(batch.mark.log, since)
+        )
+        return since
+
+    def _leave_out(self, why: str, batch: Batch) -> None:
+        """Do without loaded rows that have no place in the table, as the log has it so far.
+
+        They come again: the statement by which they have one starts another load.
+        """
+        if not batch.reloads or self._loading is None:
+            raise self._error(why if why == NOT_WHOLE else f"{why}; {LOAD_ANEW}")
+        loading = json.loads(self._loading)
+        if _VOID not in loading or not loading.get("waits"):
+            self._note_load(loading | {_VOID: why, "waits": True})
+            self._say_void(why)
 
     def _expect_mirror(self, now: TableVersions, batch: Batch) -> None:
         """MirrorError unless the Delta table goes on where the batch begins."""
@@ -444,7 +502,8 @@ class MirroredTable:
         before = batch.query, batch.number - 1
         begin = Mark(batch.mark.log, place_of(batch.start), batch=before)
         more = {LOG: str(batch.mark.log), STOPPED: ""}
-        self._note_load(this | {"from": batch.begin}, more, begin)
+        begun = {"from": batch.begin, "had_rows": not self._target.is_empty()}
+        self._note_load(this | begun, more, begin)
         self.stopped = None
         self._is_checked = True
 
@@ -460,8 +519,13 @@ class MirroredTable:
     def _load_of(self, batch: Batch) -> TableLoad | None:
         if not batch.loads(self._table):
             return None
+
+        def remove_older() -> None:
+            assert self._loading is not None
+            self._target.empty(json.loads(self._loading)["from"])
+
         if not batch.reloads:
-            return TableLoad(None, None)
+            return TableLoad(None, None, remove_older)
 
         def note(**what: Any) -> None:
             assert self._loading is not None
@@ -476,14 +540,24 @@ class MirroredTable:
         return TableLoad(
             begins_behind=lambda seq: note(**{"from": dict(seq)}),
             is_void=note_void,
+            remove_older=remove_older,
+            is_unread=self._is_unread(batch),
         )
+
+    def _is_unread(self, batch: Batch) -> bool:
+        """Whether the load began in this batch: its rows are read at its end or later."""
+        if not self._loading:
+            return False
+        begin = json.loads(self._loading)["from"]
+        is_this_log = begin["epoch"] == batch.mark.log.epoch
+        return is_this_log and place(begin["file"], begin["pos"]) >= place_of(batch.start)
 
     def _maybe_end_load(self, now: TableVersions, batch: Batch) -> None:
         """Where all rows are loaded, remove those that were deleted while nobody looked."""
         if not self._loading or not batch.has_loaded(self._table):
             return
         load = json.loads(self._loading)
-        if load.get("waits"):
+        if load.get("waits") and _VOID not in load:
             return
         # A table that is gone has taken them along.
         if _VOID in load and gone_at(now.versions, place_of(batch.start)) is None:
@@ -491,10 +565,47 @@ class MirroredTable:
             if is_known and not batch.may_be_ahead(self._table):
                 raise self._unexplained(load[_VOID], batch)
             return
+        if not self._read_rest(load["from"], now, batch):
+            return  # the next batch tries it again
         self._target.empty(load["from"])
         self._target.set_properties({LOADING: ""}, batch.mark)
         self._loading = None
         _LOG.info("%s is loaded", self._name)
+
+    def _read_rest(self, begin: Mapping[str, int], now: TableVersions, batch: Batch) -> bool:
+        """Read the rows that the load has not written because of its condition.
+
+        begin : of the load.
+
+        False where the server has altered the table, and the log has not come there yet.
+        """
+        rows_where = batch.limited(self._table)
+        schema = now.versions[-1][1] if now.versions else None
+        if rows_where is None or not isinstance(schema, TableSchema) or not schema.row_key:
+            return True
+        keys = self._target.older(begin, key_of(schema))
+        if keys.num_rows:
+            _LOG.info("%s: %d rows are read that snapshotWhere left out", self._name, keys.num_rows)
+        for condition in conditions_of(schema, keys):
+            rows, images = rows_where(condition)
+            self._expect_new_loads(rows, batch)
+            unread: list[str] = []
+            walk = Walk(
+                self._name,
+                self._target,
+                batch.mark,
+                batch.mark.version,
+                frozenset(),
+                load=TableLoad(None, unread.append, lambda: None),
+                images=images,
+            )
+            walk.take(Section(*now.versions[-1], in_order(rows)))
+            if unread and pc.max(places_of(rows)).as_py() <= batch.mark.version:
+                raise self._unexplained(unread[0], batch)
+            if unread:
+                return False
+            walk.finish()
+        return True
 
     def _say_void(self, why: str) -> None:
         _LOG.warning(
@@ -507,6 +618,8 @@ class MirroredTable:
     def _unexplained(self, why: str, batch: Batch) -> MirrorError:
         if not batch.reloads:
             return self._error(f"it was altered while it was being loaded ({why}); {LOAD_ANEW}")
+        if why == NOT_WHOLE:
+            return self._error(why)
         return self._error(
             f"a row that was loaded does not fit the table's columns ({why}), and no statement came"
             " that changed them: correct the value or leave the column out (excludeColumns), and"

@@ -32,6 +32,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import compute
 
+from pyspark_mysqlbinlog.checkpoints.load_state import Chunk
 from pyspark_mysqlbinlog.checkpoints.offset import Offset
 from pyspark_mysqlbinlog.checkpoints.schema_packing import is_of_version_0_1
 from pyspark_mysqlbinlog.checkpoints.versions import start_of
@@ -39,6 +40,7 @@ from pyspark_mysqlbinlog.connector.columns import arrow_schema
 from pyspark_mysqlbinlog.connector.delta.collect import by_table, of_batches
 from pyspark_mysqlbinlog.connector.delta.marks import place_of
 from pyspark_mysqlbinlog.connector.delta.prepared import PreparedStates
+from pyspark_mysqlbinlog.connector.delta.rest_of_load import RowsWhere
 from pyspark_mysqlbinlog.connector.delta.timeline import places_of
 from pyspark_mysqlbinlog.connector.delta.typed_images import TypedImages
 from pyspark_mysqlbinlog.connector.load.chunk_reader import read_chunks
@@ -56,7 +58,7 @@ from pyspark_mysqlbinlog.connector.ranges.steps import RangeSteps, most_load_ste
 from pyspark_mysqlbinlog.connector.ranges.typed_reader import read_typed_stretches
 from pyspark_mysqlbinlog.connector.server.settings import ServerFacts
 from pyspark_mysqlbinlog.decoder.kernel.implementation import implementation
-from pyspark_mysqlbinlog.names import Table
+from pyspark_mysqlbinlog.names import Table, table_folding
 
 __all__ = ["OwnReading", "Prepare", "Step"]
 
@@ -169,6 +171,36 @@ class OwnReading:
             or self._handed_over(first, last) is not None
             or self._takes_log(_size(first, last))
         )
+
+    def limited(self, last: Offset, table: Table) -> RowsWhere | None:
+        """What reads more rows of a table whose load has a condition; None for other tables.
+
+        last : where the batch ends; no row is older.
+        """
+        if self._options.snapshot_where is None:
+            return None
+        case_sensitive = self.server_facts().case_sensitive
+        folded = table_folding(case_sensitive)
+        if folded(table) not in map(folded, self._options.conditions(case_sensitive)):
+            return None
+        return partial(self._rows_where, last, table)
+
+    def _rows_where(
+        self, last: Offset, table: Table, condition: str
+    ) -> tuple[pa.Table, TypedImages]:
+        """The rows of a table for which a condition holds, as loaded rows."""
+        task = LoadPartition(
+            (Chunk(table),),
+            self.server_facts().case_sensitive,
+            since=last.position,
+            server_uuid=last.server_uuid,
+            epoch=last.epoch,
+            conditions={table: condition},
+        )
+        typed = not self._with_source
+        batches = [*read_chunks(self._options, task, self._schema, typed=typed)]
+        changes, images = self._table_of(batches)
+        return changes.filter(pc.equal(changes.column("op"), "r")), images
 
     def _takes_log(self, size: float) -> bool:
         """Whether so many bytes of log are read here, when nothing is loaded beside them."""

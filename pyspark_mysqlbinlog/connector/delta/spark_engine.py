@@ -326,6 +326,14 @@ class SparkTarget:
         with self._table.setting({METADATA: marks.of_commit(told)}):
             self._commit(lambda: self._table.sql(statement))
 
+    def older(self, before: Mapping[str, int], names: Sequence[str]) -> pa.Table:
+        condition = is_before(before)
+        if self.keeps_deleted:
+            condition += f" AND NOT {DELETED}"
+        columns = ", ".join(map(quoted, names))
+        query = f"SELECT {columns} FROM {self._table.name} WHERE {condition}"
+        return self._table.spark.sql(query).toArrow()
+
     def empty(self, before: Mapping[str, int], mark: Mark | None = None) -> None:
         older = is_before(before)
         statement = f"DELETE FROM {self._table.name} WHERE {older}"

@@ -89,10 +89,14 @@ class TableLoad:
         source begins there brings them all. None where it begins none by itself.
     is_void : is told why loaded rows can't be read: they have a shape that the log has not come to
         yet, and the source loads the table again when it comes there. None likewise.
+    remove_older : removes the rows that are older than the load: it replaces them in any case.
+    is_unread : its rows are read after all changes of the batch, so that none need be counted.
     """
 
     begins_behind: Callable[[Mapping[str, int]], None] | None
     is_void: Callable[[str], None] | None
+    remove_older: Callable[[], None]
+    is_unread: bool = False
 
 
 class Walk:
@@ -130,6 +134,7 @@ class Walk:
         self._applied = applied
         self._came_by_rename = came_by_rename
         self._load = load
+        self._is_unread = load is not None and load.is_unread
         self._images = images
         self._prepared = prepared
         self._gone = gone
@@ -232,6 +237,12 @@ class Walk:
         )
         if takes_name or (is_other_key and self._states):
             self._merge(self._mark_before(start, told))
+        if is_other_key and self._load is not None:
+            # Nothing was counted while it had no key.
+            if self._is_unread and not key_of(before) and self._load.begins_behind is not None:
+                self._load.begins_behind(self._with_epoch(_begin_of(start)))
+            # Among them may be several with one value of the new key, which a merge would keep.
+            self._load.remove_older()
         self._states = [_renamed(states, names) for states in self._states]
         self._came_from = self._origins(names)
         self.schema = what
@@ -285,6 +296,8 @@ class Walk:
         key = key_of(self.schema)
         if not key:
             self._expect_countable(rows)
+            if self._is_unread:
+                return
         elif missing := set(key) - set(shape_of(self.schema).names):
             raise self._error(
                 f"excludeColumns leaves out {min(missing)}, of the key by which rows are told apart"
@@ -449,6 +462,7 @@ class Walk:
         begins = None if self._load is None else self._load.begins_behind
         if begins is not None:
             begins(self._with_epoch(seq))
+            self._is_unread = True
         self._merge(replace(self._mark, version=at, batch=None, fingerprint=None))
         if begins is None:
             raise self._error(f"{reason}; {LOAD_ANEW}")

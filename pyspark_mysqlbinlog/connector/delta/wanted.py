@@ -83,6 +83,19 @@ class Wanted:
                 if fold(column) not in names:
                     raise OptionError(f"partition_by: {'.'.join(table)} has no column {column!r}")
 
+    def expect_partitioned_tables(self, there: Iterable[Table]) -> None:
+        """OptionError where `partition_by` names a table that is not there.
+
+        there : the wanted tables of the server.
+        """
+        folded = folding(self._tables.case_sensitive)
+        unknown = self._partition_by.keys() - {folded(".".join(table)) for table in there}
+        if unknown:
+            raise OptionError(
+                f"partition_by: expected tables that are there and wanted, as database.table, found"
+                f" {min(unknown)!r}; correct its name or leave it out"
+            )
+
     def _given_columns(self, table: Table) -> Sequence[str]:
         return self._partition_by.get(folding(self._tables.case_sensitive)(".".join(table)), ())
 

@@ -8,7 +8,7 @@ that is dropped, or not wanted any more, is forgotten, and read when it comes ba
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 
 from pyspark_mysqlbinlog.checkpoints.load_state import LoadState, TableLoad
@@ -16,11 +16,12 @@ from pyspark_mysqlbinlog.checkpoints.position import BEGINNING, Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.checkpoints.versions import UnknownFrom
 from pyspark_mysqlbinlog.errors import OptionError
-from pyspark_mysqlbinlog.names import Table
+from pyspark_mysqlbinlog.names import Table, table_folding
 
 __all__ = [
     "altered_tables",
     "begin_load",
+    "expect_conditions",
     "follow_log",
     "follow_options",
     "next_sequence",
@@ -34,6 +35,23 @@ def begin_load(
 ) -> LoadState:
     """Every wanted table that is there at `position` is to be read."""
     return LoadState(waiting=tuple(map(TableLoad, _there(history, position, wants))))
+
+
+def expect_conditions(
+    tables: Iterable[Table], history: SchemaHistory, position: Position, *, case_sensitive: bool
+) -> None:
+    """OptionError where `snapshotWhere` names a table that is not there.
+
+    By a misspelt name a table would be loaded in full.
+    """
+    folded = table_folding(case_sensitive)
+    there = set(map(folded, _there(history, position, lambda *_: True)))
+    for table in tables:
+        if folded(table) not in there:
+            raise OptionError(
+                f"option snapshotWhere: there is no table {'.'.join(table)}; correct its name or"
+                " leave it out"
+            )
 
 
 def follow_options(

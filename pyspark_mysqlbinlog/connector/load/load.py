@@ -17,6 +17,7 @@ from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.load.following import (
     altered_tables,
+    expect_conditions,
     follow_log,
     follow_options,
     next_sequence,
@@ -134,6 +135,8 @@ class Load:
             return state
         name, tables = options.reload
         history = history_of()
+        conditions = options.conditions(self._case_sensitive)
+        expect_conditions(conditions, history, position, case_sensitive=self._case_sensitive)
         if state is None:
             # Nothing was to be loaded so far: all that is there is in step.
             state = follow_log(LoadState(), history, position, wants, ())

@@ -13,6 +13,7 @@ So what can't go on stops in front of the transaction, and everything before it 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from dataclasses import replace
 
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
@@ -128,6 +129,20 @@ class SchemaWatch:
             return self._asked_for(history, tables, since)
         except SchemaChangedError:
             return history  # the next statement that alters them comes here, too
+
+    def learn_keys(
+        self, history: SchemaHistory, tables: Collection[Table], since: Position
+    ) -> SchemaHistory:
+        """The history, with the unique keys of tables that have no key that is known.
+
+        Not all are followed (see `TableSchema.unique_keys`), and a load reads by any of them.
+        """
+        found = self.learn(SchemaHistory(), tables, since)
+        for name in tables:
+            known, shown = history.at(since, *name), found.at(since, *name)
+            if known is not None and shown is not None and known.columns == shown.columns:
+                history = history.with_table(since, replace(known, unique_keys=shown.unique_keys))
+        return history
 
     def _asked_for(
         self, history: SchemaHistory, tables: Collection[Table], since: Position

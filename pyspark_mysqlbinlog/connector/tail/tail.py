@@ -21,7 +21,7 @@ from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.log.dump import LAST_DUMP_START, Dump, ScannedDump
 from pyspark_mysqlbinlog.connector.log.replaced import IdleCheck, told_apart
 from pyspark_mysqlbinlog.connector.log.retry import LOG, connected_again, lost_connection
-from pyspark_mysqlbinlog.connector.schemas.tracker import SchemaTracker
+from pyspark_mysqlbinlog.connector.schemas.tracker import SchemaTracker, last_change
 from pyspark_mysqlbinlog.connector.schemas.watch import SchemaWatch, unknown_among
 from pyspark_mysqlbinlog.connector.server.grants import Grants
 from pyspark_mysqlbinlog.connector.server.settings import (
@@ -350,12 +350,21 @@ class _Schemas:
         self._tracker.forget_before(self._buffer.released)
 
     def _learn_what_is_loaded(self, logged: LoggedStatement, end: Position) -> None:
-        """Ask for the columns of tables that a statement left unknown: they are loaded again."""
+        """Ask for what is not known of tables after a statement: they may be loaded again."""
         named = (map(self._fold, table) for table in logged.statement.tables or ())
         tables = [(database, table) for database, table in named if self._wants(database, table)]
-        unknown = unknown_among(self.history, tables, end)
-        if unknown and self._watch is not None:
+        if self._watch is None:
+            return
+        if unknown := unknown_among(self.history, tables, end):
             self._tracker.history = self._watch.learn(self.history, unknown, end)
+        if keyless := [table for table in tables if self._is_keyless_since(end, table)]:
+            self._tracker.history = self._watch.learn_keys(self.history, keyless, end)
+
+    def _is_keyless_since(self, end: Position, table: Table) -> bool:
+        """Whether the table has other columns from `end` on, and no key that is known."""
+        schema = self.history.at(end, *table)
+        changed = last_change(self.history, table) == end
+        return changed and schema is not None and not schema.row_key
 
     def look_at(self, event: Event, boundary: Position) -> None:
         if self._watch is None:

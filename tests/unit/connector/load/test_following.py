@@ -10,6 +10,7 @@ from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.load.following import (
     altered_tables,
     begin_load,
+    expect_conditions,
     follow_log,
     follow_options,
     note_read,
@@ -128,3 +129,12 @@ def test_a_table_that_was_not_known_for_a_while() -> None:
     place = Position.of("bin.000001", 600)
     known = history(A, B).without(place, *A, "why").without(place, *B, "dropped", gone=True)
     assert altered_tables(LoadState(), known, LATER, END) == {A: place}
+
+
+def test_a_condition_for_a_table_that_is_not_there() -> None:
+    known = history(A).without(LATER, *B, "dropped", gone=True)
+    expect_conditions([A], known, LATER, case_sensitive=True)
+    expect_conditions([("SHOP", "A")], known, LATER, case_sensitive=False)
+    for table, sensitive in ((B, False), (C, False), (("shop", "A"), True)):
+        with pytest.raises(OptionError, match="snapshotWhere: there is no table"):
+            expect_conditions([table], known, LATER, case_sensitive=sensitive)
