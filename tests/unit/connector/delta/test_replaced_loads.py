@@ -1,0 +1,87 @@
+"""Loads of a table whose key becomes another one before all of its rows are read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from helpers.table_batches import NAME, Change, TableBatches, change
+from pyspark_mysqlbinlog.checkpoints.load_state import Chunk, LoadState, TableLoad
+from pyspark_mysqlbinlog.connector.delta.mirrored_table import LOADING
+from pyspark_mysqlbinlog.errors import MirrorError
+from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
+
+COLUMNS = (ColumnSchema("id", "int", nullable=False), ColumnSchema("v", "int", nullable=False))
+BY_ID, KEYLESS = (TableSchema(*NAME, COLUMNS, key) for key in (("id",), ()))
+TEXT = (COLUMNS[0], ColumnSchema("v", "varchar", 9, charset="latin1", nullable=False))
+TEXT_BY_ID, TEXT_BY_V = (TableSchema(*NAME, TEXT, key) for key in (("id",), ("v",)))
+DONE = LoadState()
+
+
+@pytest.fixture
+def mirrored(tmp_path: Path) -> TableBatches:
+    return TableBatches(tmp_path)
+
+
+def waiting(lost: int) -> LoadState:
+    return LoadState(waiting=(TableLoad(NAME),), lost={NAME: (1, lost)})
+
+
+def read(lost: int, key: str = "key") -> LoadState:
+    return LoadState(chunks=(Chunk(NAME, key),), lost={NAME: (1, lost)})
+
+
+def loaded(pos: int, number: int, v: int | str) -> Change:
+    return change("r", pos, {"id": number, "v": v}, row=-1)
+
+
+def created(pos: int, number: int, v: int | str) -> Change:
+    return change("c", pos, {"id": number, "v": v})
+
+
+def test_rows_of_before_that_are_equal_in_the_new_key(mirrored: TableBatches) -> None:
+    """The statement at 150 removed the row 1; the log does not say so."""
+    rows = created(110, 1, "a"), created(120, 2, "a")
+    mirrored.batch(140, *rows, versions=[(4, TEXT_BY_ID)], load=DONE)
+    gone = change("ddl", 150, query="ALTER TABLE t DROP PARTITION p")
+    mirrored.batch(160, gone, versions=[(4, TEXT_BY_ID)], load=waiting(160))
+    versions = [(4, TEXT_BY_ID), (170, TEXT_BY_V)]
+    mirrored.batch(200, versions=versions, load=waiting(160))
+    mirrored.batch(300, loaded(300, 2, "a"), versions=[(4, TEXT_BY_V)], load=read(160))
+    assert mirrored.rows() == [(2, "a")]
+
+
+def test_a_key_that_comes_while_a_whole_load_is_waited_for(mirrored: TableBatches) -> None:
+    mirrored.batch(140, created(110, 1, 1), created(120, 1, 1), versions=[(4, KEYLESS)], load=DONE)
+    told = change("ddl", 150, query="ALTER TABLE t DROP PARTITION p")
+    mirrored.batch(160, told, versions=[(4, KEYLESS)], load=waiting(160))
+    changes = change("d", 165, {"id": 1, "v": 1}), created(175, 7, 7)
+    mirrored.batch(200, *changes, versions=[(4, KEYLESS), (170, BY_ID)], load=waiting(160))
+    assert mirrored.rows() == [(7, 7)]
+    mirrored.again()
+    rows = loaded(300, 1, 1), loaded(300, 7, 7)
+    mirrored.batch(300, *rows, versions=[(4, BY_ID)], load=read(160))
+    assert mirrored.rows() == [(1, 1), (7, 7)]
+    assert not mirrored.target.properties()[LOADING]
+
+
+def test_rows_that_were_read_by_a_key_that_the_log_has_not_come_to(mirrored: TableBatches) -> None:
+    mirrored.batch(140, created(110, 1, 1), versions=[(4, KEYLESS)], load=DONE)
+    told = change("ddl", 150, query="ALTER TABLE t DROP PARTITION p")
+    mirrored.batch(160, told, versions=[(4, KEYLESS)], load=waiting(160))
+    mirrored.batch(170, loaded(300, 1, 1), versions=[(4, KEYLESS)], load=read(160))
+    mirrored.again()
+    mirrored.batch(200, versions=[(4, KEYLESS), (180, BY_ID)], load=waiting(180))
+    mirrored.batch(300, loaded(300, 1, 1), versions=[(4, BY_ID)], load=read(180))
+    assert mirrored.rows() == [(1, 1)]
+    assert not mirrored.target.properties()[LOADING]
+
+
+def test_no_key_comes_and_the_table_is_stopped(mirrored: TableBatches) -> None:
+    mirrored.batch(140, created(110, 1, 1), versions=[(4, KEYLESS)], load=DONE)
+    told = change("ddl", 150, query="ALTER TABLE t DROP PARTITION p")
+    mirrored.batch(160, told, versions=[(4, KEYLESS)], load=waiting(160))
+    mirrored.batch(170, loaded(170, 1, 1), versions=[(4, KEYLESS)], load=read(160))
+    with pytest.raises(MirrorError, match="read by one"):
+        mirrored.batch(200, versions=[(4, KEYLESS)], load=DONE)
