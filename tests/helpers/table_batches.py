@@ -62,7 +62,14 @@ def changes_table(*changes: Change) -> pa.Table:
 
 
 class TableBatches:
-    """The table, and how far it has come."""
+    """The table, and how far it has come.
+
+    Attributes
+    ----------
+    last : the last batch.
+    """
+
+    last: Batch
 
     def __init__(self, folder: Path, query: str = "q") -> None:
         self.folder, self.query = folder, query
@@ -108,6 +115,7 @@ class TableBatches:
             load_before=self.load,
             limited=lambda _: self.rows_where,
         )
+        self.last = batch
         rows = changes_table(*changes)
         self.table.apply(rows, TableVersions(tuple(now)), batch)
         self.start, self.load = end, load

@@ -124,7 +124,7 @@ def test_where_nothing_is_loaded_again_it_was_altered(mirrored: Mirrored) -> Non
 @pytest.mark.parametrize("has_been_away", [False, True])
 def test_another_load_begins_and_is_whole(mirrored: Mirrored, has_been_away: bool) -> None:
     """As behind a RENAME, which takes no statement of the table's own; or where it was unwanted."""
-    mirrored.table.stop(MirrorError("for another reason", table="d.t"))
+    mirrored.table.stop(MirrorError("for another reason", table="d.t"), mirrored.last)
     if has_been_away:
         mirrored.start, mirrored.load = 380, state()
     mirrored.batch(400, load=state(""))
