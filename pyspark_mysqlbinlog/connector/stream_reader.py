@@ -34,6 +34,7 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
 from pyspark_mysqlbinlog.checkpoints.load_state import LoadState
 from pyspark_mysqlbinlog.checkpoints.offset import Offset
 from pyspark_mysqlbinlog.checkpoints.position import (
@@ -278,10 +279,14 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         file = tail.next_sequence
         assert file is not None
         begin, last = Position.of(file, FIRST_EVENT), tail.buffer.tip
-        with self._connect() as client:
-            check_identity(client, offset.server_uuid)
-        look_at = ServerLog(self._options.server_settings()).look_at
-        fingerprint = known_server(self._options.retry_timeout, look_at, begin)
+
+        def look() -> Fingerprint | None:
+            settings = self._options.server_settings()
+            with ReplicaClient.connect(settings) as client:
+                check_identity(client, offset.server_uuid)
+            return ServerLog(settings).look_at(begin)
+
+        fingerprint = known_server(self._options.retry_timeout, look)
         # What holds there holds from the beginning, in positions of either sequence.
         history = last.history.needed_from(last.position).until(BEGINNING)
         LOGGER.warning(

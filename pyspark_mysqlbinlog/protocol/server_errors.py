@@ -41,6 +41,8 @@ _HOST_NOT_PRIVILEGED = 1130
 # Shutdown, aborted, read/write interrupted, no server there, gone, lost, killed. Not a blocked
 # host: it stays so until somebody flushes it.
 _TRANSIENT = {1053, 1152, 1158, 1159, 1160, 1161, 2003, 2006, 2013, 1927}
+# A shutdown interrupts statements before it closes their connections.
+_INTERRUPTED = 1317
 # What the server (5.7.6 and later) refuses under which gtid_mode, and the next mode, in which it
 # sends both kinds.
 _GTID_MODES = {
@@ -151,7 +153,7 @@ def _told(code: int, text: str, address: str, doing: str, login: Login | None) -
         return ConnectionFailedError(
             f"{address} broke off TLS while {doing}: {text}; check sslCert and sslKey", code=code
         )
-    if code in _TRANSIENT:
+    if code in _TRANSIENT or (code == _INTERRUPTED and doing.startswith("running ")):
         hint = "; where it always does, check sslMode, sslCert and sslKey" if "SSL" in text else ""
         return LostConnectionError(
             f"{address} does not answer while {doing}: {text}{hint}", code=code

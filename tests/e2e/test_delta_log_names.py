@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import random
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from helpers.change_logs import expect_replay, history_of, rows_of_log
+from helpers.change_logs import expect_replay, history_of, log_of, rows_of_log
 from helpers.delta_mirrors import MirroredDatabase
-from helpers.log_names import INDEX, own_servers, restart_with_log_name
+from helpers.log_names import INDEX, name_log, own_servers, restart_with_log_name
 from helpers.mirror_process import delivered
 from helpers.servers import LocalServer
 from helpers.waiting import wait_until
+from pyspark_mysqlbinlog import DeltaMirror
 
 TABLES = ("t", "k")
 
@@ -90,3 +94,236 @@ def test_nothing_is_lost(mirrored: MirroredDatabase, how: str, rotations: int) -
     mirrored.execute("UPDATE t SET v = v + 1")
     mirrored.run()
     expect_kept(mirrored, "u", "d", "c", "u", "u", "u")
+
+
+class FailsInBatch(DeltaMirror):
+    """Ends with an error before it brings in a batch: that one is planned, and comes again."""
+
+    number = 2
+
+    def __call__(self, batch: DataFrame, number: int) -> None:
+        if number == self.number:
+            raise RuntimeError("this batch comes again")
+        super().__call__(batch, number)
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_a_load_that_goes_on_in_the_new_name(mirrored: MirroredDatabase, number: int) -> None:
+    """Of a table with a key; its planned batch is read again behind the change."""
+    server = mirrored.server
+    assert isinstance(server, LocalServer)
+    mirrored.execute(f"INSERT INTO t VALUES {','.join(f'({n}, 1)' for n in range(10, 3000))}")
+    mirrored.options |= {"maxBytesPerTrigger": "20k", "targetPartitionBytes": "4000"}
+    mirrored.options["tables"] = "shop.t"
+    FailsInBatch.number = number
+    query = mirrored.mirror(kind=FailsInBatch).start(mirrored.spark, availableNow=True)
+    with pytest.raises(StreamingQueryException, match="this batch comes again"):
+        query.awaitTermination()
+    mirrored.execute("UPDATE t SET v = 2 WHERE id % 7 = 0", "DELETE FROM t WHERE id % 10 = 0")
+    for name in ("bbb-bin", "ccc-bin"):
+        restart_with_log_name(server, name)
+        mirrored.execute(
+            "UPDATE t SET v = v + 1 WHERE id % 9 = 0",
+            f"DELETE FROM t WHERE id % 11 = 0 AND id % 2 = {name == 'bbb-bin':d}",
+            "INSERT INTO t VALUES (20, 20) ON DUPLICATE KEY UPDATE v = v + 100",
+        )
+    mirrored.run()
+    mirrored.execute("UPDATE t SET v = v + 1 WHERE id % 13 = 0")
+    mirrored.run()
+    mirrored.expect_equal("t")
+    expect_replay(mirrored, "t", "id")
+
+
+def test_tables_that_come_and_go(mirrored: MirroredDatabase) -> None:
+    """One is dropped under one name of the log and made again under another."""
+    server = mirrored.server
+    assert isinstance(server, LocalServer)
+    mirrored.execute("CREATE TABLE s (id INT PRIMARY KEY)", "INSERT INTO s VALUES (1), (2)")
+    mirrored.run()
+    mirrored.execute("DROP TABLE s")
+    restart_with_log_name(server, "bbb-bin")
+    mirrored.execute("INSERT INTO t VALUES (7, 7)")
+    mirrored.run()
+    mirrored.execute("CREATE TABLE s (id INT PRIMARY KEY, w INT)", "INSERT INTO s VALUES (2, 2)")
+    restart_with_log_name(server, "ccc-bin")
+    mirrored.execute("INSERT INTO s VALUES (3, 3)")
+    mirrored.run()
+    mirrored.expect_equal(*TABLES, "s")
+    expect_replay(mirrored, "s", "id")
+
+
+def test_a_new_checkpoint_under_another_name(mirrored: MirroredDatabase) -> None:
+    """It counts epochs from 0 again: the marks of before are not its own."""
+    server = mirrored.server
+    assert isinstance(server, LocalServer)
+    mirrored.settings.pop("history")
+    mirrored.run()
+    restart_with_log_name(server, "bbb-bin")
+    start = "{}:{}".format(*server.position())
+    mirrored.execute("UPDATE t SET v = 22 WHERE id = 2", "INSERT INTO k VALUES (2)")
+    mirrored.options["startingOffset"] = start
+    with pytest.raises(StreamingQueryException, match="from another log"):
+        mirrored.run("second")
+    for table in TABLES:
+        assert "from another log" in mirrored.stopped(table)
+    # Loaded again, as the message says.
+    mirrored.options["startingOffset"] = "snapshot"
+    mirrored.run("third")
+    mirrored.expect_equal(*TABLES)
+    mirrored.execute("DELETE FROM t WHERE id = 3", "DELETE FROM k WHERE v = 1 LIMIT 1")
+    mirrored.run("third")
+    mirrored.expect_equal(*TABLES)
+
+
+def test_a_table_that_was_put_back(mirrored: MirroredDatabase) -> None:
+    """It lacks something of the log before: it must not continue under the new name."""
+    server = mirrored.server
+    assert isinstance(server, LocalServer)
+    mirrored.settings.pop("history")
+    mirrored.run()
+    version = mirrored.delta("t").version()
+    mirrored.execute("UPDATE t SET v = 22 WHERE id = 2", "INSERT INTO k VALUES (2)")
+    mirrored.run()
+    mirrored.delta("t").restore(version)
+    restart_with_log_name(server, "bbb-bin")
+    mirrored.execute("INSERT INTO k VALUES (3)")
+    mirrored.run()
+    assert "put back an older version" in mirrored.stopped("t")
+    mirrored.expect_equal("k")
+
+
+def test_marks_without_a_base_name(mirrored: MirroredDatabase) -> None:
+    """Those of earlier versions: the log is told by the event in front of the place."""
+    mirrored.run()
+    mirrored.execute("UPDATE t SET v = 22 WHERE id = 2", "INSERT INTO k VALUES (2)")
+    mirrored.run()
+    places = [mirrored.folder / "lake" / "shop" / table for table in TABLES]
+    places += [log_of(mirrored, table) for table in TABLES]
+    for place in places:
+        rename_log(place)
+    mirrored.execute("UPDATE t SET v = 33 WHERE id = 3", "INSERT INTO k VALUES (3)")
+    mirrored.run()
+    expect_kept(mirrored, "u", "u")
+
+
+def rename_log(place: Path) -> None:
+    """Write a Delta table's marks as versions without base names did."""
+    for file in (place / "_delta_log").glob("*.json"):
+        file.write_text(re.sub(r"(mysqlbinlog:[^:\"]+:\d+):aaa-bin", r"\1", file.read_text()))
+
+
+class Rounds:
+    """Random changes, and random names and numbers of the binlog."""
+
+    def __init__(self, mirrored: MirroredDatabase, seed: int) -> None:
+        assert isinstance(mirrored.server, LocalServer)
+        self.mirrored, self.server = mirrored, mirrored.server
+        self.chance = random.Random(seed)
+        self.changes = 0
+        self.last_id = 100
+        self.has_s = False
+
+    def write(self) -> None:
+        chance = self.chance
+        with self.server.connect(database="shop") as connection:
+            cursor = connection.cursor()
+            for _ in range(chance.randrange(8)):
+                self.last_id += 1
+                key = chance.randrange(100, self.last_id)
+                value = chance.randrange(4)
+                cursor.execute(
+                    chance.choice(
+                        [
+                            f"INSERT INTO t (id, v) VALUES ({self.last_id}, {value})",
+                            f"UPDATE t SET v = v + 1 WHERE id IN ({key}, {key + 1})",
+                            f"DELETE FROM t WHERE id = {key}",
+                            f"INSERT INTO k (v) VALUES ({value}), ({value})",
+                            f"UPDATE k SET v = v + 10 WHERE v = {value} LIMIT 2",
+                            f"DELETE FROM k WHERE v = {value} LIMIT 1",
+                        ]
+                    )
+                )
+                self.changes += cursor.rowcount
+                if chance.random() < 0.2:
+                    self.server.rotate()
+        self._alter()
+
+    def _alter(self) -> None:
+        chance, run = self.chance, self.mirrored.execute
+        if chance.random() < 0.1:
+            self.last_id += 1
+            run(f"ALTER TABLE t ADD c{self.last_id} INT")
+        if chance.random() < 0.4:
+            run("DROP TABLE s" if self.has_s else "CREATE TABLE s (id INT PRIMARY KEY)")
+            self.has_s = not self.has_s
+        if self.has_s:
+            run("INSERT INTO s SELECT COALESCE(MAX(id), 0) + 1 FROM s")
+
+    def restart(self) -> None:
+        """Under any name, with any number that the server makes of the files that are there."""
+        chance, server = self.chance, self.server
+        name = chance.choice(("aaa-bin", "bbb-bin", "ccc-bin"))
+        if chance.random() < 0.3:
+            server.kill()
+        else:
+            server.halt()
+        assert server.datadir is not None
+        if chance.random() < 0.3:
+            # The server counts behind whatever is there.
+            number = chance.randrange(1, 90)
+            stray = server.datadir / f"{name}.{number:06}"
+            if not stray.exists():
+                stray.touch()
+                name_log(server, name)
+                server.start()
+                stray.unlink()
+                return
+        name_log(server, name)
+        server.start()
+
+    def purge(self) -> None:
+        """Now and then all that the mirror has: a name begins with number 1 again."""
+        file, _ = self.server.position()
+        if self.chance.random() < 0.4 and delivered(self.mirrored.folder)[0] == file:
+            self.server.execute(f"PURGE BINARY LOGS TO '{file}'")
+
+    def expect_kept(self) -> None:
+        mirrored = self.mirrored
+        mirrored.expect_equal(*TABLES, *(["s"] if self.has_s else []))
+        expect_replay(mirrored, "t", "id")
+        if self.has_s:
+            expect_replay(mirrored, "s", "id")
+        logged = [*rows_of_log(mirrored, "t"), *rows_of_log(mirrored, "k")]
+        assert sum(row["op"] in {"c", "u", "d"} for row in logged) == self.changes
+
+    def play(self) -> None:
+        mirrored = self.mirrored
+        is_running = self.chance.random() < 0.5
+        query = mirrored.mirror().start(mirrored.spark) if is_running else None
+        self.write()
+        for _ in range(self.chance.randrange(1, 4)):
+            self.restart()
+            self.write()
+        # The end is a change, so that a query comes to it soon.
+        mirrored.execute("INSERT INTO k VALUES (1000)")
+        self.changes += 1
+        if query is None:
+            mirrored.run()
+        else:
+            follow_to_end(mirrored, query)
+        self.expect_kept()
+        self.purge()
+
+
+@pytest.mark.parametrize(
+    "rounds",
+    [
+        pytest.param(4, id="short"),
+        pytest.param(30, id="full", marks=[pytest.mark.endurance, pytest.mark.timeout(5400)]),
+    ],
+)
+def test_random_names_and_numbers(mirrored: MirroredDatabase, ddl_seed: int, rounds: int) -> None:
+    mirrored.run()
+    played = Rounds(mirrored, ddl_seed)
+    for _ in range(rounds):
+        played.play()

@@ -258,6 +258,8 @@ REFUSALS: list[tuple[Exception, str, type[MySQLBinlogError], str]] = [
         "gone away",
     ),
     (OperationalError(2013, "Lost connection"), "running 'x'", LostConnectionError, "Lost"),
+    (OperationalError(1317, "was interrupted"), "running 'x'", LostConnectionError, "interrupted"),
+    (OperationalError(1317, "was interrupted"), "reading rows", ServerError, "error 1317"),
     (
         OperationalError(2013, "Lost connection ([SSL: TLSV1_ALERT_UNKNOWN_CA] alert)"),
         "connecting",
