@@ -136,7 +136,6 @@ GROUPS: dict[str, Values] = {
         "default_storage_engine": "MyISAM",
         "explicit_defaults_for_timestamp": 0,
         "show_compatibility_56": 1,
-        "old_passwords": 1,
         "old": 1,
         "old_mode": "",
         "innodb_strict_mode": 0,
@@ -236,6 +235,11 @@ class Tables:
 
     def change(self) -> None:
         """Update, delete and insert some rows of each table."""
+        self.cursor.execute("SHOW GLOBAL VARIABLES LIKE 'super_read_only'")
+        # Not even this session may write then.
+        is_locked = [str(value) for _, value in self.cursor.fetchall()] == ["ON"]
+        if is_locked:
+            self.cursor.execute("SET GLOBAL super_read_only = 0")
         for name in (*KEYED, *KEYLESS):
             table = f"`{self.database}`.{name}"
             changed = "b = '😀 \\\\ '' changed', c = c / 3, f = f + INTERVAL 1 HOUR"
@@ -246,6 +250,8 @@ class Tables:
                 if name in KEYLESS
                 else f"UPDATE {table} SET number = number + 1000 WHERE p = 0"
             )
+        if is_locked:
+            self.cursor.execute("SET GLOBAL super_read_only = 1")
 
     def selected(self) -> list[list[tuple[str | None, ...]]]:
         """What SELECT shows of each."""
