@@ -16,7 +16,8 @@ sql_mode                 other quotes in SHOW GRANTS, other spaces in texts, ano
                          without ALLOW_INVALID_DATES a row with 2026-02-31 is not equal to its own
                          date
 sql_quote_show_create    off: SHOW GRANTS has names without quotes
-sql_buffer_result        on: the server copies a whole result before it sends the first row
+sql_buffer_result        on: the server copies a whole result before it sends the first row; with
+                         big_tables, MySQL 5.7.41 gives a BIT(12) of MyISAM a wrong value in it
 lock_wait_timeout        information_schema leaves out what stays locked for longer
 wait_timeout             ends a connection that waits while another one reads the log
 idle_…_timeout           three that end one inside of a transaction (MariaDB 10.3)
