@@ -259,8 +259,13 @@ class ChangeLog:
             self.state = AppliedState.of(self._target, batch)
 
     def _missing(self, batch: Batch) -> MirrorError | None:
-        """What the change log lacks of what was written down of it; None where it has all."""
-        what = None if self.state is None else self.state.missing_in(self._target, batch.query)
+        """What the change log lacks of what was written down of it; None where it has all.
+
+        Where there is none, `_join` tells whether one may begin.
+        """
+        if self.state is None or self._target.columns() is None:
+            return None
+        what = self.state.missing_in(self._target, batch.query)
         return None if what is None else self._error(f"{what}; {_LOAD_ANEW}")
 
     def _was_left(self, batch: Batch, done: int | None) -> bool:
