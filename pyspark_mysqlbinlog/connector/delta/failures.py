@@ -51,18 +51,20 @@ _OF_ALL_TEXT = re.compile(
     r"|cannot allocate memory|out ?of ?memory|java heap space|gc overhead|resources exhausted"
     # The way to the store, and its own troubles.
     r"|timed? ?out|connection|connect error|broken pipe|error sending request|dns error"
-    r"|unknownhost|no route to host|network|socketexception|temporarily|service ?unavailable"
+    r"|unknownhost|no route to host|network is|socketexception|temporarily|service ?unavailable"
     r"|slow ?down|too ?many ?requests|throttl|internal ?(server ?)?error|bad gateway"
     # Who may use it, and whether it is there.
     r"|access ?denied|permission denied|forbidden|unauthori[sz]ed|unauthenticated|credential"
     r"|invalidaccesskey|signaturedoesnotmatch|(expired|invalid) ?token|accountproblem"
     r"|no ?such ?bucket|bucket does not exist|container ?(not ?found|does not exist)"
     # Spark that ends, a query that is stopped, executors that went.
-    r"|cancell?ed|interrupted|sparkcontext|executor ?lost|fetchfailed|barrier"
+    r"|cancell?ed|interrupted|shut ?down|stopped sparkcontext|executor ?lost|fetchfailed"
     # Others that write.
-    r"|delta_(concurrent|metadata_changed|protocol_changed)|concurrent",
+    r"|delta_(concurrent|metadata_changed|protocol_changed)",
     re.IGNORECASE,
 )
+# Where Spark was, and not what happened: each of its errors has been in `java.util.concurrent`.
+_FRAMES = re.compile(r"^\s+at .*$|^Driver stacktrace:$|stack backtrace:[\s\S]*", re.MULTILINE)
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 # Paths have names of tables and values of rows in them.
 _PATHS = re.compile(r"\S*/\S*")
@@ -119,12 +121,12 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _text(error: BaseException) -> str:
-    return _ANSI.sub("", str(error))
+    return _FRAMES.sub("", _ANSI.sub("", str(error)))
 
 
 def _said(error: BaseException) -> str:
     """The error in one line, shortened in the middle, and what to do."""
-    text = " ".join(_text(error).partition("stack backtrace")[0].split())
+    text = " ".join(_text(error).split())
     if len(text) > _MOST_SHOWN:
         text = f"{text[: _MOST_SHOWN // 2]} … {text[-_MOST_SHOWN // 2 :]}"
     remedy = "correct the cause"
