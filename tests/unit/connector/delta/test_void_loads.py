@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -119,6 +120,17 @@ def test_where_nothing_is_loaded_again_it_was_altered(mirrored: Mirrored) -> Non
     mirrored.batch(310, load=state(None, ("2",)))
     with pytest.raises(MirrorError, match="it was altered while it was being loaded"):
         mirrored.batch(320, reloads=False)
+
+
+def test_table_whose_folder_is_removed_can_be_stopped(mirrored: Mirrored) -> None:
+    shutil.rmtree(mirrored.folder)
+    mirrored.table.stop(MirrorError("it is gone", table="d.t"), mirrored.last)
+    mirrored.again()
+    assert mirrored.table.stopped == "it is gone"
+    # The rest of its load does not bring it back.
+    mirrored.batch(310, loaded(310, 3, 3), load=state(None, ("2",)))
+    assert mirrored.table.stopped
+    assert mirrored.target.is_empty()
 
 
 @pytest.mark.parametrize("has_been_away", [False, True])
