@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,14 +15,16 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
-from pyspark.sql import SparkSession
+from pyspark.sql import Row, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from helpers.before_commits import before_commit
 from helpers.captured_logs import describe
 from helpers.delta_mirrors import MirroredDatabase
 from helpers.replay import captured_schemas
 from helpers.servers import Server
 from helpers.spark_session import DELTA_JARS, with_delta
+from helpers.waiting import wait_until
 from pyspark_mysqlbinlog import DeltaMirror
 from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
 from pyspark_mysqlbinlog.connector.delta.apply import GONE, SEQ, SEQ_TYPE
@@ -30,10 +34,11 @@ from pyspark_mysqlbinlog.connector.delta.maintenance import Maintenance
 from pyspark_mysqlbinlog.connector.delta.marks import LogName, Mark
 from pyspark_mysqlbinlog.connector.delta.side_by_side import side_by_side
 from pyspark_mysqlbinlog.connector.delta.spark_engine import SparkEngine, SparkTarget
+from pyspark_mysqlbinlog.connector.delta.spark_memory import OpenTables
 from pyspark_mysqlbinlog.connector.delta.spark_sessions import SparkSessions
 from pyspark_mysqlbinlog.connector.delta.spark_table import METADATA, SETTINGS, SparkTable
 from pyspark_mysqlbinlog.connector.delta.walk import shape_of
-from pyspark_mysqlbinlog.errors import OptionError, cause_of
+from pyspark_mysqlbinlog.errors import MirrorError, OptionError, cause_of
 
 _LOG, _OTHER = LogName("server", 0, "mysql-bin"), LogName("server", 1, "mysql-bin")
 _FIELDS: list[pa.Field[Any]] = [
@@ -55,12 +60,14 @@ def delta(spark: SparkSession) -> SparkSession:
 
 def test_spark_takes_rows_behind_an_empty_batch(spark: SparkSession, tmp_path: Path) -> None:
     rows = pa.table({"id": pa.chunked_array([[1, 2], [], [3], [], [], [4]], pa.int32())})
-    table = SparkTable(str(tmp_path / "t"), SparkSessions(spark, SETTINGS))
+    sessions = SparkSessions(spark, SETTINGS)
+    table = SparkTable(str(tmp_path / "t"), sessions, OpenTables(spark))
     fields = from_arrow_schema(rows.schema)
-    taken = table.frame(rows, fields).toArrow()
-    assert Counter(taken.column("id").to_pylist()) == Counter([1, 2, 3, 4])
+    with table.frame(rows, fields) as frame:
+        assert Counter(frame.toArrow().column("id").to_pylist()) == Counter([1, 2, 3, 4])
     nested = pa.table({SEQ: pa.nulls(2, SEQ_TYPE)}).slice(0, 0)
-    assert table.frame(nested, from_arrow_schema(nested.schema)).count() == 0
+    with table.frame(nested, from_arrow_schema(nested.schema)) as frame:
+        assert frame.count() == 0
 
 
 def test_sessions_are_as_many_as_threads(spark: SparkSession) -> None:
@@ -295,6 +302,89 @@ def test_a_merge_that_another_mirror_came_before_fails(
     with pytest.raises(RuntimeError, match="another mirror"):
         _merge(target, _mark(2), 3)
     assert _rows(path).keys() == {1, 2}
+
+
+@pytest.mark.parametrize("name", ["deltalake", "spark"])
+def test_a_change_by_others_is_not_taken_for_a_merge_that_had_no_row_to_write(
+    engines: dict[str, Engine], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    target = engines[name].target(str(tmp_path / "t"))
+    target.create(_COLUMNS, {})
+    _merge(target, _mark(1), 1, 2)
+
+    def write_nothing_and_more() -> None:
+        # What is there is as new.
+        with before_commit(monkeypatch, target, lambda _: DeltaTable(target.uri).delete("id = 1")):
+            _merge(target, _mark(1), 1, 2)
+        _merge(target, _mark(2), 3)
+
+    with pytest.raises(MirrorError, match=r"\(DELETE\)"):
+        write_nothing_and_more()
+
+
+def test_looks_at_what_others_did_go_up_to_one_version(
+    delta: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others may commit while Delta lists the commits."""
+    engine = SparkEngine()
+    engine.begin(delta)
+    target = engine.target(str(tmp_path / "t"))
+    target.create(_COLUMNS, {})
+    _merge(target, _mark(1), 1, 2)
+    DeltaTable(tmp_path / "t").delete("id = 1")
+    other = engine.target(target.uri)
+    history, writes = SparkTable.history, iter([lambda: other.set_properties({"p": "q"})])
+
+    def interrupted(table: SparkTable, limit: int) -> list[Row]:
+        next(writes, lambda: None)()
+        return history(table, limit)
+
+    monkeypatch.setattr(SparkTable, "history", interrupted)
+    with pytest.raises(MirrorError, match=r"\(DELETE\)"):
+        _merge(target, _mark(2), 3)
+
+
+def test_tables_are_closed_and_what_queries_held_is_freed(
+    delta: SparkSession, tmp_path: Path
+) -> None:
+    engine = SparkEngine()
+    engine.begin(delta)
+    assert engine._open_tables is not None
+    engine._open_tables.max_tables = 3
+    jvm: Any = delta
+    delta_log = jvm._jvm.org.apache.spark.sql.delta.DeltaLog
+    gc.collect()
+    # As if the collector never came to it.
+    gc.disable()
+    try:
+        delta_log.clearCache()
+        targets = [engine.target(str(tmp_path / f"t{number}")) for number in range(5)]
+        for target in targets:
+            target.create(_COLUMNS, {})
+        for number in (1, 2):
+            for target in targets:
+                _merge(target, _mark(number), number)
+        assert delta_log.cacheSize() <= 3
+        wait_until(lambda: _live_snapshots(delta) <= 6, "old versions are freed", 120, every=1)
+        _merge(targets[0], _mark(3), 3)
+    finally:
+        gc.enable()
+    assert _rows(tmp_path / "t0").keys() == {1, 2, 3}
+
+
+def _live_snapshots(spark: SparkSession) -> int:
+    """How many versions of Delta tables are in the JVM, after its own collection of garbage."""
+    session: Any = spark
+    jvm, gateway = session._jvm, session.sparkContext._gateway
+    given = gateway.new_array(jvm.java.lang.Object, 1)
+    given[0] = gateway.new_array(jvm.java.lang.String, 0)
+    kinds = gateway.new_array(jvm.java.lang.String, 1)
+    kinds[0] = "[Ljava.lang.String;"
+    beans = jvm.java.lang.management.ManagementFactory.getPlatformMBeanServer()
+    name = jvm.javax.management.ObjectName("com.sun.management:type=DiagnosticCommand")
+    histogram = beans.invoke(name, "gcClassHistogram", given, kinds)
+    found = re.search(r"\s(\d+)\s+\d+\s+org\.apache\.spark\.sql\.delta\.Snapshot\s", histogram)
+    return int(found[1]) if found else 0
 
 
 def test_a_history_that_delta_forgot(engines: dict[str, Engine], tmp_path: Path) -> None:

@@ -10,16 +10,18 @@ from types import ModuleType
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
+from helpers.before_commits import before_commit
 from helpers.change_logs import history_of, rows_of_log
 from helpers.delta_mirrors import MirroredDatabase
 from helpers.killed_commits import KilledTables
 from helpers.servers import Server
 from helpers.waiting import wait_until
 from pyspark_mysqlbinlog.connector.delta import history, mirrored_table
+from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget
 
 pytestmark = pytest.mark.both_engines
 
@@ -97,6 +99,80 @@ def test_rows_that_a_user_removes_while_the_query_runs(mirrored: MirroredDatabas
     finally:
         query.stop()
     assert "(DELETE)" in mirrored.stopped("t")
+    mirrored.expect_equal("other")
+    mirrored.options["reload"] = f"again: {mirrored.database}.t"
+    mirrored.run()
+    mirrored.expect_equal("t")
+
+
+def test_maintenance_between_a_look_and_a_commit_keeps_the_table_going(
+    mirrored: MirroredDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Delta for Spark moves its commit after them; delta-rs makes it again."""
+    mirror = mirrored.mirror()
+
+    def all_at_once(target: DeltaTarget) -> None:
+        target.vacuum()
+        target.set_properties({"p": "r"})
+        target.compact()
+
+    maintenance: list[Callable[[DeltaTarget], object]] = [
+        lambda target: target.vacuum(),
+        lambda target: target.set_properties({"p": "q"}),
+        lambda target: target.compact(),
+        all_at_once,
+    ]
+    for number, maintain in enumerate(maintenance, 3):
+        mirrored.execute(
+            f"INSERT INTO t VALUES ({number}, 'new')",
+            f"INSERT INTO copies VALUES ('x'), ('{number}')",
+            "DELETE FROM copies WHERE v = 'x' LIMIT 1",
+        )
+        with contextlib.ExitStack() as between:
+            for table in ("t", "copies"):
+                other = mirrored.target(table)
+                between.enter_context(before_commit(monkeypatch, other, maintain))
+            mirror.start(mirrored.spark, availableNow=True).awaitTermination()
+    mirrored.execute("UPDATE t SET v = 'changed'", "INSERT INTO copies VALUES ('nine')")
+    mirror.start(mirrored.spark, availableNow=True).awaitTermination()
+    assert not mirror.stopped
+    mirrored.expect_equal("t", "copies")
+    kept = {"SET TBLPROPERTIES", "OPTIMIZE"}
+    assert kept <= {commit["operation"] for commit in mirrored.delta("t").history()}
+
+
+def _append(table: DeltaTable) -> None:
+    write_deltalake(table, table.to_pyarrow_table().slice(0, 1), mode="append")
+
+
+def _merge(table: DeltaTable) -> None:
+    source = pa.table({"id": pa.array([1], pa.int32())})
+    merger = table.merge(source, "t.id = s.id", source_alias="s", target_alias="t")
+    merger.when_matched_delete().execute()
+
+
+@pytest.mark.parametrize(
+    ("operation", "write"),
+    [
+        ("DELETE", lambda table: table.delete("id = 1")),
+        ("UPDATE", lambda table: table.update(updates={"v": "'x'"}, predicate="id = 1")),
+        ("WRITE", _append),
+        ("MERGE", _merge),
+        ("RESTORE", lambda table: table.restore(table.version() - 1)),
+    ],
+    ids=["delete", "update", "append", "merge", "restore"],
+)
+def test_rows_that_others_change_between_a_look_and_a_commit_stop_the_table(
+    mirrored: MirroredDatabase,
+    monkeypatch: pytest.MonkeyPatch,
+    operation: str,
+    write: Callable[[DeltaTable], None],
+) -> None:
+    mirrored.execute("INSERT INTO t VALUES (3, 'three')", "INSERT INTO other VALUES (3)")
+    target = mirrored.target("t")
+    with before_commit(monkeypatch, target, lambda _: write(mirrored.delta("t"))):
+        mirrored.run()
+    assert f"({operation})" in mirrored.stopped("t")
     mirrored.expect_equal("other")
     mirrored.options["reload"] = f"again: {mirrored.database}.t"
     mirrored.run()

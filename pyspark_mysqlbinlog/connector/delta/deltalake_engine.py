@@ -159,17 +159,18 @@ class DeltalakeTarget:
         """
         for _ in range(TRIES):
             table = self._now()
-            self._take_over(table)
-            self._keep_stats_exact(table, long, columns)
             version = table.version()
-            self._expect_rows_kept(table)
             try:
+                self._take_over(table)
+                self._keep_stats_exact(table, long, columns)
+                self._expect_rows_kept(table)
+                version = table.version()
                 write(table)
             except Exception as error:
-                self._known = None
+                known, self._known = self._known, None
                 if not isinstance(error, CommitFailedError) or self._now().version() == version:
                     raise
-                self._known = version
+                self._known = known
             else:
                 # Where a merge had no row to write there is no commit.
                 self._known = min(version + 1, table.version())
@@ -199,13 +200,21 @@ class DeltalakeTarget:
         self._long = long | known
 
     def _expect_rows_kept(self, table: DeltaTable) -> None:
-        """MirrorError where something else has changed rows up to the table's version."""
+        """MirrorError where something else has changed rows up to the table's version.
+
+        The table is brought up to date: delta-rs also lists the commits after its version.
+        """
         known, version = self._known, table.version()
-        self._known = version
         assert known is not None
-        if version != known:
+        since: list[dict[str, Any]] = []
+        is_exact = version == known
+        while not is_exact:
             since = table.history(version - known) if version > known else []
-            expect_rows_kept(self.uri, [each.get("operation") for each in since], version - known)
+            table.update_incremental()
+            is_exact = table.version() == version
+            version = table.version()
+        self._known = version
+        expect_rows_kept(self.uri, [each.get("operation") for each in since], version - known)
 
     def _of_spark(self, table: DeltaTable) -> Mapping[str, int] | None:
         """The marks of a table that Delta for Spark wrote last; None where it did not."""

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
 from typing import Any
+from uuid import uuid4
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import BooleanType, StructType
 
@@ -32,7 +33,13 @@ from pyspark_mysqlbinlog.connector.delta.spark_copies import (
     equal_rows,
     merge_copies,
 )
-from pyspark_mysqlbinlog.connector.delta.spark_marks import MARKS, SparkMarks
+from pyspark_mysqlbinlog.connector.delta.spark_marks import (
+    MARKS,
+    SparkMarks,
+    has_commit_id,
+    user_metadata,
+)
+from pyspark_mysqlbinlog.connector.delta.spark_memory import OpenTables
 from pyspark_mysqlbinlog.connector.delta.spark_sessions import SparkSessions, is_classic
 from pyspark_mysqlbinlog.connector.delta.spark_sql import quoted, sql_type
 from pyspark_mysqlbinlog.connector.delta.spark_table import (
@@ -75,6 +82,7 @@ class SparkEngine:
         self._keep_deleted = keep_deleted
         self._spark: Any = None
         self._sessions: SparkSessions | None = None
+        self._open_tables: OpenTables | None = None
 
     def begin(self, spark: SparkSession) -> None:
         """Take the session of the batch that begins."""
@@ -94,22 +102,34 @@ class SparkEngine:
         if self._sessions is None or self._spark != given._jsparkSession:
             self._spark = given._jsparkSession
             self._sessions = SparkSessions(spark, SETTINGS)
+            self._open_tables = OpenTables(spark)
 
     def target(self, uri: str, partition_by: Sequence[str] = ()) -> SparkTarget:
         """The Delta table of a URI, which may not be there yet."""
         assert self._sessions is not None, "no batch has begun"
+        assert self._open_tables is not None
         return SparkTarget(
-            uri, self._sessions, self._properties, partition_by, keep_deleted=self._keep_deleted
+            SparkTable(uri, self._sessions, self._open_tables),
+            self._properties,
+            partition_by,
+            keep_deleted=self._keep_deleted,
         )
 
 
 @dataclass(frozen=True, slots=True)
 class _Told:
-    """What the session is told for a commit, and what the table's marks are with it."""
+    """What a commit writes down beside its rows.
 
-    settings: Mapping[str, str]
-    application: str
+    Attributes
+    ----------
+    marks : of the table, with this commit.
+    numbers : what they are with it.
+    settings : of the session, for its transaction identifier.
+    """
+
+    marks: SparkMarks
     numbers: Mapping[str, int]
+    settings: Mapping[str, str] = field(default_factory=dict)
 
 
 class SparkTarget:
@@ -119,15 +139,14 @@ class SparkTarget:
 
     def __init__(
         self,
-        uri: str,
-        sessions: SparkSessions,
+        table: SparkTable,
         properties: Mapping[str, str],
         partition_by: Sequence[str],
         *,
         keep_deleted: bool,
     ) -> None:
-        self.uri = uri
-        self._table = SparkTable(uri, sessions)
+        self.uri = table.uri
+        self._table = table
         self._properties = dict(properties)
         self._partition_by = list(partition_by)
         self.keeps_deleted = keep_deleted
@@ -147,14 +166,28 @@ class SparkTarget:
         assert snapshot is not None, f"{self.uri} is not there"
         return snapshot
 
-    def _commit(self, write: Callable[[], object], mark: Mark | None = None) -> None:
-        """Write once, with a mark."""
+    def _commit(
+        self,
+        write: Callable[[], object],
+        mark: Mark | None = None,
+        told: _Told | None = None,
+    ) -> None:
+        """Write once, with a mark.
+
+        told : what the commit writes down, in place of what follows from the mark.
+        """
         for _ in range(TRIES):
-            told = None if mark is None else self._marking(mark)
             version = self._there().version
             self._expect_rows_kept(version)
+            commit_id = str(uuid4())
             try:
-                with self._table.setting({} if told is None else told.settings):
+                if mark is not None:
+                    told = self._marking(mark)
+                settings = {METADATA: user_metadata(commit_id)}
+                if told is not None:
+                    metadata = told.marks.of_commit(told.numbers, commit_id)
+                    settings = {**told.settings, METADATA: metadata}
+                with self._table.setting(settings):
                     write()
             except Exception as error:
                 self._known = None
@@ -162,15 +195,16 @@ class SparkTarget:
                     raise
                 self._known = version
             else:
-                # Where no row was to be written there is no commit.
-                self._known = min(version + 1, self._there().version)
-                if told is not None and self._there().version == version + 1:
-                    self._table.note(version + 1, told.application, told.numbers)
+                now = self._there().version
+                is_committed = self._expect_rows_kept(now, commit_id)
+                if told is not None and is_committed:
+                    self._table.note(now, told.marks.application, told.numbers)
+                self._table.release()
                 return
         raise overtaken(self.uri)
 
     def _marking(self, mark: Mark) -> _Told:
-        """What the session is told, for a mark to be written."""
+        """What the commit writes down, for a mark to be written."""
         log = str(mark.log)
         snapshot = self._there()
         numbers = self._table.numbers(snapshot)
@@ -184,20 +218,33 @@ class SparkTarget:
         if mark.version < boundary:
             # It has come further already.
             new = {name: new[name] for name in new if not name.startswith(log)}
-        told = {**numbers, **new}
-        settings = {METADATA: marks.of_commit(told)}
+        settings = {}
         # Spark passes over a write, rows and all, that has no greater number than the last one.
         if mark.version > boundary:
-            settings |= {APPLICATION: marks.application, BOUNDARY: str(mark.version)}
-        return _Told(settings, marks.application, told)
+            settings = {APPLICATION: marks.application, BOUNDARY: str(mark.version)}
+        return _Told(marks, {**numbers, **new}, settings)
 
-    def _expect_rows_kept(self, version: int) -> None:
-        """MirrorError where something else has changed rows up to a version."""
+    def _expect_rows_kept(self, version: int, commit_id: str | None = None) -> bool:
+        """MirrorError where something else has changed rows up to a version.
+
+        Delta for Spark moves a commit after what came in between. So the mirror's own commit is not
+        always the next version; where there was no row to write there is none.
+
+        commit_id : of the mirror's own commit, which may be among them; returns whether it is.
+        """
         known, self._known = self._known, version
         assert known is not None
-        if version != known:
-            since = self._table.history(version - known) if version > known else []
-            expect_rows_kept(self.uri, [row["operation"] for row in since], version - known)
+        if version == known:
+            return False
+        commits = self._table.commits(known, version)
+        others = [
+            row["operation"]
+            for row in commits
+            if commit_id is None or not has_commit_id(row["userMetadata"], commit_id)
+        ]
+        own = len(commits) - len(others)
+        expect_rows_kept(self.uri, others, version - known - own)
+        return own > 0
 
     def _with_properties(self, properties: Mapping[str, str]) -> str:
         given = spark_sql.properties(properties)
@@ -294,9 +341,8 @@ class SparkTarget:
         self._allow(columns)
 
         def write() -> None:
-            held = self._table.spark.sql(f"SELECT {values} FROM {self._table.name}")
-            writer = held.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
-            writer.partitionBy(*held_by).save(self._table.path)
+            with self._table.query(f"SELECT {values} FROM {self._table.name}") as held:
+                self._table.save(held, "overwrite", held_by)
             if self._there().fields.names != columns.names:
                 raise self._has_another_mirror()
 
@@ -323,8 +369,7 @@ class SparkTarget:
         else:
             marks = SparkMarks(marks.application, log, told)
         statement = self._with_properties({**properties, MARKS: marks.text})
-        with self._table.setting({METADATA: marks.of_commit(told)}):
-            self._commit(lambda: self._table.sql(statement))
+        self._commit(lambda: self._table.sql(statement), None, _Told(marks, told))
 
     def older(self, before: Mapping[str, int], names: Sequence[str]) -> pa.Table:
         condition = is_before(before)
@@ -371,7 +416,8 @@ class SparkTarget:
         with self._as_view(rows):
             # Names and whole numbers of our own.
             query = f"SELECT t.* FROM {self._table.name} t LEFT SEMI JOIN {_STATES} s ON {equal}"
-            return count_copies(self._table.spark.sql(query), rows)
+            with self._table.query(query) as found:
+                return count_copies(found, rows)
 
     def replace_copies(self, gone: pa.Table, rows: pa.Table, mark: Mark) -> int:
         if not gone.num_rows:
@@ -400,21 +446,23 @@ class SparkTarget:
             self.set_properties({}, mark)
             return
         held_by = [name for name in self.partitioned_by() if name in rows.column_names]
-        frame = self._table.frame(rows, from_arrow_schema(rows.schema))
-        writer = frame.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
         self._allow(rows.schema)
-        self._save(writer.partitionBy(*held_by), mark)
+        with self._table.frame(rows, from_arrow_schema(rows.schema)) as frame:
+            self._save(frame, mark, "overwrite", held_by)
 
     def append(self, rows: pa.Table, mark: Mark) -> None:
         if not rows.num_rows:
             self.set_properties({}, mark)
             return
-        self._save(self._frame(rows).write.format("delta").mode("append"), mark)
+        with self._frame(rows) as frame:
+            self._save(frame, mark, "append")
 
-    def _save(self, writer: DataFrameWriter, mark: Mark) -> None:
+    def _save(
+        self, frame: DataFrame, mark: Mark, mode: str, partition_by: Sequence[str] = ()
+    ) -> None:
         def write() -> None:
             before = self._there().version
-            writer.save(self._table.path)
+            self._table.save(frame, mode, partition_by)
             # Where Spark knows the mark's number it does nothing.
             if self._there().version == before:
                 raise self._has_another_mirror()
@@ -423,13 +471,14 @@ class SparkTarget:
 
     @contextmanager
     def _as_view(self, states: pa.Table) -> Iterator[None]:
-        self._frame(states).createOrReplaceTempView(_STATES)
-        try:
-            yield
-        finally:
-            self._table.spark.catalog.dropTempView(_STATES)
+        with self._frame(states) as frame:
+            frame.createOrReplaceTempView(_STATES)
+            try:
+                yield
+            finally:
+                self._table.spark.catalog.dropTempView(_STATES)
 
-    def _frame(self, rows: pa.Table) -> DataFrame:
+    def _frame(self, rows: pa.Table) -> AbstractContextManager[DataFrame]:
         """Rows, or states, as Spark has them, in the types of the table."""
         held = self._there().fields
         names = [name for name in rows.column_names if name != GONE]

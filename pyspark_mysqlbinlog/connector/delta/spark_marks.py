@@ -7,12 +7,15 @@ numbers as they were when it was written::
 
     property  {"application": "mysqlbinlog:spark:5f…", "log": "mysqlbinlog:…:0", "numbers": {…}}
     commit    txn mysqlbinlog:spark:5f… = boundary
-              userMetadata {"application": "mysqlbinlog:spark:5f…", "numbers": {…}}
+              userMetadata {"commit": "7b…", "application": "mysqlbinlog:spark:5f…", "numbers": {…}}
 
 The newest commit of the application tells. Delta forgets commits after `delta.logRetentionDuration`
 (a month) and keeps identifiers: then the boundary is known still, and not what tells its log from
 another one. An identifier's number only grows: where a load begins the numbers anew, the property
 names another application.
+
+`commit` is unique. Delta for Spark moves a commit after those that came in between, so a version
+number does not identify the mirror's own commit; this id does.
 
 Both engines read this. delta-rs, which writes any number of identifiers, ends it with an empty
 property when it writes such a table.
@@ -24,9 +27,9 @@ import json
 import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
-__all__ = ["IDENTIFIERS", "MARKS", "SparkMarks", "is_application"]
+__all__ = ["IDENTIFIERS", "MARKS", "SparkMarks", "has_commit_id", "is_application", "user_metadata"]
 
 # A property of a Delta table.
 MARKS = "mysqlbinlog.marks"
@@ -70,9 +73,10 @@ class SparkMarks:
         kept = {"application": self.application, "log": self.log, "numbers": dict(self.numbers)}
         return json.dumps(kept)
 
-    def of_commit(self, numbers: Mapping[str, int]) -> str:
+    def of_commit(self, numbers: Mapping[str, int], commit_id: str | None = None) -> str:
         """The user metadata of a commit."""
-        return json.dumps({"application": self.application, "numbers": dict(numbers)})
+        kept = {"application": self.application, "numbers": dict(numbers)}
+        return json.dumps(kept if commit_id is None else {"commit": commit_id, **kept})
 
     def newest(
         self, commits: Iterable[str | None], boundary: int | None, known: Mapping[str, int]
@@ -92,14 +96,29 @@ class SparkMarks:
         return kept | {self.log: boundary}
 
     def _numbers_of(self, metadata: str | None) -> dict[str, int] | None:
-        try:
-            told = json.loads(metadata or "null")
-        except ValueError:
-            return None  # somebody else's
-        if not isinstance(told, dict) or told.get("application") != self.application:
+        told = _parsed(metadata)
+        if told.get("application") != self.application:
             return None
         numbers: dict[str, int] = told["numbers"]
         return numbers
+
+
+def user_metadata(commit_id: str) -> str:
+    """The user metadata of a commit without a mark."""
+    return json.dumps({"commit": commit_id})
+
+
+def has_commit_id(metadata: str | None, commit_id: str) -> bool:
+    """Whether a commit with this user metadata has the id."""
+    return _parsed(metadata).get("commit") == commit_id
+
+
+def _parsed(metadata: str | None) -> Mapping[str, Any]:
+    try:
+        told = json.loads(metadata or "null")
+    except ValueError:
+        return {}  # written by something else
+    return told if isinstance(told, dict) else {}
 
 
 def is_application(identifier: str) -> bool:

@@ -20,6 +20,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.types import StructType
 
 from pyspark_mysqlbinlog.connector.delta.spark_marks import IDENTIFIERS, SparkMarks, is_application
+from pyspark_mysqlbinlog.connector.delta.spark_memory import OpenTables, release
 from pyspark_mysqlbinlog.connector.delta.spark_sessions import SparkSessions
 from pyspark_mysqlbinlog.connector.delta.spark_sql import quoted
 
@@ -48,18 +49,12 @@ _FIRST_LOOK = 20
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """One version of a table.
-
-    Attributes
-    ----------
-    in_jvm : Delta's own object.
-    """
+    """One version of a table."""
 
     version: int
     fields: StructType
     properties: Mapping[str, str]
     partitioned_by: Sequence[str]
-    in_jvm: Any
 
 
 class SparkTable:
@@ -67,15 +62,18 @@ class SparkTable:
 
     Attributes
     ----------
+    uri : as it was given.
     path : as Spark takes it; a relative one is made absolute, for Delta takes no other.
     name : in SQL.
     """
 
-    def __init__(self, uri: str, sessions: SparkSessions) -> None:
+    def __init__(self, uri: str, sessions: SparkSessions, open_tables: OpenTables) -> None:
+        self.uri = uri
         is_uri = re.match(r"[A-Za-z][A-Za-z0-9+.-]+:", uri)
         self.path = uri if is_uri else str(Path(uri).absolute())
         self.name = f"delta.{quoted(self.path)}"
         self._sessions = sessions
+        self._open_tables = open_tables
         self._last: Snapshot | None = None
         # What is known at a version of the numbers of an application's commits.
         self._known: tuple[int, str, Mapping[str, int]] = (-1, "", {})
@@ -87,10 +85,35 @@ class SparkTable:
 
     def sql(self, statement: str) -> list[Row]:
         """Run a statement; gives its rows."""
-        return self.spark.sql(statement).collect()
+        with self.query(statement) as found:
+            return found.collect()
 
-    def frame(self, rows: pa.Table, fields: StructType) -> DataFrame:
-        """Rows as Spark has them, with these fields alone and in their types.
+    @contextmanager
+    def query(self, statement: str) -> Iterator[DataFrame]:
+        """What a statement gives, for a while."""
+        with self._held(self.spark.sql(statement)) as found:
+            yield found
+
+    @contextmanager
+    def _held(self, frame: DataFrame) -> Iterator[DataFrame]:
+        try:
+            yield frame
+        finally:
+            release(self.spark, frame._jdf)
+
+    def save(self, frame: DataFrame, mode: str, partition_by: Sequence[str] = ()) -> None:
+        """Write rows; an overwrite also gives the table their columns."""
+        writer: Any = frame.write.format("delta").mode(mode)
+        try:
+            if mode == "overwrite":
+                writer.option("overwriteSchema", "true").partitionBy(*partition_by)
+            writer.save(self.path)
+        finally:
+            release(self.spark, writer._jwrite)
+
+    @contextmanager
+    def frame(self, rows: pa.Table, fields: StructType) -> Iterator[DataFrame]:
+        """Rows as Spark has them, with these fields alone and in their types, for a while.
 
         Spark 4.3 takes an empty record batch for the end, and drops those behind it without a word.
         """
@@ -98,7 +121,8 @@ class SparkTable:
         batches = [batch for batch in rows.to_batches() if batch.num_rows]
         # And of a table of no batches it can't tell the types.
         full = pa.Table.from_batches(batches) if batches else rows.schema.empty_table()
-        return self.spark.createDataFrame(full, fields)
+        with self._held(self.spark.createDataFrame(full, fields)) as frame:
+            yield frame
 
     @contextmanager
     def setting(self, settings: Mapping[str, str]) -> Iterator[None]:
@@ -114,10 +138,7 @@ class SparkTable:
 
     def last(self) -> Snapshot | None:
         """Its last version; None where there is no table."""
-        with self._in_jvm() as (jvm, session):
-            # There is no SQL for a table's version and its identifiers.
-            delta_log = jvm.org.apache.spark.sql.delta.DeltaLog
-            found = delta_log.forTableWithSnapshot(session, self.path)._2()
+        with self._newest() as found:
             version: int = found.version()
             if version < 0:
                 return None
@@ -128,7 +149,6 @@ class SparkTable:
                     StructType.fromJson(json.loads(metadata["schemaString"])),
                     metadata["configuration"],
                     metadata["partitionColumns"],
-                    found,
                 )
         return self._last
 
@@ -136,14 +156,14 @@ class SparkTable:
         """The identifiers of the last mark, and their numbers."""
         marks = SparkMarks.of(snapshot.properties)
         if marks is None:
-            kept = self._identifiers(snapshot).items()
+            kept = self._identifiers().items()
             return {name: number for name, number in kept if not is_application(name)}
         version, application, numbers = self._known
         if application != marks.application:
             version, numbers = -1, marks.numbers
         if version != snapshot.version:
-            commits = self._commits(snapshot.version - version, marks.application)
-            boundary = self._identifiers(snapshot).get(marks.application)
+            commits = self._metadata(version, snapshot.version, marks.application)
+            boundary = self._identifiers().get(marks.application)
             numbers = marks.newest(commits, boundary, numbers)
             self.note(snapshot.version, marks.application, numbers)
         return numbers
@@ -152,24 +172,45 @@ class SparkTable:
         """The numbers at a version, for those who know them."""
         self._known = version, application, numbers
 
+    def release(self) -> None:
+        """Let go of what a commit no longer needs, now and then."""
+        self._open_tables.committed()
+
     def history(self, limit: int) -> list[Row]:
         """The last commits, the newest first."""
         return self.sql(f"DESCRIBE HISTORY {self.name} LIMIT {limit}")
 
-    def _commits(self, count: int, application: str) -> list[str | None]:
-        """The user metadata of the last `count` commits, the newest first; up to the one wanted."""
-        limit = min(count, _FIRST_LOOK)
-        while True:
-            found: list[str | None] = [row["userMetadata"] for row in self.history(limit)]
-            if limit >= count or len(found) < limit or any(application in (f or "") for f in found):
-                return found
-            limit = min(count, limit * 10)
+    def commits(self, after: int, last: int) -> list[Row]:
+        """The commits after one version up to another one, the newest first.
 
-    def _identifiers(self, snapshot: Snapshot) -> dict[str, int]:
+        Those that Delta has deleted are missing.
+        """
+        limit = last - after
+        while limit > 0:
+            found = self.history(limit)
+            newest: int = found[0]["version"]
+            if newest - after <= limit:
+                return [row for row in found if after < row["version"] <= last]
+            # Others have committed since, and the oldest of these were not in the answer.
+            limit = newest - after
+        return []
+
+    def _metadata(self, after: int, last: int, application: str) -> list[str | None]:
+        """The user metadata of these commits, the newest first, down to the one wanted."""
+        count = _FIRST_LOOK
+        while True:
+            first = max(after, last - count)
+            found: list[str | None] = [row["userMetadata"] for row in self.commits(first, last)]
+            is_all = first == after or len(found) < last - first
+            if is_all or any(application in (f or "") for f in found):
+                return found
+            count *= 10
+
+    def _identifiers(self) -> dict[str, int]:
         """Those of ours."""
         found: dict[str, int] = {}
-        with self._in_jvm():
-            transactions = snapshot.in_jvm.transactions()
+        with self._newest() as snapshot:
+            transactions = snapshot.transactions()
             names = transactions.keysIterator()
             while names.hasNext():
                 name: str = names.next()
@@ -178,14 +219,25 @@ class SparkTable:
         return found
 
     @contextmanager
-    def _in_jvm(self) -> Iterator[tuple[Any, Any]]:
-        """The JVM and this session in it, as the thread's: Delta looks at the settings there."""
+    def _newest(self) -> Iterator[Any]:
+        """Delta's own object of the newest version.
+
+        There is no SQL for a table's version and its identifiers. Meanwhile this session is the
+        thread's: Delta looks at the settings there.
+        """
         spark: Any = self.spark
         sessions = spark._get_j_spark_session_class(spark._jvm)
         before = sessions.getActiveSession()
         sessions.setActiveSession(spark._jsparkSession)
         try:
-            yield spark._jvm, spark._jsparkSession
+            self._open_tables.use(self.path, spark)
+            delta_log = spark._jvm.org.apache.spark.sql.delta.DeltaLog
+            found = delta_log.forTableWithSnapshot(spark._jsparkSession, self.path)
+            snapshot = found._2()
+            try:
+                yield snapshot
+            finally:
+                release(spark, found, snapshot)
         finally:
             if before.isDefined():
                 sessions.setActiveSession(before.get())

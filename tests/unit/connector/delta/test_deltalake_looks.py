@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from pyspark_mysqlbinlog.connector.delta import deltalake_engine
 from pyspark_mysqlbinlog.connector.delta.apply import SEQ, SEQ_TYPE
 from pyspark_mysqlbinlog.connector.delta.deltalake_engine import DeltalakeEngine, DeltalakeTarget
 from pyspark_mysqlbinlog.connector.delta.marks import LogName, Mark
+from pyspark_mysqlbinlog.errors import MirrorError
 
 LOG = LogName("uuid", 0, "mysql-bin")
 COLUMNS = pa.schema([pa.field("n", pa.int64()), pa.field(SEQ, SEQ_TYPE)])
@@ -54,3 +56,54 @@ def test_rows_are_read_where_others_have_removed_old_files(target: DeltalakeTarg
     other.vacuum(0, enforce_retention_duration=False, dry_run=False)
     assert target.copies(rows(1).drop_columns([SEQ])) == [1]
     assert not target.has_since({"epoch": 0, "file": 2, "pos": 0, "row": 0})
+
+
+def _once_before(
+    monkeypatch: pytest.MonkeyPatch, owner: object, name: str, write: Callable[[], object]
+) -> None:
+    """Have something else commit in the moment before a call."""
+    call = getattr(owner, name)
+    writes = iter([write])
+
+    def interrupted(*given: Any, **more: Any) -> Any:
+        next(writes, lambda: None)()
+        return call(*given, **more)
+
+    monkeypatch.setattr(owner, name, interrupted)
+
+
+def test_a_commit_between_two_looks_at_what_others_did(
+    target: DeltalakeTarget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """delta-rs lists the commits after the version that it has, too."""
+    other = DeltalakeEngine().target(target.uri)
+    assert other.compact()
+    _once_before(monkeypatch, DeltaTable, "history", lambda: other.set_properties({"p": "q"}))
+    target.append(rows(9), Mark(LOG, 200))
+    assert target.count() == 4
+
+
+def test_a_change_of_rows_before_a_commit_between_two_looks(
+    target: DeltalakeTarget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = DeltalakeEngine().target(target.uri)
+    DeltaTable(target.uri).delete("n = 1")
+    _once_before(monkeypatch, DeltaTable, "history", lambda: other.set_properties({"p": "q"}))
+    with pytest.raises(MirrorError, match=r"\(DELETE\)"):
+        target.append(rows(9), Mark(LOG, 200))
+
+
+def test_a_commit_before_the_properties_that_a_commit_needs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    columns = pa.schema([pa.field("n", pa.decimal128(20)), pa.field(SEQ, SEQ_TYPE)])
+    target = DeltalakeEngine().target(str(tmp_path / "t"))
+    target.create(columns, {})
+    other = DeltalakeEngine().target(target.uri)
+    _once_before(
+        monkeypatch, deltalake_engine, "without_stats", lambda: other.set_properties({"p": "q"})
+    )
+    target.append(rows(10**18).cast(columns), Mark(LOG, 200))
+    assert target.count() == 1
+    assert target.properties()["p"] == "q"
+    assert "n" not in target.properties()["delta.dataSkippingStatsColumns"].split(",")

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from pyspark_mysqlbinlog.connector.delta.spark_marks import MARKS, SparkMarks
+from pyspark_mysqlbinlog.connector.delta.spark_marks import (
+    MARKS,
+    SparkMarks,
+    has_commit_id,
+    user_metadata,
+)
 
 _LOG = "mysqlbinlog:uuid:0:mysql-bin"
 _FIRST = {_LOG: 5, f"{_LOG}:event": 50, f"{_LOG}:file": 500, "mysqlbinlog:query:a": 1}
@@ -29,3 +34,13 @@ def test_of_a_forgotten_commit_the_boundary_is_known_and_nothing_else() -> None:
     marks = SparkMarks.anew(_LOG, _FIRST)
     found = marks.newest([None], 6, _FIRST)
     assert found == {_LOG: 6, "mysqlbinlog:query:a": 1}
+
+
+def test_a_commit_is_found_by_its_id() -> None:
+    marks = SparkMarks.anew(_LOG, _FIRST)
+    for own in (user_metadata("a"), marks.of_commit(_SECOND, "a")):
+        assert has_commit_id(own, "a")
+        assert not has_commit_id(own, "b")
+    for other in (None, "no JSON", "7", marks.of_commit(_SECOND), user_metadata("b")):
+        assert not has_commit_id(other, "a")
+    assert marks.newest([user_metadata("b"), marks.of_commit(_SECOND, "a")], 6, {}) == _SECOND

@@ -1,0 +1,149 @@
+"""The heap of Spark's driver with engine="spark": by the number of tables, and of batches.
+
+It needs no server: commits are made as a mirror makes them, by the engine itself, side by side.
+
+    MYSQLBINLOG_DELTA_JARS=… python benchmarks/spark_heap.py --tables 20 300 --batches 50 500
+
+It prints a line for each, with the live heap and how many of Delta's objects are in it. Python's
+garbage collector is left alone, as in a mirror.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
+from pyspark_mysqlbinlog.connector.delta.apply import GONE, SEQ, SEQ_TYPE
+from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget
+from pyspark_mysqlbinlog.connector.delta.marks import LogName, Mark
+from pyspark_mysqlbinlog.connector.delta.side_by_side import side_by_side
+from pyspark_mysqlbinlog.connector.delta.spark_engine import SparkEngine
+
+__all__: list[str] = []
+
+_FIELDS: list[pa.Field[Any]] = [
+    pa.field("id", pa.int32()),
+    pa.field("v", pa.string()),
+    pa.field("w", pa.decimal128(12, 2)),
+    pa.field(SEQ, SEQ_TYPE),
+]
+_COLUMNS = pa.schema(_FIELDS)
+_ROWS = 20
+_KEYS = 500
+_BATCH_TABLES = 5
+_LOG = LogName("server", 0, "mysql-bin")
+_DELTA = "org.apache.spark.sql.delta"
+_COUNTED = (f"{_DELTA}.DeltaLog", f"{_DELTA}.Snapshot", f"{_DELTA}.actions.AddFile")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tables", type=int, nargs="*", default=[20, 100, 300])
+    parser.add_argument("--batches", type=int, nargs="*", default=[50, 200, 500])
+    parser.add_argument("--heap", default="1g")
+    arguments = parser.parse_args()
+    spark = _spark(arguments.heap)
+    engine = SparkEngine()
+    engine.begin(spark)
+    with tempfile.TemporaryDirectory(prefix="bench-heap-") as folder:
+        _load(spark, engine, Path(folder), arguments.tables)
+        _follow(spark, engine, Path(folder), arguments.batches)
+
+
+def _spark(heap: str) -> SparkSession:
+    return (
+        SparkSession.builder.master("local[2]")
+        .config("spark.jars", os.environ["MYSQLBINLOG_DELTA_JARS"])
+        .config("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension")
+        .config("spark.sql.catalog.spark_catalog", f"{_DELTA}.catalog.DeltaCatalog")
+        .config("spark.databricks.delta.snapshotPartitions", "1")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.driver.memory", heap)
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.log.level", "ERROR")
+        .getOrCreate()
+    )
+
+
+def _load(spark: SparkSession, engine: SparkEngine, folder: Path, counts: Sequence[int]) -> None:
+    made: list[DeltaTarget] = []
+    for count in counts:
+        new = [engine.target(str(folder / f"t{number}")) for number in range(len(made), count)]
+
+        def create(target: DeltaTarget) -> None:
+            target.create(_COLUMNS, {})
+            _merge(target, 1)
+
+        for _ in side_by_side(create, new, spark):
+            pass
+        made += new
+        _report(spark, f"{count} tables")
+
+
+def _follow(spark: SparkSession, engine: SparkEngine, folder: Path, counts: Sequence[int]) -> None:
+    targets = [engine.target(str(folder / f"b{number}")) for number in range(_BATCH_TABLES)]
+    for target in targets:
+        target.create(_COLUMNS, {})
+    for number in range(1, max(counts, default=0) + 1):
+        merge = partial(_merge, number=number)
+        for _ in side_by_side(merge, targets, spark):
+            pass
+        if number in counts:
+            _report(spark, f"{number} batches")
+
+
+def _merge(target: DeltaTarget, number: int) -> None:
+    rows = [
+        {
+            "id": (number * 7 + row) % _KEYS,
+            "v": str(number),
+            "w": None,
+            SEQ: {"epoch": 0, "file": 1, "pos": number, "row": row},
+            GONE: False,
+        }
+        for row in range(_ROWS)
+    ]
+    states = pa.Table.from_pylist(rows, _COLUMNS.append(pa.field(GONE, pa.bool_())))
+    query = ("mysqlbinlog:query:bench", number)
+    target.merge(states, ["id"], Mark(_LOG, number, Fingerprint(1000, 1, 10, 100), query))
+
+
+def _report(spark: SparkSession, what: str) -> None:
+    # py4j frees what Python has freed a moment later.
+    time.sleep(2)
+    jvm: Any = spark
+    beans = jvm._jvm.java.lang.management.ManagementFactory.getPlatformMBeanServer()
+    name = jvm._jvm.javax.management.ObjectName("com.sun.management:type=DiagnosticCommand")
+    gateway = jvm.sparkContext._gateway
+    given = gateway.new_array(jvm._jvm.java.lang.Object, 1)
+    given[0] = gateway.new_array(jvm._jvm.java.lang.String, 0)
+    kinds = gateway.new_array(jvm._jvm.java.lang.String, 1)
+    kinds[0] = "[Ljava.lang.String;"
+    histogram = beans.invoke(name, "gcClassHistogram", given, kinds)
+    total = re.search(r"^Total\s+\d+\s+(\d+)", histogram, re.MULTILINE)
+    assert total is not None
+    found = [f"{int(total[1]) / 1e6:.0f} MB live"]
+    for kind in _COUNTED:
+        row = re.search(rf"\s(\d+)\s+\d+\s+{re.escape(kind)}\s", histogram)
+        found.append(f"{row[1] if row else 0} {kind.rpartition('.')[2]}")
+    sys.stdout.write(f"{what}: {', '.join(found)}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

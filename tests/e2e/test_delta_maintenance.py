@@ -1,0 +1,125 @@
+"""Minutes of maintenance and foreign OPTIMIZE and VACUUM while a mirror writes the tables."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count
+from pathlib import Path
+from threading import Event
+from time import monotonic, sleep
+
+import pytest
+from pyspark.sql import SparkSession
+
+from helpers.delta_mirrors import MirroredDatabase
+from helpers.servers import Server
+
+MINUTES = float(os.environ.get("MYSQLBINLOG_MAINTENANCE_MINUTES", "30"))
+_TABLES = ("t", "texts", "copies")
+_KEYS = 200
+
+
+@pytest.fixture
+def mirrored(
+    spark: SparkSession, live_server: Server, database: str, tmp_path: Path
+) -> MirroredDatabase:
+    return MirroredDatabase(spark, live_server, database, tmp_path)
+
+
+def test_maintenance_beside_a_mirror(mirrored: MirroredDatabase) -> None:
+    _maintain(mirrored, 20)
+
+
+@pytest.mark.both_engines
+@pytest.mark.endurance
+@pytest.mark.timeout(MINUTES * 60 + 1200)
+def test_maintenance_beside_a_mirror_for_long(mirrored: MirroredDatabase) -> None:
+    _maintain(mirrored, MINUTES * 60)
+
+
+def _maintain(mirrored: MirroredDatabase, seconds: float) -> None:
+    """Write on the server and maintain the Delta tables for some seconds, then compare."""
+    mirrored.settings |= {
+        "maintain_every": "1s",
+        # A merge is done much sooner: it does not lose the files that it reads.
+        "properties": {"delta.deletedFileRetentionDuration": "interval 3 minutes"},
+    }
+    mirrored.execute(
+        "CREATE TABLE t (id INT PRIMARY KEY, v INT, w DECIMAL(20, 2))",
+        "CREATE TABLE texts (k VARCHAR(20), n INT, v VARCHAR(20), PRIMARY KEY (k, n))"
+        " DEFAULT CHARACTER SET utf8mb4",
+        "CREATE TABLE copies (v INT, w VARCHAR(9))",
+        "INSERT INTO t SELECT 1, 1, 1",
+    )
+    mirror = mirrored.mirror()
+    query = mirror.start(mirrored.spark, processingTime="200 milliseconds")
+    try:
+        with _repeated(0.02, _traffic(mirrored)), _repeated(2, lambda: _foreign(mirrored)):
+            deadline = monotonic() + seconds
+            while monotonic() < deadline and query.isActive and not mirror.stopped:
+                sleep(0.1)
+        assert not mirror.stopped
+        query.processAllAvailable()
+    finally:
+        query.stop()
+    assert query.exception() is None, query.exception()
+    assert not mirror.stopped
+    mirrored.expect_equal(*_TABLES)
+    for table in _TABLES:
+        operations = {commit["operation"] for commit in mirrored.delta(table).history()}
+        assert {"OPTIMIZE", "VACUUM END"} & operations, table
+
+
+@contextlib.contextmanager
+def _repeated(pause: float, work: Callable[[], object]) -> Iterator[None]:
+    """Do something again and again in a thread; its error is raised at the end."""
+    ended = Event()
+
+    def repeat() -> None:
+        while not ended.wait(pause):
+            work()
+
+    with ThreadPoolExecutor(1) as threads:
+        done = threads.submit(repeat)
+        try:
+            yield
+        finally:
+            ended.set()
+            done.result()
+
+
+def _foreign(mirrored: MirroredDatabase) -> None:
+    """OPTIMIZE and VACUUM by something else than the mirror."""
+    for table in _TABLES:
+        target = mirrored.target(table)
+        if target.columns() is not None:
+            target.compact()
+            target.vacuum()
+
+
+def _traffic(mirrored: MirroredDatabase) -> Callable[[], None]:
+    rng = random.Random(7)
+
+    def statement(number: int) -> str:
+        key = rng.randrange(_KEYS)
+        return rng.choice(
+            [
+                f"REPLACE INTO t VALUES ({key}, {number}, {number}.25)",
+                f"UPDATE t SET v = {number} WHERE id BETWEEN {key} AND {key + 20}",
+                f"UPDATE IGNORE t SET id = id + {_KEYS} WHERE id = {key}",
+                f"DELETE FROM t WHERE id BETWEEN {key} AND {key + 5}",
+                f"REPLACE INTO texts VALUES ('ñ{key % 20}', {key}, '{number}')",
+                f"UPDATE texts SET v = '{number}' WHERE k = 'ñ{key % 20}'",
+                f"DELETE FROM texts WHERE n = {key}",
+                f"INSERT INTO copies VALUES ({key % 5}, 'x'), ({key % 5}, 'x'), ({key}, NULL)",
+                f"UPDATE copies SET w = 'y' WHERE v = {key % 5} LIMIT 1",
+                f"DELETE FROM copies WHERE v BETWEEN {key} AND {key + 5} LIMIT 4",
+            ]
+        )
+
+    numbers = count(1)
+    return lambda: mirrored.execute(statement(next(numbers)))

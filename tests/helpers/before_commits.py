@@ -1,0 +1,37 @@
+"""What others commit to a Delta table in the moment before a mirror's own commit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget
+
+__all__ = ["before_commit"]
+
+
+@contextmanager
+def before_commit(
+    monkeypatch: pytest.MonkeyPatch, target: DeltaTarget, write: Callable[[DeltaTarget], object]
+) -> Iterator[None]:
+    """Write once, after a mirror's look at what others committed, and before its commit.
+
+    target : of the same engine as the mirror's, and of the same table; `write` gets it.
+    """
+    kind: Any = type(target)
+    look = kind._expect_rows_kept
+    writes = iter([write])
+
+    def interrupted(looking: DeltaTarget, *given: Any) -> Any:
+        found = look(looking, *given)
+        if looking.uri == target.uri:
+            next(writes, lambda _: None)(target)
+        return found
+
+    with monkeypatch.context() as during:
+        during.setattr(kind, "_expect_rows_kept", interrupted)
+        yield
+    assert next(writes, None) is None, f"{target.uri} was not looked at"
