@@ -20,10 +20,10 @@ batches, ranges, the tail and its buffer, lies in one sequence, and orders posit
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from time import monotonic, time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import (
@@ -84,6 +84,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = ["MySQLBinlogStreamReader"]
+
+T = TypeVar("T")
 
 _COARSEST_SPAN = 65_536
 
@@ -194,8 +196,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         offset = self._read_offset(start)
         # In front of the tail's start: a boundary at the target must not be passed by.
         if self._target_due:
-            with self._connect() as client:
-                self._note_target(client)
+            self._ask(self._note_target)
         if not self._batch_zero_done:
             self._batch_zero_done = True
             if self._initial is not None and offset == self._initial:
@@ -280,13 +281,11 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         assert file is not None
         begin, last = Position.of(file, FIRST_EVENT), tail.buffer.tip
 
-        def look() -> Fingerprint | None:
-            settings = self._options.server_settings()
-            with ReplicaClient.connect(settings) as client:
-                check_identity(client, offset.server_uuid)
-            return ServerLog(settings).look_at(begin)
+        def look(client: ReplicaClient) -> Fingerprint | None:
+            check_identity(client, offset.server_uuid)
+            return ServerLog(self._options.server_settings()).look_at(begin)
 
-        fingerprint = known_server(self._options.retry_timeout, look)
+        fingerprint = self._ask(look)
         # What holds there holds from the beginning, in positions of either sequence.
         history = last.history.needed_from(last.position).until(BEGINNING)
         LOGGER.warning(
@@ -554,19 +553,25 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
 
     def _end_of_log(self, offset: Offset) -> Position:
         """Where the log ends, ordered as an offset's file sees it."""
-        with self._connect() as client:
+
+        def ask(client: ReplicaClient) -> Position:
             end = current_position(client)
             order = FileOrder(lambda: binlog_files(client), offset.position.file)
             return order.position(end.file, end.pos)
 
-    def _check_identity(self, offset: Offset) -> None:
-        with self._connect() as client:
-            check_identity(client, offset.server_uuid)
+        return self._ask(ask)
 
-    def _connect(self) -> ReplicaClient:
-        """A connection to a server that a checkpoint or a start has named: it is waited for."""
-        settings = self._options.server_settings()
-        return known_server(self._options.retry_timeout, ReplicaClient.connect, settings)
+    def _check_identity(self, offset: Offset) -> None:
+        self._ask(lambda client: check_identity(client, offset.server_uuid))
+
+    def _ask(self, ask: Callable[[ReplicaClient], T]) -> T:
+        """What a server says that a checkpoint or a start has named: it is waited for."""
+
+        def connect_and_ask() -> T:
+            with ReplicaClient.connect(self._options.server_settings()) as client:
+                return ask(client)
+
+        return known_server(self._options.retry_timeout, connect_and_ask)
 
     def _is_case_sensitive(self) -> bool:
         return self._server_facts().case_sensitive

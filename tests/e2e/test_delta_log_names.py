@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import random
 import re
 from collections.abc import Iterator
@@ -57,15 +58,17 @@ def expect_kept(mirrored: MirroredDatabase, *ops: str) -> None:
     assert [row["op"] for row in rows if row["op"] not in {"begin", "r"}] == [*ops]
 
 
-def follow_to_end(mirrored: MirroredDatabase, query: StreamingQuery) -> None:
-    """Stop a query when its last batch ends where the server's log does."""
+def follow_to_end(mirrored: MirroredDatabase, query: StreamingQuery | None) -> None:
+    """Bring in all that is in the log: by a query that runs, or by one that ends."""
+    if query is None:
+        mirrored.run()
+        return
 
     def is_there() -> bool:
         assert query.exception() is None
         return delivered(mirrored.folder) == mirrored.server.position()
 
     wait_until(is_there, "the mirror has come to the log's end")
-    query.stop()
 
 
 @pytest.mark.parametrize("rotations", [0, 6])
@@ -85,10 +88,9 @@ def test_nothing_is_lost(mirrored: MirroredDatabase, how: str, rotations: int) -
     for _ in range(rotations):
         server.rotate()
     mirrored.execute("INSERT INTO t VALUES (4, 4)", "DELETE FROM k LIMIT 1")
-    if query is None:
-        mirrored.run()
-    else:
-        follow_to_end(mirrored, query)
+    follow_to_end(mirrored, query)
+    if query is not None:
+        query.stop()
     expect_kept(mirrored, "u", "d", "c")
     # The next run goes on there.
     mirrored.execute("UPDATE t SET v = v + 1")
@@ -134,20 +136,27 @@ def test_a_load_that_goes_on_in_the_new_name(mirrored: MirroredDatabase, number:
     expect_replay(mirrored, "t", "id")
 
 
-def test_tables_that_come_and_go(mirrored: MirroredDatabase) -> None:
+@pytest.mark.parametrize("how", ["running", "restarted"])
+def test_tables_that_come_and_go(mirrored: MirroredDatabase, how: str) -> None:
     """One is dropped under one name of the log and made again under another."""
     server = mirrored.server
     assert isinstance(server, LocalServer)
     mirrored.execute("CREATE TABLE s (id INT PRIMARY KEY)", "INSERT INTO s VALUES (1), (2)")
     mirrored.run()
+    query = mirrored.mirror().start(mirrored.spark) if how == "running" else None
+    mirrored.execute("UPDATE s SET id = 3 WHERE id = 1")
+    follow_to_end(mirrored, query)
     mirrored.execute("DROP TABLE s")
     restart_with_log_name(server, "bbb-bin")
     mirrored.execute("INSERT INTO t VALUES (7, 7)")
-    mirrored.run()
+    follow_to_end(mirrored, query)
     mirrored.execute("CREATE TABLE s (id INT PRIMARY KEY, w INT)", "INSERT INTO s VALUES (2, 2)")
+    follow_to_end(mirrored, query)
     restart_with_log_name(server, "ccc-bin")
     mirrored.execute("INSERT INTO s VALUES (3, 3)")
-    mirrored.run()
+    follow_to_end(mirrored, query)
+    if query is not None:
+        query.stop()
     mirrored.expect_equal(*TABLES, "s")
     expect_replay(mirrored, "s", "id")
 
@@ -307,10 +316,9 @@ class Rounds:
         # The end is a change, so that a query comes to it soon.
         mirrored.execute("INSERT INTO k VALUES (1000)")
         self.changes += 1
-        if query is None:
-            mirrored.run()
-        else:
-            follow_to_end(mirrored, query)
+        follow_to_end(mirrored, query)
+        if query is not None:
+            query.stop()
         self.expect_kept()
         self.purge()
 
@@ -323,6 +331,7 @@ class Rounds:
     ],
 )
 def test_random_names_and_numbers(mirrored: MirroredDatabase, ddl_seed: int, rounds: int) -> None:
+    logging.getLogger(__name__).warning("DDL_SEED=%d", ddl_seed)
     mirrored.run()
     played = Rounds(mirrored, ddl_seed)
     for _ in range(rounds):

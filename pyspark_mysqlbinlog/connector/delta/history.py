@@ -131,6 +131,7 @@ class ChangeLog:
         self._same_log = SameLog(self._name, target, look_at, _LOAD_ANEW)
         self.uri = target.uri
         self._is_joined = self._is_left = False
+        self._joined_in: LogName | None = None
         self._loading = 0
         self.stopped = target.properties().get(STOPPED) or None
 
@@ -157,6 +158,9 @@ class ChangeLog:
             if not self._is_left and self._target.columns() is not None:
                 self.state = AppliedState.of(self._target, batch)
             return 0
+        if self._joined_in != batch.mark.log:
+            # One whose table was gone where the log before ended has not entered this one.
+            self._joined_in, self._is_joined = batch.mark.log, False
         is_loaded = batch.loads(self._table)
         left = _renamed_away(changes, now.versions, place_of(batch.start))
         is_quiet = not (changes.num_rows or left or is_loaded or self._loading)

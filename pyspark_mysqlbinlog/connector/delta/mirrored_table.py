@@ -109,6 +109,7 @@ class MirroredTable:
         self._target = target
         self._last: tuple[Version, ...] = ()
         self._is_checked = False
+        self._checked_in: LogName | None = None
         properties = target.properties()
         self.stopped = properties.get(STOPPED) or None
         self._loading = properties.get(LOADING) or None
@@ -141,6 +142,9 @@ class MirroredTable:
             self._enter_log(batch.log_before, batch)
             self._note_state(batch)
             return 0
+        if self._checked_in != batch.mark.log:
+            # One that was gone where the log before ended has not entered this one.
+            self._checked_in, self._is_checked = batch.mark.log, False
         is_quiet = not changes.num_rows and now.versions == self._last and not self._loading
         if is_quiet and not batch.loads(self._table):
             return 0

@@ -11,7 +11,10 @@ __all__ = ["server_facts"]
 
 
 def server_facts(options: Options) -> ServerFacts:
-    """Ask on a connection of its own, which is tried for `retryTimeout`."""
-    settings = options.server_settings()
-    with known_server(options.retry_timeout, ReplicaClient.connect, settings) as client:
-        return ServerFacts.ask(client)
+    """Ask on a connection of its own; that is tried for `retryTimeout`."""
+
+    def ask() -> ServerFacts:
+        with ReplicaClient.connect(options.server_settings()) as client:
+            return ServerFacts.ask(client)
+
+    return known_server(options.retry_timeout, ask)

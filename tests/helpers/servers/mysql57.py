@@ -23,12 +23,19 @@ class MySQL57Server(LocalServer):
         return None
 
     def create_datadir(self, datadir: Path) -> None:
+        # Its root is of localhost, which is no address.
+        init = datadir.parent / "init.sql"
+        init.write_text(
+            "CREATE USER 'root'@'127.0.0.1';\n"
+            "GRANT ALL PRIVILEGES ON *.* TO 'root'@'127.0.0.1' WITH GRANT OPTION;\n"
+        )
         subprocess.run(
             [
                 *self.command(datadir.parent, datadir),
                 f"--datadir={datadir}",
                 "--user=root",
                 "--initialize-insecure",
+                f"--init-file={init}",
                 f"--log-error={datadir.parent / 'initialize.log'}",
             ],
             check=True,
