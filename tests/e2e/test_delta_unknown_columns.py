@@ -17,7 +17,7 @@ pytestmark = pytest.mark.both_engines
 _CREATE = (
     "CREATE TABLE t (id INT PRIMARY KEY, c VARCHAR(20), n INT, e ENUM('é', 'b')) CHARACTER SET utf8"
 )
-_FILL = "INSERT INTO t VALUES (1, 'one', 1, 'b'), (2, 'two', 2, 'é'), (3, 'three', NULL, NULL)"
+_FILL = "INSERT INTO t VALUES (1, 'one', 1, 'b'), (2, 'two', 2, 'b'), (3, 'three', NULL, NULL)"
 # The server keeps the bytes of the labels, so that other characters may be in their place.
 _NOT_FOLLOWED = "ALTER TABLE t CONVERT TO CHARACTER SET latin1"
 
