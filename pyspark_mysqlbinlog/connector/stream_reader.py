@@ -518,7 +518,8 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         unknown = unknown_among(history, waiting, offset.position)
         if not unknown:
             return history
-        with self._connect() as client:
+
+        def ask(client: ReplicaClient) -> SchemaHistory:
             return learned(
                 client,
                 self._options.server_settings(),
@@ -527,6 +528,8 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
                 offset.position,
                 case_sensitive=self._is_case_sensitive(),
             )
+
+        return self._ask(ask)
 
     def _history(self, offset: Offset, start: Offset | None = None) -> SchemaHistory:
         """The history of an offset, from a start (or itself) on, that knows the tables wanted."""
