@@ -29,6 +29,18 @@ def side_by_side(work: Callable[[T], R], items: Sequence[T], spark: SparkSession
     if len(items) < 2:
         yield from map(work, items)
         return
-    run = inheritable_thread_target(spark)(work)
-    with ThreadPoolExecutor(min(_MOST, len(items))) as threads:
-        yield from threads.map(run, items)
+    count = min(_MOST, len(items))
+    # PySpark copies this thread's properties once for each call. Threads that share a copy write
+    # each other's execution id: jobs are then noted under executions that have ended, and Spark's
+    # scheduler never lets go of their plans.
+    copies = [inheritable_thread_target(spark)(_nothing) for _ in range(count)]
+
+    def inherit() -> None:
+        copies.pop()()
+
+    with ThreadPoolExecutor(count, initializer=inherit) as threads:
+        yield from threads.map(work, items)
+
+
+def _nothing() -> None:
+    """What a thread does that only inherits."""
