@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import random
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from helpers.change_logs import expect_replay, history_of, log_of, rows_of_log
+from helpers.change_logs import expect_replay, history_of, rows_of_log
 from helpers.delta_mirrors import MirroredDatabase
 from helpers.log_names import INDEX, name_log, own_servers, restart_with_log_name
 from helpers.mirror_process import delivered
@@ -199,26 +198,6 @@ def test_a_table_that_was_put_back(mirrored: MirroredDatabase) -> None:
     mirrored.run()
     assert "put back an older version" in mirrored.stopped("t")
     mirrored.expect_equal("k")
-
-
-def test_marks_without_a_base_name(mirrored: MirroredDatabase) -> None:
-    """Those of earlier versions: the log is told by the event in front of the place."""
-    mirrored.run()
-    mirrored.execute("UPDATE t SET v = 22 WHERE id = 2", "INSERT INTO k VALUES (2)")
-    mirrored.run()
-    places = [mirrored.folder / "lake" / "shop" / table for table in TABLES]
-    places += [log_of(mirrored, table) for table in TABLES]
-    for place in places:
-        rename_log(place)
-    mirrored.execute("UPDATE t SET v = 33 WHERE id = 3", "INSERT INTO k VALUES (3)")
-    mirrored.run()
-    expect_kept(mirrored, "u", "u")
-
-
-def rename_log(place: Path) -> None:
-    """Write a Delta table's marks as versions without base names did."""
-    for file in (place / "_delta_log").glob("*.json"):
-        file.write_text(re.sub(r"(mysqlbinlog:[^:\"]+:\d+):aaa-bin", r"\1", file.read_text()))
 
 
 class Rounds:
