@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import atexit
 import os
-import pickle
 import shutil
 import stat
 import tempfile
@@ -22,6 +21,11 @@ from pathlib import Path
 
 from pyspark_mysqlbinlog.checkpoints.offset import Offset
 from pyspark_mysqlbinlog.connector.ranges.cutting import RangePartition
+from pyspark_mysqlbinlog.connector.ranges.handoff_format import (
+    HandoffFormatError,
+    pack_handoff,
+    unpack_handoff,
+)
 
 __all__ = ["HAND_OVER", "HandOver"]
 
@@ -34,7 +38,7 @@ class HandOver:
 
     Parameters
     ----------
-    folder : of one query, and of nobody but its user: what lies there is trusted.
+    folder : of one query and one user. Row data is in it, so that others must not read it.
     """
 
     def __init__(self, folder: str) -> None:
@@ -67,11 +71,12 @@ class HandOver:
 
     def give(self, first: Offset, last: Offset, ranges: Sequence[RangePartition]) -> None:
         """Hand a batch over, if all of it is carried and the folder is there."""
-        if any(part.blocks is None for part in ranges) or not self._is_ours():
+        is_inline = all(part.blocks is not None and part.log is None for part in ranges)
+        if not is_inline or not self._is_ours():
             return
         written = self._file.with_suffix(".new")
         try:
-            written.write_bytes(pickle.dumps(((first, last), tuple(ranges))))
+            written.write_bytes(pack_handoff(first, last, ranges))
             written.replace(self._file)
         except OSError:
             # The batch comes another way then.
@@ -97,10 +102,10 @@ class HandOver:
         try:
             held = self._file.read_bytes()
             self._file.unlink()
-        except OSError:
+            first, last, ranges = unpack_handoff(held)
+        except (OSError, HandoffFormatError):
             return None
-        found: tuple[tuple[Offset, Offset], Sequence[RangePartition]] = pickle.loads(held)  # noqa: S301 (see above)
-        return found
+        return (first, last), ranges
 
     def _is_ours(self) -> bool:
         """Whether the folder is there, belongs to this user, and is closed to all others."""

@@ -5,16 +5,18 @@ from __future__ import annotations
 import gc
 import pickle
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
 
 from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
+from pyspark_mysqlbinlog.checkpoints.load_state import LoadState
 from pyspark_mysqlbinlog.checkpoints.offset import Offset
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.ranges.cutting import RangePartition
 from pyspark_mysqlbinlog.connector.ranges.hand_over import HandOver
+from pyspark_mysqlbinlog.protocol.blocks import EventBlock
 
 FIRST = Offset(Position.of("mysql-bin.000003", 1000), fingerprint=Fingerprint(1, 2, 30, 4))
 LAST = replace(FIRST, position=Position.of("mysql-bin.000003", 2000))
@@ -51,7 +53,7 @@ def test_a_batch(folder: str) -> None:
         # The log was begun anew, with other events at the same places.
         (FIRST, replace(LAST, fingerprint=Fingerprint(1, 2, 30, 5))),
         (FIRST, replace(LAST, schemas="others")),
-        (FIRST, replace(LAST, phase="another")),
+        (FIRST, replace(LAST, phase=LoadState(rows=1).pack())),
     ],
 )
 def test_another_batch(folder: str, other: tuple[Offset, Offset]) -> None:
@@ -68,6 +70,66 @@ def test_what_is_not_carried_is_not_handed_over(folder: str) -> None:
     pulled = replace(carried(LAST, LATER), blocks=None)
     reader.give(FIRST, LATER, [carried(FIRST, LAST), pulled])
     assert mirror.take(FIRST, LATER) is None
+
+
+def test_every_field_of_a_range_is_handed_over(folder: str) -> None:
+    blocks = (
+        EventBlock("mysql-bin.000003", 1500, 4, bytes(range(256))),
+        EventBlock("mysql-bin.000003", 1 << 40, -7, b""),
+    )
+    ranges = (
+        RangePartition(
+            FIRST.position,
+            LAST.position,
+            "packed \u00e9",
+            ("X'01',X'',1", "X'02',X'',1"),
+            False,
+            blocks,
+            prelude=(EventBlock("mysql-bin.000003", 99, 0, b"\0table map"),),
+            ends_inside=True,
+            server_uuid="11111111-2222-3333-4444-555555555555",
+            server_version="5.7.41-log",
+            epoch=3,
+            fingerprint=Fingerprint(1, 2, 30, 4),
+            end_fingerprint=Fingerprint(1, 2, 40, 0xFFFFFFFF),
+        ),
+        carried(LAST, LATER),
+    )
+    defaults = RangePartition(LAST.position, FIRST.position, "", (), True, None)
+    same = {
+        field.name
+        for field in fields(RangePartition)
+        if getattr(ranges[0], field.name) == getattr(defaults, field.name)
+    }
+    assert same == {"log"}  # each other field is tried with a value that is not its default
+    HandOver(folder).give(FIRST, LATER, ranges)
+    assert HandOver(folder).take(FIRST, LATER) == ranges
+
+
+def test_a_damaged_file_is_ignored(folder: str) -> None:
+    file = Path(folder) / "batch"
+    block = EventBlock("mysql-bin.000003", 1500, 4, b"event" * 9)
+    HandOver(folder).give(FIRST, LAST, [replace(carried(FIRST, LAST), blocks=(block,))])
+    whole = file.read_bytes()
+    other_version = whole.replace(b'"version": 1', b'"version": 2')
+    assert other_version != whole
+    # A stream without its end marker of 8 bytes is whole all the same.
+    cut = [whole[:length] for length in range(0, len(whole) - 8, 7)]
+    for damaged in (*cut, other_version, b"{}", pickle.dumps(((FIRST, LAST), ()))):
+        file.write_bytes(damaged)
+        assert HandOver(folder).take(FIRST, LAST) is None
+    file.write_bytes(whole)
+    assert HandOver(folder).take(FIRST, LAST) is not None
+
+
+def test_nothing_that_is_read_from_the_file_is_run(folder: str, tmp_path: Path) -> None:
+    class Runs:
+        def __reduce__(self) -> tuple[object, ...]:
+            return Path.touch, (tmp_path / "was run",)
+
+    (Path(folder) / "batch").write_bytes(pickle.dumps(((FIRST, LAST), Runs())))
+    assert HandOver(folder).take(FIRST, LAST) is None
+    assert not (tmp_path / "was run").exists()
 
 
 def test_a_batch_without_ranges(folder: str) -> None:
