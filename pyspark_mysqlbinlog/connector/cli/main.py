@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping
+from importlib.metadata import version
 from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["app"]
 
 app = typer.Typer(
-    help="The row changes of a MySQL server, kept in step in Delta tables.",
+    help="Replicate MySQL tables to Delta Lake.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -35,63 +36,151 @@ app = typer.Typer(
 _FAILED, _USAGE = 1, 2
 
 
+def _print_version(is_asked: bool) -> None:
+    if is_asked:
+        typer.echo(f"pyspark-mysqlbinlog {version('pyspark-mysqlbinlog')}")
+        raise typer.Exit
+
+
 @app.callback()
-def _app() -> None:
+def _app(
+    *,
+    show_version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Show the version and exit."
+        ),
+    ] = False,
+) -> None:
     # With a callback `ingest` is named, and there is room for other commands.
     pass
 
 
+# Headings of `ingest --help`.
+_SOURCE, _DELTA, _SPARK, _OUTPUT = "Source", "Delta tables", "Spark", "Output"
+
+
 @app.command()
 def ingest(  # noqa: PLR0917 (typer's options have names)
-    host: Annotated[str, typer.Option(help="Of the MySQL server.")],
-    user: Annotated[str, typer.Option(help="The account (docs/operations.md has its grants).")],
-    tables: Annotated[str, typer.Option(help="database.table, globs; several with commas.")],
-    checkpoint: Annotated[str, typer.Option(help="Where Spark keeps how far it has come.")],
+    host: Annotated[str, typer.Option(help="Host of the MySQL server.", rich_help_panel=_SOURCE)],
+    user: Annotated[
+        str,
+        typer.Option(
+            help="Account of the server; docs/operations.md lists its grants.",
+            rich_help_panel=_SOURCE,
+        ),
+    ],
+    tables: Annotated[
+        str,
+        typer.Option(
+            help="Tables to replicate: database.table or globs, separated by commas.",
+            rich_help_panel=_SOURCE,
+        ),
+    ],
+    checkpoint: Annotated[
+        str,
+        typer.Option(help="Spark checkpoint directory of this mirror.", rich_help_panel=_SPARK),
+    ],
     into: Annotated[
         str | None,
-        typer.Option(help="Path or URI with {database} and {table} in it: the tables."),
+        typer.Option(
+            help="Path or URI of the Delta tables, with {database} and {table} in it.",
+            rich_help_panel=_DELTA,
+        ),
     ] = None,
     history: Annotated[
-        str | None, typer.Option(help="The same for change logs, with or without --into.")
+        str | None,
+        typer.Option(
+            help="Path or URI of the change logs, with {database} and {table} in it; can be given"
+            " with or without --into.",
+            rich_help_panel=_DELTA,
+        ),
     ] = None,
-    port: Annotated[int, typer.Option()] = 3306,
-    password_file: Annotated[Path | None, typer.Option(help="A file with the password.")] = None,
+    port: Annotated[
+        int, typer.Option(help="Port of the MySQL server.", rich_help_panel=_SOURCE)
+    ] = 3306,
+    password_file: Annotated[
+        Path | None,
+        typer.Option(help="File that contains the password.", rich_help_panel=_SOURCE),
+    ] = None,
     option: Annotated[
         list[str] | None,
-        typer.Option(help="name=value of docs/options.md; may be given often."),
+        typer.Option(
+            help="name=value of an option in docs/options.md; can be repeated.",
+            rich_help_panel=_SOURCE,
+        ),
     ] = None,
     engine: Annotated[
-        str, typer.Option(help="deltalake, spark (Delta's jars by --conf), or auto.")
+        str,
+        typer.Option(
+            help="Writer of the Delta tables: deltalake, spark (needs Delta's jars, see --conf),"
+            " or auto.",
+            rich_help_panel=_DELTA,
+        ),
     ] = "deltalake",
     storage_option: Annotated[
-        list[str] | None, typer.Option(help="name=value for delta-rs; may be given often.")
+        list[str] | None,
+        typer.Option(
+            help="name=value for delta-rs, such as credentials; can be repeated.",
+            rich_help_panel=_DELTA,
+        ),
     ] = None,
     table_property: Annotated[
         list[str] | None,
-        typer.Option(help="name=value of the Delta tables that are made; may be given often."),
+        typer.Option(
+            help="name=value of new Delta tables; can be repeated.", rich_help_panel=_DELTA
+        ),
     ] = None,
     partition_by: Annotated[
         list[str] | None,
-        typer.Option(help="database.table=column,column; may be given often."),
+        typer.Option(
+            help="database.table=column,column of new Delta tables; can be repeated.",
+            rich_help_panel=_DELTA,
+        ),
     ] = None,
     keep_deleted: Annotated[
-        bool, typer.Option("--keep-deleted", help="Deleted rows stay, with true in `_deleted`.")
+        bool,
+        typer.Option(
+            "--keep-deleted",
+            help="Keep deleted rows, with true in the column _deleted.",
+            rich_help_panel=_DELTA,
+        ),
     ] = False,
     maintain_every: Annotated[
-        str, typer.Option(help="How often files are compacted and vacuumed; 'never' for never.")
+        str,
+        typer.Option(
+            help="How often files are compacted and vacuumed, such as 1h; 'never' for never.",
+            rich_help_panel=_DELTA,
+        ),
     ] = "1h",
     conf: Annotated[
-        list[str] | None, typer.Option(help="name=value of Spark; may be given often.")
+        list[str] | None,
+        typer.Option(
+            help="name=value of Spark's configuration; can be repeated.", rich_help_panel=_SPARK
+        ),
     ] = None,
-    trigger: Annotated[str, typer.Option(help="How often a batch begins.")] = "1 second",
-    once: Annotated[bool, typer.Option("--once", help="End when all that is there is in.")] = False,
+    trigger: Annotated[
+        str, typer.Option(help="Time between two batches.", rich_help_panel=_SPARK)
+    ] = "1 second",
+    once: Annotated[
+        bool,
+        typer.Option(
+            "--once",
+            help="Apply everything that is available now, then end.",
+            rich_help_panel=_SPARK,
+        ),
+    ] = False,
     json_lines: Annotated[
-        bool, typer.Option("--json", help="A line of JSON for each batch, in place of text.")
+        bool,
+        typer.Option(
+            "--json", help="One line of JSON per batch instead of text.", rich_help_panel=_OUTPUT
+        ),
     ] = False,
 ) -> None:
-    """Load tables into Delta, and keep them in step with MySQL until this is stopped.
+    """Replicate MySQL tables to Delta Lake until this command is stopped.
 
-    With --history every change is appended to a change log for each table, too, or only there.
+    The command copies the existing rows, then applies the changes of the binlog. Give --into for
+    the tables, --history for their change logs, or both.
     """
     options: dict[str, Any] = {"host": host, "port": port, "user": user, "tables": tables}
     if password_file is not None:
