@@ -29,16 +29,15 @@ __all__ = ["HandoffFormatError", "pack_handoff", "unpack_handoff"]
 
 _VERSION = 1
 _KEY = b"mysqlbinlog"
-_BLOCKS = pa.schema(
-    [
-        pa.field("range", pa.int32(), nullable=False),
-        pa.field("is_prelude", pa.bool_(), nullable=False),
-        pa.field("file", pa.string(), nullable=False),
-        pa.field("end", pa.int64(), nullable=False),
-        pa.field("trailer", pa.int32(), nullable=False),
-        pa.field("data", pa.large_binary(), nullable=False),
-    ]
-)
+_FIELDS: list[pa.Field[Any]] = [
+    pa.field("range", pa.int32(), nullable=False),
+    pa.field("is_prelude", pa.bool_(), nullable=False),
+    pa.field("file", pa.string(), nullable=False),
+    pa.field("end", pa.int64(), nullable=False),
+    pa.field("trailer", pa.int32(), nullable=False),
+    pa.field("data", pa.large_binary(), nullable=False),
+]
+_BLOCKS = pa.schema(_FIELDS)
 
 
 class HandoffFormatError(ValueError):
