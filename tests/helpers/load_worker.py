@@ -1,7 +1,7 @@
 """A process that reads one chunk as a Python worker does, and tells what it took.
 
-Arguments: the server's port, a table as ``database.table``, the payload, and how long the sink
-takes over each batch, in seconds. The last line of its output is JSON.
+Arguments: the server's port, a binlog file that it has, a table as ``database.table``, the payload,
+and how long the sink takes over each batch, in seconds. The last line of its output is JSON.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StringType, VariantType
 
 from pyspark_mysqlbinlog.checkpoints.load_state import Chunk
-from pyspark_mysqlbinlog.checkpoints.position import BEGINNING
+from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
 from pyspark_mysqlbinlog.connector.columns import envelope
 from pyspark_mysqlbinlog.connector.load.chunk_reader import read_chunks
 from pyspark_mysqlbinlog.connector.load.partition import LoadPartition
@@ -34,7 +34,7 @@ def resident() -> int:
     raise RuntimeError("/proc/self/status has no VmHWM")
 
 
-def main(port: str, name: str, payload: str, pause: str) -> None:
+def main(port: str, file: str, name: str, payload: str, pause: str) -> None:
     options = parse_options(
         {
             "host": "127.0.0.1", "port": port, "user": "root", "password": "", "tables": name,
@@ -45,7 +45,8 @@ def main(port: str, name: str, payload: str, pause: str) -> None:
     kind = others.get(payload) or read_payload_type(options)
     schema = to_arrow_schema(envelope(kind), timezone="UTC")
     database, _, table = name.partition(".")
-    partition = LoadPartition((Chunk((database, table)),), case_sensitive=True, since=BEGINNING)
+    since = Position.of(file, FIRST_EVENT)
+    partition = LoadPartition((Chunk((database, table)),), case_sensitive=True, since=since)
     before, began = resident(), time.monotonic()
     rows = size = 0
     for batch in read_chunks(options, partition, schema):

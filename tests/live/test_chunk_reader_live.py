@@ -20,7 +20,7 @@ from helpers.servers import LocalServer, Server
 from helpers.servers.available import every_server
 from helpers.waiting import wait_until
 from pyspark_mysqlbinlog.checkpoints.load_state import Chunk, LoadState, TableLoad
-from pyspark_mysqlbinlog.checkpoints.position import BEGINNING, Position
+from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.columns import envelope
 from pyspark_mysqlbinlog.connector.load import chunk_reader
 from pyspark_mysqlbinlog.connector.load.bounds import last_bound, next_bound
@@ -69,7 +69,7 @@ class Reading:
         self.partition = LoadPartition(
             chunks,
             case_sensitive=True,
-            since=BEGINNING,
+            since=Position.of(*server.position()),
             epoch=3,
             conditions=conditions,
         )
@@ -199,8 +199,9 @@ def test_a_task_has_one_connection(server: Server) -> None:
     def connections() -> int:
         return int(server.execute("SHOW GLOBAL STATUS LIKE 'Connections'")[0][1])
 
+    reading = Reading(server, *chunks, snapshotProof="lock")
     before = connections()
-    assert len(Reading(server, *chunks, snapshotProof="lock").rows()) == 100
+    assert len(reading.rows()) == 100
     # Ours, those of the proofs, and the one that counts.
     assert connections() - before == 1 + len(chunks) + 1
 

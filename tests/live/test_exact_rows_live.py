@@ -17,7 +17,7 @@ from helpers.servers import Server
 from helpers.servers.available import every_server
 from helpers.waiting import wait_until
 from pyspark_mysqlbinlog.checkpoints.load_state import Chunk
-from pyspark_mysqlbinlog.checkpoints.position import BEGINNING
+from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.columns import envelope
 from pyspark_mysqlbinlog.connector.delta.whole_load import whole_load
 from pyspark_mysqlbinlog.connector.load import chunk_reader
@@ -44,7 +44,8 @@ def read(server: Server, table: str = "t") -> pa.Table:
     texts = server.options(
         tables=f"{DATABASE}.*", payload="json", sslMode="DISABLED", exactLoad="true"
     )
-    partition = LoadPartition((Chunk((DATABASE, table)),), case_sensitive=True, since=BEGINNING)
+    since = Position.of(*server.position())
+    partition = LoadPartition((Chunk((DATABASE, table)),), case_sensitive=True, since=since)
     schema = to_arrow_schema(envelope(StringType()), timezone="UTC")
     rows = pa.Table.from_batches(list(read_chunks(parse_options(texts), partition, schema)), schema)
     query: Any = pa.compute.struct_field(rows.column("source"), "query")

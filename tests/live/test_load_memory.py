@@ -55,7 +55,8 @@ def test_a_large_table_without_a_key(
     table = f"{database}.t"
     assert fill(live_server, table, doublings) > size * _MB
     for payload, pause in (("struct", "0"), ("json", "0"), ("variant", "0"), ("struct", "0.02")):
-        arguments = [str(live_server.port), table, payload, pause]
+        file, _ = live_server.position()
+        arguments = [str(live_server.port), file, table, payload, pause]
         done = subprocess.run(
             [sys.executable, _SCRIPT, *arguments], capture_output=True, check=False, timeout=900
         )

@@ -19,7 +19,7 @@ from helpers.servers.available import every_server
 from helpers.value_lines import LINES
 from live.test_result_rows_live import ODD
 from pyspark_mysqlbinlog.checkpoints.load_state import Chunk
-from pyspark_mysqlbinlog.checkpoints.position import BEGINNING
+from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.columns import envelope
 from pyspark_mysqlbinlog.connector.delta.typed import TypedRows
 from pyspark_mysqlbinlog.connector.load.chunk_reader import read_chunks
@@ -56,7 +56,8 @@ def images(server: Server, tables: Sequence[TableSchema], *, typed: bool) -> dic
         exactLoad="true",
     )
     chunks = tuple(Chunk((table.database, table.table)) for table in tables)
-    partition = LoadPartition(chunks, case_sensitive=True, since=BEGINNING)
+    since = Position.of(*server.position())
+    partition = LoadPartition(chunks, case_sensitive=True, since=since)
     found: dict[str, list[Any]] = {}
     for batch in read_chunks(parse_options(texts), partition, CONTENT, typed=typed):
         found.setdefault(batch.column("table")[0].as_py(), []).append(batch.column("after"))
