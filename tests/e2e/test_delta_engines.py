@@ -97,6 +97,27 @@ def test_sessions_are_as_many_as_threads(spark: SparkSession) -> None:
     assert spark.conf.get(METADATA, None) is None
 
 
+def test_threads_inherit_properties_and_do_not_share_them(spark: SparkSession) -> None:
+    """Spark keeps the id of the query that runs in them."""
+    context = spark.sparkContext
+    together = Barrier(4)
+
+    def write(number: int) -> tuple[str | None, str | None]:
+        inherited = context.getLocalProperty("p")
+        together.wait(30)
+        context.setLocalProperty("p", str(number))
+        together.wait(30)
+        return inherited, context.getLocalProperty("p")
+
+    context.setLocalProperty("p", "the caller's")
+    try:
+        found = [*side_by_side(write, range(4), spark)]
+        assert context.getLocalProperty("p") == "the caller's"
+    finally:
+        context.setLocalProperty("p", None)  # type: ignore[arg-type]
+    assert found == [("the caller's", str(number)) for number in range(4)]
+
+
 def test_tables_and_rounds_of_maintenance_share_sessions(
     delta: SparkSession, tmp_path: Path
 ) -> None:

@@ -64,11 +64,14 @@ _OF_ALL_TEXT = re.compile(
     re.IGNORECASE,
 )
 # Where Spark was, and not what happened: each of its errors has been in `java.util.concurrent`.
-_FRAMES = re.compile(r"^\s+at .*$|^Driver stacktrace:$|stack backtrace:[\s\S]*", re.MULTILINE)
+_FRAMES = re.compile(
+    r"^\s+(?:at .*|\.\.\. \d+ more)$|^Driver stacktrace:$|stack backtrace:[\s\S]*", re.MULTILINE
+)
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 # Paths have names of tables and values of rows in them.
 _PATHS = re.compile(r"\S*/\S*")
 _MOST_SHOWN = 300
+_MOST_NAME_BYTES = 255
 
 
 def run_for_table(name: Table, work: Callable[[], T], read_again: Callable[[], object]) -> T:
@@ -126,11 +129,13 @@ def _text(error: BaseException) -> str:
 
 def _said(error: BaseException) -> str:
     """The error in one line, shortened in the middle, and what to do."""
-    text = " ".join(_text(error).split())
+    # Spark's own words come first, and the cause last.
+    full = _text(error)
+    text = " ".join(full.rpartition("Caused by: ")[2].split())
     if len(text) > _MOST_SHOWN:
         text = f"{text[: _MOST_SHOWN // 2]} … {text[-_MOST_SHOWN // 2 :]}"
     remedy = "correct the cause"
-    if re.search(r"file ?name too long", _text(error), re.IGNORECASE):
+    if _has_long_name(full):
         remedy = (
             "a value by which the Delta table is partitioned is longer than a file name can be:"
             " partition the table by another column"
@@ -139,3 +144,9 @@ def _said(error: BaseException) -> str:
         f"a batch could not be written to the Delta table, twice"
         f" ({type(error).__name__}: {text}); {remedy}, and load the table anew"
     )
+
+
+def _has_long_name(text: str) -> bool:
+    """Whether an error is of a path with a part longer than a file name; Spark does not say so."""
+    parts = (part for path in _PATHS.findall(text) for part in path.split("/"))
+    return any(len(part.encode()) > _MOST_NAME_BYTES for part in parts)
