@@ -3,7 +3,10 @@
 The events are a table with one row per block, in the ranges' order. Everything else is JSON in the
 schema's metadata::
 
-    {"version": 1, "first": offset, "last": offset, "ranges": [{"start": [number, pos, file], …}]}
+    {"version": 1, "first": offset, "last": offset, "blocks": how many rows,
+     "ranges": [{"start": [number, pos, file], …}]}
+
+A stream that was cut between two of its messages is a valid one, so the number of rows is checked.
 
 Nothing in it is code, and what is not such a file is a HandoffFormatError: the batch is read in
 another way then.
@@ -56,6 +59,7 @@ def pack_handoff(first: Offset, last: Offset, ranges: Sequence[RangePartition]) 
         "version": _VERSION,
         "first": first.to_dict(),
         "last": last.to_dict(),
+        "blocks": len(blocks),
         "ranges": [_described(part) for part in ranges],
     }
     columns: list[list[Any]] = [
@@ -81,6 +85,8 @@ def unpack_handoff(data: bytes) -> tuple[Offset, Offset, tuple[RangePartition, .
         described = json.loads((table.schema.metadata or {})[_KEY])
         if described["version"] != _VERSION:
             raise HandoffFormatError(f"its version is {described['version']!r}")
+        if described["blocks"] != table.num_rows:
+            raise HandoffFormatError(f"it has {table.num_rows} blocks of {described['blocks']}")
         preludes: list[list[EventBlock]] = [[] for _ in described["ranges"]]
         blocks: list[list[EventBlock]] = [[] for _ in described["ranges"]]
         for row in table.to_pylist():
