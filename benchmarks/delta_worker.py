@@ -57,7 +57,7 @@ def load(options: str) -> dict[str, Any]:
             f"{folder}/{{database}}/{{table}}",
             str(folder / "checkpoint"),
             json.loads(options),
-            maintain_every=None,
+            maintenance_interval=None,
         )
         begin = time.perf_counter()
         query = mirror.start(spark(), availableNow=True)
@@ -75,7 +75,7 @@ def load(options: str) -> dict[str, Any]:
                 name: sum(each["durationMs"].get(name, 0) for each in batches) / 1000
                 for name in names
             }
-            | {"bringing in": sum(each.seconds for each in mirror.progress.batches)},
+            | {"bringing in": sum(each.duration_seconds for each in mirror.progress.batches)},
         }
 
 

@@ -174,7 +174,7 @@ class FollowedMirror:
             f"{self.folder}/tables/{{table}}",
             str(self.folder / "checkpoint"),
             self._options,
-            maintain_every=None,
+            maintenance_interval=None,
         )
 
     def _look(self) -> None:

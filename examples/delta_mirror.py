@@ -1,7 +1,7 @@
 """A Delta table beside each MySQL table, first load included: `DeltaMirror` in a script.
 
     python examples/delta_mirror.py --host db.example --user spark --password-file pw \\
-        --tables 'shop.*' --into /lake --checkpoint /lake/_checkpoints/shop
+        --tables 'shop.*' --target /lake --checkpoint /lake/_checkpoints/shop
 
 It runs in classic sessions and in Spark Connect until it is stopped, and goes on from its
 checkpoint when it is started again. What it does with changes, DDL and tables that it can't follow

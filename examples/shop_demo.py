@@ -46,7 +46,7 @@ def run(console: Console, server: Server, folder: Path, seconds: float, seed: in
             *("--host", server.host, "--port", str(server.port)),
             *("--user", READER, "--password-file", str(folder / "password")),
             *("--tables", f"{DATABASE}.*"),
-            *("--into", f"{folder}/lake/{{database}}/{{table}}"),
+            *("--target", f"{folder}/lake/{{database}}/{{table}}"),
             *("--checkpoint", str(folder / "checkpoint")),
         ]
         (folder / "password").write_text(password, encoding="utf-8")

@@ -8,20 +8,20 @@
      │    ├── ConnectionFailedError  no answer, wrong port, lost for longer than retryTimeout
      │    │    └── LostConnectionError  broken, or no answer for now: the one that is tried again
      │    ├── AccessDeniedError      wrong user or password, missing grant
-     │    ├── UnprovenWatermarkError  a first load waited too long for transactions to end
+     │    ├── SnapshotVisibilityTimeoutError  a first load waited too long for transactions to end
      │    └── BinlogSettingsError    log_bin off, binlog_format not ROW
      ├── PositionError               the log can't be read from where it was asked to
      │    ├── BinlogPurgedError      the file is gone
      │    ├── InvalidPositionError   inside an event, past the end, no such file
-     │    ├── LogReplacedError       the log is another one by now: RESET MASTER, a restored copy
+     │    ├── BinlogReplacedError       the log is another one by now: RESET MASTER, a restored copy
      │    ├── LogSequenceError       it continues under another base name, or with lower numbers
-     │    └── LogGapError            files that do not follow one another
+     │    └── BinlogGapError            files that do not follow one another
      ├── FormatError                 bytes that are not what the format says
      │    ├── ChecksumError
      │    ├── MalformedEventError    truncated, too long, inconsistent, left-over bytes
      │    ├── MalformedResultError   a row of a SELECT that can't be what the server meant
      │    └── UnsupportedEventError  an event whose meaning is not known and can't be skipped
-     ├── StatementError              a change that was not logged as rows
+     ├── NotRowBasedError              a change that was not logged as rows
      │    ├── StatementFormatError   DML in statement format
      │    └── UnsupportedTransactionError  rows whose outcome the log does not tell
      ├── SchemaError                 names for the values are not known
@@ -32,7 +32,7 @@
      ├── UnrepresentableValueError   a value that the payload's types can't hold
      ├── OffsetError                 an offset that can't be read
      ├── MirrorError                 a Delta table can't be kept equal to the server's
-     └── KernelMissingError          the compiled kernel was asked for, and is not there
+     └── KernelNotFoundError          the compiled kernel was asked for, and is not there
 
 A message is one line: expected, found, where, what to do. It never holds a secret.
 
@@ -56,9 +56,9 @@ __all__ = [
     "ConnectionFailedError",
     "FormatError",
     "InvalidPositionError",
-    "KernelMissingError",
-    "LogGapError",
-    "LogReplacedError",
+    "KernelNotFoundError",
+    "BinlogGapError",
+    "BinlogReplacedError",
     "LogSequenceError",
     "LostConnectionError",
     "MalformedEventError",
@@ -72,11 +72,11 @@ __all__ = [
     "SchemaError",
     "SchemaMismatchError",
     "ServerError",
-    "StatementError",
+    "NotRowBasedError",
     "StatementFormatError",
     "UnknownSchemaError",
     "UnknownTableError",
-    "UnprovenWatermarkError",
+    "SnapshotVisibilityTimeoutError",
     "UnrepresentableValueError",
     "UnsupportedEventError",
     "UnsupportedTransactionError",
@@ -110,10 +110,10 @@ class MySQLBinlogError(Exception):
 
     Attributes
     ----------
-    what_to_do : the usual way on from an error of this class; the message may know a better one.
+    hint : the usual way on from an error of this class; the message may know a better one.
     """
 
-    what_to_do: ClassVar[str] = "start again with the same checkpoint, and report the line"
+    hint: ClassVar[str] = "start again with the same checkpoint, and report the line"
 
     def __init__(
         self,
@@ -129,7 +129,7 @@ class MySQLBinlogError(Exception):
         self.table = table
         super().__init__(self.message)
 
-    def at(
+    def with_location(
         self, file: str | None = None, position: int | None = None, table: str | None = None
     ) -> MySQLBinlogError:
         """Fill in what the raiser could not know; returns self, to be raised again."""
@@ -181,7 +181,7 @@ def _rebuild(
 class OptionError(MySQLBinlogError, ValueError):
     """An option is unknown, wrong, missing or not built yet."""
 
-    what_to_do = "correct the option that the message names"
+    hint = "correct the option that the message names"
 
 
 class ServerError(MySQLBinlogError):
@@ -190,7 +190,7 @@ class ServerError(MySQLBinlogError):
     code : MySQL's number of the error, where there is one.
     """
 
-    what_to_do = (
+    hint = (
         "connect to the server that the checkpoint belongs to, or do what the server's "
         "own words ask for"
     )
@@ -214,56 +214,52 @@ class ServerError(MySQLBinlogError):
 class ConnectionFailedError(ServerError):
     """No answer, or an answer that is not MySQL's; or lost for longer than retryTimeout."""
 
-    what_to_do = (
-        "check host and port, and start again with the same checkpoint when the server is back"
-    )
+    hint = "check host and port, and start again with the same checkpoint when the server is back"
 
 
 class LostConnectionError(ConnectionFailedError):
     """The connection broke or could not be made; the same again may work."""
 
-    what_to_do = "start again with the same checkpoint; if it stays, do what the message says"
+    hint = "start again with the same checkpoint; if it stays, do what the message says"
 
 
 class AccessDeniedError(ServerError):
     """Wrong user or password, or a grant is missing."""
 
-    what_to_do = (
+    hint = (
         "correct the password or give the grant that the message names, and start again "
         "with the same checkpoint"
     )
 
 
-class UnprovenWatermarkError(ServerError):
+class SnapshotVisibilityTimeoutError(ServerError):
     """A first load waited too long for what is in the log to be visible to SELECT."""
 
-    what_to_do = (
-        "end the transactions that the message names, and start again with the same checkpoint"
-    )
+    hint = "end the transactions that the message names, and start again with the same checkpoint"
 
 
 class BinlogSettingsError(ServerError):
     """The server does not log, or does not log rows."""
 
-    what_to_do = "set log_bin and binlog_format=ROW on the server"
+    hint = "set log_bin and binlog_format=ROW on the server"
 
 
 class PositionError(MySQLBinlogError):
     """The log can't be read from where it was asked to."""
 
-    what_to_do = "give a position that the server has"
+    hint = "give a position that the server has"
 
 
 class BinlogPurgedError(PositionError):
     """The file that is needed is no longer on the server."""
 
-    what_to_do = "restore the file; or take a new checkpoint and load the tables anew"
+    hint = "restore the file; or take a new checkpoint and load the tables anew"
 
 
-class LogReplacedError(PositionError):
+class BinlogReplacedError(PositionError):
     """The server's log is not the one any more that the position belongs to."""
 
-    what_to_do = "take a new checkpoint and load the tables anew"
+    hint = "take a new checkpoint and load the tables anew"
 
 
 class LogSequenceError(PositionError):
@@ -272,47 +268,47 @@ class LogSequenceError(PositionError):
     next_file : the first file there; empty where that is not known, and in a copy of the error.
     """
 
-    what_to_do = "read each part by itself: up to the last file of the old name, and from the new"
+    hint = "read each part by itself: up to the last file of the old name, and from the new"
     next_file: str = ""
 
 
 class InvalidPositionError(PositionError):
     """The position lies inside an event, past the end, or in no file of this server."""
 
-    what_to_do = (
+    hint = (
         "give a position that SHOW BINLOG EVENTS lists; after a crash of the server, take "
         "a new checkpoint"
     )
 
 
-class LogGapError(PositionError):
+class BinlogGapError(PositionError):
     """Files on disk do not follow one another: some are missing, renamed, twice, of two servers."""
 
-    what_to_do = "put the missing files back under the names that the server gave them"
+    hint = "put the missing files back under the names that the server gave them"
 
 
 class FormatError(MySQLBinlogError):
     """The bytes are not what the format says."""
 
-    what_to_do = "let path name binlogs only"
+    hint = "let path name binlogs only"
 
 
 class ChecksumError(FormatError):
     """An event's CRC32 does not match its bytes."""
 
-    what_to_do = "try again; if it stays, compare with mysqlbinlog --verify-binlog-checksum"
+    hint = "try again; if it stays, compare with mysqlbinlog --verify-binlog-checksum"
 
 
 class MalformedEventError(FormatError):
     """An event is truncated, claims more than there is, or has bytes left over."""
 
-    what_to_do = "try again; if it stays, compare with mysqlbinlog --verify-binlog-checksum"
+    hint = "try again; if it stays, compare with mysqlbinlog --verify-binlog-checksum"
 
 
 class MalformedResultError(FormatError):
     """A row that a first load read is truncated, or has a value that its column can't hold."""
 
-    what_to_do = (
+    hint = (
         "start again with the same checkpoint; if it stays, look at the value with SELECT, and "
         "correct it or exclude the column"
     )
@@ -321,84 +317,82 @@ class MalformedResultError(FormatError):
 class UnsupportedEventError(FormatError):
     """An event whose meaning is not known and that is not flagged as ignorable."""
 
-    what_to_do = "compare the tables, and take a new checkpoint behind the position"
+    hint = "compare the tables, and take a new checkpoint behind the position"
 
 
-class StatementError(MySQLBinlogError):
+class NotRowBasedError(MySQLBinlogError):
     """A change of a wanted table was not logged as rows with a known outcome."""
 
-    what_to_do = "take a new checkpoint behind the position, and load the table anew"
+    hint = "take a new checkpoint behind the position, and load the table anew"
 
 
-class StatementFormatError(StatementError):
+class StatementFormatError(NotRowBasedError):
     """DML of a wanted table was logged as a statement."""
 
-    what_to_do = (
+    hint = (
         "set binlog_format=ROW everywhere, take a new checkpoint behind the position, and "
         "load the table anew"
     )
 
 
-class UnsupportedTransactionError(StatementError):
+class UnsupportedTransactionError(NotRowBasedError):
     """Rows of a wanted table whose outcome (kept or rolled back) the log does not tell yet."""
 
-    what_to_do = "exclude the table, or take a new checkpoint behind the position"
+    hint = "exclude the table, or take a new checkpoint behind the position"
 
 
 class SchemaError(MySQLBinlogError):
     """The names for the values are not known."""
 
-    what_to_do = "exclude the column or the table"
+    hint = "exclude the column or the table"
 
 
 class UnknownTableError(SchemaError):
     """A table that was named literally does not exist."""
 
-    what_to_do = "check the spelling and the SELECT grant; use a glob for a table that comes later"
+    hint = "check the spelling and the SELECT grant; use a glob for a table that comes later"
 
 
 class UnknownSchemaError(SchemaError):
     """A row of a table whose columns are not known at that position."""
 
-    what_to_do = "start elsewhere, or set schemaDdl or onUnknownSchema=positional"
+    hint = "start elsewhere, or set schemaDdl or onUnknownSchema=positional"
 
 
 class SchemaMismatchError(SchemaError):
     """The table map does not fit the schema that should hold there."""
 
-    what_to_do = "start behind the table's last ALTER"
+    hint = "start behind the table's last ALTER"
 
 
 class SchemaChangedError(SchemaError):
     """A table got columns that the query's struct has no place for; or DDL can't be followed."""
 
-    what_to_do = (
-        "start again with the same checkpoint, which adds the column; or set schemaEvolutionMode"
-    )
+    hint = "start again with the same checkpoint, which adds the column; or set schemaEvolutionMode"
 
 
 class UnrepresentableValueError(MySQLBinlogError):
     """A value that the payload's types can't hold, where nothing may be put in its place."""
 
-    what_to_do = "correct the value, exclude the column, or set payload=json"
+    hint = "correct the value, exclude the column, or set payload=json"
 
 
 class OffsetError(MySQLBinlogError, ValueError):
     """An offset can't be read: newer version, missing names, or not ours."""
 
-    what_to_do = "upgrade the package, or take a new checkpoint"
+    hint = "upgrade the package, or take a new checkpoint"
 
 
 class MirrorError(MySQLBinlogError):
     """A mirrored table can't be kept equal to the server's by what the log tells."""
 
-    what_to_do = "load the table anew"
+    hint = "load the table anew"
 
 
-class KernelMissingError(MySQLBinlogError, ImportError):
+class KernelNotFoundError(MySQLBinlogError, ImportError):
     """The compiled kernel was asked for by name, and can't be imported."""
 
-    what_to_do = "install again with a C++ compiler, or unset MYSQLBINLOG_IMPL"
+    hint = "install again with a C++ compiler, or unset MYSQLBINLOG_IMPL"
 
 
 def cause_of(exception: BaseException | None) -> MySQLBinlogError | None:

@@ -30,7 +30,7 @@ from pyspark_mysqlbinlog.decoder.kernel.implementation import (
     implementation,
     using,
 )
-from pyspark_mysqlbinlog.errors import KernelMissingError
+from pyspark_mysqlbinlog.errors import KernelNotFoundError
 
 CI = os.environ.get("CI", "").lower() == "true"
 
@@ -186,7 +186,7 @@ def twin(request: pytest.FixtureRequest) -> Iterator[Implementation]:
     try:
         with using(chosen):
             yield chosen
-    except KernelMissingError as error:
+    except KernelNotFoundError as error:
         pytest.skip(error.message)  # with CI=true the session has ended long before
 
 

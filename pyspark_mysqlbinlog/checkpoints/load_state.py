@@ -1,10 +1,10 @@
-"""How far a first load has come, as an offset's `phase` stores it.
+"""How far a first load has come, as an offset's `snapshot` stores it.
 
 A load goes through its tables in order, and through each table by key, in chunks. What is stored
 says which tables are in step with the log, which are still to be loaded and from which key on, and
 which chunks belong to the batch that ends here: whoever runs the batch again reads the same ones.
 
-As text: ``load:`` and JSON, compressed where that is shorter. The names of 1,000 tables take some
+As text: JSON, compressed where that is shorter. The names of 1,000 tables take some
 4 kB then.
 """
 
@@ -22,7 +22,6 @@ from pyspark_mysqlbinlog.names import Table
 
 __all__ = ["Bound", "Chunk", "LoadState", "TableLoad"]
 
-_PREFIX = "load:"
 _COMPRESSED = "bz2,"
 
 # A key's values as SQL literals, one for each of its columns: what the server gave, in a form that
@@ -73,81 +72,79 @@ class LoadState:
 
     Attributes
     ----------
-    in_step : tables whose rows are loaded, or were all written behind the start.
-    waiting : tables that are to be loaded, in order; the first may be loaded in part.
+    completed : tables whose rows are loaded, or were all written behind the start.
+    pending : tables that are to be loaded, in order; the first may be loaded in part.
     chunks : of the batch that ends here.
     rows : about how many rows the load has read, this batch included.
     reload : the name of the last `reload` that was begun; empty when there was none.
-    read_until : of tables of which chunks were read: up to which place of the log those may show
-        what it tells, ordered as the offset's file sees it (see connector/log/file_order.py). Only
-        where that lies behind the offset, and where anybody asks.
-    lost : the place behind the statement for which a table is loaded again, while it is.
+    high_watermarks : table -> the position up to which its chunks may include changes of the
+        binlog, ordered as the offset's file sees it (see connector/log/file_order.py). Only where
+        that is after the offset, and where the consumer needs it.
+    invalidated_at : the place behind the statement for which a table is loaded again, while it is.
     empty : tables that have no rows to be loaded, as the batch that ends here found. It has no
         chunk of them.
     """
 
-    in_step: frozenset[Table] = frozenset()
-    waiting: tuple[TableLoad, ...] = ()
+    completed: frozenset[Table] = frozenset()
+    pending: tuple[TableLoad, ...] = ()
     chunks: tuple[Chunk, ...] = ()
     rows: int = 0
     reload: str = ""
-    read_until: Mapping[Table, Place] = field(default_factory=dict)
-    lost: Mapping[Table, Place] = field(default_factory=dict)
+    high_watermarks: Mapping[Table, Place] = field(default_factory=dict)
+    invalidated_at: Mapping[Table, Place] = field(default_factory=dict)
     empty: frozenset[Table] = frozenset()
 
     @property
     def is_done(self) -> bool:
         """Whether all tables are loaded, or will be with this batch."""
-        return not self.waiting
+        return not self.pending
 
     def pack(self) -> str:
         """As text; the same state is the same text."""
         value: dict[str, Any] = {
-            "in_step": _grouped(self.in_step),
-            "begun": [_listed(load) for load in self.waiting if load.key or load.after],
-            "waiting": _grouped(load.table for load in self.waiting),
+            "completed": _grouped(self.completed),
+            "in_progress": [_listed(load) for load in self.pending if load.key or load.after],
+            "pending": _grouped(load.table for load in self.pending),
             "chunks": [_listed(chunk) for chunk in self.chunks],
             "rows": self.rows,
             "reload": self.reload,
         }
-        for name, places in (("read_until", self.read_until), ("lost", self.lost)):
+        for name, places in (
+            ("high_watermarks", self.high_watermarks),
+            ("invalidated_at", self.invalidated_at),
+        ):
             if places:
                 value[name] = _by_place(places)
         if self.empty:
             value["empty"] = _grouped(self.empty)
         text = json.dumps(value, separators=(",", ":"))
         compressed = _COMPRESSED + b85encode(bz2.compress(text.encode())).decode()
-        return _PREFIX + min(text, compressed, key=len)
-
-    @staticmethod
-    def is_packed(phase: str) -> bool:
-        """Whether a phase is a load's."""
-        return phase.startswith(_PREFIX)
+        return min(text, compressed, key=len)
 
     @classmethod
-    def unpack(cls, phase: str) -> LoadState:
+    def unpack(cls, packed: str) -> LoadState:
         """Read what `pack` gave; OffsetError for anything else."""
         try:
-            text = phase.removeprefix(_PREFIX)
+            text = packed
             if text.startswith(_COMPRESSED):
                 text = bz2.decompress(b85decode(text.removeprefix(_COMPRESSED))).decode()
             value = json.loads(text)
-            begun = {load.table: load for load in map(_table_load, value["begun"])}
+            begun = {load.table: load for load in map(_table_load, value["in_progress"])}
             return cls(
-                in_step=frozenset(_tables(value["in_step"])),
-                waiting=tuple(
-                    begun.get(table, TableLoad(table)) for table in _tables(value["waiting"])
+                completed=frozenset(_tables(value["completed"])),
+                pending=tuple(
+                    begun.get(table, TableLoad(table)) for table in _tables(value["pending"])
                 ),
                 chunks=tuple(map(_chunk, value["chunks"])),
                 rows=int(value["rows"]),
                 reload=str(value["reload"]),
-                read_until=_places(value.get("read_until", [])),
-                lost=_places(value.get("lost", [])),
+                high_watermarks=_places(value.get("high_watermarks", [])),
+                invalidated_at=_places(value.get("invalidated_at", [])),
                 empty=frozenset(_tables(value.get("empty", []))),
             )
         except (ValueError, KeyError, TypeError, OSError, AttributeError) as error:
             raise OffsetError(
-                f"the offset's 'phase' can't be read ({type(error).__name__}); the checkpoint is"
+                f"the offset's 'snapshot' can't be read ({type(error).__name__}); the checkpoint is"
                 " damaged"
             ) from None
 

@@ -1,23 +1,21 @@
 """The offset that Spark stores: a boundary in the log and all that a restart needs.
 
-A public format. Version 2, as JSON:
+A public format. Version 1, as JSON:
 
 ==============  ====================================================================================
-v               2; an older version is read, a newer one is refused
+v               1; a newer version is rejected, and an older one would be read
 epoch           grows when file numbers stop being comparable (RESET MASTER, restore, failover)
 file, pos       the boundary: everything before it is delivered
 server_uuid     the server that wrote the file; empty where it has none (before 5.6, MariaDB)
 gtid            reserved: the executed GTID set at the boundary; empty
-xa              XA transactions that are prepared at the boundary and hold no wanted rows
+prepared_xa     XA transactions that are prepared at the boundary and hold no wanted rows
 schemas         the query's payload, a comma, a mark of the tables that it wants, a colon, then the
                 packed schema history: every version that holds anywhere in the batch that ends
                 here, with primary keys
-phase           "stream", or how far a first load has come (see `load_state`)
+snapshot        how far an initial snapshot has come (see `load_state`); empty where there is none
 fingerprint     what tells that the server's log is still the one of the boundary: an object with
                 the names of `Fingerprint`; empty where it is not known
 ==============  ====================================================================================
-
-Version 1 differs in the layout of the packed schemas, and has no fingerprint.
 
 Names are always all there, in this order, so the same boundary is the same bytes. Offsets compare
 by epoch, file number and pos.
@@ -37,7 +35,7 @@ from pyspark_mysqlbinlog.errors import InvalidPositionError, OffsetError
 
 __all__ = ["OFFSET_VERSION", "PAYLOADS", "Offset"]
 
-OFFSET_VERSION = 2
+OFFSET_VERSION = 1
 PAYLOADS = ("json", "struct", "variant")
 _TYPES: dict[str, type] = {
     "v": int,
@@ -46,9 +44,9 @@ _TYPES: dict[str, type] = {
     "pos": int,
     "server_uuid": str,
     "gtid": str,
-    "xa": list,
+    "prepared_xa": list,
     "schemas": str,
-    "phase": str,
+    "snapshot": str,
 }
 
 
@@ -63,10 +61,10 @@ class Offset:
     position: Position
     server_uuid: str = ""
     schemas: str = ""
-    xa: tuple[str, ...] = ()
+    prepared_xa: tuple[str, ...] = ()
     gtid: str = ""
     epoch: int = 0
-    phase: str = "stream"
+    snapshot: str = ""
     payload: str = ""
     tables: str = ""
     fingerprint: Fingerprint | None = None
@@ -74,7 +72,7 @@ class Offset:
     @property
     def load(self) -> LoadState | None:
         """How far the query's load has come; None where it has none."""
-        return None if self.phase == "stream" else _unpacked(self.phase)
+        return _unpacked(self.snapshot) if self.snapshot else None
 
     @property
     def order(self) -> tuple[int, int, int]:
@@ -83,7 +81,7 @@ class Offset:
 
     def loads_since(self, start: Offset) -> bool:
         """Whether the batch from `start` to here reads chunks of a load."""
-        return self.load is not None and start.phase != self.phase and bool(self.load.chunks)
+        return self.load is not None and start.snapshot != self.snapshot and bool(self.load.chunks)
 
     def to_dict(self) -> dict[str, Any]:
         """What Spark stores as JSON: all names of the format above, in its order."""
@@ -94,9 +92,9 @@ class Offset:
             "pos": self.position.pos,
             "server_uuid": self.server_uuid,
             "gtid": self.gtid,
-            "xa": list(self.xa),
+            "prepared_xa": list(self.prepared_xa),
             "schemas": self._head + self.schemas,
-            "phase": self.phase,
+            "snapshot": self.snapshot,
             "fingerprint": {} if self.fingerprint is None else self.fingerprint.to_dict(),
         }
 
@@ -132,10 +130,6 @@ class Offset:
                 )
         if value["pos"] < FIRST_EVENT:
             raise OffsetError(f"the offset's 'pos' is {value['pos']}, expected 4 or more")
-        if value["phase"] != "stream" and not LoadState.is_packed(value["phase"]):
-            raise OffsetError(
-                f"the offset's 'phase' is {value['phase']!r}, which this release does not know"
-            )
         try:
             position = Position.of(value["file"], value["pos"])
         except InvalidPositionError as error:
@@ -154,18 +148,18 @@ class Offset:
             schemas=schemas,
             payload=payload,
             tables=tables,
-            xa=tuple(value["xa"]),
+            prepared_xa=tuple(value["prepared_xa"]),
             gtid=value["gtid"],
             epoch=value["epoch"],
-            phase=value["phase"],
-            fingerprint=None if version == 1 else _fingerprint(value, position),
+            snapshot=value["snapshot"],
+            fingerprint=_fingerprint(value, position),
         )
 
 
 @lru_cache(maxsize=4)
-def _unpacked(phase: str) -> LoadState:
+def _unpacked(snapshot: str) -> LoadState:
     """Spark hands the same offsets over again and again."""
-    return LoadState.unpack(phase)
+    return LoadState.unpack(snapshot)
 
 
 def _fingerprint(value: Mapping[str, Any], position: Position) -> Fingerprint | None:

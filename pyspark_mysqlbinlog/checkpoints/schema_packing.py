@@ -2,7 +2,7 @@
 
 ::
 
-    {"layout": 2, "tables": [{"database": …, "table": …, "versions": [
+    {"layout": 1, "tables": [{"database": …, "table": …, "versions": [
         {"from": [file number, pos, file], "columns": [{"name": …, "type": …}, …],
          "primary_key": [column, …], "charset": …, "unique_keys": [[name, [column, …]], …]},
         {"from": […], "unknown": why, "gone": false}]}]}
@@ -20,7 +20,6 @@ from __future__ import annotations
 import base64
 import bz2
 import json
-import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any
@@ -33,17 +32,14 @@ from pyspark_mysqlbinlog.checkpoints.json_values import (
     texts_of,
 )
 from pyspark_mysqlbinlog.checkpoints.position import Position
-from pyspark_mysqlbinlog.checkpoints.schema_packing_v1 import unpack_layout_1
 from pyspark_mysqlbinlog.checkpoints.versions import UnknownFrom, Version
 from pyspark_mysqlbinlog.errors import OffsetError
 from pyspark_mysqlbinlog.names import Table
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 
-__all__ = ["is_of_version_0_1", "pack_versions", "unpack_versions"]
+__all__ = ["pack_versions", "unpack_versions"]
 
-_LAYOUT = 2
-# bz2 begins so; layout 1 is zlib, which begins with 0x78.
-_MAGIC = b"BZh"
+_LAYOUT = 1
 _LEVEL = 9
 # A history of a million columns is less; what claims to unpack to more is not ours.
 _MAX_PLAIN = 128 << 20
@@ -100,35 +96,18 @@ def _described_column(column: ColumnSchema) -> dict[str, Any]:
     return {name: value for name in _COLUMN if (value := getattr(column, name)) != _DEFAULTS[name]}
 
 
-def is_of_version_0_1(text: str) -> bool:
-    """Whether version 0.1 wrote the text: it has layout 1, or is none."""
-    return bool(text) and not _is_layout_2(text)
-
-
-def _is_layout_2(text: str) -> bool:
-    try:
-        return base64.b85decode(text[:5]).startswith(_MAGIC)
-    except ValueError:
-        return False
-
-
 def unpack_versions(text: str) -> dict[Table, tuple[Version, ...]]:
-    """The history of a text, of this layout or of layout 1; OffsetError for any other text."""
+    """The history of a text; OffsetError for any other text."""
     try:
-        compressed = base64.b85decode(text)
-        if compressed.startswith(_MAGIC):
-            return _unpacked(compressed)
-        return unpack_layout_1(compressed)
+        return _unpacked(base64.b85decode(text))
     except OffsetError:
         raise
     except (
-        zlib.error,
         OSError,  # bz2's error
         ValueError,
         TypeError,
         LookupError,
         AttributeError,
-        RuntimeError,  # a generator that ran out of bytes
         RecursionError,
         OverflowError,
     ) as error:

@@ -89,7 +89,7 @@ class MySQLBinlogReader(DataSourceReader):
             )
         finally:
             load.close()
-        last = replace(start.offset, phase=state.pack())
+        last = replace(start.offset, snapshot=state.pack())
         return load.tasks(last, options.max_connections)
 
     def _cut(self, start: LogStart, log: FileLog, end: Position) -> list[Cut]:

@@ -91,7 +91,7 @@ class LogStart:
     def load(self, wants: Callable[[str, str], bool]) -> LoadState:
         """A load of all tables that are wanted and there; says which have no primary key."""
         load = begin_load(self.history, self.position, wants)
-        tables = [each.table for each in load.waiting]
+        tables = [each.table for each in load.pending]
         known = [self.history.at(self.position, *table) for table in tables]
         keyless = [schema.full_name for schema in known if schema and not schema.primary_key]
         if keyless:
@@ -162,8 +162,8 @@ def _expect_proofs(
     Later it would come with the first chunk of that table, which may be hours away.
     """
     wants = options.table_filter(case_sensitive).wants
-    tables = {each.table for each in begin_load(history, position, wants).waiting}
-    prover = Prover.ask(client, options.snapshot_proof, case_sensitive=case_sensitive)
+    tables = {each.table for each in begin_load(history, position, wants).pending}
+    prover = Prover.ask(client, options.snapshot_visibility_check, case_sensitive=case_sensitive)
     for table, engine in sorted(engines_of(client, tables).items()):
         prover.proofs(table, engine)
 

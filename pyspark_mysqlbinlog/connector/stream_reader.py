@@ -44,7 +44,6 @@ from pyspark_mysqlbinlog.checkpoints.position import (
     Position,
 )
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
-from pyspark_mysqlbinlog.checkpoints.schema_packing import is_of_version_0_1
 from pyspark_mysqlbinlog.connector.columns import arrow_schema
 from pyspark_mysqlbinlog.connector.load.partition import LoadPartition
 from pyspark_mysqlbinlog.connector.log.file_order import FileOrder
@@ -61,7 +60,6 @@ from pyspark_mysqlbinlog.connector.ranges.reader import read_range
 from pyspark_mysqlbinlog.connector.ranges.steps import most_load_steps, most_steps
 from pyspark_mysqlbinlog.connector.schemas.evolution import Evolution
 from pyspark_mysqlbinlog.connector.schemas.histories import history_for_other_tables
-from pyspark_mysqlbinlog.connector.schemas.old_checkpoints import compared_with_server
 from pyspark_mysqlbinlog.connector.schemas.watch import SchemaWatch, learned, unknown_among
 from pyspark_mysqlbinlog.connector.server.log_contents import check_log_contents
 from pyspark_mysqlbinlog.connector.server.settings import (
@@ -152,7 +150,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
             )
             if self._options.loads:
                 tables = self._options.table_filter(start.facts.case_sensitive)
-                initial = replace(initial, phase=start.load(tables.wants).pack())
+                initial = replace(initial, snapshot=start.load(tables.wants).pack())
             self._initial = initial
         return self._initial.to_dict()
 
@@ -239,7 +237,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
             )
         # Else the load's state becomes another with this batch: what was noted of chunks goes.
         is_settled = load == offset.load and (
-            load is None or not (load.chunks or load.empty or load.lost)
+            load is None or not (load.chunks or load.empty or load.invalidated_at)
         )
         steps = most_steps() if self._packing is not None and is_settled else 1
         mark = buffer.furthest(position, most and most * steps, target, rows)
@@ -332,10 +330,10 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
             position=mark.position,
             server_uuid=start.server_uuid,
             schemas=self._packed[1],
-            xa=mark.pending_xa,
+            prepared_xa=mark.pending_xa,
             fingerprint=mark.fingerprint,
             epoch=start.epoch,
-            phase="stream" if load is None else load.pack(),
+            snapshot="" if load is None else load.pack(),
             payload=self._options.payload_kind,
             tables=self._options.tables_mark,
         )
@@ -366,7 +364,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         tip = self._tail.buffer.tip
         offset = Offset(tip.position, fingerprint=tip.fingerprint, epoch=self._epoch)
         load = self._load.report()
-        told = {} if load is None else {"load": load}
+        told = {} if load is None else {"snapshot": load}
         return offset.to_dict() | self._tail.lag.report(self._committed) | told
 
     def commit(self, end: dict[str, Any]) -> None:
@@ -409,14 +407,14 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         # One that leads into another sequence of files is empty.
         if first.epoch != last.epoch or first.order >= last.order:
             return []
-        if last.tables != self._options.tables_mark or is_of_version_0_1(last.schemas):
-            # Planned by a query that wanted other tables, or by another version.
+        if last.tables != self._options.tables_mark:
+            # Planned by a query that wanted other tables.
             last = replace(last, schemas=self._history(last, first).pack())
         spans = None
         if self._tail is not None and first.epoch == self._epoch:
             spans = self._tail.buffer.spans(first.position, last.position)
         return range_partitions(
-            replace(first, xa=self._pending_xa(first)),
+            replace(first, prepared_xa=self._pending_xa(first)),
             last,
             spans,
             facts=self._server_facts(),
@@ -514,8 +512,8 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
     def _with_loaded(self, history: SchemaHistory, offset: Offset) -> SchemaHistory:
         """With the columns of tables that are to be loaded: no row of the log may come first."""
         load = self._load.at(offset)
-        waiting = [] if load is None else [each.table for each in load.waiting]
-        unknown = unknown_among(history, waiting, offset.position)
+        pending = [] if load is None else [each.table for each in load.pending]
+        unknown = unknown_among(history, pending, offset.position)
         if not unknown:
             return history
 
@@ -535,15 +533,13 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         """The history of an offset, from a start (or itself) on, that knows the tables wanted."""
         start = start or offset
         history = SchemaHistory.unpack(offset.schemas)
-        if is_of_version_0_1(offset.schemas):
-            history = compared_with_server(self._options, history, start.position)
         if offset.tables == self._options.tables_mark:
             return history
         return history_for_other_tables(self._options, history, start.position, start.fingerprint)
 
     def _pending_xa(self, offset: Offset) -> tuple[str, ...]:
         """What holds no wanted rows; that was said of the tables that were wanted then."""
-        return offset.xa if offset.tables == self._options.tables_mark else ()
+        return offset.prepared_xa if offset.tables == self._options.tables_mark else ()
 
     def _evolution(self) -> Evolution | None:
         if self._options.payload_kind != "struct":

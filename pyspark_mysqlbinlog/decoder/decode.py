@@ -193,7 +193,7 @@ class Decoder:
                     " encryption or partial JSON updates of the server's binlog"
                 )
         except MySQLBinlogError as error:
-            raise error.at(event.file, event.start) from None
+            raise error.with_location(event.file, event.start) from None
         if self._is_full():
             yield self._finish()
 
@@ -219,7 +219,7 @@ class Decoder:
             plan = self.plan(event, table_map)
             yield from self._images(event, head, plan, begin)
         except MySQLBinlogError as error:
-            raise error.at(table=table_map.full_name) from None
+            raise error.with_location(table=table_map.full_name) from None
         return None
 
     def _images(

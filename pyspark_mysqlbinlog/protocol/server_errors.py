@@ -17,10 +17,10 @@ import pymysql
 from pyspark_mysqlbinlog.errors import (
     AccessDeniedError,
     BinlogPurgedError,
+    BinlogReplacedError,
     BinlogSettingsError,
     ConnectionFailedError,
     InvalidPositionError,
-    LogReplacedError,
     LostConnectionError,
     MySQLBinlogError,
     ServerError,
@@ -258,9 +258,9 @@ def dump_refused(code: int, text: str, file: str | None, position: int | None) -
     )
 
 
-def log_replaced(found: str, file: str | None, position: int | None) -> LogReplacedError:
+def log_replaced(found: str, file: str | None, position: int | None) -> BinlogReplacedError:
     """The error for a log that is not the one of a position; `found` says how that shows."""
-    return LogReplacedError(
+    return BinlogReplacedError(
         f"the server's log is not the one any more that this position belongs to: {found};"
         f" {_CAUSES}; {_WAYS_ON}",
         file=file,

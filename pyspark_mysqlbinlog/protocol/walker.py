@@ -120,7 +120,7 @@ class LogWalker:
                     file=self.file,
                     position=self.pos,
                 ) from None
-            raise error.at(self.file, self.pos) from None
+            raise error.with_location(self.file, self.pos) from None
 
     def _feed(self, raw: bytes) -> Event | None:
         size = len(raw)

@@ -196,7 +196,7 @@ def test_a_mark_is_read_by_both_whoever_wrote_it(
     engines: dict[str, Engine], tmp_path: Path
 ) -> None:
     path = tmp_path / "t"
-    engines["deltalake"].target(str(path)).create(_COLUMNS, {"mysqlbinlog.log": "x"})
+    engines["deltalake"].target(str(path)).create(_COLUMNS, {"mysqlbinlog.sourceLog": "x"})
     for place, writes in enumerate(["deltalake", "spark", "spark", "deltalake", "spark"], 1):
         mark = _mark(place, batch=place)
         _merge(engines[writes].target(str(path)), mark, 0, place)
@@ -291,7 +291,7 @@ def test_rows_of_a_place_that_was_marked_before_are_written(
     _expect_marks(target, _mark(5, batch=2))
     # A load that begins in front of what the table has, and one in another log.
     for mark in (_mark(3), _mark(1, log=_OTHER)):
-        target.set_properties({"mysqlbinlog.loading": "{}"}, mark)
+        target.set_properties({"mysqlbinlog.snapshotInProgress": "{}"}, mark)
         for engine in engines.values():
             _expect_marks(engine.target(str(path)), mark)
     _merge(target, _mark(2, batch=3, log=_OTHER), 3)
@@ -458,11 +458,11 @@ def test_texts_and_names_are_taken_as_they_are(
     engines: dict[str, Engine], tmp_path: Path, name: str
 ) -> None:
     text = "a 'quoted' \\ \"text\" \\n\n${spark.app.name} ; -- ñ漢"
-    held = {"mysqlbinlog.log": text, "mysqlbinlog.stopped": text}
+    held = {"mysqlbinlog.sourceLog": text, "mysqlbinlog.stopped": text}
     for maker, engine in engines.items():
         path = tmp_path / maker / name
         target = engine.target(str(path))
-        target.create(_COLUMNS, {"mysqlbinlog.log": text})
+        target.create(_COLUMNS, {"mysqlbinlog.sourceLog": text})
         target.set_properties({"mysqlbinlog.stopped": text})
         assert (path / "_delta_log").is_dir()
         for reader in engines.values():
@@ -528,7 +528,7 @@ def test_change_logs_are_written_by_delta_rs(
     delta: SparkSession, live_server: Server, database: str, tmp_path: Path
 ) -> None:
     mirrored = MirroredDatabase(delta, live_server, database, tmp_path)
-    mirrored.settings |= {"engine": "spark", "history": f"{tmp_path}/changes/{{table}}"}
+    mirrored.settings |= {"engine": "spark", "change_log": f"{tmp_path}/changes/{{table}}"}
     mirrored.execute("CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (1), (2)")
     mirrored.run()
     mirrored.execute("DELETE FROM t WHERE id = 1")

@@ -19,7 +19,7 @@ from deltalake.exceptions import DeltaError
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
-from helpers.change_logs import expect_replay, history_of, log_of
+from helpers.change_logs import change_log_of, expect_replay, log_of
 from helpers.delta_mirrors import MirroredDatabase
 from helpers.servers import Server
 from pyspark_mysqlbinlog import DeltaMirror
@@ -157,7 +157,7 @@ _OF_ALL: list[Callable[[], BaseException]] = [
 
 @pytest.mark.parametrize("number", range(len(_OF_TABLE)))
 def test_an_error_of_one_table(mirrored: MirroredDatabase, number: int) -> None:
-    mirrored.settings["history"] = history_of(mirrored)
+    mirrored.settings["change_log"] = change_log_of(mirrored)
     _run(mirrored)
     mirrored.execute("INSERT INTO t VALUES (3, 'c', 3)", "INSERT INTO u VALUES (2, 2)")
     with _failing(mirrored, _OF_TABLE[number]) as made:
@@ -216,7 +216,7 @@ def test_the_first_chunk_of_a_load_fails(mirrored: MirroredDatabase) -> None:
     """Where not even the load's begin could be noted, the next chunk is not taken for the first."""
     rows = ", ".join(f"({number}, 'a', 0)" for number in range(10, 3000))
     mirrored.execute(f"INSERT INTO t VALUES {rows}")
-    mirrored.settings["history"] = history_of(mirrored)
+    mirrored.settings["change_log"] = change_log_of(mirrored)
     mirrored.options |= {"startingOffset": "snapshot", "maxRowsPerTrigger": 500}
     with (
         _failing(mirrored, _OF_TABLE[0], "has_since", times=2),
@@ -238,7 +238,7 @@ def test_the_first_chunk_of_a_load_fails(mirrored: MirroredDatabase) -> None:
 
 
 def test_a_change_log_that_misses_changes_stays_stopped(mirrored: MirroredDatabase) -> None:
-    mirrored.settings["history"] = history_of(mirrored)
+    mirrored.settings["change_log"] = change_log_of(mirrored)
     _run(mirrored)
     mirrored.execute("INSERT INTO t VALUES (3, 'c', 3)", "INSERT INTO u VALUES (2, 2)")
     name = f"the change log of {mirrored.database}.t"

@@ -16,7 +16,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
-from helpers.change_logs import expect_replay, history_of, log_of
+from helpers.change_logs import change_log_of, expect_replay, log_of
 from helpers.delta_mirrors import MirroredDatabase
 from helpers.servers import Server
 from helpers.waiting import wait_until
@@ -270,9 +270,9 @@ def test_what_comes_between_reading_and_writing_anew(
 @pytest.mark.both_engines
 def test_files_are_compacted_and_removed_while_a_query_runs(mirrored: MirroredDatabase) -> None:
     mirrored.settings |= {
-        "history": history_of(mirrored),
-        "maintain_every": "100ms",
-        "properties": {"delta.deletedFileRetentionDuration": "interval 0 seconds"},
+        "change_log": change_log_of(mirrored),
+        "maintenance_interval": "100ms",
+        "table_properties": {"delta.deletedFileRetentionDuration": "interval 0 seconds"},
     }
     mirrored.execute("CREATE TABLE t (id INT PRIMARY KEY, v INT)", "INSERT INTO t VALUES (0, 0)")
     query = mirrored.mirror().start(mirrored.spark, processingTime="100 milliseconds")
@@ -292,7 +292,7 @@ def test_files_are_compacted_and_removed_while_a_query_runs(mirrored: MirroredDa
         query.processAllAvailable()
     finally:
         query.stop()
-    mirrored.settings["maintain_every"] = None
+    mirrored.settings["maintenance_interval"] = None
     mirrored.run()
     # A vacuum that keeps nothing takes the files of a version that is being read.
     for thread in threading.enumerate():

@@ -11,7 +11,7 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from helpers.change_logs import expect_replay, history_of, log_of, rows_of_log
+from helpers.change_logs import change_log_of, expect_replay, log_of, rows_of_log
 from helpers.delta_mirrors import MirroredDatabase
 from helpers.servers import Server
 from pyspark_mysqlbinlog.connector.delta import checkpoint_files
@@ -28,7 +28,7 @@ def logged(
 ) -> MirroredDatabase:
     """A table with three changes in its change log, and no mirror."""
     logged = MirroredDatabase(spark, live_server, database, tmp_path, startingOffset="latest")
-    logged.settings = {"target": None, "history": history_of(logged)}
+    logged.settings = {"target": None, "change_log": change_log_of(logged)}
     logged.execute(f"CREATE TABLE t ({_COLUMNS}) CHARSET utf8mb4")
     logged.run()
     logged.execute("INSERT INTO t VALUES (1, 'ñ漢', 1.25), (2, NULL, NULL), (3, 'three', 3)")
@@ -71,7 +71,7 @@ def test_random_changes_beside_a_mirror(
     """Replayed by `seq`, the change log of a load and all that followed is what SELECT shows."""
     random_ = random.Random(ddl_seed)
     logged = MirroredDatabase(spark, any_server, any_database, tmp_path, startingOffset="snapshot")
-    logged.settings["history"] = history_of(logged)
+    logged.settings["change_log"] = change_log_of(logged)
     logged.execute(
         f"CREATE TABLE t ({_COLUMNS}) CHARSET utf8mb4",
         "INSERT INTO t VALUES (1, 'ñ漢', 1.25), (2, NULL, NULL), (3, 'three', 3)",
@@ -95,7 +95,7 @@ def test_random_changes_beside_a_mirror(
     logged.run()
     logged.expect_equal("t", "pairs", "later")
     rows = expect_replay(logged, "t", "id")
-    assert [row["op"] for row in rows[:4]] == ["begin", "r", "r", "r"]
+    assert [row["op"] for row in rows[:4]] == ["reset", "r", "r", "r"]
     assert [row["op"] for row in expect_replay(logged, "later", "id")] == ["c", "c", "ddl", "c"]
     expect_replay(logged, "pairs", "a", "b")
     source = rows[-1]["source"]
@@ -117,7 +117,7 @@ def test_rows_that_a_statement_removes(logged: MirroredDatabase) -> None:
         )
         logged.run()
         rows = expect_replay(logged, "t", "id")
-        assert [row["op"] for row in rows].count("begin") == number
+        assert [row["op"] for row in rows].count("reset") == number
 
 
 def test_a_batch_that_runs_again(logged: MirroredDatabase) -> None:
@@ -142,7 +142,7 @@ def test_a_load_s_batch_that_runs_again(
 ) -> None:
     """A loaded row is at no place of its own: it is the batch that tells."""
     logged = MirroredDatabase(spark, live_server, database, tmp_path, startingOffset="snapshot")
-    logged.settings = {"target": None, "history": history_of(logged)}
+    logged.settings = {"target": None, "change_log": change_log_of(logged)}
     logged.execute(f"CREATE TABLE t ({_COLUMNS})", "INSERT INTO t (id) VALUES (1), (2), (3)")
     mirror = logged.mirror()
     calls = []
@@ -159,7 +159,7 @@ def test_a_load_s_batch_that_runs_again(
     writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start().awaitTermination()
     assert len(calls) > 1
     rows = expect_replay(logged, "t", "id")
-    assert [row["op"] for row in rows] == ["begin", "r", "r", "r"]
+    assert [row["op"] for row in rows] == ["reset", "r", "r", "r"]
 
 
 def test_a_lost_checkpoint_and_the_log_once_more(
@@ -180,7 +180,7 @@ def test_a_lost_checkpoint_and_the_log_once_more(
 
 
 def test_a_lost_checkpoint_and_a_load_anew(logged: MirroredDatabase) -> None:
-    """What was deleted meanwhile is in no change of the log: it ends with the row `begin`."""
+    """What was deleted meanwhile is in no change of the log: it ends with the row `reset`."""
     before = _seq(logged)
     logged.execute("DELETE FROM t WHERE id = 1", "UPDATE t SET v = 'changed' WHERE id = 2")
     logged.options["startingOffset"] = "snapshot"
@@ -189,11 +189,11 @@ def test_a_lost_checkpoint_and_a_load_anew(logged: MirroredDatabase) -> None:
     logged.execute("INSERT INTO t VALUES (4, 'four', 4)")
     logged.run("another checkpoint")
     rows = expect_replay(logged, "t", "id")
-    assert Counter(row["op"] for row in rows) == {"c": 4, "begin": 1, "r": 2}
+    assert Counter(row["op"] for row in rows) == {"c": 4, "reset": 1, "r": 2}
     # Once more, at the place at which it ends, where nothing came in between.
     logged.run("a third checkpoint")
     rows = expect_replay(logged, "t", "id")
-    assert Counter(row["op"] for row in rows) == {"c": 4, "begin": 2, "r": 5}
+    assert Counter(row["op"] for row in rows) == {"c": 4, "reset": 2, "r": 5}
 
 
 def test_a_gap_is_an_error_with_the_way_on(logged: MirroredDatabase, live_server: Server) -> None:
@@ -226,7 +226,7 @@ def test_a_table_that_comes_back_while_nobody_looked(logged: MirroredDatabase) -
     )
     logged.run("another checkpoint")
     rows = expect_replay(logged, "t", "id")
-    assert [row["op"] for row in rows] == ["c", "c", "c", "begin", "c"]
+    assert [row["op"] for row in rows] == ["c", "c", "c", "reset", "c"]
 
 
 def test_a_change_log_that_was_removed(logged: MirroredDatabase) -> None:
@@ -238,7 +238,7 @@ def test_a_change_log_that_was_removed(logged: MirroredDatabase) -> None:
     logged.options["reload"] = f"again: {logged.database}.t"
     logged.run()
     rows = expect_replay(logged, "t", "id")
-    assert [row["op"] for row in rows] == ["begin", "r", "r"]
+    assert [row["op"] for row in rows] == ["reset", "r", "r"]
 
 
 @pytest.mark.parametrize("again", ["earliest", "snapshot"])
@@ -248,7 +248,7 @@ def test_a_log_that_was_begun_anew(
     """The new log's places are those of the change log's changes, or lie in front of them."""
     own_server.execute("DROP DATABASE IF EXISTS anew", "CREATE DATABASE anew")
     logged = MirroredDatabase(spark, own_server, "anew", tmp_path, startingOffset="latest")
-    logged.settings = {"target": None, "history": history_of(logged)}
+    logged.settings = {"target": None, "change_log": change_log_of(logged)}
     logged.execute("CREATE TABLE t (id INT PRIMARY KEY)")
     logged.run()
     logged.execute(*(f"INSERT INTO t VALUES ({n})" for n in range(50)))
@@ -267,7 +267,7 @@ def test_a_load_that_another_query_goes_on_without(
 ) -> None:
     """Rows that were not loaded yet are in no change."""
     logged = MirroredDatabase(spark, live_server, database, tmp_path, startingOffset="snapshot")
-    logged.settings = {"target": None, "history": history_of(logged)}
+    logged.settings = {"target": None, "change_log": change_log_of(logged)}
     rows = ", ".join(f"({n})" for n in range(4000))
     logged.execute("CREATE TABLE t (id INT PRIMARY KEY)", f"INSERT INTO t VALUES {rows}")
     begin = "{}:{}".format(*live_server.position())
@@ -302,8 +302,8 @@ def test_another_place_under_the_same_checkpoint_is_refused(logged: MirroredData
     target = f"{logged.folder}/lake/{{database}}/{{table}}"
     for settings in (
         {"target": target},
-        {"target": target, "history": None},
-        {"history": history_of(logged).replace("changes", "elsewhere")},
+        {"target": target, "change_log": None},
+        {"change_log": change_log_of(logged).replace("changes", "elsewhere")},
     ):
         another = logged.mirror()
         logged.settings, kept = logged.settings | settings, logged.settings
@@ -317,15 +317,15 @@ def test_another_place_under_the_same_checkpoint_is_refused(logged: MirroredData
 
 
 def test_a_table_that_is_no_change_log_is_refused(logged: MirroredDatabase) -> None:
-    of_logs = {"target": None, "history": history_of(logged)}
+    of_logs = {"target": None, "change_log": change_log_of(logged)}
     logged.options["startingOffset"] = "snapshot"
     # A mirror over the change logs, and change logs over a mirror.
-    logged.settings = {"target": of_logs["history"]}
+    logged.settings = {"target": of_logs["change_log"]}
     with pytest.raises(Exception, match="rows that no mirror wrote"):
         logged.run("a second checkpoint")
     logged.settings = {}
     logged.run("a third checkpoint")
-    logged.settings = of_logs | {"history": f"{logged.folder}/lake/{{database}}/{{table}}"}
+    logged.settings = of_logs | {"change_log": f"{logged.folder}/lake/{{database}}/{{table}}"}
     with pytest.raises(Exception, match="has other columns than a change log"):
         logged.run("a fourth checkpoint")
     logged.expect_equal("t")
@@ -341,7 +341,7 @@ def test_a_note_where_only_spark_reaches(
     """Spark's own way of writing and reading, on the disk that there is."""
     monkeypatch.setattr(checkpoint_files, "_local", lambda _: None)
     checkpoint = f"file://{tmp_path}/checkpoint"
-    expect_same_purpose(spark, checkpoint, {"target": "/a/{table}", "history": None})
-    expect_same_purpose(spark, checkpoint, {"target": "/a/{table}", "history": None})
-    with pytest.raises(OptionError, match="history: this checkpoint was begun with None"):
-        expect_same_purpose(spark, checkpoint, {"target": "/a/{table}", "history": "/b/{table}"})
+    expect_same_purpose(spark, checkpoint, {"target": "/a/{table}", "change_log": None})
+    expect_same_purpose(spark, checkpoint, {"target": "/a/{table}", "change_log": None})
+    with pytest.raises(OptionError, match="change_log: this checkpoint was begun with None"):
+        expect_same_purpose(spark, checkpoint, {"target": "/a/{table}", "change_log": "/b/{table}"})

@@ -1,4 +1,4 @@
-"""DeltaMirror with `keep_deleted`: deleted rows stay, with their last values and a flag."""
+"""DeltaMirror with `soft_delete`: deleted rows stay, with their last values and a flag."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def mirrored(
     spark: SparkSession, live_server: Server, database: str, tmp_path: Path
 ) -> MirroredDatabase:
     made = MirroredDatabase(spark, live_server, database, tmp_path, startingOffset="snapshot")
-    made.settings["keep_deleted"] = True
+    made.settings["soft_delete"] = True
     made.execute(
         "CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(20), _deleted INT)",
         "INSERT INTO t VALUES (1, 'one', 1), (2, 'two', 2), (3, 'three', 3), (4, 'four', 4)",
@@ -213,7 +213,7 @@ def test_a_row_that_went_without_its_values_stops_the_table(mirrored: MirroredDa
 
 
 def test_a_table_keeps_to_its_way(mirrored: MirroredDatabase) -> None:
-    mirrored.settings["keep_deleted"] = False
+    mirrored.settings["soft_delete"] = False
     mirrored.execute("DELETE FROM t WHERE id = 3")
     with pytest.raises(Exception, match="made by a mirror that is to keep deleted rows"):
         mirrored.run()

@@ -113,7 +113,7 @@ def test_change_logs_take_names_as_their_server_does(
     spark: SparkSession, insensitive: Server, shop: str, tmp_path: Path
 ) -> None:
     mirrored = MirroredDatabase(spark, insensitive, shop, tmp_path, **_options(shop))
-    mirrored.settings |= {"target": None, "history": f"{tmp_path}/lake/{{database}}/{{table}}"}
+    mirrored.settings |= {"target": None, "change_log": f"{tmp_path}/lake/{{database}}/{{table}}"}
     mirrored.execute("UPDATE t SET v = 0 WHERE id = 1", "INSERT INTO skipped VALUES (2)")
     mirrored.run()
     (change,) = mirrored.delta("t").to_pyarrow_table().to_pylist()

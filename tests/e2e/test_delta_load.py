@@ -11,7 +11,7 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
-from helpers.change_logs import history_of
+from helpers.change_logs import change_log_of
 from helpers.delta_mirrors import MirroredDatabase
 from helpers.killed_commits import KilledCommits
 from helpers.servers import Server
@@ -163,19 +163,19 @@ def test_a_checkpoint_that_is_put_back(loaded: MirroredDatabase) -> None:
         pytest.param(range(1, 17), id="all", marks=pytest.mark.endurance),
     ],
 )
-@pytest.mark.parametrize("history", [False, True])
+@pytest.mark.parametrize("with_change_log", [False, True])
 def test_a_kill_at_each_commit_of_a_first_load(
     loaded: MirroredDatabase,
     monkeypatch: pytest.MonkeyPatch,
     commits: Iterable[int],
-    history: bool,
+    with_change_log: bool,
 ) -> None:
     kills = KilledCommits(monkeypatch, loaded.target("t"), "after")
     killed = 0
     for number in commits:
         loaded.folder = loaded.folder / "next"
-        if history:
-            loaded.settings["history"] = history_of(loaded)
+        if with_change_log:
+            loaded.settings["change_log"] = change_log_of(loaded)
         kills.left = number
         with contextlib.suppress(StreamingQueryException):
             loaded.run()

@@ -12,7 +12,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from helpers.change_logs import expect_replay, history_of, rows_of_log
+from helpers.change_logs import change_log_of, expect_replay, rows_of_log
 from helpers.delta_mirrors import MirroredDatabase
 from helpers.log_names import INDEX, name_log, own_servers, restart_with_log_name
 from helpers.mirror_process import delivered
@@ -44,7 +44,7 @@ def mirrored(spark: SparkSession, own_server: LocalServer, tmp_path: Path) -> Mi
     mirrored = MirroredDatabase(
         spark, own_server, "shop", tmp_path, startingOffset="snapshot", heartbeatInterval="1s"
     )
-    mirrored.settings["history"] = history_of(mirrored)
+    mirrored.settings["change_log"] = change_log_of(mirrored)
     mirrored.execute("INSERT INTO t VALUES (1, 1), (2, 2), (3, 3)", "INSERT INTO k VALUES (1), (1)")
     return mirrored
 
@@ -54,7 +54,7 @@ def expect_kept(mirrored: MirroredDatabase, *ops: str) -> None:
     mirrored.expect_equal(*TABLES)
     rows = expect_replay(mirrored, "t", "id")
     rows_of_log(mirrored, "k")
-    assert [row["op"] for row in rows if row["op"] not in {"begin", "r"}] == [*ops]
+    assert [row["op"] for row in rows if row["op"] not in {"reset", "r"}] == [*ops]
 
 
 def follow_to_end(mirrored: MirroredDatabase, query: StreamingQuery | None) -> None:
@@ -164,7 +164,7 @@ def test_a_new_checkpoint_under_another_name(mirrored: MirroredDatabase) -> None
     """It counts epochs from 0 again: the marks of before are not its own."""
     server = mirrored.server
     assert isinstance(server, LocalServer)
-    mirrored.settings.pop("history")
+    mirrored.settings.pop("change_log")
     mirrored.run()
     restart_with_log_name(server, "bbb-bin")
     start = "{}:{}".format(*server.position())
@@ -187,7 +187,7 @@ def test_a_table_that_was_put_back(mirrored: MirroredDatabase) -> None:
     """It lacks something of the log before: it must not continue under the new name."""
     server = mirrored.server
     assert isinstance(server, LocalServer)
-    mirrored.settings.pop("history")
+    mirrored.settings.pop("change_log")
     mirrored.run()
     version = mirrored.delta("t").version()
     mirrored.execute("UPDATE t SET v = 22 WHERE id = 2", "INSERT INTO k VALUES (2)")

@@ -69,13 +69,13 @@ def _expect_found(mirrored: MirroredDatabase, table: str, column: str) -> None:
 
 
 @pytest.mark.both_engines
-@pytest.mark.parametrize("keep_deleted", [False, True], ids=["deleted", "kept"])
+@pytest.mark.parametrize("soft_delete", [False, True], ids=["deleted", "kept"])
 def test_rows_are_found_by_keys(
-    spark: SparkSession, live_server: Server, database: str, tmp_path: Path, *, keep_deleted: bool
+    spark: SparkSession, live_server: Server, database: str, tmp_path: Path, *, soft_delete: bool
 ) -> None:
     mirrored = MirroredDatabase(spark, live_server, database, tmp_path)
-    mirrored.settings["keep_deleted"] = keep_deleted
-    tables = {name: it for name, it in _TABLES.items() if not (keep_deleted and name == "keyless")}
+    mirrored.settings["soft_delete"] = soft_delete
+    tables = {name: it for name, it in _TABLES.items() if not (soft_delete and name == "keyless")}
     chance = random.Random(_SEED)
     values = {}
     for name, (columns, _, bits, scale) in tables.items():
@@ -102,7 +102,7 @@ def test_rows_are_found_by_keys(
         for name in tables:
             names, selected = mirrored.select(name)
             rows = mirrored.rows(name)
-            if keep_deleted:
+            if soft_delete:
                 rows = rows.filter(compute.invert(rows.column("_deleted"))).drop(["_deleted"])
             assert _texts(rows.select(names)) == _shown(selected), name
             _expect_found(mirrored, name, "id")

@@ -45,9 +45,9 @@ def test_maintenance_beside_a_mirror_for_long(mirrored: MirroredDatabase) -> Non
 def _maintain(mirrored: MirroredDatabase, seconds: float) -> None:
     """Write on the server and maintain the Delta tables for some seconds, then compare."""
     mirrored.settings |= {
-        "maintain_every": "1s",
+        "maintenance_interval": "1s",
         # A merge is done much sooner: it does not lose the files that it reads.
-        "properties": {"delta.deletedFileRetentionDuration": "interval 3 minutes"},
+        "table_properties": {"delta.deletedFileRetentionDuration": "interval 3 minutes"},
     }
     mirrored.execute(
         "CREATE TABLE t (id INT PRIMARY KEY, v INT, w DECIMAL(20, 2))",

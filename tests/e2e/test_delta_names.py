@@ -15,7 +15,7 @@ from pyspark_mysqlbinlog.connector.delta.targets import Targets
 pytestmark = pytest.mark.both_engines
 
 _CREATE = (
-    "CREATE TABLE t (`the key` INT, _seq VARCHAR(9), `_GONE` INT, `_order` INT, `x.y` INT,"
+    "CREATE TABLE t (`the key` INT, _seq VARCHAR(9), `_GONE` INT, `_row_number` INT, `x.y` INT,"
     " `q\"'` INT, PRIMARY KEY (`the key`, _seq))"
 )
 _FILL = (

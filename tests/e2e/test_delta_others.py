@@ -15,7 +15,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
 from helpers.before_commits import before_commit
-from helpers.change_logs import history_of, rows_of_log
+from helpers.change_logs import change_log_of, rows_of_log
 from helpers.delta_mirrors import MirroredDatabase
 from helpers.killed_commits import KilledTables
 from helpers.servers import Server
@@ -76,7 +76,7 @@ def test_another_mirror_of_the_same_tables(
 def test_another_mirror_of_the_same_change_logs(
     mirrored: MirroredDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    mirrored.settings |= {"target": None, "history": history_of(mirrored)}
+    mirrored.settings |= {"target": None, "change_log": change_log_of(mirrored)}
     one, other = "one checkpoint", "another checkpoint"
     mirrored.run(one)
     mirrored.run(other)

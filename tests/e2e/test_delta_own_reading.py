@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from helpers.change_logs import expect_replay, history_of
+from helpers.change_logs import change_log_of, expect_replay
 from helpers.delta_mirrors import MirroredDatabase
 from helpers.mixed_changes import CREATE, TABLES, change
 from helpers.servers import Server
@@ -19,7 +19,7 @@ from pyspark_mysqlbinlog.connector.delta import mirror as mirror_module
 from pyspark_mysqlbinlog.connector.delta import own_reading
 from pyspark_mysqlbinlog.connector.delta.own_reading import OwnReading, Step
 from pyspark_mysqlbinlog.connector.ranges.hand_over import HandOver
-from pyspark_mysqlbinlog.errors import LogReplacedError
+from pyspark_mysqlbinlog.errors import BinlogReplacedError
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ def test_changes_and_ddl_by_sparks_tasks(
 ) -> None:
     random_ = random.Random(ddl_seed)
     monkeypatch.setattr(OwnReading, "takes", lambda *_: False)
-    mirrored.settings["history"] = history_of(mirrored)
+    mirrored.settings["change_log"] = change_log_of(mirrored)
     mirrored.run()
     for statement in "ALTER TABLE t ADD w ENUM('a','ñ') DEFAULT 'ñ'", "TRUNCATE TABLE pairs":
         change(mirrored, random_, 40)
@@ -109,20 +109,20 @@ def test_changes_and_ddl_of_several_tables(
         mirrored.expect_equal(*TABLES)
 
 
-@pytest.mark.parametrize("history", [False, True])
+@pytest.mark.parametrize("with_change_log", [False, True])
 @pytest.mark.parametrize("reader", ["mirror", "Spark"])
 def test_a_load_of_several_chunks(
     short: MirroredDatabase,
     read_here: list[int],
     reader: str,
-    history: bool,
+    with_change_log: bool,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Tables whose columns are alike, a key of two columns, and one that nobody can type."""
     if reader == "Spark":
         monkeypatch.setattr(OwnReading, "takes", lambda *_: False)
-    if history:
-        short.settings["history"] = history_of(short)
+    if with_change_log:
+        short.settings["change_log"] = change_log_of(short)
     short.options |= {"startingOffset": "snapshot", "targetPartitionBytes": "64k"}
     short.execute(
         "CREATE TABLE a (id INT PRIMARY KEY, v VARCHAR(200)) CHARSET utf8mb4",
@@ -155,7 +155,7 @@ def test_a_change_log_beside_a_mirror(
     mirrored: MirroredDatabase, ddl_seed: int, read_here: list[int]
 ) -> None:
     random_ = random.Random(ddl_seed)
-    mirrored.settings["history"] = history_of(mirrored)
+    mirrored.settings["change_log"] = change_log_of(mirrored)
     mirrored.run()
     for _ in range(2):
         change(mirrored, random_, 60)
@@ -225,25 +225,28 @@ def test_a_planned_batch_is_not_read_from_another_log_of_that_name(
     def watched(reading: OwnReading, *given: Any) -> Iterator[Step]:
         try:
             yield from steps(reading, *given)
-        except LogReplacedError as error:
+        except BinlogReplacedError as error:
             refused.append(type(error))
             raise
 
     monkeypatch.setattr(OwnReading, "steps", watched)
-    with pytest.raises(Exception, match=LogReplacedError.__name__):
+    with pytest.raises(Exception, match=BinlogReplacedError.__name__):
         mirrored.run()
-    assert refused == [LogReplacedError]
+    assert refused == [BinlogReplacedError]
     assert mirrored.rows("a").num_rows == 0
 
 
-@pytest.mark.parametrize("history", [False, True])
+@pytest.mark.parametrize("with_change_log", [False, True])
 def test_what_is_handed_over(
-    mirrored: MirroredDatabase, ddl_seed: int, history: bool, monkeypatch: pytest.MonkeyPatch
+    mirrored: MirroredDatabase,
+    ddl_seed: int,
+    with_change_log: bool,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Nobody reads the log again, and Spark runs no task."""
     random_ = random.Random(ddl_seed)
-    if history:
-        mirrored.settings["history"] = history_of(mirrored)
+    if with_change_log:
+        mirrored.settings["change_log"] = change_log_of(mirrored)
     mirrored.run()
 
     def asked(*_: Any, **__: Any) -> Any:
@@ -263,17 +266,17 @@ def test_what_is_handed_over(
         change(mirrored, random_, 40)
         mirrored.run()
         mirrored.expect_equal(*TABLES, *(["later"] if number < 2 else []))
-    if history:
+    if with_change_log:
         expect_replay(mirrored, "t", "id")
 
 
-@pytest.mark.parametrize("history", [False, True])
+@pytest.mark.parametrize("with_change_log", [False, True])
 def test_what_several_tasks_would_carry_is_handed_over(
-    short: MirroredDatabase, history: bool, monkeypatch: pytest.MonkeyPatch
+    short: MirroredDatabase, with_change_log: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In its order, and typed or as texts, each as it was when it was changed."""
-    if history:
-        short.settings["history"] = history_of(short)
+    if with_change_log:
+        short.settings["change_log"] = change_log_of(short)
     short.execute("CREATE TABLE a (id INT PRIMARY KEY, v VARCHAR(2000), n INT)")
     short.run()
     taken: list[int] = []
@@ -301,7 +304,7 @@ def test_what_several_tasks_would_carry_is_handed_over(
     short.run()
     assert max(taken) > 1
     short.expect_equal("a")
-    if history:
+    if with_change_log:
         expect_replay(short, "a", "id")
 
 

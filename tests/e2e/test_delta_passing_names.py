@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from helpers.change_logs import expect_replay, history_of, log_of, replayed, rows_of_log
+from helpers.change_logs import change_log_of, expect_replay, log_of, replayed, rows_of_log
 from helpers.delta_mirrors import MirroredDatabase
 from helpers.servers import Server
 
@@ -48,7 +48,7 @@ CASES: list[tuple[list[str], bool]] = [
 
 def _mirrored(spark: SparkSession, server: Server, database: str, folder: Path) -> MirroredDatabase:
     mirrored = MirroredDatabase(spark, server, database, folder, startingOffset="snapshot")
-    mirrored.settings["history"] = history_of(mirrored)
+    mirrored.settings["change_log"] = change_log_of(mirrored)
     mirrored.execute(
         f"CREATE TABLE t {_COLUMNS}", "INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, 'c')"
     )

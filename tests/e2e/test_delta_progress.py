@@ -43,15 +43,18 @@ def test_rows_lag_and_stopped_tables(shop: MirroredDatabase) -> None:
     big, small = f"{shop.database}.big", f"{shop.database}.small"
     loaded = run(shop).progress
     assert {name: table.rows for name, table in loaded.tables.items()} == {big: 2000, small: 2}
-    assert loaded.tables[big].loaded == 2000
-    total = loaded.tables[big].total
+    assert loaded.tables[big].snapshot_rows == 2000
+    total = loaded.tables[big].snapshot_rows_estimate
     assert total is not None
     assert 1000 <= total <= 3000  # an estimate
     assert {table.lag for table in loaded.tables.values()} == {None}
-    assert loaded.batches[0].loading == 2
-    assert loaded.batches[-1].loading == 0
-    assert not any(table.is_loading for table in loaded.tables.values())
-    assert sum(part.loaded for batch in loaded.batches for part in batch.tables.values()) == 2002
+    assert loaded.batches[0].tables_in_snapshot == 2
+    assert loaded.batches[-1].tables_in_snapshot == 0
+    assert not any(table.in_snapshot for table in loaded.tables.values())
+    assert (
+        sum(part.snapshot_rows for batch in loaded.batches for part in batch.tables.values())
+        == 2002
+    )
     # Half of 1,000 rows a batch.
     assert len(loaded.batches) >= 4
 
@@ -111,7 +114,9 @@ class EndsInTheLoad(DeltaMirror):
     """Goes on until a part of the table is loaded."""
 
     def __call__(self, batch: DataFrame, number: int) -> None:
-        if any(table.is_loading and table.loaded for table in self.progress.tables.values()):
+        if any(
+            table.in_snapshot and table.snapshot_rows for table in self.progress.tables.values()
+        ):
             raise Ends
         super().__call__(batch, number)
 
@@ -122,8 +127,8 @@ def test_a_resumed_load_counts_what_is_there(shop: MirroredDatabase) -> None:
     with pytest.raises(StreamingQueryException, match="Ends"):
         first.start(shop.spark, availableNow=True).awaitTermination()
     before = shop.delta("big").count()
-    assert first.progress.tables[name].loaded == before
+    assert first.progress.tables[name].snapshot_rows == before
     second = run(shop).progress.tables[name]
     ((count,),) = shop.server.execute("SELECT COUNT(*) FROM big", database=shop.database)
     assert 0 < before < count
-    assert (second.rows, second.loaded) == (count - before, count)
+    assert (second.rows, second.snapshot_rows) == (count - before, count)

@@ -98,7 +98,7 @@ def test_what_the_command_keeps_is_what_select_shows(  # noqa: PLR0917 (fixtures
         empty = own_server.position()
         evolving = _tables(own_server, database, ddl_seed)
         start = own_server.position()
-        more = ["--history", f"{tmp_path}/changes/{{table}}"]
+        more = ["--change-log", f"{tmp_path}/changes/{{table}}"]
         if "deltalake" in engine:
             # A MERGE of Spark's takes a second or two, and each step has one of each table.
             more += ["--option", f"maxBytesPerTrigger={run.step}"]

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from helpers.change_logs import expect_replay, history_of
+from helpers.change_logs import change_log_of, expect_replay
 from helpers.delta_mirrors import MirroredDatabase, MirroredDatabases
 from helpers.servers import Server
 
@@ -63,7 +63,7 @@ def cases(
 
 
 def test_rows_are_loaded_and_logged(cases: MirroredDatabases, several: bool) -> None:
-    cases[0].settings["history"] = history_of(cases[0])
+    cases[0].settings["change_log"] = change_log_of(cases[0])
     cases.run()
     cases.step_by_step([statements for statements, _ in RENAMES], several=several)
     cases.run()

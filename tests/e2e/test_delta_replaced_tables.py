@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from helpers.change_logs import expect_replay, history_of, log_of
+from helpers.change_logs import change_log_of, expect_replay, log_of
 from helpers.delta_mirrors import MirroredDatabase
 from helpers.harmed_tables import HARMS, FolderCopies, interrupted
 from helpers.servers import Server
@@ -248,7 +248,7 @@ def test_table_that_was_stopped_stays_so_in_a_copy_from_before(
 
 def _logged(mirrored: MirroredDatabase) -> FolderCopies:
     """Only change logs, and copies of that of `t`."""
-    mirrored.settings |= {"target": None, "history": history_of(mirrored)}
+    mirrored.settings |= {"target": None, "change_log": change_log_of(mirrored)}
     return FolderCopies(log_of(mirrored, "t"), mirrored.folder / "copies")
 
 

@@ -14,7 +14,7 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from helpers.change_logs import history_of, log_of
+from helpers.change_logs import change_log_of, log_of
 from helpers.delta_mirrors import MirroredDatabase
 from helpers.mirror_steps import killed_behind, with_short_steps
 from helpers.servers import LocalServer, MySQL56Server, Server
@@ -57,7 +57,7 @@ def _shop(spark: SparkSession, server: Server, folder: Path, *, is_log: bool) ->
     server.execute("CREATE DATABASE shop", "CREATE TABLE shop.t (id INT PRIMARY KEY)")
     mirrored = MirroredDatabase(spark, server, "shop", folder, startingOffset="earliest")
     if is_log:
-        mirrored.settings = {"target": None, "history": history_of(mirrored)}
+        mirrored.settings = {"target": None, "change_log": change_log_of(mirrored)}
     return mirrored
 
 
@@ -128,7 +128,7 @@ def test_nor_is_a_part_of_a_batch_that_comes_once_more(  # noqa: PLR0917 (fixtur
     snapshot.restore()
     _insert(mirrored, 100, 124)
     assert server.position() > end
-    with pytest.raises(Exception, match=r"another event|LogReplacedError"):
+    with pytest.raises(Exception, match=r"another event|BinlogReplacedError"):
         mirrored.run()
     table = DeltaTable(where(mirrored))
     assert table.to_pyarrow_table() == before

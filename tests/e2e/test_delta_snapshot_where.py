@@ -141,7 +141,7 @@ def test_deleted_rows_that_are_kept_stay(
     mirrored = MirroredDatabase(
         spark, live_server, database, tmp_path, startingOffset="snapshot", snapshotWhere=where
     )
-    mirrored.settings["keep_deleted"] = True
+    mirrored.settings["soft_delete"] = True
     mirrored.execute(
         "CREATE TABLE t (id INT PRIMARY KEY, n INT)", "INSERT INTO t VALUES (1, 1), (100, 1)"
     )

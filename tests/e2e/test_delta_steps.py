@@ -11,7 +11,7 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from helpers.change_logs import expect_replay, history_of
+from helpers.change_logs import change_log_of, expect_replay
 from helpers.delta_mirrors import MirroredDatabase
 from helpers.mirror_steps import (
     CHECKPOINTS,
@@ -101,7 +101,7 @@ def test_a_kill_between_steps(
     """Each change counts once: rows without a key are as many as SELECT shows, and change logs."""
     random_ = random.Random(ddl_seed)
     mirrored.options["reloadAfterDdl"] = "false"
-    mirrored.settings["history"] = history_of(mirrored)
+    mirrored.settings["change_log"] = change_log_of(mirrored)
     checkpoint = next(checkpoints)
     mirrored.run(checkpoint)
     for number in (1, 2, 4, 7):
@@ -150,7 +150,7 @@ def test_the_source_gives_batches_of_several_steps(
     The first batch behind a load is one step.
     """
     if payload == "texts":
-        mirrored.settings["history"] = history_of(mirrored)
+        mirrored.settings["change_log"] = change_log_of(mirrored)
     mirrored.options |= {"maxBytesPerTrigger": "20k", "startingOffset": "snapshot"}
     mirrored.execute("INSERT INTO t VALUES (-1, 'loaded', 1)")
     mirrored.run()

@@ -39,8 +39,8 @@ def rewrite_newest_offset(checkpoint: Path, **changes: Any) -> None:
 @pytest.mark.parametrize(
     ("changes", "name", "says"),
     [
-        ({"v": 3}, "OffsetError", "written by a newer pyspark-mysqlbinlog: upgrade"),
-        ({"pos": 1 << 30}, "LogReplacedError", "lost its tail"),
+        ({"v": 2}, "OffsetError", "written by a newer pyspark-mysqlbinlog: upgrade"),
+        ({"pos": 1 << 30}, "BinlogReplacedError", "lost its tail"),
     ],
     ids=["newer version", "past the end"],
 )

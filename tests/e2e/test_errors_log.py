@@ -140,7 +140,7 @@ def test_files_with_a_gap(
     first, second = names.values()
     for tables in ("fx_rotations.*", "fx_rotations.t"):  # json and struct
         error = fails(path_reader(spark, tmp_path, tables))
-        assert error.name == "LogGapError"
+        assert error.name == "BinlogGapError"
         assert error.message.startswith(
             f"{first} ends with a ROTATE to mysql-bin.00000{3 if 1 in names else 4}, which is"
             f" missing at the path; found {second} as the next file;"

@@ -32,7 +32,7 @@ def arguments(server: Server, database: str, folder: Path) -> list[str]:
         *COMMAND,
         *("--host", server.host, "--port", str(server.port), "--user", server.user),
         *("--password-file", str(password), "--tables", f"{database}.orders"),
-        *("--into", f"{folder}/lake/{{database}}/{{table}}"),
+        *("--target", f"{folder}/lake/{{database}}/{{table}}"),
         *("--checkpoint", str(folder / "checkpoint"), "--conf", "spark.master=local[2]"),
     ]
 
@@ -48,11 +48,11 @@ def test_it_loads_follows_and_stops(live_server: Server, database: str, tmp_path
         database=database,
     )
     command = arguments(live_server, database, tmp_path)
-    command += ["--history", f"{tmp_path}/changes/{{database}}/{{table}}"]
-    once = run([*command, "--once", "--json"])
+    command += ["--change-log", f"{tmp_path}/changes/{{database}}/{{table}}"]
+    once = run([*command, "--available-now", "--json"])
     assert once.returncode == 0, once.stderr
     (line,) = map(json.loads, once.stdout.splitlines())
-    assert (line["rows"], line["loading"], line["lag_seconds"]) == (2, 0, None)
+    assert (line["rows"], line["tables_in_snapshot"], line["lag_seconds"]) == (2, 0, None)
     assert line["tables"][f"{database}.orders"]["rows"] == 2
     expected = rows_of_server(live_server, database, "orders")
     assert rows_of_delta(tmp_path, database, "orders") == expected
@@ -77,7 +77,7 @@ def test_it_loads_follows_and_stops(live_server: Server, database: str, tmp_path
     expected = rows_of_server(live_server, database, "orders")
     assert rows_of_delta(tmp_path, database, "orders") == expected
     changes = DeltaTable(tmp_path / "changes" / database / "orders").to_pyarrow_table()
-    assert sorted(map(str, changes["op"].to_pylist())) == ["begin", "r", "r", "u"]
+    assert sorted(map(str, changes["op"].to_pylist())) == ["reset", "r", "r", "u"]
 
 
 @pytest.mark.parametrize("width", [150, 80])
@@ -168,11 +168,11 @@ def test_what_is_wrong_is_said_in_a_line(
         assert found.returncode == 2, found.stderr
         assert words in found.stderr
         assert "Traceback" not in found.stderr
-    into = command.index("--into")
+    into = command.index("--target")
     found = run([*command[:into], *command[into + 2 :]])
     assert found.returncode == 2
-    assert "target: give it, or history, or both" in found.stderr
-    found = run([*command, "--once"])
+    assert "target: give it, or change_log, or both" in found.stderr
+    found = run([*command, "--available-now"])
     assert found.returncode == 1
     # One line of ours, one of Spark's, and no stack trace.
     *_, last = found.stderr.splitlines()
@@ -192,7 +192,7 @@ def test_a_table_that_is_stopped_is_an_exit_code(
         database=database,
     )
     command = arguments(live_server, database, tmp_path)
-    found = run([*command, "--tables", f"{database}.*", "--keep-deleted", "--once"])
+    found = run([*command, "--tables", f"{database}.*", "--soft-delete", "--available-now"])
     assert found.returncode == 1, found.stderr
     assert f"{database}.keyless is not kept in step: the table has no key" in found.stderr
     assert rows_of_delta(tmp_path, database, "orders") == [(1, False)]

@@ -80,7 +80,7 @@ def test_a_load_that_is_killed(  # noqa: PLR0917 (fixtures)
                 time.sleep(chance.uniform(0, 2))
                 ingest.kill()
                 found = mirrored.delta("t").metadata().configuration
-                loading += bool(found.get("mysqlbinlog.loading"))
+                loading += bool(found.get("mysqlbinlog.snapshotInProgress"))
         ingest.once()
     mirrored.expect_equal(*TABLES)
     # The table was in the middle of its load when most of these came.

@@ -68,7 +68,7 @@ class Command:
             *COMMAND,
             *("--host", server.host, "--port", str(server.port), "--user", USER),
             *("--password-file", str(password), "--tables", f"{database}.orders"),
-            *("--into", f"{folder}/lake/{{database}}/{{table}}"),
+            *("--target", f"{folder}/lake/{{database}}/{{table}}"),
             *("--checkpoint", str(folder / "checkpoint"), "--conf", "spark.master=local[2]"),
             *("--option", f"heartbeatInterval={HEARTBEAT:g}s"),
         ]
@@ -177,7 +177,7 @@ def test_starts_and_stops(live_server: Server, shop: str, tmp_path: Path, starts
 
     # Three heartbeats, by the rule; a busy machine may need longer.
     wait_until(lambda: not connections(), "no connection is left", 10 * HEARTBEAT)
-    once = [*command.arguments, "--once"]
+    once = [*command.arguments, "--available-now"]
     found = subprocess.run(once, capture_output=True, text=True, check=False, timeout=300)
     assert found.returncode == 0, found.stderr
 

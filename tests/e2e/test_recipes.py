@@ -42,7 +42,7 @@ NOT_RUN = {
     ("clusters.md", "pyspark import pipelines"): "wants the command spark-pipelines",
     ("clusters.md", "spark-pipelines run"): "wants a project folder; runs until it is stopped",
     ("offsets-and-recovery.md", "cause_of"): "test_sessions.py provokes its errors",
-    ("recipes-jobs.md", "flock"): "test_ingest.py runs the command with --once",
+    ("recipes-jobs.md", "flock"): "test_ingest.py runs the command with --available-now",
 }
 
 

@@ -11,10 +11,10 @@ from deltalake import DeltaTable
 
 from helpers.delta_mirrors import MirroredDatabase
 
-__all__ = ["expect_replay", "history_of", "log_of", "replayed", "rows_of_log"]
+__all__ = ["expect_replay", "change_log_of", "log_of", "replayed", "rows_of_log"]
 
 
-def history_of(mirrored: MirroredDatabase) -> str:
+def change_log_of(mirrored: MirroredDatabase) -> str:
     """Where the change logs are, as DeltaMirror takes it."""
     return f"{mirrored.folder}/changes/{{database}}/{{table}}"
 
@@ -27,7 +27,7 @@ def rows_of_log(mirrored: MirroredDatabase, table: str) -> list[dict[str, Any]]:
     """By `seq`; AssertionError where a change is there twice."""
     rows: list[dict[str, Any]] = DeltaTable(log_of(mirrored, table)).to_pyarrow_table().to_pylist()
     rows.sort(key=lambda row: tuple(row["seq"].values()))
-    changes = [tuple(row["seq"].values()) for row in rows if row["op"] not in {"r", "begin"}]
+    changes = [tuple(row["seq"].values()) for row in rows if row["op"] not in {"r", "reset"}]
     assert len(changes) == len(set(changes)), f"{table}: a change is there twice"
     return rows
 
@@ -36,7 +36,7 @@ def replayed(rows: list[dict[str, Any]], *key: str) -> list[dict[str, Any]]:
     """What the changes leave, as docs/delta.md tells how to read them."""
     table: dict[tuple[Any, ...], dict[str, Any]] = {}
     for row in rows:
-        if row["op"] in {"begin", "t"} or _drops(row):
+        if row["op"] in {"reset", "t"} or _drops(row):
             table.clear()
         before, after = (
             None if row[side] is None else json.loads(row[side], parse_float=Decimal)

@@ -303,7 +303,7 @@ def expect_a_load_and_changes(
 
     writer : makes one change more.
     """
-    texts = {"payload": "json", "startingOffset": "snapshot", "exactLoad": "true"}
+    texts = {"payload": "json", "startingOffset": "snapshot", "snapshotExactKeyless": "true"}
     # A chunk has half as many rows.
     texts |= {"maxRowsPerTrigger": "30", "sslMode": "DISABLED", **account, **options}
     query = Query(tables.server, f"{tables.database}.*", **texts)

@@ -44,7 +44,7 @@ class Ingest:
             *COMMAND,
             *("--host", server.host, "--port", str(server.port), "--user", server.user),
             *("--password-file", str(password), "--tables", f"{database}.*"),
-            *("--into", f"{folder}/lake/{{database}}/{{table}}"),
+            *("--target", f"{folder}/lake/{{database}}/{{table}}"),
             *("--checkpoint", str(self.checkpoint)),
             # A killed worker's task is run again.
             *("--conf", "spark.master=local[2,4]"),
@@ -66,7 +66,7 @@ class Ingest:
 
     def once(self) -> None:
         """Run until all that is there is in Delta; AssertionError where it fails."""
-        process = self._process = self._popen([*self._command, "--once"])
+        process = self._process = self._popen([*self._command, "--available-now"])
         assert process.wait(1200) == 0, self.log()
         self.kill()
 

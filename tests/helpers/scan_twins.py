@@ -122,7 +122,7 @@ def by_twins(data: bytes, walker: LogWalker, filtering: EventFilter, *, packets:
                 if filtering.ended:
                     found.places.append((event.file, event.end))
     except MySQLBinlogError as error:
-        return found.end(walker, filtering, error.at(walker.file, walker.pos))
+        return found.end(walker, filtering, error.with_location(walker.file, walker.pos))
     return found.end(walker, filtering, None)
 
 
@@ -167,7 +167,7 @@ def by_scan(
                 if filtering.ended:
                     found.places.append((item.file, item.end))
     except MySQLBinlogError as error:
-        return found.end(walker, filtering, error.at(walker.file, walker.pos))
+        return found.end(walker, filtering, error.with_location(walker.file, walker.pos))
     return found.end(walker, filtering, None)
 
 

@@ -36,7 +36,7 @@ from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.connector.schemas.struct_schema import read_payload_type
 from pyspark_mysqlbinlog.errors import (
     AccessDeniedError,
-    LogReplacedError,
+    BinlogReplacedError,
     SchemaMismatchError,
     ServerError,
 )
@@ -199,7 +199,7 @@ def test_a_task_has_one_connection(server: Server) -> None:
     def connections() -> int:
         return int(server.execute("SHOW GLOBAL STATUS LIKE 'Connections'")[0][1])
 
-    reading = Reading(server, *chunks, snapshotProof="lock")
+    reading = Reading(server, *chunks, snapshotVisibilityCheck="lock")
     before = connections()
     assert len(reading.rows()) == 100
     # Ours, those of the proofs, and the one that counts.
@@ -427,7 +427,7 @@ def test_a_table_that_the_account_may_not_see(server: Server) -> None:
             retry_timeout=1,
         )
         with pytest.raises(AccessDeniedError):
-            planner.next_batch(LoadState(waiting=(TableLoad(T),)), BatchLimits(), patience=60)
+            planner.next_batch(LoadState(pending=(TableLoad(T),)), BatchLimits(), patience=60)
         planner.close()
     finally:
         server.execute(f"DROP USER {name}")
@@ -551,5 +551,5 @@ def test_a_log_that_ends_before_the_batch(server: Server) -> None:
     reading.partition.since = since
     assert len(reading.rows()) == 100
     reading.partition.since = since._replace(pos=since.pos + 1)
-    with pytest.raises(LogReplacedError, match=f"it ends at {since}, before it"):
+    with pytest.raises(BinlogReplacedError, match=f"it ends at {since}, before it"):
         reading.rows()

@@ -133,7 +133,7 @@ def test_tables_that_a_checkpoint_did_not_want(
     prepare(session, xid, "INSERT INTO other VALUES (1)")
     insert(any_server, f"{tables}.t", 1)
     end = first.next_batch(start)
-    assert len(end["xa"]) == prepares(any_server)
+    assert len(end["prepared_xa"]) == prepares(any_server)
     session(f"XA COMMIT {xid}")
     insert(any_server, f"{tables}.t", 7)
     second = new_stream(any_server, f"{tables}.t,{tables}.other", payload="json")

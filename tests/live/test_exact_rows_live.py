@@ -42,7 +42,7 @@ def server(request: pytest.FixtureRequest) -> Iterator[Server]:
 def read(server: Server, table: str = "t") -> pa.Table:
     """What a task gives of a table, as the mirror takes it."""
     texts = server.options(
-        tables=f"{DATABASE}.*", payload="json", sslMode="DISABLED", exactLoad="true"
+        tables=f"{DATABASE}.*", payload="json", sslMode="DISABLED", snapshotExactKeyless="true"
     )
     since = Position.of(*server.position())
     partition = LoadPartition((Chunk((DATABASE, table)),), case_sensitive=True, since=since)

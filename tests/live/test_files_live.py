@@ -15,7 +15,7 @@ from helpers.servers import LocalServer, Server
 from pyspark_mysqlbinlog.connector.batch_reader import MySQLBinlogReader
 from pyspark_mysqlbinlog.connector.columns import envelope
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
-from pyspark_mysqlbinlog.errors import LogGapError
+from pyspark_mysqlbinlog.errors import BinlogGapError
 
 ROTATES = 4
 
@@ -59,7 +59,7 @@ def test_a_log_with_and_without_a_gap(
     for n in range(1, ROTATES):
         away = tmp_path / files[n]
         away.rename(tmp_path.parent / away.name)
-        with pytest.raises(LogGapError) as caught:
+        with pytest.raises(BinlogGapError) as caught:
             ids(tmp_path, tables)
         assert (
             f"{files[n - 1]} ends with a ROTATE to {files[n]}, which is missing at the path; found"
@@ -87,7 +87,7 @@ def test_renamed_files(files: Sequence[str], any_database: str, tmp_path: Path) 
         if are_one:
             assert ids(folder, f"{any_database}.t") == list(names)
         else:
-            with pytest.raises(LogGapError):
+            with pytest.raises(BinlogGapError):
                 ids(folder, f"{any_database}.t")
         shutil.rmtree(folder)
 
@@ -129,5 +129,5 @@ def test_a_server_that_came_back(own_server: LocalServer, tmp_path: Path, how: s
         shutil.copyfile(own_server.datadir / name, tmp_path / name)
     assert ids(tmp_path, "d.t") == [0, 1, 2]
     (tmp_path / names[-2]).unlink()
-    with pytest.raises(LogGapError, match=f"so only {names[-2]} can follow; found {names[-1]}"):
+    with pytest.raises(BinlogGapError, match=f"so only {names[-2]} can follow; found {names[-1]}"):
         ids(tmp_path, "d.t")

@@ -54,7 +54,7 @@ def new_query(
 
 def load_of(query: Query) -> LoadState:
     assert query.checkpoint is not None
-    return LoadState.unpack(query.checkpoint["phase"])
+    return LoadState.unpack(query.checkpoint["snapshot"])
 
 
 def expect_in_step(server: Server, rows: Rows, *tables: str) -> None:
@@ -216,7 +216,7 @@ def test_a_reload_that_meets_no_table(
 def test_the_log_does_not_wait_for_a_proof(
     any_server: Server, database: str, queries: list[Query]
 ) -> None:
-    query = new_query(any_server, database, queries, "u", snapshotProof="innodb_trx")
+    query = new_query(any_server, database, queries, "u", snapshotVisibilityCheck="innodb_trx")
     with any_server.connect() as busy, busy.cursor() as cursor, ThreadPoolExecutor(1) as pool:
         cursor.execute("SELECT CONNECTION_ID()")
         ((number,),) = cursor.fetchall()
@@ -248,7 +248,7 @@ def test_where_nothing_can_be_proven_no_query_begins(
     any_server.execute(
         f"CREATE TABLE {database}.old (id INT PRIMARY KEY, a INT, b INT) ENGINE=MyISAM"
     )
-    query = new_query(any_server, database, queries, snapshotProof="innodb_trx")
+    query = new_query(any_server, database, queries, snapshotVisibilityCheck="innodb_trx")
     with pytest.raises(OptionError, match="engine is MyISAM") as caught:
         query.start()
     assert caught.value.table == f"{database}.old"
@@ -348,7 +348,9 @@ def test_the_first_batch_has_one_of_many_small_tables(
     for number in range(20):
         any_server.execute(f"CREATE TABLE {database}.s{number} LIKE {database}.u")
         fill(any_server, f"{database}.s{number}", 1, 3)
-    query = new_query(any_server, database, queries, "s*", snapshotProof="innodb_trx").start()
+    query = new_query(
+        any_server, database, queries, "s*", snapshotVisibilityCheck="innodb_trx"
+    ).start()
     first, *others = chunk_sizes(query)
     assert first == [3]
     assert sum(map(sum, others)) == 57
@@ -360,7 +362,7 @@ def test_a_proof_is_asked_for_each_table_where_it_holds_for_one(
     any_server: Server, database: str, queries: list[Query], caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
-    query = new_query(any_server, database, queries, snapshotProof="lock").start()
+    query = new_query(any_server, database, queries, snapshotVisibilityCheck="lock").start()
     query.rows()
     proofs = [each.message for each in caplog.records if "proves what is visible" in each.message]
     assert len(proofs) == 3

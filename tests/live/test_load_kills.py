@@ -94,7 +94,7 @@ def _load(stream: StreamProcess) -> LoadState:
 
 def _state(stream: StreamProcess, batch: int) -> LoadState:
     lines = (stream.checkpoint / "offsets" / str(batch)).read_text().splitlines()
-    return LoadState.unpack(json.loads(lines[2])["phase"])
+    return LoadState.unpack(json.loads(lines[2])["snapshot"])
 
 
 def _chunks(stream: StreamProcess) -> list[Chunk]:

@@ -58,7 +58,7 @@ def planner(server: Server) -> Iterator[LoadPlanner]:
 
 def of_rows(planner: LoadPlanner, rows: int, steps: int) -> BatchLimits:
     """Of batches whose steps have so many rows of T; the other half of a batch is the log's."""
-    first = batch(planner, LoadState(waiting=(TableLoad(T),), rows=1), BatchLimits(bytes=1))
+    first = batch(planner, LoadState(pending=(TableLoad(T),), rows=1), BatchLimits(bytes=1))
     assert len(first.chunks) == 1
     size = (planner.sizes[T].row_bytes * rows + 1) * 2 // 4 + 1
     return BatchLimits.of(None, size, 4, weight=0.25, steps=steps)
@@ -67,9 +67,9 @@ def of_rows(planner: LoadPlanner, rows: int, steps: int) -> BatchLimits:
 @pytest.mark.parametrize("steps", [1, 2, 4])
 def test_a_batch_of_several_steps_has_a_chunk_for_each(planner: LoadPlanner, steps: int) -> None:
     limits = of_rows(planner, 20, steps)
-    state = LoadState(waiting=(TableLoad(T),), rows=1)
+    state = LoadState(pending=(TableLoad(T),), rows=1)
     bounds, counts = list[tuple[str, ...] | None](), list[int]()
-    while state.waiting:
+    while state.pending:
         before = state.rows
         state = batch(planner, state, limits)
         bounds += [chunk.upto for chunk in state.chunks]
@@ -88,9 +88,9 @@ def test_a_table_without_a_key_begins_a_batch_of_one_step(
     )
     plain = (DATABASE, "plain")
     limits = of_rows(planner, 150, 4)
-    state = LoadState(waiting=(TableLoad(T), TableLoad(plain), TableLoad(T)), rows=1)
+    state = LoadState(pending=(TableLoad(T), TableLoad(plain), TableLoad(T)), rows=1)
     batches = []
-    while state.waiting:
+    while state.pending:
         state = batch(planner, state, limits)
         batches.append([chunk.table for chunk in state.chunks])
     # A table of 400 rows has three chunks, and two rows are said to be a page.
@@ -109,7 +109,7 @@ def test_plans_that_nobody_wants_any_more(server: Server) -> None:
 
         return prove
 
-    state = LoadState(waiting=(TableLoad(T),), rows=1)
+    state = LoadState(pending=(TableLoad(T),), rows=1)
     with closing(planner_of(server, begin_proofs)) as planner:
         for number in range(20):
             limits = BatchLimits.of(None, 1000, 4, steps=1 + number % 2)

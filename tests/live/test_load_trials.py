@@ -143,7 +143,7 @@ def load_all(query: Query, chance: random.Random) -> Rows:
     query.start()
     while True:
         assert query.checkpoint is not None and query.spark is not None
-        if LoadState.unpack(query.checkpoint["phase"]).is_done:
+        if LoadState.unpack(query.checkpoint["snapshot"]).is_done:
             return rows
         end = query.spark.next_batch(query.checkpoint)
         fate = chance.random()
@@ -196,7 +196,7 @@ def test_nothing_is_lost_under_writers(  # noqa: PLR0917
             payload="json",
             startingOffset="snapshot",
             maxRowsPerTrigger=str(max(count // 5, 1000)),
-            snapshotProof=proof,
+            snapshotVisibilityCheck=proof,
         )
         queries.append(query)
         with writers(synced, table, count, seed + number):

@@ -29,8 +29,8 @@ from pyspark_mysqlbinlog.connector.columns import envelope
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.connector.tail import lag as lag_module
 from pyspark_mysqlbinlog.errors import (
+    BinlogGapError,
     BinlogPurgedError,
-    LogGapError,
     OptionError,
     UnknownSchemaError,
     UnsupportedTransactionError,
@@ -331,7 +331,7 @@ def test_a_missing_file_at_the_end_of_a_name(shop: LocalServer, new_stream: NewS
     stream = new_stream(shop, TABLE)
     got, middle = follow(stream, start, 1)
     assert got == [1]
-    with pytest.raises(LogGapError, match=r"aaa-bin\.000005 is missing"):
+    with pytest.raises(BinlogGapError, match=r"aaa-bin\.000005 is missing"):
         stream.next_batch(middle)
 
 
@@ -348,7 +348,7 @@ def test_files_of_two_names_are_no_chain(
     for name, file in zip(("aaa-bin.000004", "bbb-bin.000001"), names, strict=True):
         shutil.copy(shop.datadir / name, tmp_path / file)
     options = parse_options({"path": str(tmp_path), "tables": TABLE, "payload": "json"})
-    with pytest.raises(LogGapError):
+    with pytest.raises(BinlogGapError):
         MySQLBinlogReader(options, envelope(StringType())).partitions()
 
 
@@ -402,7 +402,7 @@ def test_a_load_goes_on(shop: LocalServer, new_stream: NewStream, when: str) -> 
 
 def is_done(offset: Offset, end: Position) -> bool:
     """Whether all is loaded, and delivered up to the end."""
-    load = LoadState.unpack(offset["phase"])
+    load = LoadState.unpack(offset["snapshot"])
     return load.is_done and (offset["file"], offset["pos"]) == (end.file, end.pos)
 
 

@@ -18,7 +18,7 @@ from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
 from pyspark_mysqlbinlog.connector.log.logs import NO_LIMIT, ServerLog
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.decoder.kernel.log_scanner import LogScanner
-from pyspark_mysqlbinlog.errors import InvalidPositionError, LogReplacedError
+from pyspark_mysqlbinlog.errors import BinlogReplacedError, InvalidPositionError
 
 # The payload decides what the server takes for an event's length: short, long, and text. In the
 # last one lies the header of a GTID, which MySQL does not send where gtid_mode is OFF.
@@ -80,5 +80,5 @@ def test_checkpoints_of_another_log(any_server: Server, any_database: str, value
     known = Fingerprint(head.created, head.server_id, length, checksum=1)
     for pos in range(start + 1, end):
         position = Position.of(file, pos + length)
-        with pytest.raises(LogReplacedError, match="RESET MASTER"):
+        with pytest.raises(BinlogReplacedError, match="RESET MASTER"):
             list(replace(log, known=(position, known)).events(position))

@@ -18,7 +18,7 @@ from live.conftest import NewStream
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.log import replaced
 from pyspark_mysqlbinlog.connector.server.settings import current_position
-from pyspark_mysqlbinlog.errors import LogReplacedError, MySQLBinlogError
+from pyspark_mysqlbinlog.errors import BinlogReplacedError, MySQLBinlogError
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 
 TABLE = "shop.t"
@@ -100,12 +100,12 @@ def test_reset_master_under_a_stopped_stream(
     if trigger == "available now":
         stream.reader.prepareForTriggerAvailableNow()
         go_on = stream.latest
-    with pytest.raises(LogReplacedError, match=r"RESET MASTER.* new checkpoint"):
+    with pytest.raises(BinlogReplacedError, match=r"RESET MASTER.* new checkpoint"):
         go_on(end)
     # Nor is the batch before it run again with other rows.
     with pytest.raises(MySQLBinlogError) as refused:
         new_stream(shop, TABLE).rows(start, end)
-    assert isinstance(refused.value, LogReplacedError)
+    assert isinstance(refused.value, BinlogReplacedError)
 
 
 def with_same_sizes_and_more(server: LocalServer, place: Offset) -> None:
@@ -132,7 +132,7 @@ def test_reset_master_under_a_running_stream(
     assert got == [1, 2]
     replace(shop, end)
     # No row of the new log may come, neither the first ones nor those behind the old place.
-    with pytest.raises(LogReplacedError, match=r"RESET MASTER.* new checkpoint"):
+    with pytest.raises(BinlogReplacedError, match=r"RESET MASTER.* new checkpoint"):
         stream.next_batch(end)
 
 
@@ -180,9 +180,9 @@ def test_a_restored_snapshot(shop: LocalServer, new_stream: NewStream, checksum:
     shop.start()
     shop.execute(f"SET GLOBAL binlog_checksum = {checksum}")
     insert(shop, TABLE, 3, 4, 5)
-    with pytest.raises(LogReplacedError):
+    with pytest.raises(BinlogReplacedError):
         new_stream(shop, TABLE).next_batch(end)
-    with pytest.raises(LogReplacedError):
+    with pytest.raises(BinlogReplacedError):
         new_stream(shop, TABLE).rows(start, end)
 
 
@@ -220,5 +220,5 @@ def test_a_checkpoint_of_version_1(shop: LocalServer, new_stream: NewStream) -> 
     assert behind["fingerprint"]["length"] > 0
     # Where the position is no longer there, that much can be told.
     shop.execute("RESET MASTER")
-    with pytest.raises(LogReplacedError, match="RESET MASTER"):
+    with pytest.raises(BinlogReplacedError, match="RESET MASTER"):
         new_stream(shop, TABLE).next_batch(end)

@@ -53,7 +53,7 @@ def images(server: Server, tables: Sequence[TableSchema], *, typed: bool) -> dic
         payload="json",
         jsonType="text",
         sslMode="DISABLED",
-        exactLoad="true",
+        snapshotExactKeyless="true",
     )
     chunks = tuple(Chunk((table.database, table.table)) for table in tables)
     since = Position.of(*server.position())

@@ -29,7 +29,7 @@ from pyspark_mysqlbinlog.errors import (
     MySQLBinlogError,
     OptionError,
     ServerError,
-    UnprovenWatermarkError,
+    SnapshotVisibilityTimeoutError,
 )
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
 
@@ -255,7 +255,9 @@ def test_a_session_that_forgot_its_transaction(server: Server) -> None:
 def test_a_transaction_that_stands_in_the_way_of_the_lock(server: Server) -> None:
     with server.connect(autocommit=False) as connection, connection.cursor() as cursor:
         cursor.execute(f"INSERT INTO {DATABASE}.t VALUES (1, 1)")
-        with pytest.raises(UnprovenWatermarkError, match="LOCK TABLES `watermarks`") as caught:
+        with pytest.raises(
+            SnapshotVisibilityTimeoutError, match="LOCK TABLES `watermarks`"
+        ) as caught:
             prove(local(server), "lock", patience=2)
         assert caught.value.table == f"{DATABASE}.t"
         # Whoever writes has waited for a moment only.
@@ -277,7 +279,7 @@ def test_a_statement_that_takes_long(server: Server) -> None:
         running.start()
         modified = "SELECT trx_id FROM information_schema.INNODB_TRX WHERE trx_rows_modified > 0"
         wait_until(lambda: bool(server.execute(modified)), "a row is changed", 30, every=0.15)
-        with pytest.raises(UnprovenWatermarkError, match=f"threads {thread}"):
+        with pytest.raises(SnapshotVisibilityTimeoutError, match=f"threads {thread}"):
             prove(local(server), "innodb_trx", patience=0.5)
         running.join(30)
     prove(local(server), "innodb_trx", patience=5)
@@ -302,7 +304,7 @@ def _refusal(server: Server) -> str:
     """What the proof by the list of transactions fails with; nothing where it does not fail."""
     try:
         prove(local(server), "innodb_trx", patience=1)
-    except UnprovenWatermarkError as error:
+    except SnapshotVisibilityTimeoutError as error:
         return error.message
     return ""
 

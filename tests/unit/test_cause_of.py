@@ -150,8 +150,8 @@ def test_a_class_of_another_version() -> None:
 @pytest.mark.parametrize("kind", CLASSES)
 def test_every_class_says_what_to_do(kind: type[MySQLBinlogError]) -> None:
     # The base's is for bugs.
-    assert kind is MySQLBinlogError or kind.what_to_do != MySQLBinlogError.what_to_do
-    assert len(kind.what_to_do.splitlines()) == 1
+    assert kind is MySQLBinlogError or kind.hint != MySQLBinlogError.hint
+    assert len(kind.hint.splitlines()) == 1
 
 
 def test_the_package_has_it() -> None:

@@ -53,6 +53,6 @@ def test_it_pickles(kind: type[MySQLBinlogError]) -> None:
 @pytest.mark.parametrize("kind", [ServerError, LostConnectionError])
 def test_the_servers_code_travels_with_it(kind: type[ServerError]) -> None:
     assert kind("refused").code is None
-    error = kind("refused", code=1064).at("b.000001", 4)
+    error = kind("refused", code=1064).with_location("b.000001", 4)
     copy = pickle.loads(pickle.dumps(error))
     assert (copy.code, str(copy)) == (1064, "refused (at b.000001:4)")

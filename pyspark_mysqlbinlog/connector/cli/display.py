@@ -41,7 +41,7 @@ class Lines:
     def __init__(self, form: Callable[[BatchProgress, MirrorProgress], str]) -> None:
         self._form = form
         self._told = -1
-        self._loading = 0
+        self._in_snapshot = 0
 
     def __enter__(self) -> Self:
         return self
@@ -61,10 +61,10 @@ class Lines:
         for batch in progress.batches:
             if batch.number > self._told:
                 self._told = batch.number
-                # Whoever waits for the end of the load wants to hear of it in any case.
-                if batch.rows or batch.loading < self._loading:
+                # The end of the snapshot is shown, even if its batch has no rows.
+                if batch.rows or batch.tables_in_snapshot < self._in_snapshot:
                     yield batch
-                self._loading = batch.loading
+                self._in_snapshot = batch.tables_in_snapshot
 
 
 def as_json(batch: BatchProgress, progress: MirrorProgress) -> str:
@@ -72,20 +72,20 @@ def as_json(batch: BatchProgress, progress: MirrorProgress) -> str:
     lags = [part.lag for part in batch.tables.values() if part.lag is not None]
     told: dict[str, Any] = {
         "batch": batch.number,
-        "time": datetime.fromtimestamp(batch.ended, UTC).isoformat(timespec="milliseconds"),
+        "time": datetime.fromtimestamp(batch.committed_at, UTC).isoformat(timespec="milliseconds"),
         "rows": batch.rows,
-        "seconds": round(batch.seconds, 3),
+        "duration_seconds": round(batch.duration_seconds, 3),
         "lag_seconds": round(max(lags), 3) if lags else None,
         "file": batch.file,
         "pos": batch.pos,
-        "loading": batch.loading,
+        "tables_in_snapshot": batch.tables_in_snapshot,
         "tables": {
             name: {
                 "rows": part.rows,
                 "bytes": part.bytes,
-                "seconds": round(part.seconds, 3),
+                "duration_seconds": round(part.duration_seconds, 3),
                 "lag_seconds": None if part.lag is None else round(part.lag, 3),
-                **_load(progress.tables[name]),
+                **_snapshot(progress.tables[name]),
             }
             for name, part in batch.tables.items()
         },
@@ -94,25 +94,34 @@ def as_json(batch: BatchProgress, progress: MirrorProgress) -> str:
     return json.dumps(told | ({"stopped": stopped} if stopped else {}))
 
 
-def _load(table: TableProgress) -> Mapping[str, Any]:
-    return {"loaded": table.loaded, "total": table.total} if table.is_loading else {}
+def _snapshot(table: TableProgress) -> Mapping[str, Any]:
+    if not table.in_snapshot:
+        return {}
+    return {
+        "snapshot_rows": table.snapshot_rows,
+        "snapshot_rows_estimate": table.snapshot_rows_estimate,
+    }
 
 
 def as_text(batch: BatchProgress, progress: MirrorProgress) -> str:
     """One line, with the time as the log's lines have it."""
-    ended = datetime.fromtimestamp(batch.ended).astimezone()
+    committed = datetime.fromtimestamp(batch.committed_at).astimezone()
     rows = "1 row" if batch.rows == 1 else f"{batch.rows:,} rows"
-    text = f"{ended:%Y-%m-%d %H:%M:%S} batch {batch.number}: {rows} in {batch.seconds:.1f} s"
+    seconds = f"{batch.duration_seconds:.1f} s"
+    text = f"{committed:%Y-%m-%d %H:%M:%S} batch {batch.number}: {rows} in {seconds}"
     lags = [part.lag for part in batch.tables.values() if part.lag is not None]
     if lags:
         text += f", lag {max(lags):.1f} s"
     text += f", up to {batch.file}:{batch.pos}"
-    if batch.loading:
-        tables = "1 table is" if batch.loading == 1 else f"{batch.loading} tables are"
-        text += f"; {tables} loading"
+    if batch.tables_in_snapshot:
+        tables = (
+            "1 table" if batch.tables_in_snapshot == 1 else f"{batch.tables_in_snapshot} tables"
+        )
+        text += f"; snapshot of {tables}"
         for name, part in batch.tables.items():
             table = progress.tables[name]
-            if part.loaded and table.is_loading:
-                total = "" if table.total is None else f" of about {table.total:,}"
-                text += f", {name} has {table.loaded:,}{total} rows"
+            if part.snapshot_rows and table.in_snapshot:
+                estimate = table.snapshot_rows_estimate
+                of = "" if estimate is None else f" of about {estimate:,}"
+                text += f", {name} has {table.snapshot_rows:,}{of} rows"
     return text

@@ -54,9 +54,9 @@ def rates(progress: MirrorProgress, now: float) -> dict[str, float]:
     rows: dict[str, int] = {}
     since = now - _WINDOW
     for batch in progress.batches:
-        if batch.ended > since:
+        if batch.committed_at > since:
             # One that takes longer counts for all of its time.
-            since = min(since, batch.ended - batch.seconds)
+            since = min(since, batch.committed_at - batch.duration_seconds)
             for name, part in batch.tables.items():
                 rows[name] = rows.get(name, 0) + part.rows
     return {name: count / (now - since) for name, count in rows.items()}
@@ -74,14 +74,14 @@ def table_of(
     of_late = rates(progress, now)
     shown = Table(box=None, header_style="dim")
     shown.add_column("table", no_wrap=True, overflow="ellipsis")
-    shown.add_column("state", min_width=len("100% loaded"))
+    shown.add_column("state", min_width=len("snapshot 100%"))
     for title in ("rows", "rows/s", *(["bytes"] if is_wide else []), "lag"):
         shown.add_column(title, justify="right", no_wrap=True)
     names = sorted(
         progress.tables,
         key=lambda name: (
             progress.tables[name].stopped is None,
-            not progress.tables[name].is_loading or not progress.tables[name].loaded,
+            not progress.tables[name].in_snapshot or not progress.tables[name].snapshot_rows,
             -of_late.get(name, 0.0),
             name,
         ),
@@ -106,20 +106,25 @@ def table_of(
 def _state(table: TableProgress, rate: float, *, is_wide: bool) -> RenderableType:
     if table.stopped is not None:
         return Text(f"stopped: {table.stopped}", style="red")
-    if not table.is_loading:
-        return Text("in step", style="green")
-    if table.total is None:
-        return Text(f"loading, {table.loaded:,} rows" if is_wide else "loading")
+    if not table.in_snapshot:
+        return Text("in sync", style="green")
+    if table.snapshot_rows_estimate is None:
+        return Text(f"snapshot, {table.snapshot_rows:,} rows" if is_wide else "snapshot")
     # The server's number is an estimate, and may be too small.
-    left = max(table.total - table.loaded, 0)
+    left = max(table.snapshot_rows_estimate - table.snapshot_rows, 0)
     time_left = f"{left / rate:.0f} s left" if rate and left else ""
     if not is_wide:
-        loaded = f"{100 * table.loaded / max(table.total, table.loaded, 1):.0f}% loaded"
-        return Text(f"{loaded}, {time_left}" if time_left else loaded)
+        expected = max(table.snapshot_rows_estimate, table.snapshot_rows, 1)
+        part = f"snapshot {100 * table.snapshot_rows / expected:.0f}%"
+        return Text(f"{part}, {time_left}" if time_left else part)
     line = Table.grid(padding=(0, 1))
     line.add_row(
-        ProgressBar(total=max(table.total, 1), completed=table.loaded, width=_BAR_WIDTH),
-        Text(f"{table.loaded:,} of about {table.total:,}"),
+        ProgressBar(
+            total=max(table.snapshot_rows_estimate, 1),
+            completed=table.snapshot_rows,
+            width=_BAR_WIDTH,
+        ),
+        Text(f"{table.snapshot_rows:,} of about {table.snapshot_rows_estimate:,}"),
         Text(time_left, style="dim"),
     )
     return line

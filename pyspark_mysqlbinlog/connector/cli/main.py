@@ -2,8 +2,8 @@
 
 What it does is DeltaMirror's; this gives it a Spark of its own, shows its progress, turns errors
 into one line, and ends cleanly at SIGTERM and SIGINT. Exit codes: 0 when it was stopped or (with
---once) is done, 1 when the query failed or a table is not kept in step, 2 when what was given can't
-be right.
+--available-now) is done, 1 when the query failed or replication of a table stopped, 2 when an
+argument is wrong.
 """
 
 from __future__ import annotations
@@ -81,18 +81,18 @@ def ingest(  # noqa: PLR0917 (typer's options have names)
         str,
         typer.Option(help="Spark checkpoint directory of this mirror.", rich_help_panel=_SPARK),
     ],
-    into: Annotated[
+    target: Annotated[
         str | None,
         typer.Option(
             help="Path or URI of the Delta tables, with {database} and {table} in it.",
             rich_help_panel=_DELTA,
         ),
     ] = None,
-    history: Annotated[
+    change_log: Annotated[
         str | None,
         typer.Option(
             help="Path or URI of the change logs, with {database} and {table} in it; can be given"
-            " with or without --into.",
+            " with or without --target.",
             rich_help_panel=_DELTA,
         ),
     ] = None,
@@ -138,18 +138,18 @@ def ingest(  # noqa: PLR0917 (typer's options have names)
             rich_help_panel=_DELTA,
         ),
     ] = None,
-    keep_deleted: Annotated[
+    soft_delete: Annotated[
         bool,
         typer.Option(
-            "--keep-deleted",
+            "--soft-delete",
             help="Keep deleted rows, with true in the column _deleted.",
             rich_help_panel=_DELTA,
         ),
     ] = False,
-    maintain_every: Annotated[
+    maintenance_interval: Annotated[
         str,
         typer.Option(
-            help="How often files are compacted and vacuumed, such as 1h; 'never' for never.",
+            help="How often files are compacted and vacuumed, such as 1h; 'off' for never.",
             rich_help_panel=_DELTA,
         ),
     ] = "1h",
@@ -159,13 +159,13 @@ def ingest(  # noqa: PLR0917 (typer's options have names)
             help="name=value of Spark's configuration; can be repeated.", rich_help_panel=_SPARK
         ),
     ] = None,
-    trigger: Annotated[
+    trigger_interval: Annotated[
         str, typer.Option(help="Time between two batches.", rich_help_panel=_SPARK)
     ] = "1 second",
-    once: Annotated[
+    available_now: Annotated[
         bool,
         typer.Option(
-            "--once",
+            "--available-now",
             help="Apply everything that is available now, then end.",
             rich_help_panel=_SPARK,
         ),
@@ -179,8 +179,8 @@ def ingest(  # noqa: PLR0917 (typer's options have names)
 ) -> None:
     """Replicate MySQL tables to Delta Lake until this command is stopped.
 
-    The command copies the existing rows, then applies the changes of the binlog. Give --into for
-    the tables, --history for their change logs, or both.
+    The command copies the existing rows, then applies the changes of the binlog. Give --target for
+    the tables, --change-log for their change logs, or both.
     """
     options: dict[str, Any] = {"host": host, "port": port, "user": user, "tables": tables}
     if password_file is not None:
@@ -192,21 +192,21 @@ def ingest(  # noqa: PLR0917 (typer's options have names)
             raise OptionError(f"--option {min(again)}: there is an option of this command for it")
         partitions = _pairs("--partition-by", partition_by)
         mirror = _mirror(
-            into,
+            target,
             checkpoint,
             options | more,
-            history=history,
+            change_log=change_log,
             engine=engine,
             storage_options=_pairs("--storage-option", storage_option),
-            properties=_pairs("--table-property", table_property),
+            table_properties=_pairs("--table-property", table_property),
             partition_by={name: columns.split(",") for name, columns in partitions.items()},
-            keep_deleted=keep_deleted,
-            maintain_every=None if maintain_every == "never" else maintain_every,
+            soft_delete=soft_delete,
+            maintenance_interval=None if maintenance_interval == "off" else maintenance_interval,
         )
         settings = _pairs("--conf", conf)
     except MySQLBinlogError as error:
         _end(error, _USAGE)
-    when = {"availableNow": True} if once else {"processingTime": trigger}
+    when = {"availableNow": True} if available_now else {"processingTime": trigger_interval}
     try:
         run(mirror, when, settings, _display(json_lines=json_lines))
     except SparkEndedError as error:
@@ -235,11 +235,11 @@ def _pairs(name: str, given: Iterable[str] | None) -> dict[str, str]:
 
 
 def _mirror(
-    into: str | None, checkpoint: str, options: Mapping[str, Any], **settings: Any
+    target: str | None, checkpoint: str, options: Mapping[str, Any], **settings: Any
 ) -> DeltaMirror:
     from pyspark_mysqlbinlog.connector.delta.mirror import DeltaMirror
 
-    return DeltaMirror(into, checkpoint, options, **settings)
+    return DeltaMirror(target, checkpoint, options, **settings)
 
 
 def _display(*, json_lines: bool) -> Display:

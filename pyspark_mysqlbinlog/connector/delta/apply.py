@@ -35,7 +35,7 @@ __all__ = [
 pc: Any = compute
 
 SEQ = "_seq"
-GONE = "_gone"
+GONE = "_tombstone"
 DELETED = "_deleted"
 SEQ_TYPE = pa.struct(
     [
@@ -45,7 +45,7 @@ SEQ_TYPE = pa.struct(
         pa.field("row", pa.int32()),
     ]
 )
-_ORDER = "_order"
+_ORDER = "_row_number"
 _NOTHING = TypedImages()
 
 

@@ -82,7 +82,7 @@ class Batch:
     def loads(self, table: Table) -> bool:
         """Whether rows of a table are still to be loaded, or are in this batch, if it has any."""
         return self.load is not None and (
-            any(each.table == table for each in self.load.waiting)
+            any(each.table == table for each in self.load.pending)
             or any(chunk.table == table for chunk in self.load.chunks)
             or table in self.load.empty
         )
@@ -91,7 +91,7 @@ class Batch:
         """Whether all rows of a table are loaded with this batch, or this step of it."""
         if self.load is None or (self.has_more and self.load.chunks):
             return False
-        return all(each.table != table for each in self.load.waiting)
+        return all(each.table != table for each in self.load.pending)
 
     def has_keyed_chunk(self, table: Table) -> bool:
         """Whether rows of a table are in this batch that were read by a key."""
@@ -102,7 +102,7 @@ class Batch:
         """Whether rows of a table were read that may show what the log has not come to yet."""
         if self.load is None:
             return False
-        until = self.load.read_until.get(table, (0, 0))
+        until = self.load.high_watermarks.get(table, (0, 0))
         is_ahead = until > number_and_pos(self.mark.version)
         return is_ahead or any(each.table == table for each in self.load.chunks)
 
@@ -147,5 +147,5 @@ class Batch:
 
 def _is_to_begin(load: LoadState | None, table: Table) -> bool:
     """Whether a table is to be loaded, and nothing of it is read."""
-    waiting = () if load is None else load.waiting
-    return any(each.table == table and each.after is None for each in waiting)
+    pending = () if load is None else load.pending
+    return any(each.table == table and each.after is None for each in pending)

@@ -17,7 +17,7 @@ __all__ = ["delta_name", "expect_distinct"]
 
 _REFUSED = re.compile(r"[ ,;{}()\n\t=`]")
 # Columns of the Delta table, and of the states on their way into it.
-_OWN = frozenset({"_seq", "_deleted", "_gone", "_order"})
+_OWN = frozenset({"_seq", "_deleted", "_tombstone", "_row_number"})
 
 
 def delta_name(name: str) -> str:

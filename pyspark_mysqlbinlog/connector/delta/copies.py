@@ -84,7 +84,7 @@ def expect_countable(schema: TableSchema, *, keeps_deleted: bool) -> None:
     if keeps_deleted:
         raise MirrorError(
             "the table has no key, and deleted rows are kept by key: give it a primary key, or"
-            " mirror it without keep_deleted",
+            " mirror it without soft_delete",
             table=schema.full_name,
         )
     doubtful = [column.name for column in schema.columns if column.is_doubtful_before]

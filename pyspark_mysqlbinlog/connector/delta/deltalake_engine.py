@@ -63,7 +63,7 @@ class DeltalakeEngine:
 
     storage_options : as delta-rs takes them: keys, regions, endpoints.
     properties : of the tables that are made.
-    keep_deleted : deleted rows stay, with true in a column of their own.
+    soft_delete : deleted rows stay, with true in a column of their own.
     """
 
     def __init__(
@@ -71,11 +71,11 @@ class DeltalakeEngine:
         storage_options: Mapping[str, str] | None = None,
         properties: Mapping[str, str] | None = None,
         *,
-        keep_deleted: bool = False,
+        soft_delete: bool = False,
     ) -> None:
         self._storage = dict(storage_options or {})
         self._properties = dict(properties or {})
-        self._keep_deleted = keep_deleted
+        self._keep_deleted = soft_delete
 
     def begin(self, spark: SparkSession) -> None:
         """Nothing is needed of Spark."""
@@ -83,7 +83,7 @@ class DeltalakeEngine:
     def target(self, uri: str, partition_by: Sequence[str] = ()) -> DeltalakeTarget:
         """The Delta table of a URI, which may not be there yet."""
         return DeltalakeTarget(
-            uri, self._storage, self._properties, partition_by, keep_deleted=self._keep_deleted
+            uri, self._storage, self._properties, partition_by, soft_delete=self._keep_deleted
         )
 
 
@@ -100,13 +100,13 @@ class DeltalakeTarget:
         properties: Mapping[str, str],
         partition_by: Sequence[str],
         *,
-        keep_deleted: bool,
+        soft_delete: bool,
     ) -> None:
         self.uri = uri
         self._storage = dict(storage_options)
         self._properties = dict(properties)
         self._partition_by = list(partition_by)
-        self.keeps_deleted = keep_deleted
+        self.keeps_deleted = soft_delete
         self._table: DeltaTable | None = None
         # The version that all is decided by: of the first look, or of the last commit. None where
         # an error left open what was written.

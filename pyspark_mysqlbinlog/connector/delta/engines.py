@@ -23,7 +23,7 @@ class ChosenEngine:
     name : ``deltalake``, ``spark``, or ``auto``: Spark where the session has Delta's extension.
     storage_options : of delta-rs.
     properties : of the tables that are made.
-    keep_deleted : deleted rows stay, with true in a column of their own.
+    soft_delete : deleted rows stay, with true in a column of their own.
     """
 
     def __init__(
@@ -32,14 +32,14 @@ class ChosenEngine:
         storage_options: Mapping[str, str] | None = None,
         properties: Mapping[str, str] | None = None,
         *,
-        keep_deleted: bool = False,
+        soft_delete: bool = False,
     ) -> None:
         if name not in ENGINES:
             raise OptionError(f"engine: expected one of {', '.join(ENGINES)}, found {name!r}")
         self._name = name
         self._storage = dict(storage_options or {})
         self._properties = dict(properties or {})
-        self._keep_deleted = keep_deleted
+        self._keep_deleted = soft_delete
         self._engine: Engine | None = None
         if name == "spark":
             self._expect_no_storage_options()
@@ -62,9 +62,9 @@ class ChosenEngine:
                 DeltalakeEngine,
             )
 
-            return DeltalakeEngine(self._storage, self._properties, keep_deleted=self._keep_deleted)
+            return DeltalakeEngine(self._storage, self._properties, soft_delete=self._keep_deleted)
         self._expect_no_storage_options()
-        return SparkEngine(self._properties, keep_deleted=self._keep_deleted)
+        return SparkEngine(self._properties, soft_delete=self._keep_deleted)
 
     def _expect_no_storage_options(self) -> None:
         if self._storage:

@@ -99,7 +99,7 @@ def _with_typed_values(name: Table, work: Callable[[], T]) -> T:
         return work()
     except _OF_VALUES as error:
         raise MirrorError(
-            f"{error.message}; {error.what_to_do}, and load the table anew", table=".".join(name)
+            f"{error.message}; {error.hint}, and load the table anew", table=".".join(name)
         ) from error
 
 

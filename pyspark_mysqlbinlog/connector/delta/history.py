@@ -8,7 +8,7 @@ A query joins a change log once, in the first batch of its checkpoint: there it 
 nothing is left out between the two. Whoever replays the log must know, too, where it has all rows
 of the table anew: in front of the rows of a load, where a table was created that the query did not
 know at its start, and where the table got another name, for there are none under this one then.
-There stands a row with `op` BEGIN; rows from before it count no more.
+There stands a row with `op` RESET; rows from before it count no more.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ from pyspark_mysqlbinlog.errors import MirrorError, OptionError
 from pyspark_mysqlbinlog.names import Table
 from pyspark_mysqlbinlog.tables import TableSchema
 
-__all__ = ["BEGIN", "COLUMNS", "ChangeLog"]
+__all__ = ["COLUMNS", "RESET", "ChangeLog"]
 
 _LOG = logging.getLogger(__name__)
 # The stubs know neither chunked arrays beside plain values nor what comes of them.
 pc: Any = compute
 
-BEGIN = "begin"
+RESET = "reset"
 # Of the struct `source`, as in the stream.
 _SOURCE: list[pa.Field[Any]] = [
     pa.field("server_id", pa.int64()),
@@ -76,7 +76,7 @@ _COLUMNS: list[pa.Field[Any]] = [
 ]
 COLUMNS = pa.schema(_COLUMNS)
 # A property: the log of the server whose changes it has.
-_CHANGES = "mysqlbinlog.changes"
+_CHANGES = "mysqlbinlog.changeLogSource"
 # An identifier: which load of the table goes on; 0 for none.
 _LOADING = "mysqlbinlog:loading"
 # Of that number, for the batch in which the load began; those above are the query's.
@@ -366,8 +366,8 @@ class ChangeLog:
     def _begin_of_load(self, now: TableVersions, batch: Batch) -> int:
         """The place from which on all rows of a loaded table come."""
         assert batch.load is not None
-        if self._table in batch.load.lost:
-            return place(*batch.load.lost[self._table])
+        if self._table in batch.load.invalidated_at:
+            return place(*batch.load.invalidated_at[self._table])
         start = place_of(batch.start)
         return max((at for at in now.came_by_rename if at >= start), default=start)
 
@@ -375,7 +375,7 @@ class ChangeLog:
         position = position_of(at, batch.start)
         row = {"file": position.number, "pos": position.pos, "row": _BEFORE_ALL}
         begin = {
-            "op": BEGIN,
+            "op": RESET,
             "ts": datetime.now(UTC),
             "database": self._table[0],
             "table": self._table[1],
@@ -405,8 +405,8 @@ def _begins_load(batch: Batch, table: Table) -> bool:
     """Whether a load of a table begins in a batch, or begins again behind a statement."""
     if batch.load is None or batch.begins_load(table):
         return batch.load is not None
-    before = {} if batch.load_before is None else batch.load_before.lost
-    lost = batch.load.lost.get(table)
+    before = {} if batch.load_before is None else batch.load_before.invalidated_at
+    lost = batch.load.invalidated_at.get(table)
     return lost is not None and lost != before.get(table)
 
 

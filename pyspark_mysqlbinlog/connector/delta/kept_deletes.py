@@ -18,7 +18,7 @@ __all__ = ["KEY", "is_noted", "note_key"]
 
 _LOG = logging.getLogger(__name__)
 # A table property: the names of the key's columns, sorted, as JSON.
-KEY = "mysqlbinlog.key"
+KEY = "mysqlbinlog.mergeKey"
 
 
 def is_noted(target: DeltaTarget, key: Sequence[str]) -> bool:

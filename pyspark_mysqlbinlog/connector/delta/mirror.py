@@ -4,7 +4,7 @@ Each batch is read or collected as Arrow, and goes this way, table by table::
 
     changes --> in order --> states, by schema version --> last state per key --> merge
        |
-       +--> append to the table's change log (see `history`)
+       +--> append to the table's change log (see `change_log`)
 
 What a table looks like comes from the offset at which the batch ends (see `batch_offsets`), how
 far its Delta table has come from Delta (see `marks`). A table that can't be kept equal to the
@@ -78,7 +78,7 @@ _SETTLED = {
     "payload": "json",
     "jsonType": "text",
     "operations": "insert,update,delete,truncate,ddl",
-    "exactLoad": "true",
+    "snapshotExactKeyless": "true",
 }
 
 
@@ -94,20 +94,20 @@ class DeltaMirror:
     options
         The options of the source (docs/options.md): server, account, tables. `payload`, `jsonType`
         and `operations` are the mirror's; `startingOffset` is ``snapshot`` unless it is given.
-    history
+    change_log
         A path or URI as `target`: the change logs, to which every change is appended.
     engine
         What writes the Delta tables: ``deltalake`` (delta-rs, in this process), ``spark`` (Delta's
         jars in the Spark session), or ``auto``: Spark where the session has Delta's extension.
     storage_options
         What delta-rs needs to know of an object store.
-    properties
+    table_properties
         Of the Delta tables that are made, such as ``delta.targetFileSize``.
     partition_by
         ``database.table`` -> the columns by which its Delta table is partitioned when it is made.
-    keep_deleted
+    soft_delete
         Whether deleted rows stay, with true in the column `_deleted`.
-    maintain_every
+    maintenance_interval
         How often each table's files are compacted and vacuumed: ``1h``; None for never.
 
     Examples
@@ -127,13 +127,13 @@ class DeltaMirror:
         checkpoint: str,
         options: Mapping[str, Any],
         *,
-        history: str | None = None,
+        change_log: str | None = None,
         engine: str = "deltalake",
         storage_options: Mapping[str, str] | None = None,
-        properties: Mapping[str, str] | None = None,
+        table_properties: Mapping[str, str] | None = None,
         partition_by: Mapping[str, Sequence[str]] | None = None,
-        keep_deleted: bool = False,
-        maintain_every: str | None = "1h",
+        soft_delete: bool = False,
+        maintenance_interval: str | None = "1h",
     ) -> None:
         given = {name.lower() for name in options}
         for name in _SETTLED:
@@ -153,29 +153,29 @@ class DeltaMirror:
         self._reload = "" if parsed.reload is None else parsed.reload[0]
         self._parsed = parsed
         self._wanted: Wanted | None = None
-        if target is None and history is None:
-            raise OptionError("target: give it, or history, or both")
-        self._purpose = {"target": target, "history": history}
+        if target is None and change_log is None:
+            raise OptionError("target: give it, or change_log, or both")
+        self._purpose = {"target": target, "change_log": change_log}
         self._targets = None if target is None else Targets.parse(target)
-        self._histories = None if history is None else Targets.parse(history, "history")
+        self._histories = None if change_log is None else Targets.parse(change_log, "change_log")
         # To append, no MERGE is needed: the change logs are delta-rs's, whatever the engine.
-        self._change_log_engine = ChosenEngine("deltalake", storage_options, properties)
-        is_used = engine == "spark" and history is not None
+        self._change_log_engine = ChosenEngine("deltalake", storage_options, table_properties)
+        is_used = engine == "spark" and change_log is not None
         self._engine = ChosenEngine(
-            engine, None if is_used else storage_options, properties, keep_deleted=keep_deleted
+            engine, None if is_used else storage_options, table_properties, soft_delete=soft_delete
         )
-        self._keeps_deleted = keep_deleted
+        self._keeps_deleted = soft_delete
         self._partition_by = {
             name: tuple(columns) for name, columns in (partition_by or {}).items()
         }
-        self._maintenance = _maintenance(self._engine, maintain_every)
+        self._maintenance = _maintenance(self._engine, maintenance_interval)
         self._offsets = BatchOffsets(checkpoint)
         self._applied = AppliedStates(checkpoint)
         self._tables: dict[Table, MirroredTable] = {}
         self._change_logs: dict[Table, ChangeLog] = {}
         self._known: tuple[SchemaHistory, dict[Table, TableVersions]] | None = None
         self._query: str | None = None
-        self._reading = OwnReading(parsed, with_source=history is not None)
+        self._reading = OwnReading(parsed, with_source=change_log is not None)
         self._recorder = Recorder()
         self._cascades = CascadeWatch(texts)
 
@@ -508,7 +508,7 @@ def _maintenance(engine: Engine, every: str | None) -> Maintenance | None:
         return Maintenance(engine, parse_duration(every))
     except ValueError:
         raise OptionError(
-            f"maintain_every: expected a duration such as 1h, or None, found {every!r}"
+            f"maintenance_interval: expected a duration such as 1h, or None, found {every!r}"
         ) from None
 
 

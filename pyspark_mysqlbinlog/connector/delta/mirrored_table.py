@@ -74,9 +74,9 @@ pc: Any = compute
 # load that is going on, with the place at which it began; the place of a whole load, and its
 # columns.
 STOPPED = "mysqlbinlog.stopped"
-LOG = "mysqlbinlog.log"
-LOADING = "mysqlbinlog.loading"
-LOADED = "mysqlbinlog.loaded"
+LOG = "mysqlbinlog.sourceLog"
+LOADING = "mysqlbinlog.snapshotInProgress"
+LOADED = "mysqlbinlog.snapshotPosition"
 # Of a load: why rows of it can't be read. It is begun again at the statement that explains them.
 _VOID = "void"
 

@@ -34,7 +34,6 @@ from pyarrow import compute
 
 from pyspark_mysqlbinlog.checkpoints.load_state import Chunk
 from pyspark_mysqlbinlog.checkpoints.offset import Offset
-from pyspark_mysqlbinlog.checkpoints.schema_packing import is_of_version_0_1
 from pyspark_mysqlbinlog.checkpoints.versions import start_of
 from pyspark_mysqlbinlog.connector.columns import arrow_schema
 from pyspark_mysqlbinlog.connector.delta.collect import by_table, of_batches
@@ -154,11 +153,9 @@ class OwnReading:
     def takes(self, first: Offset, last: Offset) -> bool:
         """Whether the batch between two offsets is read here."""
         begin, end = first.position, last.position
-        # What was planned by a query that wanted other tables, or by another version, is mended by
-        # the source, which knows how; and without the kernel many had better decode side by side.
-        is_plain = {first.tables, last.tables} == {self._options.tables_mark} and not (
-            is_of_version_0_1(last.schemas)
-        )
+        # What was planned by a query that wanted other tables is mended by the source, which knows
+        # how; and without the kernel many had better decode side by side.
+        is_plain = {first.tables, last.tables} == {self._options.tables_mark}
         if not is_plain or implementation() == "python":
             return False
         if first.epoch != last.epoch:
@@ -237,7 +234,9 @@ class OwnReading:
             # Where a load begins it counts for all of the batch.
             is_long = _size(first, last) > self._step_bytes
             is_parted = (
-                first.phase == last.phase and is_long and self._handed_over(first, last) is None
+                first.snapshot == last.snapshot
+                and is_long
+                and self._handed_over(first, last) is None
             )
             cut = self._in_steps
         if not is_parted:

@@ -46,16 +46,16 @@ class TableBatch:
     Attributes
     ----------
     rows : changes and loaded rows that were brought in.
-    loaded : how many of them were loaded.
+    snapshot_rows : how many of them were loaded.
     bytes : of them, as Arrow.
-    seconds : that bringing them in took.
+    duration_seconds : that bringing them in took.
     lag : seconds from the newest change to its being in Delta; None where there was no change.
     """
 
     rows: int
-    loaded: int
+    snapshot_rows: int
     bytes: int
-    seconds: float
+    duration_seconds: float
     lag: float | None
 
     @classmethod
@@ -72,9 +72,9 @@ class TableBatch:
         newest = pc.max(moments.filter(pc.invert(is_loaded)) if loaded else moments).as_py()
         return cls(
             rows=new,
-            loaded=min(loaded, new),
+            snapshot_rows=min(loaded, new),
             bytes=changes.nbytes + images,
-            seconds=seconds,
+            duration_seconds=seconds,
             lag=None if newest is None else time() - newest.timestamp(),
         )
 
@@ -82,9 +82,9 @@ class TableBatch:
         """Together with the next step's part."""
         return TableBatch(
             self.rows + step.rows,
-            self.loaded + step.loaded,
+            self.snapshot_rows + step.snapshot_rows,
             self.bytes + step.bytes,
-            self.seconds + step.seconds,
+            self.duration_seconds + step.duration_seconds,
             self.lag if step.lag is None else step.lag,
         )
 
@@ -97,20 +97,20 @@ class BatchProgress:
     ----------
     number : of Spark's.
     rows : changes and loaded rows that it had, those among them that Delta had already.
-    seconds : that reading and bringing them in took.
-    ended : when, as `time.time` has it.
+    duration_seconds : that reading and bringing them in took.
+    committed_at : when, as `time.time` has it.
     file, pos : the place in the server's log up to which Delta has everything now.
-    loading : how many tables are still being loaded, or are to be.
+    tables_in_snapshot : how many tables are still being loaded, or are to be.
     tables : ``database.table`` -> its part; tables of which nothing came are left out.
     """
 
     number: int
     rows: int
-    seconds: float
-    ended: float
+    duration_seconds: float
+    committed_at: float
     file: str
     pos: int
-    loading: int
+    tables_in_snapshot: int
     tables: Mapping[str, TableBatch]
 
 
@@ -122,18 +122,19 @@ class TableProgress:
     ----------
     rows, bytes : brought in.
     lag : of the last batch that had changes of it; see `TableBatch`.
-    is_loading : whether rows that it has already are still to come.
-    loaded : rows of its load so far, about; those of an earlier process, too.
-    total : how many rows the server had when that began, by its own estimate; None if not known.
+    in_snapshot : whether rows that it has already are still to come.
+    snapshot_rows : rows of its load so far, about; those of an earlier process, too.
+    snapshot_rows_estimate : how many rows the server had when that began, by its own estimate; None
+        if not known.
     stopped : why it is kept in step no more; None while it is.
     """
 
     rows: int = 0
     bytes: int = 0
     lag: float | None = None
-    is_loading: bool = False
-    loaded: int = 0
-    total: int | None = None
+    in_snapshot: bool = False
+    snapshot_rows: int = 0
+    snapshot_rows_estimate: int | None = None
     stopped: str | None = None
 
 
@@ -172,8 +173,8 @@ class Recorder:
         ask : gives about how many rows tables have on the server.
         """
         load = end.load or LoadState()
-        waiting = frozenset(each.table for each in load.waiting)
-        new = waiting - self._asked
+        pending = frozenset(each.table for each in load.pending)
+        new = pending - self._asked
         if new:
             # Once: who shows a bar without its end does no harm.
             self._asked |= new
@@ -181,7 +182,7 @@ class Recorder:
                 self._totals |= ask(new)
             except MySQLBinlogError as error:
                 _LOG.info("how many rows there are to load is not known: %s", error.message)
-        return BatchRecord(self, number, end, waiting)
+        return BatchRecord(self, number, end, pending)
 
     def total(self, table: Table) -> int | None:
         """About how many rows a table had when its load began."""
@@ -192,10 +193,10 @@ class BatchRecord:
     """One batch, while it is brought in."""
 
     def __init__(
-        self, recorder: Recorder, number: int, end: Offset, waiting: frozenset[Table]
+        self, recorder: Recorder, number: int, end: Offset, pending: frozenset[Table]
     ) -> None:
         self._recorder = recorder
-        self._number, self._end, self._waiting = number, end, waiting
+        self._number, self._end, self._waiting = number, end, pending
         self._tables = dict(recorder.progress.tables)
         self._parts: dict[str, TableBatch] = {}
         self._rows = 0
@@ -220,20 +221,20 @@ class BatchRecord:
         part = TableBatch.of(changes, new, seconds, images)
         known = self._tables.get(name)
         before = known or TableProgress()
-        is_loading = table in self._waiting
-        if (is_loading or part.loaded) and not before.is_loading:
+        in_snapshot = table in self._waiting
+        if (in_snapshot or part.snapshot_rows) and not before.in_snapshot:
             # What an earlier process loaded is there. Of a table that is loaded again nobody knows
             # which rows those are.
             is_resumed = known is None and self._number and not self._reloads
-            before = replace(before, loaded=held() - part.loaded if is_resumed else 0)
+            before = replace(before, snapshot_rows=held() - part.snapshot_rows if is_resumed else 0)
         self._tables[name] = replace(
             before,
             rows=before.rows + part.rows,
             bytes=before.bytes + part.bytes,
             lag=before.lag if part.lag is None else part.lag,
-            is_loading=is_loading,
-            loaded=before.loaded + part.loaded,
-            total=self._recorder.total(table),
+            in_snapshot=in_snapshot,
+            snapshot_rows=before.snapshot_rows + part.snapshot_rows,
+            snapshot_rows_estimate=self._recorder.total(table),
         )
         self._rows += changes.num_rows
         if changes.num_rows:
@@ -258,11 +259,11 @@ class BatchRecord:
         batch = BatchProgress(
             number=self._number,
             rows=self._rows,
-            seconds=monotonic() - self._began,
-            ended=time(),
+            duration_seconds=monotonic() - self._began,
+            committed_at=time(),
             file=self._end.position.file,
             pos=self._end.position.pos,
-            loading=len(self._waiting),
+            tables_in_snapshot=len(self._waiting),
             tables=self._parts,
         )
         self._publish(stopped, (*self._recorder.progress.batches, batch)[-_KEPT_BATCHES:])

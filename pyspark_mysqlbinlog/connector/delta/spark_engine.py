@@ -72,14 +72,14 @@ class SparkEngine:
     """Tables wherever Spark reaches.
 
     properties : of the tables that are made.
-    keep_deleted : deleted rows stay, with true in a column of their own.
+    soft_delete : deleted rows stay, with true in a column of their own.
     """
 
     def __init__(
-        self, properties: Mapping[str, str] | None = None, *, keep_deleted: bool = False
+        self, properties: Mapping[str, str] | None = None, *, soft_delete: bool = False
     ) -> None:
         self._properties = dict(properties or {})
-        self._keep_deleted = keep_deleted
+        self._keep_deleted = soft_delete
         self._spark: Any = None
         self._sessions: SparkSessions | None = None
         self._open_tables: OpenTables | None = None
@@ -112,7 +112,7 @@ class SparkEngine:
             SparkTable(uri, self._sessions, self._open_tables),
             self._properties,
             partition_by,
-            keep_deleted=self._keep_deleted,
+            soft_delete=self._keep_deleted,
         )
 
 
@@ -143,13 +143,13 @@ class SparkTarget:
         properties: Mapping[str, str],
         partition_by: Sequence[str],
         *,
-        keep_deleted: bool,
+        soft_delete: bool,
     ) -> None:
         self.uri = table.uri
         self._table = table
         self._properties = dict(properties)
         self._partition_by = list(partition_by)
-        self.keeps_deleted = keep_deleted
+        self.keeps_deleted = soft_delete
         # The version that all is decided by: of the first look, or of the last commit. None where
         # an error left open what was written.
         self._known: int | None = None

@@ -32,7 +32,7 @@ from typing import Any, Self
 __all__ = ["IDENTIFIERS", "MARKS", "SparkMarks", "has_commit_id", "is_application", "user_metadata"]
 
 # A property of a Delta table.
-MARKS = "mysqlbinlog.marks"
+MARKS = "mysqlbinlog.commitMarkers"
 # What each identifier of a mark begins with.
 IDENTIFIERS = "mysqlbinlog:"
 _APPLICATIONS = f"{IDENTIFIERS}spark:"

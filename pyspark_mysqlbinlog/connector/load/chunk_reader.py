@@ -108,8 +108,8 @@ def read_chunks(
 
     schema : theirs.
     typed : rows have a schema of their own instead, `typed_schema` of the table as it looks at the
-        watermark: all but those of tables that are read at one place in the log (`exactLoad`), and
-        of tables whose columns can't be typed.
+        watermark: all but those of tables that are read at one place in the log
+        (`snapshotExactKeyless`), and of tables whose columns can't be typed.
 
     Whoever does not take all of them must close it: it holds a connection and a thread.
 
@@ -186,7 +186,7 @@ class _Connected:
     def in_sequence(self, client: ReplicaClient, watermark: Watermark) -> tuple[Watermark, bool]:
         """A watermark in the sequence of files in which the batch ends; whether it was in another.
 
-        LogReplacedError where it lies before the batch's end.
+        BinlogReplacedError where it lies before the batch's end.
         """
         since, found = self.partition.since, watermark.position
         here = FileOrder(lambda: binlog_files(client), since.file).position(found.file, found.pos)
@@ -202,7 +202,10 @@ class _Connected:
 
     def _asked(self, client: ReplicaClient) -> Prover:
         if self._prover is None:
-            wanted, case_sensitive = self.options.snapshot_proof, self.partition.case_sensitive
+            wanted, case_sensitive = (
+                self.options.snapshot_visibility_check,
+                self.partition.case_sensitive,
+            )
             self._prover = Prover.ask(client, wanted, case_sensitive=case_sensitive)
         return self._prover
 
@@ -256,7 +259,7 @@ def _batches(
     options, partition = connected.options, connected.partition
     client = connected.client()
     look = connected.last_look(client, chunk.table)
-    is_exact = options.exact_load and not chunk.key and not look.schema.row_key
+    is_exact = options.snapshot_exact_keyless and not chunk.key and not look.schema.row_key
     problem = connected.missing_lock(client, chunk.table, look.engine) if is_exact else None
     with _expecting_table():
         watermark = (

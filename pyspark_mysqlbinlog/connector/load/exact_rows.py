@@ -1,4 +1,4 @@
-"""A table without a key, loaded at an exact place in the log (the option `exactLoad`).
+"""A table without a key, loaded at an exact place in the log (the option `snapshotExactKeyless`).
 
 Elsewhere a load's rows and the changes of the log overlap, and the newer one of a key wins. Rows
 that no key tells apart are counted, so each must be either loaded or logged behind the load. Hence

@@ -34,7 +34,7 @@ def begin_load(
     history: SchemaHistory, position: Position, wants: Callable[[str, str], bool]
 ) -> LoadState:
     """Every wanted table that is there at `position` is to be read."""
-    return LoadState(waiting=tuple(map(TableLoad, _there(history, position, wants))))
+    return LoadState(pending=tuple(map(TableLoad, _there(history, position, wants))))
 
 
 def expect_conditions(
@@ -61,11 +61,11 @@ def follow_options(
     wants: Callable[[str, str], bool],
 ) -> LoadState:
     """The query wants other tables than before: those that it did not want are to be read."""
-    kept = tuple(load for load in state.waiting if wants(*load.table))
-    in_step = frozenset(table for table in state.in_step if wants(*table))
-    known = in_step.union(load.table for load in kept)
+    kept = tuple(load for load in state.pending if wants(*load.table))
+    completed = frozenset(table for table in state.completed if wants(*table))
+    known = completed.union(load.table for load in kept)
     new = [table for table in _there(history, position, wants) if table not in known]
-    return replace(state, in_step=in_step, waiting=(*kept, *map(TableLoad, new)))
+    return replace(state, completed=completed, pending=(*kept, *map(TableLoad, new)))
 
 
 def reload_tables(
@@ -103,11 +103,11 @@ def follow_log(
     unknown : tables that got their names in this batch, and others whose rows nobody knows.
     """
     there = set(_there(history, position, wants))
-    waiting = tuple(load for load in state.waiting if not _is_gone(history, position, load.table))
-    left = {load.table for load in waiting}
+    pending = tuple(load for load in state.pending if not _is_gone(history, position, load.table))
+    left = {load.table for load in pending}
     # What was not there before and is now, was created: its rows are in the log.
-    in_step = frozenset(there - left)
-    state = replace(state, in_step=in_step, waiting=waiting, chunks=(), empty=frozenset())
+    completed = frozenset(there - left)
+    state = replace(state, completed=completed, pending=pending, chunks=(), empty=frozenset())
     return _read_again(state, [table for table in sorted(unknown) if table in there])
 
 
@@ -122,7 +122,7 @@ def altered_tables(
     found = {}
     for table in history.tables():
         begun = [each for each in history.versions(*table) if start < each[0] <= end]
-        until = state.read_until.get(table, (0, 0))
+        until = state.high_watermarks.get(table, (0, 0))
         for at, what in begun:
             is_unknown = isinstance(what, UnknownFrom) and not what.gone
             if is_unknown or (at.number, at.pos) <= until:
@@ -133,29 +133,29 @@ def altered_tables(
 def note_read(state: LoadState, position: Position, end: Position) -> LoadState:
     """The state at an offset's position, when the log ends at `end`: up to there it may be seen."""
     place = position.number, position.pos
-    until = {table: at for table, at in state.read_until.items() if at > place}
+    until = {table: at for table, at in state.high_watermarks.items() if at > place}
     now = end.number, end.pos
     if now > place:
         until |= {chunk.table: now for chunk in state.chunks}
-    return replace(state, read_until=until)
+    return replace(state, high_watermarks=until)
 
 
 def next_sequence(state: LoadState) -> LoadState:
     """The state where the log's next sequence of files begins, in which positions are its own."""
     until = {
         table: place
-        for table, (number, pos) in state.read_until.items()
+        for table, (number, pos) in state.high_watermarks.items()
         if (place := Position(number, pos, "").in_later_sequence(-1).order) > BEGINNING.order
     }
-    return replace(state, chunks=(), read_until=until)
+    return replace(state, chunks=(), high_watermarks=until)
 
 
 def _read_again(state: LoadState, tables: Collection[Table]) -> LoadState:
-    waiting = tuple(load for load in state.waiting if load.table not in tables)
+    pending = tuple(load for load in state.pending if load.table not in tables)
     return replace(
         state,
-        in_step=state.in_step.difference(tables),
-        waiting=(*waiting, *map(TableLoad, tables)),
+        completed=state.completed.difference(tables),
+        pending=(*pending, *map(TableLoad, tables)),
     )
 
 

@@ -78,7 +78,7 @@ class _Proofs:
 
     def _prove(self, client: ReplicaClient, table: Table, engine: str) -> Watermark:
         if self._prover is None:
-            wanted = self._options.snapshot_proof
+            wanted = self._options.snapshot_visibility_check
             self._prover = Prover.ask(client, wanted, case_sensitive=self._case_sensitive)
         connect = partial(ReplicaClient.connect, self._options.server_settings())
         watermark = self._prover.prove(client, connect, table, engine)
@@ -179,11 +179,11 @@ class Load:
             self._planner.forget()
         for table in sorted(lost):
             LOGGER.info("%s.%s is loaded again: what became of its rows is not told", *table)
-        waiting = {load.table for load in state.waiting}
-        kept = {table: place for table, place in state.lost.items() if table in waiting}
+        pending = {load.table for load in state.pending}
+        kept = {table: place for table, place in state.invalidated_at.items() if table in pending}
         kept |= {table: (at.number, at.pos) for table, at in lost.items()}
         followed = follow_log(state, history, position, wants, {*lost, *renamed})
-        return replace(followed, lost=kept)
+        return replace(followed, invalidated_at=kept)
 
     def next_sequence(self, state: LoadState | None) -> LoadState | None:
         """The state where the log's next sequence of files begins; None where there is no load."""
@@ -195,7 +195,7 @@ class Load:
         self, state: LoadState, offset: Offset, end_of_log: Callable[[], Position]
     ) -> LoadState:
         """The state at an offset, with what the chunks of its batch may have seen of the log."""
-        if self.unknown_rows is None or not (state.chunks or state.read_until):
+        if self.unknown_rows is None or not (state.chunks or state.high_watermarks):
             return state
         if self._noted is None or self._noted[:2] != (offset, state):
             end = end_of_log() if state.chunks else offset.position
@@ -224,11 +224,11 @@ class Load:
 
     def planned_soon(self, state: LoadState, limits: BatchLimits) -> LoadState | None:
         """The same; None where it takes long, and then it is to be asked for again."""
-        until, lost = state.read_until, state.lost
+        until, lost = state.high_watermarks, state.invalidated_at
         planned = self._planner.next_batch(_to_plan(state), limits, patience=_PATIENCE)
         if planned is None:
             return None
-        planned = replace(planned, read_until=until, lost=lost)
+        planned = replace(planned, high_watermarks=until, invalidated_at=lost)
         self._progress.planned(planned, self._planner.sizes)
         if planned.is_done:
             self._planner.close()
@@ -253,4 +253,4 @@ class Load:
 
 def _to_plan(state: LoadState) -> LoadState:
     """What the planner is told: what is planned ahead holds, whatever the log grows to."""
-    return replace(state, read_until={}, lost={})
+    return replace(state, high_watermarks={}, invalidated_at={})

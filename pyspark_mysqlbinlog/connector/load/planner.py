@@ -142,7 +142,7 @@ class LoadPlanner:
         """The state at the end of a batch that reads the next chunks; at least one.
 
         Tables that are not there any more are passed over. So a state that comes back without
-        chunks has none waiting.
+        chunks has none pending.
 
         patience : seconds to wait; None comes back where the batch is not planned by then, and
             planning goes on.
@@ -159,7 +159,7 @@ class LoadPlanner:
         except TimeoutError:
             self._ahead = ahead
             return None
-        if planned.waiting and planned.chunks:
+        if planned.pending and planned.chunks:
             # Of no use where the log brings other tables meanwhile: then it is planned again.
             self._ahead = self._plan(_to_plan(planned), limits)
         return planned
@@ -176,8 +176,8 @@ class LoadPlanner:
 
     def _sizes_of(self, state: LoadState) -> dict[Table, TableSize]:
         """Of all that wait; asked for once."""
-        if any(load.table not in self._sizes for load in state.waiting):
-            wanted = {load.table for load in state.waiting}
+        if any(load.table not in self._sizes for load in state.pending):
+            wanted = {load.table for load in state.pending}
             found = self._asked(lambda client: table_sizes(client, wanted))
             self._sizes = {table: found.get(table, TableSize()) for table in wanted}
         return self._sizes
@@ -191,11 +191,11 @@ class LoadPlanner:
         # The loads of all tables that wait had begun before this.
         prove = self._begin_proofs()
         chunks: list[Chunk] = []
-        waiting, in_step = list(state.waiting), set(state.in_step)
+        pending, completed = list(state.pending), set(state.completed)
         empty = set[Table]()
         rows = 0
-        while waiting and not (chunks and (is_first or budget.is_spent(len(chunks)))):
-            load = waiting.pop(0)
+        while pending and not (chunks and (is_first or budget.is_spent(len(chunks)))):
+            load = pending.pop(0)
             size = self._sizes_of(state)[load.table]
             full = self._full_chunk(size, most_rows)
             most = max(1, min(full, budget.rows_left(size.row_bytes)))
@@ -206,7 +206,7 @@ class LoadPlanner:
             if planned.chunk is not None:
                 if not planned.chunk.key and limits.steps > 1:
                     if chunks:
-                        waiting.insert(0, load)
+                        pending.insert(0, load)
                         break
                     budget = _Budget(replace(limits, steps=1))
                 chunks.append(planned.chunk)
@@ -217,13 +217,13 @@ class LoadPlanner:
             rows += count
             budget.spend(count, count * size.row_bytes, full * size.row_bytes)
             if planned.rest is None:
-                in_step.add(load.table)
+                completed.add(load.table)
             else:
-                waiting.insert(0, planned.rest)
+                pending.insert(0, planned.rest)
         return replace(
             state,
-            in_step=frozenset(in_step),
-            waiting=tuple(waiting),
+            completed=frozenset(completed),
+            pending=tuple(pending),
             chunks=tuple(chunks),
             rows=state.rows + rows,
             empty=frozenset(empty),

@@ -33,13 +33,13 @@ class LoadProgress:
         # The batch that is planned is not read yet, nor is the first one's time known.
         seconds = now - began_at
         rate = (state.rows - began_rows) / seconds if seconds > 1 else None
-        left = sum(sizes[load.table].rows for load in state.waiting if load.table in sizes)
+        left = sum(sizes[load.table].rows for load in state.pending if load.table in sizes)
         self._told = {
-            "tables_done": len(state.in_step),
-            "tables_left": len(state.waiting),
-            "rows": state.rows,
+            "tables_completed": len(state.completed),
+            "tables_remaining": len(state.pending),
+            "rows_read": state.rows,
             "rows_per_second": None if rate is None else round(rate),
-            "seconds_left": round(left / rate) if rate else None,
+            "estimated_seconds_left": round(left / rate) if rate else None,
         }
         if now - self._logged_at >= _LOG_EVERY or state.is_done:
             self._logged_at = now
@@ -54,13 +54,13 @@ class LoadProgress:
         if state.is_done:
             LOGGER.info("the load is done with this batch: about %d rows", state.rows)
             return
-        table = ".".join(state.waiting[0].table)
-        rate, left = self._told["rows_per_second"], self._told["seconds_left"]
+        table = ".".join(state.pending[0].table)
+        rate, left = self._told["rows_per_second"], self._told["estimated_seconds_left"]
         LOGGER.info(
             "loading %s: %d tables done, %d left; about %d rows, %s rows/s, %s left",
             table,
-            self._told["tables_done"],
-            self._told["tables_left"],
+            self._told["tables_completed"],
+            self._told["tables_remaining"],
             state.rows,
             "?" if rate is None else rate,
             "?" if left is None else f"{left} s",

@@ -19,13 +19,17 @@ from pyspark_mysqlbinlog.connector.load.watermark import (
 )
 from pyspark_mysqlbinlog.connector.log.retry import LOG
 from pyspark_mysqlbinlog.connector.server.grants import Grants
-from pyspark_mysqlbinlog.errors import AccessDeniedError, OptionError, UnprovenWatermarkError
+from pyspark_mysqlbinlog.errors import (
+    AccessDeniedError,
+    OptionError,
+    SnapshotVisibilityTimeoutError,
+)
 from pyspark_mysqlbinlog.names import Table, quoted
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 
 __all__ = ["Prover", "Wanted"]
 
-# The option snapshotProof.
+# The option snapshotVisibilityCheck.
 Wanted = Literal["auto", "gtid", "innodb_trx", "lock"]
 
 # How long one proof is waited for before the next one has its turn, or a line is logged.
@@ -68,7 +72,7 @@ class Prover:
 
         Raises
         ------
-        OptionError : snapshotProof asks for one that proves nothing here.
+        OptionError : snapshotVisibilityCheck asks for one that proves nothing here.
         AccessDeniedError : a grant is missing, for each of them.
         """
         missing = self._missing(table, engine)
@@ -78,13 +82,13 @@ class Prover:
             reason = missing[self.wanted]
             if reason.startswith("GRANT"):
                 raise AccessDeniedError(
-                    f"snapshotProof={self.wanted} needs a grant: {reason} to this user, or give"
-                    " another snapshotProof",
+                    f"option snapshotVisibilityCheck: {self.wanted!r} needs a grant: {reason} to"
+                    " this account, or set another method",
                     table=".".join(table),
                 )
             raise OptionError(
-                f"option snapshotProof: {self.wanted!r} proves nothing here: {reason}; give"
-                " another one, or leave it out",
+                f"option snapshotVisibilityCheck: {self.wanted!r} proves nothing here: {reason};"
+                " set another method, or leave it out",
                 table=".".join(table),
             )
         names: tuple[Proof, ...] = ("gtid", "innodb_trx", "lock")
@@ -132,7 +136,7 @@ class Prover:
 
         Raises
         ------
-        UnprovenWatermarkError : they have not ended by then.
+        SnapshotVisibilityTimeoutError : they have not ended by then.
         ServerError : what `ReplicaClient.query` raises; 1146 where the table is gone.
         OptionError, AccessDeniedError : as for `proofs`.
         """
@@ -159,7 +163,7 @@ class Prover:
 
         Raises
         ------
-        UnprovenWatermarkError, ServerError : as for `prove`.
+        SnapshotVisibilityTimeoutError, ServerError : as for `prove`.
         """
 
         def begin() -> None:
@@ -193,7 +197,7 @@ def _first(attempts: Sequence[Attempt], table: Table, patience: float) -> Waterm
             if monotonic() >= deadline:
                 break
         reasons = "; ".join(f"{attempt.proof}: {attempt.waits_for}" for attempt in attempts)
-        raise UnprovenWatermarkError(
+        raise SnapshotVisibilityTimeoutError(
             f"waited {patience:g} s for what the log has already and SELECT may not show yet"
             f" ({reasons}); end these transactions",
             table=".".join(table),

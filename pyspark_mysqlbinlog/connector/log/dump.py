@@ -18,9 +18,9 @@ from pyspark_mysqlbinlog.checkpoints.position import (
 from pyspark_mysqlbinlog.connector.log.fingerprints import behind
 from pyspark_mysqlbinlog.decoder.kernel.log_scanner import LogScanner, Run
 from pyspark_mysqlbinlog.errors import (
+    BinlogGapError,
+    BinlogReplacedError,
     InvalidPositionError,
-    LogGapError,
-    LogReplacedError,
     LogSequenceError,
     MySQLBinlogError,
     ServerError,
@@ -64,9 +64,9 @@ class Dump:
 
     Raises
     ------
-    LogReplacedError : the log is another one than that of the fingerprint.
+    BinlogReplacedError : the log is another one than that of the fingerprint.
     LogSequenceError : everything up to the end of the sequence was given; it has the `next_file`.
-    LogGapError : the same, and the sequence had more files.
+    BinlogGapError : the same, and the sequence had more files.
     MySQLBinlogError : what a dump's beginning raises.
     """
 
@@ -149,7 +149,7 @@ class Dump:
                 position=start.pos,
             )
         # A dump that the server refuses in its middle is refused at the place it had reached.
-        return error.at(walker.file, walker.pos)
+        return error.with_location(walker.file, walker.pos)
 
     @property
     def is_passing(self) -> bool:
@@ -211,7 +211,7 @@ class Dump:
             return
         named = self.walker.file
         if named not in (before, file):
-            raise LogGapError(
+            raise BinlogGapError(
                 f"{before} ends with a ROTATE to {named}, and the server's index continues with"
                 f" {file}: what was logged in {named} is missing; put it back into the index, or"
                 " start again with a new checkpoint, and load the tables anew",
@@ -228,7 +228,7 @@ class Dump:
         error.next_file = file
         raise error
 
-    def _replaced(self, found: str) -> LogReplacedError:
+    def _replaced(self, found: str) -> BinlogReplacedError:
         return log_replaced(found, self._start.file, self._start.pos)
 
 
@@ -242,7 +242,7 @@ def _is_unreadable(error: MySQLBinlogError) -> bool:
 def expect_fingerprint(
     position: Position, found: Fingerprint | None, known: Fingerprint | None
 ) -> None:
-    """LogReplacedError where the event in front of a position is another than it was."""
+    """BinlogReplacedError where the event in front of a position is another than it was."""
     if found is None or known is None or not known.length or found == known:
         return
     raise log_replaced(

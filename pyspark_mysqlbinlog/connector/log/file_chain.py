@@ -24,7 +24,7 @@ from pathlib import Path
 from zlib import crc32
 
 from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, file_number
-from pyspark_mysqlbinlog.errors import FormatError, LogGapError
+from pyspark_mysqlbinlog.errors import BinlogGapError, FormatError
 from pyspark_mysqlbinlog.protocol.checksum import CHECKSUM_LENGTH, ChecksumAlgorithm
 from pyspark_mysqlbinlog.protocol.events import HEADER_LENGTH, EventHeader, EventType
 from pyspark_mysqlbinlog.protocol.files import FileStream
@@ -93,7 +93,7 @@ class _File:
 
 
 def expect_chain(paths: Sequence[str], *, is_whole: bool) -> None:
-    """LogGapError where one of the files does not follow the one before it.
+    """BinlogGapError where one of the files does not follow the one before it.
 
     Parameters
     ----------
@@ -168,7 +168,7 @@ def _expect_no_copies(files: Sequence[_File]) -> None:
         other = found.setdefault(file.ends, file)
         # What has no events can't be given twice.
         if other is not file and file.ends[0] > FIRST_EVENT and _are_equal(other.path, file.path):
-            raise LogGapError(
+            raise BinlogGapError(
                 f"{other.name} and {file.name} have the same bytes: one file's changes would be"
                 " read twice; leave one of them out of the path",
                 file=file.name,
@@ -185,7 +185,7 @@ def _expect_own_number(last: _File) -> None:
         return
     number, target = file_number(last.name), file_number(last.rotation.target)
     if number is not None and target is not None and target != number + 1:
-        raise LogGapError(
+        raise BinlogGapError(
             f"expected {last.name} to end with a ROTATE to number {number + 1}, found"
             f" {last.rotation.target}: it is another file of its server, renamed, and files may be"
             f" missing before it; {_CURE}",
@@ -206,14 +206,14 @@ def _expect_next_name(before: _File, after: _File) -> None:
         if _place_of(after.name) != (base, number + 1):
             digits = len(before.name) - len(base) - 1
             expected = f"{base}.{number + 1:0{digits}}"
-            raise LogGapError(
+            raise BinlogGapError(
                 f"{before.name} ends without a ROTATE (its server stopped or crashed there, or the"
                 f" file was copied while it was written), so only {expected} can follow; found"
                 f" {after.name}: what lies between is missing at the path; {_CURE}",
                 file=before.name,
             )
     elif after.name != before.rotation.target and not _is_next_by_another_base(before, after):
-        raise LogGapError(
+        raise BinlogGapError(
             f"{before.name} ends with a ROTATE to {before.rotation.target}, which is missing at"
             f" the path; found {after.name} as the next file; {_CURE}",
             file=before.name,
@@ -252,7 +252,7 @@ def _next_place(before: _File, after: _File, place: _Place | None) -> _Place | N
     behind = _place_of(after.rotation.target) if after.rotation is not None else None
     found = None if behind is None else (behind[0], behind[1] - 1)
     if expected is not None and found is not None and expected != found:
-        raise LogGapError(
+        raise BinlogGapError(
             f"{before.name} {told}; found {after.name} as the next file, which its own ROTATE"
             f" tells to have been {found[0]}.{found[1]:06}: files are missing between them, or"
             f" their names do not sort as the server's did; {_CURE}",
@@ -269,7 +269,7 @@ def _expect_one_server(before: _File, after: _File) -> None:
     if before.rotation is not None:
         ids.add(before.rotation.server_id)
     if after.head.server_id not in ids:
-        raise LogGapError(
+        raise BinlogGapError(
             f"{before.name} was written by the server with server_id {max(ids)}, and"
             f" {after.name} by {after.head.server_id}: the files of two servers, or the id was"
             " changed between them; read the files of each by themselves",
@@ -282,7 +282,7 @@ def _expect_one_moment(before: _File, after: _File) -> None:
         return
     apart = abs(after.head.timestamp - before.rotation.timestamp)
     if apart > _APART:
-        raise LogGapError(
+        raise BinlogGapError(
             f"expected {after.name} to begin when {before.name} ends, in a ROTATE, as its server"
             f" writes both at once; found {apart} seconds between them: it is the file of another"
             f" server, or another file of this one, renamed; {_CURE}",

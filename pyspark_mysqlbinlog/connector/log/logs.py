@@ -233,7 +233,7 @@ class FileLog:
 
     @classmethod
     def open(cls, pattern: str) -> FileLog:
-        """What `find` gives, for whoever begins to read all of it: LogGapError if it is no log."""
+        """Find a log that is read from its beginning; BinlogGapError if its files are no log."""
         log = cls.find(pattern)
         log.expect_chain()
         return replace(log, may_be_cut=True)
@@ -280,7 +280,7 @@ class FileLog:
         return cls(tuple(str(child) for child in found), ordinals)
 
     def expect_chain(self, *, is_whole: bool = True) -> None:
-        """LogGapError unless each file follows the one before it.
+        """BinlogGapError unless each file follows the one before it.
 
         is_whole : these are all the files at the path.
         """

@@ -12,7 +12,7 @@ from pyspark_mysqlbinlog.connector.log.dump import Dump
 from pyspark_mysqlbinlog.connector.log.file_order import FileOrder
 from pyspark_mysqlbinlog.connector.server.settings import binlog_files, current_position
 from pyspark_mysqlbinlog.errors import (
-    LogReplacedError,
+    BinlogReplacedError,
     LostConnectionError,
     MySQLBinlogError,
     PositionError,
@@ -33,7 +33,7 @@ _IDLE_CHECK_INTERVAL = 60.0
 def told_apart(
     settings: ServerSettings, start: Position, known: Fingerprint | None, error: MySQLBinlogError
 ) -> MySQLBinlogError:
-    """A LogReplacedError in place of a dump's error, where the log was replaced.
+    """A BinlogReplacedError in place of a dump's error, where the log was replaced.
 
     A server has no words for that: it speaks of files that are gone, of positions, or of I/O.
 
@@ -53,7 +53,7 @@ def told_apart(
         if known is not None:
             with ReplicaClient.connect(settings) as client:
                 Dump(client, start, known, blocking=False)
-    except LogReplacedError as found:
+    except BinlogReplacedError as found:
         return found
     except (MySQLBinlogError, ValueError):
         # It can't be asked now: what is known is the error.

@@ -32,9 +32,9 @@ def check_together(options: Options, texts: Mapping[str, str], reads: Mapping[st
     _check_source(options, texts, reads)
     _check_tls(options, texts)
     _check_load(options, texts)
-    if options.exact_load and "variant" in (options.payload_kind, options.json_type):
+    if options.snapshot_exact_keyless and "variant" in (options.payload_kind, options.json_type):
         raise OptionError(
-            "option exactLoad: a table with documents as VARIANTs may be read twice; set"
+            "option snapshotExactKeyless: a table with documents as VARIANTs may be read twice; set"
             " payload=json, or jsonType=string with payload=struct"
         )
     options.table_filter(True)

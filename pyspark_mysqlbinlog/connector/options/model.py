@@ -366,7 +366,7 @@ class Options(BaseModel):
         gt=0,
         reads="streams",
     )
-    snapshot_proof: SnapshotProof = _option(
+    snapshot_visibility_check: SnapshotProof = _option(
         "auto",
         "auto",
         "auto, gtid, innodb_trx or lock",
@@ -375,7 +375,7 @@ class Options(BaseModel):
         " TABLES … READ; needs LOCK TABLES), or with `auto` the first of them that can be had",
         reads="servers",
     )
-    exact_load: Flag = _option(
+    snapshot_exact_keyless: Flag = _option(
         False,
         "false",
         "true or false",

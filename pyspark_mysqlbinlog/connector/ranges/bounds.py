@@ -27,7 +27,7 @@ class RangeBounds:
     ----------
     is_boundary : the end lies between two events; otherwise it is how far the files went when they
         were looked at, and the event that it lies in does not count.
-    known : the fingerprint of `end`: LogReplacedError where another event lies in front of it, or
+    known : the fingerprint of `end`: BinlogReplacedError where another event is before it, or
         across it, or none.
 
     Attributes

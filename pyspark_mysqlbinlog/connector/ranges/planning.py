@@ -31,12 +31,12 @@ def range_partitions(
     target_bytes, most_pulls : see `cutting.cut`.
     """
     if spans is None:
-        cuts = pulled(first.position, last.position, first.xa, first.fingerprint)
+        cuts = pulled(first.position, last.position, first.prepared_xa, first.fingerprint)
     else:
         cuts = cut(
             first.position,
             spans,
-            pending_xa=first.xa,
+            pending_xa=first.prepared_xa,
             fingerprint=first.fingerprint,
             target_bytes=target_bytes,
             most_pulls=most_pulls,

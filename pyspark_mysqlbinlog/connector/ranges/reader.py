@@ -53,7 +53,7 @@ def events_between(
 ) -> Iterator[Event]:
     """A log's events from `start` up to `end`; InvalidPositionError when it ends before.
 
-    known : the fingerprint of `end`: LogReplacedError where another event lies in front of it.
+    known : the fingerprint of `end`: BinlogReplacedError where another event lies in front of it.
     """
     bounds = RangeBounds(log, start, end, known)
     for event in log.events(start):

@@ -133,9 +133,9 @@ class SchemaTracker:
         elif statement.database is not None:
             self._database(ddl, self._fold(statement.database))
         elif statement.tables is None:
-            raise SchemaChangedError(f"{statement.head!r} does not tell which table it changes").at(
-                event.file, event.start
-            )
+            raise SchemaChangedError(
+                f"{statement.head!r} does not tell which table it changes"
+            ).with_location(event.file, event.start)
         elif kind is _KIND.CREATE_TABLE or kind is _KIND.CREATE_TABLE_LIKE:
             self._create(ddl)
         elif kind is _KIND.DROP_TABLE:

@@ -49,7 +49,7 @@ class EndOfLog:
     """Where a server's log ended, and when that was, by the clock of `time`."""
 
     position: Position
-    known_at: float
+    observed_at: float
 
 
 class Lag:
@@ -136,7 +136,7 @@ class Lag:
             if end.position <= self._scanned:
                 # It was walked to its end: the next heartbeat says so again.
                 patience = max(patience, self._heartbeat_interval + _JUST_NOW)
-            return now - max(end.known_at, self._connected_at) > patience
+            return now - max(end.observed_at, self._connected_at) > patience
 
     def lacks_size_before(self, end: Position) -> bool:
         """Whether the distance to `end` takes the size of a file that is not known."""
@@ -177,12 +177,12 @@ class Lag:
                 del self._sizes[number]
             self._look_at_the_time(now)
             end = self._end
-            if end is not None and now - end.known_at > _TOO_OLD + self._heartbeat_interval:
+            if end is not None and now - end.observed_at > _TOO_OLD + self._heartbeat_interval:
                 end = None
             behind = None if end is None else self._bytes_to(end.position)
             return {
-                "time": _iso(self._time) if self._time else None,
-                "committed": {"file": committed.file, "pos": committed.pos},
+                "last_event_time": _iso(self._time) if self._time else None,
+                "delivered": {"file": committed.file, "pos": committed.pos},
                 "server": None if end is None else _told(end, self._scanned),
                 "bytes_behind": behind,
                 "seconds_behind": None if behind is None else self._seconds(now, behind),
@@ -193,7 +193,7 @@ class Lag:
     def _note_end(self, end: EndOfLog) -> None:
         self._end = end
         if end.position <= self._scanned:
-            self._at_end = end.known_at
+            self._at_end = end.observed_at
 
     def _look_at_the_time(self, now: float) -> None:
         """What was logged just now is as good as the end."""
@@ -294,7 +294,7 @@ class LagThread:
 
 def _told(end: EndOfLog, scanned: Position) -> dict[str, Any]:
     place = max(end.position, scanned)
-    return {"file": place.file, "pos": place.pos, "known_at": _iso(int(end.known_at))}
+    return {"file": place.file, "pos": place.pos, "observed_at": _iso(int(end.observed_at))}
 
 
 def _iso(seconds: int) -> str:

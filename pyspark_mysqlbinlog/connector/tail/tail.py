@@ -375,4 +375,4 @@ class _Schemas:
                 tracker.history, event, boundary, is_mariadb=self._is_mariadb
             )
         except MySQLBinlogError as error:
-            raise error.at(event.file, event.start) from None
+            raise error.with_location(event.file, event.start) from None

@@ -18,7 +18,7 @@ from importlib import import_module
 from threading import Lock
 from typing import Literal
 
-from pyspark_mysqlbinlog.errors import KernelMissingError, OptionError
+from pyspark_mysqlbinlog.errors import KernelNotFoundError, OptionError
 
 __all__ = ["KERNEL_MODULES", "VARIABLE", "Implementation", "described", "implementation", "using"]
 
@@ -40,7 +40,7 @@ _choosing = Lock()
 def implementation() -> Implementation:
     """The implementation of this process; settled by the first call.
 
-    OptionError when MYSQLBINLOG_IMPL is neither of the two, KernelMissingError when it asks for a
+    OptionError when MYSQLBINLOG_IMPL is neither of the two, KernelNotFoundError when it asks for a
     kernel that can't be imported. A kernel that nobody asked for is missed with one warning.
     """
     global _chosen
@@ -91,7 +91,7 @@ def _choose(asked: str) -> tuple[Implementation, str | None]:
         case "c":
             missing = _missing()
             if missing is not None:
-                raise KernelMissingError(
+                raise KernelNotFoundError(
                     f"{VARIABLE}=c asks for the compiled kernel, and {missing}; install"
                     " pyspark-mysqlbinlog from a wheel, or again where there is a C++17 compiler"
                     " (MYSQLBINLOG_KERNEL=required shows what it says), or unset the variable"

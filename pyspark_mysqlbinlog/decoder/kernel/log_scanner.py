@@ -174,7 +174,7 @@ class LogScanner:
                     return event
         except MySQLBinlogError as error:
             # A dump that the server refuses in its middle is refused at the place it had reached.
-            raise error.at(walker.file, walker.pos) from None
+            raise error.with_location(walker.file, walker.pos) from None
 
     def _scan(self, stream: EventStream, walker: LogWalker, limit: int) -> Run | None:
         filtering, scanner = self._filtering, self._scanner

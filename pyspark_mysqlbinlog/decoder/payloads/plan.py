@@ -108,7 +108,7 @@ class RowPlan:
                 try:
                     codec = codec_for(code, metadata, column)
                 except MySQLBinlogError as error:
-                    raise error.at(table=table_map.full_name) from None
+                    raise error.with_location(table=table_map.full_name) from None
             skip = codec.skip if codec else skip_for(code, metadata, what)
             key = f"{encode_basestring(column.name)}:"
             columns.append(ColumnPlan(column.name, key, skip, codec, column))

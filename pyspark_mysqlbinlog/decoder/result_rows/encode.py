@@ -100,7 +100,7 @@ class RowImages:
         try:
             return self._image(payload)
         except MySQLBinlogError as error:
-            raise error.at(table=self.plan.schema.full_name) from None
+            raise error.with_location(table=self.plan.schema.full_name) from None
 
     def _image(self, payload: bytes) -> bytes:
         begin = 1 + (len(self._encoders) + 9) // 8

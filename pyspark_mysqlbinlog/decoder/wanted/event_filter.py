@@ -216,7 +216,7 @@ class EventFilter:
         try:
             return self._feed(event)
         except MySQLBinlogError as error:
-            raise error.at(event.file, event.start) from None
+            raise error.with_location(event.file, event.start) from None
 
     def prelude(self) -> list[Event]:
         """What must be fed to another filter before it can go on behind the last event.

@@ -33,7 +33,7 @@ STATES = st.builds(
 
 @given(STATES)
 def test_what_is_stored_comes_back(state: LoadState) -> None:
-    offset = Offset(Position.of("bin.000001", 4), phase=state.pack())
+    offset = Offset(Position.of("bin.000001", 4), snapshot=state.pack())
     assert Offset.from_dict(offset.to_dict()).load == state
 
 
@@ -48,17 +48,15 @@ def test_a_stream_without_a_load_has_none() -> None:
 
 def test_an_offset_stays_small_with_a_thousand_tables() -> None:
     tables = [(f"customer_{n % 40:03}", f"orders_{n:05}") for n in range(1000)]
-    waiting = tuple(TableLoad(table) for table in sorted(tables))
-    begun = TableLoad(waiting[0].table, "k1", ("17",), ("99",))
+    pending = tuple(TableLoad(table) for table in sorted(tables))
+    begun = TableLoad(pending[0].table, "k1", ("17",), ("99",))
     chunks = tuple(Chunk(begun.table, "k1", (str(n),), (str(n + 1),)) for n in range(8))
-    state = LoadState(waiting=(begun, *waiting[1:]), chunks=chunks)
+    state = LoadState(pending=(begun, *pending[1:]), chunks=chunks)
     assert len(state.pack()) < 6_000
-    assert len(LoadState(in_step=frozenset(tables)).pack()) < 6_000
+    assert len(LoadState(completed=frozenset(tables)).pack()) < 6_000
 
 
-@pytest.mark.parametrize(
-    "phase", ["load:", "load:{}", "load:[]", "load:bz2,abc", 'load:{"in_step":[]}', "load:bz2,"]
-)
-def test_damaged_text(phase: str) -> None:
+@pytest.mark.parametrize("snapshot", ["load", "{}", "[]", "bz2,abc", '{"completed":[]}', "bz2,"])
+def test_damaged_text(snapshot: str) -> None:
     with pytest.raises(OffsetError, match="the checkpoint is damaged"):
-        LoadState.unpack(phase)
+        LoadState.unpack(snapshot)

@@ -251,7 +251,7 @@ GARBAGE = {
     "versions out of order": changed("[1,100,", "[1,300,"),
     "a version twice": changed("[1,100,", "[1,200,"),
     "no versions": compressed(
-        b'{"layout":2,"tables":[{"database":"a","table":"b","versions":[]}]}'
+        b'{"layout":1,"tables":[{"database":"a","table":"b","versions":[]}]}'
     ),
     "a position that is no number": changed("[1,100,", '["1",100,'),
     "a key that is no column": changed('"primary_key":["id"]', '"primary_key":["no"]'),
@@ -310,7 +310,7 @@ def test_what_is_written_can_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_newer_layout_says_so() -> None:
     with pytest.raises(OffsetError, match="newer version"):
-        SchemaHistory.unpack(changed('"layout":2', '"layout":3'))
+        SchemaHistory.unpack(changed('"layout":1', '"layout":2'))
 
 
 def test_the_text_is_plain_json_through_bz2() -> None:
@@ -320,7 +320,7 @@ def test_the_text_is_plain_json_through_bz2() -> None:
     )
     file = "mysql-bin.000001"
     assert json.loads(bz2.decompress(base64.b85decode(history.pack()))) == {
-        "layout": 2,
+        "layout": 1,
         "tables": [
             {
                 "database": "shop",

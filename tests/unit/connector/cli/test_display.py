@@ -21,13 +21,16 @@ from pyspark_mysqlbinlog.connector.delta.progress import (
 NOW = 1_700_000_000.0
 
 
-def batch(number: int, ended: float = NOW, *, loading: int = 0, **rows: int) -> BatchProgress:
+def batch(
+    number: int, committed_at: float = NOW, *, in_snapshot: int = 0, **rows: int
+) -> BatchProgress:
     """A batch of a second, with so many changes of tables of `shop`."""
     parts = {f"shop.{name}": TableBatch(n, 0, n * 10, 0.5, 1.25) for name, n in rows.items()}
-    return BatchProgress(number, sum(rows.values()), 1.0, ended, "bin.000007", 4711, loading, parts)
+    count = sum(rows.values())
+    return BatchProgress(number, count, 1.0, committed_at, "bin.000007", 4711, in_snapshot, parts)
 
 
-LOADING = MirrorProgress(
+IN_SNAPSHOT = MirrorProgress(
     {
         "shop.orders": TableProgress(1500, 15000, 2.5, True, 1000, 4000),
         "shop.ñ漢": TableProgress(0, 0, None, True, 0, None),
@@ -53,27 +56,27 @@ LOADING = MirrorProgress(
 
 
 def test_json_has_each_table_and_what_is_stopped() -> None:
-    text = as_json(LOADING.batches[0], LOADING)
+    text = as_json(IN_SNAPSHOT.batches[0], IN_SNAPSHOT)
     assert text.isascii()
     assert json.loads(text) == {
         "batch": 4,
         "time": "2023-11-14T22:13:20.000+00:00",
         "rows": 1570,
-        "seconds": 2.0,
+        "duration_seconds": 2.0,
         "lag_seconds": 2.5,
         "file": "bin.000007",
         "pos": 4711,
-        "loading": 2,
+        "tables_in_snapshot": 2,
         "tables": {
             "shop.orders": {
                 "rows": 1500,
                 "bytes": 15000,
-                "seconds": 0.7,
+                "duration_seconds": 0.7,
                 "lag_seconds": 2.5,
-                "loaded": 1000,
-                "total": 4000,
+                "snapshot_rows": 1000,
+                "snapshot_rows_estimate": 4000,
             },
-            "shop.lines": {"rows": 70, "bytes": 700, "seconds": 0.1, "lag_seconds": 1.25},
+            "shop.lines": {"rows": 70, "bytes": 700, "duration_seconds": 0.1, "lag_seconds": 1.25},
         },
         "stopped": {"shop.keyless": "the table has no primary key"},
     }
@@ -81,10 +84,10 @@ def test_json_has_each_table_and_what_is_stopped() -> None:
     assert "stopped" not in json.loads(as_json(alone.batches[0], alone))
 
 
-def test_text_tells_of_the_load_and_of_the_lag() -> None:
-    line = as_text(LOADING.batches[0], LOADING)
+def test_text_shows_snapshot_and_lag() -> None:
+    line = as_text(IN_SNAPSHOT.batches[0], IN_SNAPSHOT)
     assert line.partition(" batch ")[2] == (
-        "4: 1,570 rows in 2.0 s, lag 2.5 s, up to bin.000007:4711; 2 tables are loading,"
+        "4: 1,570 rows in 2.0 s, lag 2.5 s, up to bin.000007:4711; snapshot of 2 tables,"
         " shop.orders has 1,000 of about 4,000 rows"
     )
     done = MirrorProgress({"shop.a": TableProgress(1)}, (batch(5, a=1),))
@@ -93,21 +96,31 @@ def test_text_tells_of_the_load_and_of_the_lag() -> None:
 
 
 def test_each_batch_with_rows_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    batches = [batch(0, loading=1), batch(1, loading=1, a=2), batch(2), batch(3), batch(4, a=1)]
+    batches = [
+        batch(0, in_snapshot=1),
+        batch(1, in_snapshot=1, a=2),
+        batch(2),
+        batch(3),
+        batch(4, a=1),
+    ]
     table = {"shop.a": TableProgress(3)}
     with Lines(as_json) as lines:
         for upto in (1, 2, 2, 4, 5):
             lines.show(MirrorProgress(table, tuple(batches[:upto])))
     told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    # Batch 2 has no rows, and ends the load.
-    assert [(each["batch"], each["loading"]) for each in told] == [(1, 1), (2, 0), (4, 0)]
+    # Batch 2 has no rows, and ends the snapshot.
+    assert [(each["batch"], each["tables_in_snapshot"]) for each in told] == [
+        (1, 1),
+        (2, 0),
+        (4, 0),
+    ]
 
 
 def test_rates_are_of_late() -> None:
     batches = (batch(1, NOW - 60, a=900), batch(2, NOW - 9, a=10, b=5), batch(3, NOW - 1, a=20))
     assert rates(MirrorProgress({}, batches), NOW) == {"shop.a": 3.0, "shop.b": 0.5}
     # One that took longer than the window, as in a load.
-    long = replace(batch(1, NOW, a=3000), seconds=30.0)
+    long = replace(batch(1, NOW, a=3000), duration_seconds=30.0)
     assert rates(MirrorProgress({}, (long,)), NOW) == {"shop.a": 100.0}
     assert rates(MirrorProgress({}, batches), NOW + 60) == {}
 
@@ -120,7 +133,7 @@ def shown(progress: MirrorProgress, *, most: int = 20, width: int = 120) -> list
 
 
 def test_the_table_has_a_line_for_each_table() -> None:
-    head, *lines, foot = shown(LOADING)
+    head, *lines, foot = shown(IN_SNAPSHOT)
     assert head.split() == ["table", "state", "rows", "rows/s", "bytes", "lag"]
     # What is wrong comes first, then what is being loaded.
     assert [line.split()[0] for line in lines] == [
@@ -137,20 +150,20 @@ def test_the_table_has_a_line_for_each_table() -> None:
         *("20", "s", "left", "1,500", "150"),
         *("15.0", "kB", "2.5", "s"),
     ]
-    assert table.split() == ["shop.lines", "in", "step", "70", "7", "700", "bytes", "1.2", "s"]
-    assert "loading, 0 rows" in waiting
+    assert table.split() == ["shop.lines", "in", "sync", "70", "7", "700", "bytes", "1.2", "s"]
+    assert "snapshot, 0 rows" in waiting
     assert foot.strip() == "batch 4, up to bin.000007:4711"
 
 
 def test_a_narrow_terminal_has_a_line_for_each_table() -> None:
     """A bar that has no place would be told in pieces, one below the other."""
-    head, _, *lines, _ = shown(LOADING, width=70)
+    head, _, *lines, _ = shown(IN_SNAPSHOT, width=70)
     assert head.split() == ["table", "state", "rows", "rows/s", "lag"]
-    orders = ["shop.orders", "25%", "loaded,", "20", "s", "left", "1,500", "150", "2.5", "s"]
+    orders = ["shop.orders", "snapshot", "25%,", "20", "s", "left", "1,500", "150", "2.5", "s"]
     assert lines[-3].split() == orders
     assert [line.split()[:2] for line in lines[-2:]] == [
         ["shop.lines", "in"],
-        ["shop.ñ漢", "loading"],
+        ["shop.ñ漢", "snapshot"],
     ]
 
 
@@ -167,7 +180,7 @@ def test_the_terminal_keeps_the_log_and_the_last_table() -> None:
     with LiveTable(console) as live:
         live.show(MirrorProgress())
         live.line("2026-11-23 16:34:06,001 INFO [x] a line of the log")
-        live.show(LOADING)
+        live.show(IN_SNAPSHOT)
     text = file.getvalue()
     assert "starting Spark" in text
     assert "INFO [x] a line of the log" in text

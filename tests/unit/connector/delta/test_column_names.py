@@ -20,7 +20,7 @@ from pyspark_mysqlbinlog.errors import MirrorError
         ("_seq", "_seq_"),
         ("_SEQ", "_SEQ_"),
         ("_seq_", "_seq__"),
-        (" gone", "_gone_"),
+        (" tombstone", "_tombstone_"),
         ("seq", "seq"),
         ("_sequence", "_sequence"),
     ],

@@ -46,10 +46,10 @@ def target(
     folder: Path,
     kind: pa.DataType,
     *,
-    keep_deleted: bool = False,
+    soft_delete: bool = False,
     properties: Mapping[str, str] | None = None,
 ) -> DeltalakeTarget:
-    engine = DeltalakeEngine(properties=properties, keep_deleted=keep_deleted)
+    engine = DeltalakeEngine(properties=properties, soft_delete=soft_delete)
     found = engine.target(str(folder))
     found.create(states(kind).drop_columns([GONE]).schema, {})
     return found
@@ -88,9 +88,9 @@ ENDS = (-(2**63), 2**63 - 1, 0, -1)
         (UNSIGNED, st.sampled_from([10**15 - 1, 10**15, 2**64 - 1]) | st.integers(0, 5)),
     ],
 )
-@pytest.mark.parametrize("keep_deleted", [False, True])
+@pytest.mark.parametrize("soft_delete", [False, True])
 def test_as_a_merge_leaves_them(
-    kind: pa.DataType, keys: st.SearchStrategy[int], *, keep_deleted: bool
+    kind: pa.DataType, keys: st.SearchStrategy[int], *, soft_delete: bool
 ) -> None:
     """In whatever order the changes were made: a newer row stays."""
 
@@ -98,8 +98,8 @@ def test_as_a_merge_leaves_them(
     @given(batches(keys))
     def check(given_batches: list[list[State]]) -> None:
         with tempfile.TemporaryDirectory() as folder:
-            written = target(Path(folder, "written"), kind, keep_deleted=keep_deleted)
-            merged = target(Path(folder, "merged"), kind, keep_deleted=keep_deleted)
+            written = target(Path(folder, "written"), kind, soft_delete=soft_delete)
+            merged = target(Path(folder, "merged"), kind, soft_delete=soft_delete)
             for number, batch in enumerate(given_batches):
                 rows = states(kind, *batch)
                 merge(written, rows, number)
@@ -125,15 +125,15 @@ def test_one_commit_with_its_mark(tmp_path: Path) -> None:
     assert table.is_empty()
 
 
-@pytest.mark.parametrize("keep_deleted", [False, True])
-def test_rows_that_are_gone_and_never_came(tmp_path: Path, *, keep_deleted: bool) -> None:
+@pytest.mark.parametrize("soft_delete", [False, True])
+def test_rows_that_are_gone_and_never_came(tmp_path: Path, *, soft_delete: bool) -> None:
     """Behind all that are there nothing is left to write: there is no commit, as of a merge."""
-    table = target(tmp_path, pa.int64(), keep_deleted=keep_deleted)
+    table = target(tmp_path, pa.int64(), soft_delete=soft_delete)
     merge(table, states(pa.int64(), (1, "x", (1, 1), False)), 1)
     version = table._now().version()
     merge(table, states(pa.int64(), (7, "x", (1, 2), True)), 2)
-    assert table._now().version() == version + keep_deleted
-    assert table.count() == 1 + keep_deleted
+    assert table._now().version() == version + soft_delete
+    assert table.count() == 1 + soft_delete
 
 
 FEED = {"delta.enableChangeDataFeed": "true"}

@@ -34,12 +34,12 @@ def reading(options: Options, monkeypatch: pytest.MonkeyPatch) -> OwnReading:
     return OwnReading(options, with_source=False)
 
 
-def offset(options: Options, pos: int, *, phase: str = "stream") -> Offset:
+def offset(options: Options, pos: int, *, snapshot: str = "") -> Offset:
     return Offset(
         Position.of(FILE, pos),
         schemas=SchemaHistory().pack(),
         tables=options.tables_mark,
-        phase=phase,
+        snapshot=snapshot,
     )
 
 
@@ -50,7 +50,7 @@ def test_all_but_short_stretches(reading: OwnReading, options: Options) -> None:
     # Nobody knows here how long the first file is.
     next_file = replace(begin, position=Position.of("mysql-bin.000004", 4))
     one = LoadState(chunks=(Chunk(("shop", "orders"), "PRIMARY"),)).pack()
-    for last in next_file, next_file, replace(next_file, phase=one):
+    for last in next_file, next_file, replace(next_file, snapshot=one):
         assert reading.takes(begin, last)
 
 
@@ -82,21 +82,21 @@ def test_what_is_not_known_here_is_sparks(reading: OwnReading, options: Options)
 def test_chunks_of_a_load_are_read(reading: OwnReading, options: Options) -> None:
     chunk = Chunk(("shop", "orders"), "PRIMARY", upto=("9",))
     one, none = LoadState(chunks=(chunk,)).pack(), LoadState(rows=1).pack()
-    begin = offset(options, 1000, phase=none)
+    begin = offset(options, 1000, snapshot=none)
     for pos in (1000, 1100, 5_000_000):
-        assert reading.takes(begin, offset(options, pos, phase=one))
+        assert reading.takes(begin, offset(options, pos, snapshot=one))
     # They are no short stretch in front of the next one.
-    assert reading.takes(offset(options, 1000, phase=one), offset(options, 1100, phase=none))
+    assert reading.takes(offset(options, 1000, snapshot=one), offset(options, 1100, snapshot=none))
 
 
 def test_a_table_that_is_read_as_a_whole_is_sparks(reading: OwnReading, options: Options) -> None:
     chunks = Chunk(("shop", "orders"), "PRIMARY", upto=("9",)), Chunk(("shop", "plain"))
     both, none = LoadState(chunks=chunks).pack(), LoadState(rows=1).pack()
-    begin, end = offset(options, 1000, phase=none), offset(options, 5_000_000, phase=both)
+    begin, end = offset(options, 1000, snapshot=none), offset(options, 5_000_000, snapshot=both)
     assert not reading.takes(begin, end)
-    # The same phase at both ends: these chunks are an earlier batch's.
-    assert reading.takes(replace(begin, phase=both), end)
-    assert reading.takes(begin, replace(end, phase=LoadState(rows=2).pack()))
+    # The same snapshot at both ends: these chunks are an earlier batch's.
+    assert reading.takes(replace(begin, snapshot=both), end)
+    assert reading.takes(begin, replace(end, snapshot=LoadState(rows=2).pack()))
 
 
 def test_without_the_kernel_sparks_tasks_decode_side_by_side(
@@ -118,7 +118,7 @@ def _loading(
     history = SchemaHistory().with_table(Position.of(FILE, begin) if begin else BEGINNING, table)
     chunks = tuple(Chunk(("shop", "orders"), "PRIMARY", upto=(str(n),)) for n in range(3))
     last = replace(
-        offset(options, 2000, phase=LoadState(chunks=chunks).pack()), schemas=history.pack()
+        offset(options, 2000, snapshot=LoadState(chunks=chunks).pack()), schemas=history.pack()
     )
     rows = pa.RecordBatch.from_pylist(
         [{"op": "r", "database": "shop", "table": "orders"}] * 2, reading._schema
@@ -126,7 +126,7 @@ def _loading(
     monkeypatch.setattr(reading, "_step_bytes", 1)
     monkeypatch.setattr(reading, "_all_of_log", lambda *_: [])
     monkeypatch.setattr(reading, "_of_load", lambda _: (part for part in ([rows], [], [rows])))
-    steps = reading.steps(offset(options, 1000, phase=LoadState().pack()), last, lambda *_: {})
+    steps = reading.steps(offset(options, 1000, snapshot=LoadState().pack()), last, lambda *_: {})
     return [(sum(part.num_rows for part in step.parts.values()), step.is_last) for step in steps]
 
 

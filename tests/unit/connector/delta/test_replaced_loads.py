@@ -24,12 +24,12 @@ def mirrored(tmp_path: Path) -> TableBatches:
     return TableBatches(tmp_path)
 
 
-def waiting(lost: int) -> LoadState:
-    return LoadState(waiting=(TableLoad(NAME),), lost={NAME: (1, lost)})
+def pending(lost: int) -> LoadState:
+    return LoadState(pending=(TableLoad(NAME),), invalidated_at={NAME: (1, lost)})
 
 
 def read(lost: int, key: str = "key") -> LoadState:
-    return LoadState(chunks=(Chunk(NAME, key),), lost={NAME: (1, lost)})
+    return LoadState(chunks=(Chunk(NAME, key),), invalidated_at={NAME: (1, lost)})
 
 
 def loaded(pos: int, number: int, v: int | str) -> Change:
@@ -45,9 +45,9 @@ def test_rows_of_before_that_are_equal_in_the_new_key(mirrored: TableBatches) ->
     rows = created(110, 1, "a"), created(120, 2, "a")
     mirrored.batch(140, *rows, versions=[(4, TEXT_BY_ID)], load=DONE)
     gone = change("ddl", 150, query="ALTER TABLE t DROP PARTITION p")
-    mirrored.batch(160, gone, versions=[(4, TEXT_BY_ID)], load=waiting(160))
+    mirrored.batch(160, gone, versions=[(4, TEXT_BY_ID)], load=pending(160))
     versions = [(4, TEXT_BY_ID), (170, TEXT_BY_V)]
-    mirrored.batch(200, versions=versions, load=waiting(160))
+    mirrored.batch(200, versions=versions, load=pending(160))
     mirrored.batch(300, loaded(300, 2, "a"), versions=[(4, TEXT_BY_V)], load=read(160))
     assert mirrored.rows() == [(2, "a")]
 
@@ -55,9 +55,9 @@ def test_rows_of_before_that_are_equal_in_the_new_key(mirrored: TableBatches) ->
 def test_a_key_that_comes_while_a_whole_load_is_waited_for(mirrored: TableBatches) -> None:
     mirrored.batch(140, created(110, 1, 1), created(120, 1, 1), versions=[(4, KEYLESS)], load=DONE)
     told = change("ddl", 150, query="ALTER TABLE t DROP PARTITION p")
-    mirrored.batch(160, told, versions=[(4, KEYLESS)], load=waiting(160))
+    mirrored.batch(160, told, versions=[(4, KEYLESS)], load=pending(160))
     changes = change("d", 165, {"id": 1, "v": 1}), created(175, 7, 7)
-    mirrored.batch(200, *changes, versions=[(4, KEYLESS), (170, BY_ID)], load=waiting(160))
+    mirrored.batch(200, *changes, versions=[(4, KEYLESS), (170, BY_ID)], load=pending(160))
     assert mirrored.rows() == [(7, 7)]
     mirrored.again()
     rows = loaded(300, 1, 1), loaded(300, 7, 7)
@@ -69,10 +69,10 @@ def test_a_key_that_comes_while_a_whole_load_is_waited_for(mirrored: TableBatche
 def test_rows_that_were_read_by_a_key_that_the_log_has_not_come_to(mirrored: TableBatches) -> None:
     mirrored.batch(140, created(110, 1, 1), versions=[(4, KEYLESS)], load=DONE)
     told = change("ddl", 150, query="ALTER TABLE t DROP PARTITION p")
-    mirrored.batch(160, told, versions=[(4, KEYLESS)], load=waiting(160))
+    mirrored.batch(160, told, versions=[(4, KEYLESS)], load=pending(160))
     mirrored.batch(170, loaded(300, 1, 1), versions=[(4, KEYLESS)], load=read(160))
     mirrored.again()
-    mirrored.batch(200, versions=[(4, KEYLESS), (180, BY_ID)], load=waiting(180))
+    mirrored.batch(200, versions=[(4, KEYLESS), (180, BY_ID)], load=pending(180))
     mirrored.batch(300, loaded(300, 1, 1), versions=[(4, BY_ID)], load=read(180))
     assert mirrored.rows() == [(1, 1)]
     assert not mirrored.target.properties()[LOADING]
@@ -81,7 +81,7 @@ def test_rows_that_were_read_by_a_key_that_the_log_has_not_come_to(mirrored: Tab
 def test_no_key_comes_and_the_table_is_stopped(mirrored: TableBatches) -> None:
     mirrored.batch(140, created(110, 1, 1), versions=[(4, KEYLESS)], load=DONE)
     told = change("ddl", 150, query="ALTER TABLE t DROP PARTITION p")
-    mirrored.batch(160, told, versions=[(4, KEYLESS)], load=waiting(160))
+    mirrored.batch(160, told, versions=[(4, KEYLESS)], load=pending(160))
     mirrored.batch(170, loaded(170, 1, 1), versions=[(4, KEYLESS)], load=read(160))
     with pytest.raises(MirrorError, match="read by one"):
         mirrored.batch(200, versions=[(4, KEYLESS)], load=DONE)

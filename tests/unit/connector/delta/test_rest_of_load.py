@@ -19,7 +19,7 @@ from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 KEY = ColumnSchema("id", "int", nullable=False)
 BEFORE = TableSchema(*NAME, (KEY, ColumnSchema("v", "int")), ("id",))
 AFTER = TableSchema(*NAME, (*BEFORE.columns, ColumnSchema("w", "int")), ("id",))
-UNREAD, READ = LoadState(waiting=(TableLoad(NAME),)), LoadState(chunks=(Chunk(NAME, "key"),))
+UNREAD, READ = LoadState(pending=(TableLoad(NAME),)), LoadState(chunks=(Chunk(NAME, "key"),))
 DONE = LoadState()
 
 

@@ -42,7 +42,7 @@ def test_where_a_table_is(template: str, table: tuple[str, str], uri: str) -> No
     ],
 )
 def test_what_is_refused(template: str, said: str) -> None:
-    for option in ("target", "history"):
+    for option in ("target", "change_log"):
         with pytest.raises(OptionError, match=f"{option}: expected") as caught:
             Targets.parse(template, option)
         assert said in caught.value.message

@@ -28,7 +28,7 @@ ALTER = change("ddl", 340, query="ALTER TABLE t MODIFY v VARCHAR(9)")
 def state(
     left: str | None = None,
     chunk: tuple[str, ...] | None = None,
-    read_until: int | None = None,
+    high_watermarks: int | None = None,
     lost: int | None = None,
 ) -> LoadState:
     """How far the load has come.
@@ -38,10 +38,10 @@ def state(
     """
     behind: Bound | None = (left,) if left else None
     return LoadState(
-        waiting=() if left is None else (TableLoad(NAME, "key", behind),),
+        pending=() if left is None else (TableLoad(NAME, "key", behind),),
         chunks=() if chunk is None else (Chunk(NAME, "key", chunk or None, None),),
-        read_until={} if read_until is None else {NAME: (1, read_until)},
-        lost={} if lost is None else {NAME: (1, lost)},
+        high_watermarks={} if high_watermarks is None else {NAME: (1, high_watermarks)},
+        invalidated_at={} if lost is None else {NAME: (1, lost)},
     )
 
 
@@ -58,7 +58,7 @@ class Mirrored(TableBatches):
         super().batch(end, *changes, versions=versions, load=load, reloads=reloads)
 
     @property
-    def is_loading(self) -> bool:
+    def in_snapshot(self) -> bool:
         return bool(self.target.properties().get(LOADING))
 
 
@@ -89,22 +89,22 @@ def mirrored(request: pytest.FixtureRequest, tmp_path: Path) -> Mirrored:
 def test_the_statement_comes_and_the_table_is_loaded_again(mirrored: Mirrored) -> None:
     # The last chunk, of which it is not known yet what it may have seen.
     mirrored.batch(310, loaded(350, 3, 3), load=state(None, ("2",)))
-    mirrored.batch(330, load=state(read_until=350))
-    assert mirrored.is_loading
+    mirrored.batch(330, load=state(high_watermarks=350))
+    assert mirrored.in_snapshot
     versions = ((4, BEFORE), (340, BEHIND))
     mirrored.batch(400, ALTER, versions=versions, load=state("", lost=340))
     rows = [loaded(500, number, text) for number, text in ((1, "1"), (2, "two"))]
     mirrored.batch(500, *rows, versions=((4, BEHIND),), load=state(None, (), lost=340))
     assert mirrored.rows() == [(1, "1"), (2, "two")]
-    assert not mirrored.is_loading
+    assert not mirrored.in_snapshot
 
 
 def test_no_statement_comes_and_the_table_is_stopped(mirrored: Mirrored) -> None:
     mirrored.batch(310, loaded(310, 3, 3), load=state(None, ("2",)))
-    mirrored.batch(349, load=state(read_until=350))
+    mirrored.batch(349, load=state(high_watermarks=350))
     assert [number for number, _ in mirrored.rows()] == [1, 3]
     with pytest.raises(MirrorError, match=r"does not fit the table's columns .* no statement came"):
-        mirrored.batch(350, load=state(read_until=350))
+        mirrored.batch(350, load=state(high_watermarks=350))
 
 
 def test_a_batch_that_is_run_again_stops_it_too(mirrored: Mirrored) -> None:
@@ -144,7 +144,7 @@ def test_another_load_begins_and_is_whole(mirrored: Mirrored, has_been_away: boo
     mirrored.batch(500, loaded(500, 2, 2), load=state(None, ()))
     # Row 1 was deleted while nobody looked.
     assert mirrored.rows() == [(2, 2)]
-    assert not mirrored.is_loading
+    assert not mirrored.in_snapshot
 
 
 @pytest.mark.parametrize("comes_back", [None, "in the same batch", "in the next batch"])
@@ -154,10 +154,10 @@ def test_a_table_that_goes_takes_them_along(mirrored: Mirrored, comes_back: str 
         mirrored.batch(400, row, versions=((4, BEFORE), (360, GONE), (370, BEFORE)))
     else:
         mirrored.batch(365, versions=((4, BEFORE), (360, GONE)))
-        assert not mirrored.is_loading
+        assert not mirrored.in_snapshot
         if comes_back:
             mirrored.batch(400, row, versions=((4, GONE), (370, BEFORE)))
-    assert not mirrored.is_loading
+    assert not mirrored.in_snapshot
     if comes_back:
         assert mirrored.rows() == [(3, 3)]
 
@@ -165,4 +165,4 @@ def test_a_table_that_goes_takes_them_along(mirrored: Mirrored, comes_back: str 
 def test_columns_that_are_not_known_stop_nothing_yet(mirrored: Mirrored) -> None:
     mirrored.batch(310, load=state(None, ("2",)))
     mirrored.batch(400, versions=((4, BEFORE), (360, UNKNOWN)))
-    assert mirrored.is_loading
+    assert mirrored.in_snapshot

@@ -41,7 +41,7 @@ class Mirrored(TableBatches):
         end: int,
         *changes: Change,
         versions: Sequence[tuple[int, TableSchema | UnknownFrom]] = ((4, PLAIN),),
-        waiting: bool = False,
+        pending: bool = False,
         chunk: str | None = None,
     ) -> None:
         """One batch.
@@ -49,7 +49,7 @@ class Mirrored(TableBatches):
         chunk : the key of the one that it reads; "" is the whole table.
         """
         state = LoadState(
-            waiting=(TableLoad(NAME),) if waiting else (),
+            pending=(TableLoad(NAME),) if pending else (),
             chunks=() if chunk is None else (Chunk(NAME, chunk),),
         )
         super().batch(end, *changes, versions=versions, load=state, reloads=False)
@@ -64,7 +64,7 @@ def mirrored(tmp_path: Path) -> Mirrored:
 def test_changes_before_the_place_of_a_load_are_in_its_rows(
     mirrored: Mirrored, restarts: bool
 ) -> None:
-    mirrored.batch(200, change("c", 150, 1), change("d", 160, 7), waiting=True)
+    mirrored.batch(200, change("c", 150, 1), change("d", 160, 7), pending=True)
     assert mirrored.rows() == []
     mirrored.batch(300, change("c", 250, 1), *load(500, 1, 1, 2), chunk="")
     assert mirrored.rows() == [1, 1, 2]
@@ -85,7 +85,7 @@ def test_a_later_load_takes_the_place_of_an_earlier_one(mirrored: Mirrored) -> N
     mirrored.batch(200, *load(300, 1, 2), *load(300, 1, 1, 2, attempt=2), chunk="")
     assert mirrored.rows() == [1, 1, 2]
     # What was there is no part of it.
-    mirrored.batch(400, change("c", 350, 8), waiting=True)
+    mirrored.batch(400, change("c", 350, 8), pending=True)
     mirrored.batch(500, *load(500, 5), chunk="")
     mirrored.batch(600, change("c", 500, 6))
     assert mirrored.rows() == [5, 6]
@@ -119,7 +119,7 @@ STOPPED: list[tuple[dict[str, Any], list[Change], str]] = [
     ({"chunk": ""}, [change("r", 300, 1, -1)], "read by one"),
     ({"chunk": "mark"}, [], "read by one"),
     ({"chunk": "mark"}, [*load(300, 1), change("r", 300, 1, -1)], "read by one"),
-    ({"waiting": True, "versions": [(4, PLAIN), (190, KEYED)]}, [], "got a key"),
+    ({"pending": True, "versions": [(4, PLAIN), (190, KEYED)]}, [], "got a key"),
     ({"chunk": "", "versions": [(4, UnknownFrom("x"))]}, load(300, 1), "columns are not known"),
 ]
 
@@ -128,7 +128,7 @@ STOPPED: list[tuple[dict[str, Any], list[Change], str]] = [
 def test_what_is_no_whole_load(
     mirrored: Mirrored, batch: dict[str, Any], changes: list[Change], why: str
 ) -> None:
-    mirrored.batch(120, waiting=True)
+    mirrored.batch(120, pending=True)
     with pytest.raises(MirrorError, match=why):
         mirrored.batch(200, *changes, **batch)
 
@@ -138,7 +138,7 @@ def test_a_table_that_goes_and_comes_while_its_load_is_waited_for(
     mirrored: Mirrored, schema: TableSchema
 ) -> None:
     """It was not there when the load came to it; the log has all that the new one has."""
-    mirrored.batch(200, change("d", 150, 1), waiting=True)
+    mirrored.batch(200, change("d", 150, 1), pending=True)
     mirrored.batch(300, change("d", 250, 1))
     assert mirrored.rows() == []
     mirrored.batch(
@@ -153,7 +153,7 @@ def test_a_table_that_goes_and_comes_while_its_load_is_waited_for(
 
 
 def test_a_load_that_another_query_began(mirrored: Mirrored) -> None:
-    mirrored.batch(200, waiting=True)
+    mirrored.batch(200, pending=True)
     mirrored.again()
     mirrored.query = "other"
     with pytest.raises(MirrorError, match="which another query began, is not done"):

@@ -34,67 +34,67 @@ def history(*tables: tuple[str, str]) -> SchemaHistory:
     return known
 
 
-def waiting(*tables: tuple[str, str]) -> tuple[TableLoad, ...]:
+def pending(*tables: tuple[str, str]) -> tuple[TableLoad, ...]:
     return tuple(map(TableLoad, tables))
 
 
 def test_a_load_begins_with_every_wanted_table_that_is_there() -> None:
     known = history(B, A, ("else", "a")).without(BEGIN, *C, "dropped", gone=True)
-    assert begin_load(known, BEGIN, all_of_shop) == LoadState(waiting=waiting(A, B))
+    assert begin_load(known, BEGIN, all_of_shop) == LoadState(pending=pending(A, B))
 
 
 def test_a_table_whose_columns_are_not_known_is_there_all_the_same() -> None:
     known = history(A).without(BEGIN, *B, "it was altered")
-    assert begin_load(known, BEGIN, all_of_shop).waiting == waiting(A, B)
+    assert begin_load(known, BEGIN, all_of_shop).pending == pending(A, B)
 
 
 def test_a_created_table_is_in_step() -> None:
     state = LoadState(frozenset({A}))
-    assert follow_log(state, history(A, B), LATER, all_of_shop, ()).in_step == {A, B}
+    assert follow_log(state, history(A, B), LATER, all_of_shop, ()).completed == {A, B}
 
 
 def test_a_renamed_table_is_read_also_where_its_name_was_in_step() -> None:
     state = LoadState(frozenset({A}))
     followed = follow_log(state, history(A, B), LATER, all_of_shop, {A, B})
-    assert followed == LoadState(waiting=waiting(A, B))
+    assert followed == LoadState(pending=pending(A, B))
 
 
 def test_a_table_that_is_renamed_in_mid_load_is_read_from_its_beginning() -> None:
-    state = LoadState(waiting=(TableLoad(A, "k", ("5",), ("9",)), TableLoad(B)))
+    state = LoadState(pending=(TableLoad(A, "k", ("5",), ("9",)), TableLoad(B)))
     followed = follow_log(state, history(A, B), LATER, all_of_shop, {A})
-    assert followed.waiting == waiting(B, A)
+    assert followed.pending == pending(B, A)
 
 
 def test_a_dropped_table_is_forgotten() -> None:
     known = history(A, B).without(LATER, *A, "dropped", gone=True)
-    state = LoadState(frozenset({B}), waiting(A))
+    state = LoadState(frozenset({B}), pending(A))
     assert follow_log(state, known, LATER, all_of_shop, ()) == LoadState(frozenset({B}))
 
 
 def test_what_the_log_says_nothing_of_is_still_to_be_read() -> None:
-    state = LoadState(waiting=waiting(A, B))
-    assert follow_log(state, history(B), LATER, all_of_shop, ()).waiting == waiting(A, B)
+    state = LoadState(pending=pending(A, B))
+    assert follow_log(state, history(B), LATER, all_of_shop, ()).pending == pending(A, B)
 
 
 def test_the_chunks_of_a_batch_are_not_those_of_the_next() -> None:
-    state = LoadState(waiting=waiting(A), chunks=(Chunk(A),), rows=7)
+    state = LoadState(pending=pending(A), chunks=(Chunk(A),), rows=7)
     assert follow_log(state, history(A), LATER, all_of_shop, ()) == LoadState(
-        waiting=waiting(A), rows=7
+        pending=pending(A), rows=7
     )
 
 
 def test_other_options_bring_tables_and_take_them() -> None:
-    state = LoadState(frozenset({A}), waiting(B), rows=7)
+    state = LoadState(frozenset({A}), pending(B), rows=7)
     found = follow_options(state, history(A, B, C), LATER, lambda _, table: table in "bc")
-    assert found == LoadState(frozenset(), waiting(B, C), rows=7)
+    assert found == LoadState(frozenset(), pending(B, C), rows=7)
     back = follow_options(found, history(A, B, C), LATER, all_of_shop)
-    assert back.waiting == waiting(B, C, A)
+    assert back.pending == pending(B, C, A)
 
 
 def test_a_reload_begins_at_the_beginning() -> None:
     state = LoadState(frozenset({A, C}), (TableLoad(B, "k", ("5",), ("9",)),))
     found = reload_tables(state, "fix", history(A, B, C), LATER, lambda _, table: table in "ab")
-    assert found == LoadState(frozenset({C}), waiting(A, B), reload="fix")
+    assert found == LoadState(frozenset({C}), pending(A, B), reload="fix")
 
 
 def test_a_reload_of_nothing_is_not_remembered() -> None:
@@ -107,11 +107,11 @@ END = Position.of("bin.000001", 900)
 
 
 def test_what_chunks_may_have_seen_is_noted_until_the_log_has_come_there() -> None:
-    state = LoadState(chunks=(Chunk(A), Chunk(B)), read_until={C: (1, 500), A: (1, 450)})
+    state = LoadState(chunks=(Chunk(A), Chunk(B)), high_watermarks={C: (1, 500), A: (1, 450)})
     noted = note_read(state, LATER, END)
-    assert noted.read_until == {A: (1, 900), B: (1, 900), C: (1, 500)}
-    assert note_read(noted, END, END).read_until == {}
-    assert note_read(LoadState(chunks=(Chunk(A),)), END, END).read_until == {}
+    assert noted.high_watermarks == {A: (1, 900), B: (1, 900), C: (1, 500)}
+    assert note_read(noted, END, END).high_watermarks == {}
+    assert note_read(LoadState(chunks=(Chunk(A),)), END, END).high_watermarks == {}
 
 
 def test_a_table_that_is_altered_where_its_rows_were_read_already() -> None:
@@ -119,7 +119,7 @@ def test_a_table_that_is_altered_where_its_rows_were_read_already() -> None:
     for table, pos in ((A, 600), (B, 700), (C, 600)):
         altered = TableSchema(*table, (), primary_key=("id",))
         known = known.with_table(Position.of("bin.000001", pos), altered)
-    state = LoadState(read_until={A: (1, 600), B: (1, 699)})
+    state = LoadState(high_watermarks={A: (1, 600), B: (1, 699)})
     assert altered_tables(state, known, LATER, END) == {A: Position.of("bin.000001", 600)}
     # Each place counts once.
     assert altered_tables(state, known, END, Position.of("bin.000002", 4)) == {}

@@ -19,7 +19,7 @@ def tasks(count: int, most: int, *, in_turn: bool) -> list[list[str]]:
     """The bounds of each task's chunks, of a batch that has so many."""
     chunks = [Chunk(("shop", "orders"), "PRIMARY", upto=(str(n),)) for n in range(count)]
     last = Offset(
-        Position.of("mysql-bin.000003", 1000), phase=LoadState(chunks=tuple(chunks)).pack()
+        Position.of("mysql-bin.000003", 1000), snapshot=LoadState(chunks=tuple(chunks)).pack()
     )
     found = load_tasks(OPTIONS, last, most, case_sensitive=True, in_turn=in_turn)
     return [[chunk.upto[0] for chunk in task.chunks if chunk.upto] for task in found]

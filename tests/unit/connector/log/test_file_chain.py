@@ -20,7 +20,7 @@ from pyspark_mysqlbinlog.connector.columns import envelope
 from pyspark_mysqlbinlog.connector.datasource import MySQLBinlogDataSource
 from pyspark_mysqlbinlog.connector.log.logs import FileLog
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
-from pyspark_mysqlbinlog.errors import LogGapError
+from pyspark_mysqlbinlog.errors import BinlogGapError
 from pyspark_mysqlbinlog.protocol.events import EventType
 
 CREATE = "CREATE TABLE t (a INT)"
@@ -220,10 +220,10 @@ GAPS: list[tuple[str, list[File], str]] = [
 def test_no_one_log(files: Sequence[File], words: str, tmp_path: Path) -> None:
     for n, file in enumerate(files):
         file.write(tmp_path, n)
-    with pytest.raises(LogGapError) as caught:
+    with pytest.raises(BinlogGapError) as caught:
         FileLog.find(str(tmp_path)).expect_chain()
     assert words in str(caught.value)
-    with pytest.raises(LogGapError):
+    with pytest.raises(BinlogGapError):
         values(tmp_path)
 
 
@@ -250,7 +250,7 @@ def test_a_file_that_is_there_twice(
 ) -> None:
     File(names[0], "b.000002" if is_rotated else None).write(tmp_path, 0)
     again(tmp_path, *names)
-    with pytest.raises(LogGapError, match=f"{names[0]} and {names[1]} have the same bytes"):
+    with pytest.raises(BinlogGapError, match=f"{names[0]} and {names[1]} have the same bytes"):
         values(tmp_path)
 
 
@@ -260,7 +260,7 @@ def test_files_without_events(tmp_path: Path) -> None:
         (tmp_path / name).write_bytes(b"\xfebin")
     FileLog.find(str(tmp_path)).expect_chain()
     (tmp_path / "b.000004").write_bytes(b"\xfebin")
-    with pytest.raises(LogGapError, match=r"only b\.000003 can follow; found b\.000004"):
+    with pytest.raises(BinlogGapError, match=r"only b\.000003 can follow; found b\.000004"):
         FileLog.find(str(tmp_path)).expect_chain()
 
 
@@ -314,10 +314,10 @@ def test_every_read_refuses(
         name: value.replace("FILE", last) for name, value in options.items()
     }
     reader = MySQLBinlogReader(parse_options(given), envelope(StringType()))
-    with pytest.raises(LogGapError):
+    with pytest.raises(BinlogGapError):
         reader.partitions()
     if options.get("payload") == "struct":
-        with pytest.raises(LogGapError):
+        with pytest.raises(BinlogGapError):
             MySQLBinlogDataSource(given).schema()
 
 
@@ -326,7 +326,7 @@ def test_with_schema_ddl(tmp_path: Path) -> None:
     ddl = tmp_path / "schema.sql"
     ddl.write_text("CREATE TABLE fx_rotations.t (a INT)", encoding="utf-8")
     given = {"path": str(folder), "tables": "fx_rotations.t", "schemaDdl": str(ddl)}
-    with pytest.raises(LogGapError):
+    with pytest.raises(BinlogGapError):
         MySQLBinlogDataSource(given).schema()
 
 
@@ -339,7 +339,7 @@ def test_an_executor_with_other_files(tmp_path: Path) -> None:
     reader = MySQLBinlogReader(parse_options(given), envelope(StringType()))
     (part,) = pickle.loads(pickle.dumps(reader.partitions()))
     File("b.000002", "b.000007").write(tmp_path, 1)
-    with pytest.raises(LogGapError, match=r"b\.000002 ends with a ROTATE to b\.000007"):
+    with pytest.raises(BinlogGapError, match=r"b\.000002 ends with a ROTATE to b\.000007"):
         list(reader.read(part))
 
 

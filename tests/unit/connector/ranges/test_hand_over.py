@@ -53,7 +53,7 @@ def test_a_batch(folder: str) -> None:
         # The log was begun anew, with other events at the same places.
         (FIRST, replace(LAST, fingerprint=Fingerprint(1, 2, 30, 5))),
         (FIRST, replace(LAST, schemas="others")),
-        (FIRST, replace(LAST, phase=LoadState(rows=1).pack())),
+        (FIRST, replace(LAST, snapshot=LoadState(rows=1).pack())),
     ],
 )
 def test_another_batch(folder: str, other: tuple[Offset, Offset]) -> None:

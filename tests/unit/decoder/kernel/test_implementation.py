@@ -69,7 +69,9 @@ def test_missing_kernel_that_was_asked_for(without_kernel: Path) -> None:
     asked = ask("c", without_kernel)
     assert asked.returncode == 1
     line = last_line(asked.stderr)
-    assert line.startswith("pyspark_mysqlbinlog.errors.KernelMissingError: MYSQLBINLOG_IMPL=c asks")
+    assert line.startswith(
+        "pyspark_mysqlbinlog.errors.KernelNotFoundError: MYSQLBINLOG_IMPL=c asks"
+    )
     assert KERNEL_MODULES[0] in line
 
 
