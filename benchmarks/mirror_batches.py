@@ -17,7 +17,7 @@ from rounds import Sample, Series
 
 __all__ = [
     "cells_of",
-    "expect_equal",
+    "assert_equal",
     "mirror_batches",
     "mirrored_tables",
     "parts_of",
@@ -61,7 +61,7 @@ def mirror_batches(bench: Bench) -> Found:
                 parts = parts_of([durations], answer["spent"])
                 batches.samples.append(Sample(seconds, rows, more=parts))
                 merges.samples.append(Sample(merged, rows))
-        expect_equal(bench, tables, child.ask("sums", _COLUMN), _COLUMN)
+        assert_equal(bench, tables, child.ask("sums", _COLUMN), _COLUMN)
         child.ask("end")
     return _found(bench, batches, merges)
 
@@ -92,7 +92,7 @@ def parts_of(
     return parts | {"the rest": total - sum(parts.values())}
 
 
-def expect_equal(bench: Bench, tables: tuple[str, ...], found: dict[str, Any], column: str) -> None:
+def assert_equal(bench: Bench, tables: tuple[str, ...], found: dict[str, Any], column: str) -> None:
     """What was measured did what it should."""
     for table in tables:
         ((total,),) = bench.server.execute(f"SELECT SUM({column}) FROM {DATABASE}.{table}")

@@ -19,7 +19,7 @@ from pymysql.constants import CLIENT
 
 from delta_load import mirror_options
 from load_bench import Bench, Found
-from mirror_batches import cells_of, expect_equal, parts_of, said_share
+from mirror_batches import cells_of, assert_equal, parts_of, said_share
 from orders import CREATE, DATABASE, TABLE, Orders
 from processes import cpu_seconds
 from rounds import Sample, Series
@@ -60,7 +60,7 @@ def mirror_workload(bench: Bench) -> Found:
             merged = child.ask("merged")["seconds"]
             more = {_CPU: cpu_seconds(child.pid) - before}
             merges.samples.append(Sample(merged, rows, more=more))
-            expect_equal(bench, (table,), child.ask("sums", _COLUMN), _COLUMN)
+            assert_equal(bench, (table,), child.ask("sums", _COLUMN), _COLUMN)
             child.ask("end")
     found = Found(
         told=(

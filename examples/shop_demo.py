@@ -89,7 +89,7 @@ def _story(console: Console, server: Server, shop: Shop, ingest: Ingest, seconds
 
     _say(console, "the shop closes")
     shop.close()
-    _expect_no_error(shop)
+    _assert_no_error(shop)
     end = server.position()
     shop.sell_the_last()
     ingest.wait_for(lambda batches: _place(batches[-1]) > end, "the last order arrives")
@@ -103,11 +103,11 @@ def _pause(shop: Shop, ingest: Ingest, seconds: float) -> None:
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         time.sleep(0.1)
-        ingest.expect_running()
-        _expect_no_error(shop)
+        ingest.assert_running()
+        _assert_no_error(shop)
 
 
-def _expect_no_error(shop: Shop) -> None:
+def _assert_no_error(shop: Shop) -> None:
     if shop.error is not None:
         raise shop.error
 

@@ -66,12 +66,12 @@ class Ingest:
         """Wait until the batches that it has told of are enough; IngestError when it takes long."""
         deadline = time.monotonic() + _TIMEOUT
         while not (self._batches and reached(list(self._batches))):
-            self.expect_running()
+            self.assert_running()
             if time.monotonic() > deadline:
                 raise IngestError(f"{what}: not within {_TIMEOUT:.0f} s\n{self._last_words()}")
             time.sleep(0.05)
 
-    def expect_running(self) -> None:
+    def assert_running(self) -> None:
         """IngestError when it has ended by itself."""
         assert self._process is not None
         if self._process.poll() is not None:

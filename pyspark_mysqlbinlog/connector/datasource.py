@@ -63,10 +63,10 @@ class MySQLBinlogDataSource(DataSource):
         """A batch read."""
         from pyspark_mysqlbinlog.connector.batch_reader import MySQLBinlogReader
         from pyspark_mysqlbinlog.connector.columns import check_schema
-        from pyspark_mysqlbinlog.connector.options.checks import expect_batch
+        from pyspark_mysqlbinlog.connector.options.checks import check_batch
 
         options = self._parsed()
-        expect_batch(options)
+        check_batch(options)
         check_schema(schema, options.payload_kind, rescued=options.rescues)
         return MySQLBinlogReader(options, schema)
 
@@ -86,9 +86,9 @@ class MySQLBinlogDataSource(DataSource):
 
     def _stream_reader(self, schema: StructType) -> DataSourceStreamReader:
         from pyspark_mysqlbinlog.connector.columns import check_schema
-        from pyspark_mysqlbinlog.connector.options.checks import expect_stream
+        from pyspark_mysqlbinlog.connector.options.checks import check_stream
         from pyspark_mysqlbinlog.connector.options.parse import parse_options
-        from pyspark_mysqlbinlog.connector.packets import LEAN_PACKETS, PACKETS, expect_json
+        from pyspark_mysqlbinlog.connector.packets import LEAN_PACKETS, PACKETS, check_json
         from pyspark_mysqlbinlog.connector.ranges.hand_over import HAND_OVER, HandOver
         from pyspark_mysqlbinlog.connector.stream_reader import MySQLBinlogStreamReader
 
@@ -97,11 +97,11 @@ class MySQLBinlogDataSource(DataSource):
         given = dict(self.options)
         folder = given.pop(HAND_OVER, None) if is_packed else None
         options = parse_options(given)
-        expect_stream(options)
+        check_stream(options)
         if is_packed:
             hand_over = None if folder is None else HandOver(folder)
             return MySQLBinlogStreamReader(
-                options, expect_json(options), packed=schema, hand_over=hand_over
+                options, check_json(options), packed=schema, hand_over=hand_over
             )
         check_schema(schema, options.payload_kind, rescued=options.rescues)
         return MySQLBinlogStreamReader(options, schema)

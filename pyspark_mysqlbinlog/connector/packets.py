@@ -25,7 +25,7 @@ from pyspark_mysqlbinlog.errors import OptionError
 if TYPE_CHECKING:
     from pyspark_mysqlbinlog.connector.options.model import Options
 
-__all__ = ["LEAN_PACKETS", "PACKETS", "by_content", "expect_json", "lean", "packets", "unpacked"]
+__all__ = ["LEAN_PACKETS", "PACKETS", "by_content", "check_json", "lean", "packets", "unpacked"]
 
 # As a packed stream's only column.
 PACKETS = StructType([StructField("packet", BinaryType())])
@@ -34,7 +34,7 @@ _CONTENT = envelope(StringType())
 _OF_SOURCE = ("query", "absent")
 
 
-def expect_json(options: Options) -> StructType:
+def check_json(options: Options) -> StructType:
     """The columns inside of packets; OptionError unless the options give these."""
     if options.payload_kind != "json":
         raise OptionError(

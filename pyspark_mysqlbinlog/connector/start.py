@@ -16,7 +16,7 @@ from pyspark_mysqlbinlog.connector.load.prover import Prover
 from pyspark_mysqlbinlog.connector.load.sizes import engines_of
 from pyspark_mysqlbinlog.connector.log.file_order import FileOrder
 from pyspark_mysqlbinlog.connector.log.logs import FileLog, Log, ServerLog
-from pyspark_mysqlbinlog.connector.log.places import expect_there, place_of
+from pyspark_mysqlbinlog.connector.log.places import check_there, place_of
 from pyspark_mysqlbinlog.connector.log.retry import first_connection
 from pyspark_mysqlbinlog.connector.log.times import first_since
 from pyspark_mysqlbinlog.connector.options.checks import expect_wanted_conditions
@@ -32,7 +32,7 @@ from pyspark_mysqlbinlog.connector.options.values import (
 )
 from pyspark_mysqlbinlog.connector.schemas.baseline import history_of_server
 from pyspark_mysqlbinlog.connector.schemas.histories import (
-    expect_columns,
+    check_columns,
     expect_literals,
     history_of_files,
 )
@@ -139,17 +139,17 @@ def _ask_server(options: Options, place: Place) -> LogStart:
         expect_literals(tables, history, case_sensitive)
         named_anyhow = known is not None or options.on_unknown_schema == "positional"
         check_patterns(client, tables, history, named_anyhow=named_anyhow)
-        expect_columns(options.column_filter(case_sensitive), history, case_sensitive)
+        check_columns(options.column_filter(case_sensitive), history, case_sensitive)
         expect_wanted_conditions(options, case_sensitive)
         conditions = options.conditions(case_sensitive)
         expect_conditions(conditions, history, position, case_sensitive=case_sensitive)
         if options.loads:
-            _expect_proofs(client, options, history, position, case_sensitive=case_sensitive)
+            _check_proofs(client, options, history, position, case_sensitive=case_sensitive)
         uuid = server_uuid(client)
         return LogStart(log, position, end, history, uuid, facts, files, fingerprint, order)
 
 
-def _expect_proofs(
+def _check_proofs(
     client: ReplicaClient,
     options: Options,
     history: SchemaHistory,
@@ -186,7 +186,7 @@ def start_of_files(options: Options) -> LogStart:
     if options.on_unknown_schema == "fail":
         # Otherwise the log's rows need no definition, so none tells that a table is there.
         expect_literals(tables, history, True)
-    expect_columns(options.column_filter(True), history, True)
+    check_columns(options.column_filter(True), history, True)
     return LogStart(
         log,
         position,
@@ -210,9 +210,9 @@ def resolve_end(start: LogStart, place: Place) -> Position:
     match place:
         case FilePosition(file, pos):
             if start.order is not None:
-                expect_there(start.files, file, pos)
+                check_there(start.files, file, pos)
             position = start.log.position(file, pos)
-            expect_there(start.files, file, pos)
+            check_there(start.files, file, pos)
             return position
         case Timestamp(seconds):
             begins = [start.log.position(file, FIRST_EVENT) for file in start.files]

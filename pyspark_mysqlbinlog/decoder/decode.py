@@ -212,7 +212,7 @@ class Decoder:
         head = RowsHead.parse(event.type, event.body)
         table_map = self.table_maps.get(event.file, head.table_id)
         if table_map is None:
-            return _refuse_unmapped(event, head)
+            return _check_unmapped(event, head)
         if _OPERATION_WORDS[head.op] not in self.operations:
             return None
         try:
@@ -396,7 +396,7 @@ class Decoder:
         return self._envelope.finish(self.before.finish(), self.after.finish(), rescued)
 
 
-def _refuse_unmapped(event: Event, head: RowsHead) -> None:
+def _check_unmapped(event: Event, head: RowsHead) -> None:
     """A rows event without a table map is an error, unless it only ends a statement."""
     left = len(event.body) - head.rows_start
     if head.table_id in DUMMY_TABLE_IDS and head.flags & STMT_END_FLAG and left == 0:

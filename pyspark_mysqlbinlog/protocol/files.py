@@ -40,7 +40,7 @@ class FileStream:
         self._may_be_cut = may_be_cut
         self._file = path.open("rb", buffering=0)
         try:
-            _expect_magic(self._file.read(len(MAGIC)), path.name)
+            _check_magic(self._file.read(len(MAGIC)), path.name)
         except BaseException:
             self._file.close()
             raise
@@ -77,7 +77,7 @@ def is_binlog(path: Path) -> bool:
         return file.read(len(MAGIC)) in (MAGIC, _ENCRYPTED_MAGIC)
 
 
-def _expect_magic(magic: bytes, name: str) -> None:
+def _check_magic(magic: bytes, name: str) -> None:
     if magic == _ENCRYPTED_MAGIC:
         raise UnsupportedEventError(
             "the file is encrypted; decrypt it, or read it through its server", file=name

@@ -241,7 +241,7 @@ class XaPrepare:
         one_phase = reader.u8() != 0
         format_id, gtrid_length, bqual_length = reader.u32(), reader.u32(), reader.u32()
         gtrid, bqual = reader.take(gtrid_length), reader.take(bqual_length)
-        reader.expect_end()
+        reader.check_end()
         return cls(one_phase, xid_text(gtrid, bqual, format_id))
 
 
@@ -269,7 +269,7 @@ class Incident:
         reader = Reader(body, "INCIDENT")
         code = reader.u16()
         message = reader.take(reader.u8()).decode("utf-8", "replace") if reader.remaining else ""
-        reader.expect_end()
+        reader.check_end()
         return cls(code, message)
 
 

@@ -149,7 +149,7 @@ class ResultSet:
             raise self._unexpected(head, "a number of columns")
         reader = Reader(head, "the head of a result")
         count = reader.lenenc_int()
-        reader.expect_end()
+        reader.check_end()
         columns = tuple(ResultColumn.parse(self._packet()) for _ in range(count))
         end = self._packet()
         if end[:1] != _END or len(end) >= _END_LENGTH:

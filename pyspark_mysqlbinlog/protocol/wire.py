@@ -104,7 +104,7 @@ class Reader:
     def remaining(self) -> int:
         return self.end - self.pos
 
-    def expect_end(self) -> None:
+    def check_end(self) -> None:
         """MalformedEventError, with their number, where bytes are left over."""
         if self.pos != self.end:
             raise MalformedEventError(

@@ -54,12 +54,12 @@ def test_tables_are_named_and_loaded_again_on_a_schedule(
     mirror.start(spark, availableNow=True).awaitTermination()
     (warning,) = _warnings(caplog)
     assert f"of {database}.emptied (ON DELETE SET NULL of {database}.parents);" in warning
-    mirrored.expect_equal("parents")
+    mirrored.assert_equal("parents")
     for table in ("deleted", "emptied"):
         with pytest.raises(AssertionError):
-            mirrored.expect_equal(table)
+            mirrored.assert_equal(table)
     for day in ("monday", "tuesday"):
         mirrored.options["reload"] = f"{day}: {database}.deleted, {database}.emptied"
         mirrored.run()
-        mirrored.expect_equal("parents", "deleted", "emptied")
+        mirrored.assert_equal("parents", "deleted", "emptied")
         mirrored.execute("DELETE FROM parents ORDER BY id LIMIT 1")

@@ -39,7 +39,7 @@ def test_a_mirrors_query(
     query: Any = mirrored.mirror().start(session, availableNow=True)
     assert said(session) is None
     query.awaitTermination()
-    mirrored.expect_equal("t")
+    mirrored.assert_equal("t")
     in_jvm = query._jsq.streamingQuery()
     for log in (in_jvm.offsetLog(), in_jvm.commitLog()):
         assert log.fileManager().getClass().getName() == QUICK_CHECKPOINTS

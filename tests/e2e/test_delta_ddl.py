@@ -171,7 +171,7 @@ def followed(
     "case", range(len(FOLLOWED)), ids=["; ".join(statements) for statements, _ in FOLLOWED]
 )
 def test_what_is_followed(followed: MirroredDatabases, case: int) -> None:
-    followed[case].expect_equal("t", "other")
+    followed[case].assert_equal("t", "other")
 
 
 @pytest.fixture
@@ -197,7 +197,7 @@ def test_each_version_has_rows_of_its_own(mirrored: MirroredDatabase) -> None:
         "INSERT INTO t VALUES (4, 4, 'four'), (5, 5, NULL)",
     )
     mirrored.run()
-    mirrored.expect_equal("t")
+    mirrored.assert_equal("t")
 
 
 @pytest.mark.parametrize(
@@ -222,7 +222,7 @@ def test_a_kill_between_the_columns_and_the_rows_of_a_batch(
     assert mirrored.delta("t").schema() != columns
     assert mirrored.rows("t").num_rows == 3
     mirrored.run()
-    mirrored.expect_equal("t")
+    mirrored.assert_equal("t")
 
 
 @pytest.mark.parametrize(
@@ -251,7 +251,7 @@ def test_a_kill_behind_each_commit_of_several_statements(
             cases.execute("INSERT INTO other VALUES (1)")
             cases.run()
             for mirrored in cases:
-                mirrored.expect_equal("t", "other")
+                mirrored.assert_equal("t", "other")
     assert killed > 1
 
 
@@ -265,7 +265,7 @@ def test_several_statements_in_batches_of_their_own(
         cases.run()
         cases.step_by_step(SEVERAL, several=True)
         for mirrored in cases:
-            mirrored.expect_equal("t")
+            mirrored.assert_equal("t")
 
 
 def _killed(cases: MirroredDatabases, monkeypatch: pytest.MonkeyPatch, number: int) -> int:
@@ -288,10 +288,10 @@ def test_columns_that_the_mirror_did_not_give(mirrored: MirroredDatabase) -> Non
     mirrored.execute("INSERT INTO t VALUES (4, 'four', 4)")
     mirrored.run()
     assert "columns that the mirror did not give it" in mirrored.stopped("t")
-    mirrored.expect_equal("other")
+    mirrored.assert_equal("other")
     mirrored.options["reload"] = f"again: {mirrored.database}.t"
     mirrored.run()
-    mirrored.expect_equal("t")
+    mirrored.assert_equal("t")
 
 
 @pytest.fixture(scope="module")
@@ -329,7 +329,7 @@ def test_what_nobody_tells_stops_that_table_only(
     # What came before is there, and nothing of what came behind.
     rows = mirrored.rows("t").select(["id", "v", "n"]).to_pylist()
     assert sorted(repr(tuple(row.values())) for row in rows) == before[case]
-    mirrored.expect_equal("third")
+    mirrored.assert_equal("third")
 
 
 def test_tables_beside_a_stopped_one_go_on(
@@ -340,5 +340,5 @@ def test_tables_beside_a_stopped_one_go_on(
         mirrored.execute("UPDATE t SET id = 70 WHERE id = 7", "INSERT INTO third VALUES (2)")
     cases.run()
     for mirrored, rows in zip(cases, before, strict=True):
-        mirrored.expect_equal("third")
+        mirrored.assert_equal("third")
         assert mirrored.rows("t").num_rows == len(rows)

@@ -51,7 +51,7 @@ def test_keys_that_are_shown_as_one_stop_the_table(
     assert len(mirrored.select("t")[1]) == len(values)
     mirrored.run()
     assert re.search(reason, mirrored.stopped("t"))
-    mirrored.expect_equal("other")
+    mirrored.assert_equal("other")
 
 
 @pytest.mark.parametrize("together", [1, 2, 3], ids="{} in a batch".format)
@@ -73,7 +73,7 @@ def test_0_and_minus_0_are_one_key(mirrored: MirroredDatabase, together: int) ->
         for statement in statements[begin : begin + together]:
             mirrored.execute(*(statement.format(table) for table in "df"))
         mirrored.run()
-        mirrored.expect_equal("d", "f")
+        mirrored.assert_equal("d", "f")
 
 
 def test_short_unsigned_numbers_of_tables_without_a_key(mirrored: MirroredDatabase) -> None:
@@ -107,7 +107,7 @@ def test_a_partition_that_is_written_as_no_number_stops_the_table(
         "INSERT INTO t VALUES (1, 1.05), (2, -1), (3, NULL)",
     )
     mirrored.run()
-    mirrored.expect_equal("t")
+    mirrored.assert_equal("t")
     mirrored.execute("INSERT INTO t VALUES (4, -0.05)")
     with pytest.raises(Exception, match="every table is stopped"):
         mirrored.run()

@@ -148,7 +148,7 @@ def test_tables_and_rounds_of_maintenance_share_sessions(
     assert 0 < len(made) <= 4
     for uri in uris:
         assert _rows(Path(uri)).keys() == {1, 2, 3}
-        _expect_marks(engine.target(uri), _mark(2))
+        _assert_marks(engine.target(uri), _mark(2))
 
 
 @pytest.fixture(scope="module")
@@ -187,7 +187,7 @@ def _rows(path: Path) -> dict[int, str]:
     return found
 
 
-def _expect_marks(target: DeltaTarget, mark: Mark) -> None:
+def _assert_marks(target: DeltaTarget, mark: Mark) -> None:
     found = {name: target.applied(name) for name, _ in mark.identifiers}
     assert found == dict(mark.identifiers)
 
@@ -201,7 +201,7 @@ def test_a_mark_is_read_by_both_whoever_wrote_it(
         mark = _mark(place, batch=place)
         _merge(engines[writes].target(str(path)), mark, 0, place)
         for reads in engines.values():
-            _expect_marks(reads.target(str(path)), mark)
+            _assert_marks(reads.target(str(path)), mark)
     assert _rows(path) == {0: "5", 1: "1", 2: "2", 3: "3", 4: "4", 5: "5"}
 
 
@@ -212,14 +212,14 @@ def test_every_kind_of_commit_writes_its_mark(engines: dict[str, Engine], tmp_pa
     _merge(target, _mark(1), 1)
     added: Any = pa.field("w", pa.int64())
     target.add_columns([added], _mark(2, batch=2))
-    _expect_marks(engines["spark"].target(str(path)), _mark(2, batch=2))
+    _assert_marks(engines["spark"].target(str(path)), _mark(2, batch=2))
     wider = pa.schema({"k": pa.int64(), "w": pa.int64(), SEQ: SEQ_TYPE})
     target.reshape(wider, {"k": "id", SEQ: SEQ}, _mark(3, batch=3))
-    _expect_marks(engines["spark"].target(str(path)), _mark(3, batch=3))
+    _assert_marks(engines["spark"].target(str(path)), _mark(3, batch=3))
     # A statement without a change of place.
     target.set_properties({"p": "q"}, _mark(3, batch=4))
     for engine in engines.values():
-        _expect_marks(engine.target(str(path)), _mark(3, batch=4))
+        _assert_marks(engine.target(str(path)), _mark(3, batch=4))
     assert DeltaTable(path).to_pyarrow_table().select(["k", "w"]).to_pylist() == [
         {"k": 1, "w": None}
     ]
@@ -237,16 +237,16 @@ def test_all_rows_are_replaced_and_rows_are_appended(
         _merge(target, _mark(1), 1, 2)
         rows = pa.table({"w": [0.0, -0.0, 0.0], SEQ: pa.nulls(3, SEQ_TYPE)})
         target.replace(rows, _mark(2))
-        _expect_marks(engine.target(str(path)), _mark(2))
+        _assert_marks(engine.target(str(path)), _mark(2))
         target.append(rows.slice(1, 1), _mark(3, batch=3))
         for number in (4, 5):
             target.append(rows.slice(0, 0), _mark(3, batch=number))
-            _expect_marks(engine.target(str(path)), _mark(3, batch=number))
+            _assert_marks(engine.target(str(path)), _mark(3, batch=number))
         assert target.count() == 4
         wanted = rows.slice(0, 2)
         counts = target.copies(wanted.select(["w"]))
         gone = target.replace_copies(wanted.slice(1, 1), rows.slice(0, 1), _mark(4, batch=6))
-        _expect_marks(engine.target(str(path)), _mark(4, batch=6))
+        _assert_marks(engine.target(str(path)), _mark(4, batch=6))
         left = DeltaTable(path).to_pyarrow_table().column("w").to_pylist()
         found[name] = [counts, gone, sorted(map(str, left))]
     assert found["spark"] == found["deltalake"] == [[2, 2], 2, ["0.0", "0.0", "0.0"]]
@@ -288,14 +288,14 @@ def test_rows_of_a_place_that_was_marked_before_are_written(
     target.create(_COLUMNS, {})
     _merge(target, _mark(5, batch=1), 1)
     _merge(target, _mark(5, batch=2), 2)
-    _expect_marks(target, _mark(5, batch=2))
+    _assert_marks(target, _mark(5, batch=2))
     # A load that begins in front of what the table has, and one in another log.
     for mark in (_mark(3), _mark(1, log=_OTHER)):
         target.set_properties({"mysqlbinlog.snapshotInProgress": "{}"}, mark)
         for engine in engines.values():
-            _expect_marks(engine.target(str(path)), mark)
+            _assert_marks(engine.target(str(path)), mark)
     _merge(target, _mark(2, batch=3, log=_OTHER), 3)
-    _expect_marks(engines["deltalake"].target(str(path)), _mark(2, batch=3, log=_OTHER))
+    _assert_marks(engines["deltalake"].target(str(path)), _mark(2, batch=3, log=_OTHER))
     assert _rows(path).keys() == {1, 2, 3}
 
 
@@ -450,7 +450,7 @@ def test_files_are_compacted_and_removed(delta: SparkSession, tmp_path: Path) ->
     assert target.vacuum() >= 2
     assert len(list((tmp_path / "t").glob("*.parquet"))) == 1
     assert _rows(tmp_path / "t").keys() == {1, 2, 3, 4}
-    _expect_marks(target, _mark(2))
+    _assert_marks(target, _mark(2))
 
 
 @pytest.mark.parametrize("name", ["plain", "t@v1", "a`b", "ñ 漢"])
@@ -502,7 +502,7 @@ def test_a_mirror_goes_on_with_the_other_engine(
             f"INSERT INTO t VALUES ({-round_}, 9)",
         )
         mirrored.run()
-        mirrored.expect_equal("t")
+        mirrored.assert_equal("t")
     version = mirrored.delta("t").version()
     # The log once more, from its begin: everything is there already.
     mirrored.options["startingOffset"] = begin
@@ -510,7 +510,7 @@ def test_a_mirror_goes_on_with_the_other_engine(
         mirrored.settings["engine"] = engine
         mirrored.run(f"another checkpoint of {engine}")
         assert mirrored.delta("t").version() == version
-    mirrored.expect_equal("t")
+    mirrored.assert_equal("t")
 
 
 def test_an_engine_that_the_session_does_not_have(
@@ -533,7 +533,7 @@ def test_change_logs_are_written_by_delta_rs(
     mirrored.run()
     mirrored.execute("DELETE FROM t WHERE id = 1")
     mirrored.run()
-    mirrored.expect_equal("t")
+    mirrored.assert_equal("t")
     changes = DeltaTable(tmp_path / "changes" / "t")
     assert changes.to_pyarrow_table().column("op").to_pylist().count("d") == 1
     assert {str(each["engineInfo"])[:8] for each in changes.history()} == {"delta-rs"}

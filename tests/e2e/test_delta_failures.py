@@ -19,7 +19,7 @@ from deltalake.exceptions import DeltaError
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
-from helpers.change_logs import change_log_of, expect_replay, log_of
+from helpers.change_logs import change_log_of, assert_replay, log_of
 from helpers.delta_mirrors import MirroredDatabase
 from helpers.servers import Server
 from pyspark_mysqlbinlog import DeltaMirror
@@ -66,12 +66,12 @@ def test_a_partition_value_longer_than_a_file_name(mirrored: MirroredDatabase, v
     mirrored.settings["partition_by"] = {f"{mirrored.database}.t": [column]}
     mirrored.execute("ALTER TABLE t MODIFY d DOUBLE")
     _run(mirrored)
-    mirrored.expect_equal("t", "u")
+    mirrored.assert_equal("t", "u")
     mirrored.execute(f"INSERT INTO t VALUES (3, {change})", "INSERT INTO u VALUES (2, 2)")
     if value == "double" and mirrored.target("t").notes_time_zones:
         # Spark writes 1.0E300.
         _run(mirrored)
-        mirrored.expect_equal("t", "u")
+        mirrored.assert_equal("t", "u")
         return
     for run in (_run, _run_last_batch_again, _run):
         mirror = run(mirrored)
@@ -80,13 +80,13 @@ def test_a_partition_value_longer_than_a_file_name(mirrored: MirroredDatabase, v
         assert "is longer than a file name" in reason
         assert "partition the table by another column, and load the table anew" in reason
         assert len(reason) < 700
-        mirrored.expect_equal("u")
+        mirrored.assert_equal("u")
         assert {row["id"] for row in mirrored.rows("t").to_pylist()} == {1, 2}
         mirrored.execute("UPDATE u SET v = v + 1", "INSERT IGNORE INTO t VALUES (4, 'late', 4)")
     mirrored.execute("DELETE FROM t WHERE id = 3")
     mirrored.options["reload"] = f"again: {mirrored.database}.t"
     assert _run(mirrored).stopped == {}
-    mirrored.expect_equal("t", "u")
+    mirrored.assert_equal("t", "u")
 
 
 @pytest.mark.both_engines
@@ -99,12 +99,12 @@ def test_a_long_value_in_a_first_load(mirrored: MirroredDatabase) -> None:
     for _ in range(2):
         assert [*_run(mirrored).stopped] == [f"{mirrored.database}.t"]
         assert "is longer than a file name" in mirrored.stopped("t")
-        mirrored.expect_equal("u")
+        mirrored.assert_equal("u")
         mirrored.execute("UPDATE u SET v = v + 1", "UPDATE t SET d = d + 1 WHERE id = 20")
     mirrored.execute("DELETE FROM t WHERE id = 1")
     mirrored.options["reload"] = f"again: {mirrored.database}.t"
     assert _run(mirrored).stopped == {}
-    mirrored.expect_equal("t", "u")
+    mirrored.assert_equal("t", "u")
 
 
 @contextmanager
@@ -164,16 +164,16 @@ def test_an_error_of_one_table(mirrored: MirroredDatabase, number: int) -> None:
         assert [*_run(mirrored).stopped] == [f"{mirrored.database}.t"]
         assert made == [2]
     assert str(_OF_TABLE[number]()) in mirrored.stopped("t")
-    mirrored.expect_equal("u")
-    expect_replay(mirrored, "t", "id")
+    mirrored.assert_equal("u")
+    assert_replay(mirrored, "t", "id")
     # What went wrong is over; the changes are missing all the same.
     mirrored.execute("DELETE FROM t WHERE id = 1")
     assert [*_run(mirrored).stopped] == [f"{mirrored.database}.t"]
     assert mirrored.rows("t").num_rows == 2
     mirrored.options["reload"] = f"again: {mirrored.database}.t"
     assert _run(mirrored).stopped == {}
-    mirrored.expect_equal("t", "u")
-    expect_replay(mirrored, "t", "id")
+    mirrored.assert_equal("t", "u")
+    assert_replay(mirrored, "t", "id")
 
 
 @pytest.mark.parametrize("number", range(len(_OF_ALL)))
@@ -186,7 +186,7 @@ def test_an_error_of_the_store_or_the_process(mirrored: MirroredDatabase, number
         assert made == [1]
     assert "mysqlbinlog.stopped" not in mirrored.delta("t").metadata().configuration
     assert _run(mirrored).stopped == {}
-    mirrored.expect_equal("t", "u")
+    mirrored.assert_equal("t", "u")
 
 
 def test_an_error_that_does_not_come_again(mirrored: MirroredDatabase) -> None:
@@ -195,7 +195,7 @@ def test_an_error_that_does_not_come_again(mirrored: MirroredDatabase) -> None:
     with _failing(mirrored, _OF_TABLE[0], times=1) as made:
         assert _run(mirrored).stopped == {}
         assert made == [2]
-    mirrored.expect_equal("t", "u")
+    mirrored.assert_equal("t", "u")
 
 
 def test_a_stop_that_can_not_be_stored(mirrored: MirroredDatabase) -> None:
@@ -209,7 +209,7 @@ def test_a_stop_that_can_not_be_stored(mirrored: MirroredDatabase) -> None:
     ):
         _run(mirrored)
     assert _run(mirrored).stopped == {}
-    mirrored.expect_equal("t", "u")
+    mirrored.assert_equal("t", "u")
 
 
 def test_the_first_chunk_of_a_load_fails(mirrored: MirroredDatabase) -> None:
@@ -227,14 +227,14 @@ def test_the_first_chunk_of_a_load_fails(mirrored: MirroredDatabase) -> None:
     name = f"{mirrored.database}.t"
     assert {*mirror.stopped} == {name, f"the change log of {name}"}
     assert mirrored.rows("t").num_rows == 0
-    mirrored.expect_equal("u")
-    expect_replay(mirrored, "u", "id")
+    mirrored.assert_equal("u")
+    assert_replay(mirrored, "u", "id")
     mirrored.execute("DELETE FROM t WHERE id = 10")
     assert {*_run(mirrored).stopped} == {name, f"the change log of {name}"}
     mirrored.options["reload"] = f"again: {name}"
     assert _run(mirrored).stopped == {}
-    mirrored.expect_equal("t", "u")
-    expect_replay(mirrored, "t", "id")
+    mirrored.assert_equal("t", "u")
+    assert_replay(mirrored, "t", "id")
 
 
 def test_a_change_log_that_misses_changes_stays_stopped(mirrored: MirroredDatabase) -> None:
@@ -249,12 +249,12 @@ def test_a_change_log_that_misses_changes_stays_stopped(mirrored: MirroredDataba
     for run in (_run, _run_last_batch_again):
         assert [*run(mirrored).stopped] == [name]
         assert DeltaTable(log_of(mirrored, "t")).to_pyarrow_table().num_rows == rows
-    mirrored.expect_equal("t", "u")
-    expect_replay(mirrored, "u", "id")
+    mirrored.assert_equal("t", "u")
+    assert_replay(mirrored, "u", "id")
     mirrored.options["reload"] = f"again: {mirrored.database}.t"
     assert _run(mirrored).stopped == {}
-    mirrored.expect_equal("t", "u")
-    expect_replay(mirrored, "t", "id")
+    mirrored.assert_equal("t", "u")
+    assert_replay(mirrored, "t", "id")
 
 
 def test_a_full_disk(mirrored: MirroredDatabase) -> None:
@@ -272,7 +272,7 @@ def test_a_full_disk(mirrored: MirroredDatabase) -> None:
             _run(mirrored)
         _resized(lake, "size=100m")
         assert _run(mirrored).stopped == {}
-        mirrored.expect_equal("t", "u")
+        mirrored.assert_equal("t", "u")
     finally:
         subprocess.run(["umount", "-l", str(lake)], check=True)
 

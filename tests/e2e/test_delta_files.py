@@ -16,7 +16,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
-from helpers.change_logs import change_log_of, expect_replay, log_of
+from helpers.change_logs import change_log_of, assert_replay, log_of
 from helpers.delta_mirrors import MirroredDatabase
 from helpers.servers import Server
 from helpers.waiting import wait_until
@@ -47,22 +47,22 @@ def test_a_partitioned_table_is_what_select_shows(mirrored: MirroredDatabase) ->
     assert mirrored.delta("t").metadata().partition_columns == ["the_region"]
     assert mirrored.delta("other").metadata().partition_columns == []
 
-    def expect_equal() -> None:
+    def assert_equal() -> None:
         _, selected = mirrored.select("t")
         found = [tuple(row.values()) for row in mirrored.rows("t").to_pylist()]
         assert sorted(found, key=repr) == selected
 
-    expect_equal()
+    assert_equal()
     mirrored.execute(
         "UPDATE t SET `the region` = 'moved' WHERE id = 1",
         "UPDATE t SET `the region` = 'x', id = 20 WHERE id = 2",
         "UPDATE t SET `the region` = NULL WHERE id = 3",
     )
     mirrored.run()
-    expect_equal()
+    assert_equal()
     mirrored.execute("ALTER TABLE t DROP COLUMN w", "INSERT INTO t VALUES (5, 'moved', 5)")
     mirrored.run()
-    expect_equal()
+    assert_equal()
     assert mirrored.delta("t").metadata().partition_columns == ["the_region"]
 
 
@@ -88,7 +88,7 @@ def test_a_partition_that_delta_reads_otherwise_stops_the_table(
     )
     mirrored.run()
     assert re.search(reason, mirrored.stopped("t"))
-    mirrored.expect_equal("other")
+    mirrored.assert_equal("other")
 
 
 @pytest.mark.both_engines
@@ -132,7 +132,7 @@ def test_the_only_partition_column_goes(mirrored: MirroredDatabase) -> None:
     mirrored.run()
     mirrored.execute("ALTER TABLE t DROP region", "UPDATE t SET v = 20 WHERE id = 2")
     mirrored.run()
-    mirrored.expect_equal("t")
+    mirrored.assert_equal("t")
     assert mirrored.delta("t").metadata().partition_columns == []
 
 
@@ -225,7 +225,7 @@ def test_compactions_beside_batches(
     finally:
         stopped.set()
         thread.join(60)
-    mirrored.expect_equal("t")
+    mirrored.assert_equal("t")
     assert "MERGE" in operations()
 
 
@@ -298,8 +298,8 @@ def test_files_are_compacted_and_removed_while_a_query_runs(mirrored: MirroredDa
     for thread in threading.enumerate():
         if thread.name == MAINTENANCE_THREAD:
             thread.join()
-    mirrored.expect_equal("t")
-    assert len(expect_replay(mirrored, "t", "id")) > number
+    mirrored.assert_equal("t")
+    assert len(assert_replay(mirrored, "t", "id")) > number
     kept = {Path(uri).name for uri in mirrored.delta("t").file_uris()}
     assert len(kept) < number
 

@@ -11,7 +11,7 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from helpers.change_logs import change_log_of, expect_replay, log_of, rows_of_log
+from helpers.change_logs import change_log_of, assert_replay, log_of, rows_of_log
 from helpers.delta_mirrors import MirroredDatabase
 from helpers.servers import Server
 from pyspark_mysqlbinlog.connector.delta import checkpoint_files
@@ -93,11 +93,11 @@ def test_random_changes_beside_a_mirror(
         "INSERT INTO later VALUES (3)",
     )
     logged.run()
-    logged.expect_equal("t", "pairs", "later")
-    rows = expect_replay(logged, "t", "id")
+    logged.assert_equal("t", "pairs", "later")
+    rows = assert_replay(logged, "t", "id")
     assert [row["op"] for row in rows[:4]] == ["reset", "r", "r", "r"]
-    assert [row["op"] for row in expect_replay(logged, "later", "id")] == ["c", "c", "ddl", "c"]
-    expect_replay(logged, "pairs", "a", "b")
+    assert [row["op"] for row in assert_replay(logged, "later", "id")] == ["c", "c", "ddl", "c"]
+    assert_replay(logged, "pairs", "a", "b")
     source = rows[-1]["source"]
     assert (source["key"], source["file"]) == (["id"], any_server.position()[0])
     assert rows[-1]["ts"] is not None
@@ -116,7 +116,7 @@ def test_rows_that_a_statement_removes(logged: MirroredDatabase) -> None:
             f"REPLACE INTO t VALUES (1, 'again', {number}), (2, 'again', {number})",
         )
         logged.run()
-        rows = expect_replay(logged, "t", "id")
+        rows = assert_replay(logged, "t", "id")
         assert [row["op"] for row in rows].count("reset") == number
 
 
@@ -132,7 +132,7 @@ def test_a_batch_that_runs_again(logged: MirroredDatabase) -> None:
     assert _seq(logged) == before
     logged.execute("DELETE FROM t WHERE id = 1")
     logged.run()
-    expect_replay(logged, "t", "id")
+    assert_replay(logged, "t", "id")
     assert len(_seq(logged)) == 4
 
 
@@ -158,7 +158,7 @@ def test_a_load_s_batch_that_runs_again(
     writer = reader.load().writeStream.foreachBatch(twice).trigger(availableNow=True)
     writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start().awaitTermination()
     assert len(calls) > 1
-    rows = expect_replay(logged, "t", "id")
+    rows = assert_replay(logged, "t", "id")
     assert [row["op"] for row in rows] == ["reset", "r", "r", "r"]
 
 
@@ -176,7 +176,7 @@ def test_a_lost_checkpoint_and_the_log_once_more(
     assert _seq(logged) == after
     logged.execute("UPDATE t SET v = 'last'")
     logged.run("another checkpoint")
-    expect_replay(logged, "t", "id")
+    assert_replay(logged, "t", "id")
 
 
 def test_a_lost_checkpoint_and_a_load_anew(logged: MirroredDatabase) -> None:
@@ -188,11 +188,11 @@ def test_a_lost_checkpoint_and_a_load_anew(logged: MirroredDatabase) -> None:
     assert _seq(logged) & before == before
     logged.execute("INSERT INTO t VALUES (4, 'four', 4)")
     logged.run("another checkpoint")
-    rows = expect_replay(logged, "t", "id")
+    rows = assert_replay(logged, "t", "id")
     assert Counter(row["op"] for row in rows) == {"c": 4, "reset": 1, "r": 2}
     # Once more, at the place at which it ends, where nothing came in between.
     logged.run("a third checkpoint")
-    rows = expect_replay(logged, "t", "id")
+    rows = assert_replay(logged, "t", "id")
     assert Counter(row["op"] for row in rows) == {"c": 4, "reset": 2, "r": 5}
 
 
@@ -212,7 +212,7 @@ def test_a_gap_is_an_error_with_the_way_on(logged: MirroredDatabase, live_server
     logged.options["startingOffset"] = begin
     logged.run("a third checkpoint")
     assert not _stopped(logged, "t")
-    assert [row["op"] for row in expect_replay(logged, "t", "id")] == ["c", "c", "c", "d", "c"]
+    assert [row["op"] for row in assert_replay(logged, "t", "id")] == ["c", "c", "c", "d", "c"]
 
 
 def test_a_table_that_comes_back_while_nobody_looked(logged: MirroredDatabase) -> None:
@@ -225,7 +225,7 @@ def test_a_table_that_comes_back_while_nobody_looked(logged: MirroredDatabase) -
         "INSERT INTO other VALUES (1)",
     )
     logged.run("another checkpoint")
-    rows = expect_replay(logged, "t", "id")
+    rows = assert_replay(logged, "t", "id")
     assert [row["op"] for row in rows] == ["c", "c", "c", "reset", "c"]
 
 
@@ -237,7 +237,7 @@ def test_a_change_log_that_was_removed(logged: MirroredDatabase) -> None:
     # The way on.
     logged.options["reload"] = f"again: {logged.database}.t"
     logged.run()
-    rows = expect_replay(logged, "t", "id")
+    rows = assert_replay(logged, "t", "id")
     assert [row["op"] for row in rows] == ["reset", "r", "r"]
 
 
@@ -294,7 +294,7 @@ def test_a_load_that_another_query_goes_on_without(
     # The first query goes on where it was.
     logged.options["startingOffset"] = "snapshot"
     logged.run()
-    assert len(expect_replay(logged, "t", "id")) == 4001
+    assert len(assert_replay(logged, "t", "id")) == 4001
 
 
 def test_another_place_under_the_same_checkpoint_is_refused(logged: MirroredDatabase) -> None:
@@ -313,7 +313,7 @@ def test_another_place_under_the_same_checkpoint_is_refused(logged: MirroredData
         logged.settings = kept
         assert another.stopped == {}
     logged.run()
-    expect_replay(logged, "t", "id")
+    assert_replay(logged, "t", "id")
 
 
 def test_a_table_that_is_no_change_log_is_refused(logged: MirroredDatabase) -> None:
@@ -328,11 +328,11 @@ def test_a_table_that_is_no_change_log_is_refused(logged: MirroredDatabase) -> N
     logged.settings = of_logs | {"change_log": f"{logged.folder}/lake/{{database}}/{{table}}"}
     with pytest.raises(Exception, match="has other columns than a change log"):
         logged.run("a fourth checkpoint")
-    logged.expect_equal("t")
+    logged.assert_equal("t")
     logged.settings = of_logs
     logged.execute("DELETE FROM t WHERE id = 1")
     logged.run()
-    expect_replay(logged, "t", "id")
+    assert_replay(logged, "t", "id")
 
 
 def test_a_note_where_only_spark_reaches(

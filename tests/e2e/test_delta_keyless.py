@@ -89,7 +89,7 @@ def _statements(random: Random, count: int) -> list[str]:
     return statements
 
 
-def _expect_equal(mirrored: MirroredDatabase, table: str) -> int:
+def _assert_equal(mirrored: MirroredDatabase, table: str) -> int:
     """Both have the same rows, each as often; returns how many there are in all."""
     names, _ = mirrored.select(table)
     shown = ", ".join(_SHOWN.get(name, f"`{name}`") for name in names)
@@ -130,7 +130,7 @@ def test_rows_among_equal_ones(
     random = Random(7)
     mirrored.execute(_create(any_server), *_statements(random, 80))
     mirrored.run()
-    assert _expect_equal(mirrored, "t") > 20
+    assert _assert_equal(mirrored, "t") > 20
     mirrored.execute(
         *_statements(random, 100),
         "INSERT INTO t (a) VALUES (7), (7), (7)",
@@ -144,7 +144,7 @@ def test_rows_among_equal_ones(
         "INSERT INTO t SELECT * FROM t LIMIT 5",
     )
     mirrored.run()
-    assert _expect_equal(mirrored, "t")
+    assert _assert_equal(mirrored, "t")
     mirrored.execute(
         "DELETE FROM t LIMIT 3",
         "TRUNCATE TABLE t",
@@ -152,7 +152,7 @@ def test_rows_among_equal_ones(
         "DELETE FROM t WHERE a = 1 LIMIT 1",
     )
     mirrored.run()
-    assert _expect_equal(mirrored, "t")
+    assert _assert_equal(mirrored, "t")
 
 
 def test_a_key_that_comes_and_goes(
@@ -170,17 +170,17 @@ def test_a_key_that_comes_and_goes(
         "INSERT INTO t VALUES (3, 3), (3, 4)",
     )
     mirrored.run()
-    mirrored.expect_equal("t")
+    mirrored.assert_equal("t")
     mirrored.execute(
         "DELETE FROM t WHERE a = 3 LIMIT 2",
         "CREATE UNIQUE INDEX i ON t (a)",
         "UPDATE t SET a = 4 WHERE a = 3",
     )
     mirrored.run()
-    mirrored.expect_equal("t")
+    mirrored.assert_equal("t")
     mirrored.execute("DROP INDEX i ON t", "INSERT INTO t VALUES (4, 4)", "UPDATE t SET v = 0")
     mirrored.run()
-    mirrored.expect_equal("t")
+    mirrored.assert_equal("t")
 
 
 def test_changes_that_come_again(
@@ -196,13 +196,13 @@ def test_changes_that_come_again(
     mirrored.run()
     mirrored.execute("INSERT INTO t VALUES (1, 1)", "UPDATE t SET v = 3 WHERE a = 1 LIMIT 1")
     mirrored.run()
-    mirrored.expect_equal("t")
+    mirrored.assert_equal("t")
     version = mirrored.delta("t").version()
     mirrored.run("another checkpoint")
     assert mirrored.delta("t").version() == version
     mirrored.execute("INSERT INTO t VALUES (1, 1)", "DELETE FROM t WHERE v = 3")
     mirrored.run("another checkpoint")
-    mirrored.expect_equal("t")
+    mirrored.assert_equal("t")
 
 
 def test_a_load_of_an_empty_table(
@@ -211,10 +211,10 @@ def test_a_load_of_an_empty_table(
     mirrored = MirroredDatabase(spark, live_server, database, tmp_path, startingOffset="snapshot")
     mirrored.execute("CREATE TABLE t (a INT, v VARCHAR(9))", "CREATE TABLE k (a INT PRIMARY KEY)")
     mirrored.run()
-    mirrored.expect_equal("t", "k")
+    mirrored.assert_equal("t", "k")
     mirrored.execute("INSERT INTO t VALUES (1, 'x'), (1, 'x')", "INSERT INTO k VALUES (1)")
     mirrored.run()
-    mirrored.expect_equal("t", "k")
+    mirrored.assert_equal("t", "k")
 
 
 def test_rows_that_are_loaded_while_they_change(
@@ -253,9 +253,9 @@ def test_rows_that_are_loaded_while_they_change(
         writing.result()
     mirrored.execute("DELETE FROM empty LIMIT 2", "INSERT INTO empty VALUES (1), (NULL)")
     mirrored.run()
-    assert _expect_equal(mirrored, "t") > 1000
-    assert _expect_equal(mirrored, "m") > 1000
-    assert _expect_equal(mirrored, "empty")
+    assert _assert_equal(mirrored, "t") > 1000
+    assert _assert_equal(mirrored, "m") > 1000
+    assert _assert_equal(mirrored, "empty")
 
 
 def test_a_table_is_loaded_again(
@@ -268,24 +268,24 @@ def test_a_table_is_loaded_again(
         "CREATE TABLE keyed (a INT PRIMARY KEY)",
     )
     mirrored.run()
-    mirrored.expect_equal("t", "keyed")
+    mirrored.assert_equal("t", "keyed")
     # A mirror can't know what it makes of the rows: it loads them.
     mirrored.execute("DELETE FROM t LIMIT 1", "ALTER TABLE t MODIFY v VARCHAR(9)")
     mirrored.run()
-    mirrored.expect_equal("t", "keyed")
+    mirrored.assert_equal("t", "keyed")
     mirrored.execute("INSERT INTO t VALUES (1, 'x'), (1, 'x')")
     mirrored.options["reload"] = f"1: {database}.t"
     mirrored.run()
-    mirrored.expect_equal("t", "keyed")
+    mirrored.assert_equal("t", "keyed")
     mirrored.execute("DELETE FROM t WHERE v = 'x' LIMIT 1", "DELETE FROM t WHERE a = 2")
     mirrored.run()
-    mirrored.expect_equal("t", "keyed")
+    mirrored.assert_equal("t", "keyed")
     # Another checkpoint, whose log begins behind what happens meanwhile.
     mirrored.execute("UPDATE t SET v = 'y' LIMIT 1", "INSERT INTO keyed VALUES (1)")
     mirrored.run("another checkpoint")
     mirrored.execute("DELETE FROM t LIMIT 1")
     mirrored.run("another checkpoint")
-    mirrored.expect_equal("t", "keyed")
+    mirrored.assert_equal("t", "keyed")
     # Another table takes the name: its rows are in no log of this one.
     mirrored.execute(
         "CREATE TABLE t_new (a INT, v VARCHAR(9))",
@@ -296,7 +296,7 @@ def test_a_table_is_loaded_again(
     mirrored.run("another checkpoint")
     mirrored.execute("INSERT INTO t VALUES (8, NULL)")
     mirrored.run("another checkpoint")
-    mirrored.expect_equal("t", "keyed")
+    mirrored.assert_equal("t", "keyed")
 
 
 def test_a_load_that_breaks_off(
@@ -323,7 +323,7 @@ def test_a_load_that_breaks_off(
     assert mirrored.rows("t").num_rows == 3
     mirrored.execute("DELETE FROM t WHERE a = 1 LIMIT 1", "INSERT INTO t VALUES (2)")
     mirrored.run()
-    mirrored.expect_equal("t")
+    mirrored.assert_equal("t")
 
 
 def test_an_account_that_must_not_lock_tables(
@@ -340,12 +340,12 @@ def test_an_account_that_must_not_lock_tables(
     reads = account(live_server, *grants)
     mirrored.options |= {name: reads.options[name] for name in ("user", "password")}
     mirrored.run()
-    mirrored.expect_equal("keyed")
+    mirrored.assert_equal("keyed")
     assert f"GRANT SELECT, LOCK TABLES ON `{database}`.* to this user" in mirrored.stopped("t")
     mirrored.execute(f"GRANT LOCK TABLES ON `{database}`.* TO '{reads.options['user']}'@'%'")
     mirrored.options["reload"] = f"1: {database}.t"
     mirrored.run()
-    mirrored.expect_equal("t", "keyed")
+    mirrored.assert_equal("t", "keyed")
 
 
 def test_a_table_that_began_with_rows_and_was_not_loaded(

@@ -78,7 +78,7 @@ def test_a_mirror_takes_names_as_its_server_does(
     assert {row["id"] for row in rows.to_pylist()} == {2, 3}
     assert rows.num_rows == 2
     assert mirrored.delta("t").metadata().partition_columns == ["region"]
-    mirrored.expect_equal("u")
+    mirrored.assert_equal("u")
     assert not (tmp_path / "lake" / shop / "skipped").exists()
     mirrored.execute(
         f"INSERT INTO {upper}.T VALUES (4, 'n', 9, 40)",
@@ -92,7 +92,7 @@ def test_a_mirror_takes_names_as_its_server_does(
     found = {row["id"]: (row["region"], row["W"]) for row in mirrored.rows("t").to_pylist()}
     assert found == {2: ("s", 20), 3: ("s", 30), 4: ("n", 41)}
     assert sorted(mirrored.rows("t").column_names) == ["W", "id", "region"]
-    mirrored.expect_equal("u", "later")
+    mirrored.assert_equal("u", "later")
     assert not (tmp_path / "lake" / shop / "skipped").exists()
 
 
@@ -105,7 +105,7 @@ def test_a_reload_in_another_case(
     assert mirrored.rows("u").num_rows == 1
     mirrored.options["reload"] = f"again: {shop.upper()}.U"
     mirrored.run()
-    mirrored.expect_equal("u")
+    mirrored.assert_equal("u")
     assert mirrored.rows("t").num_rows == 0
 
 
@@ -180,7 +180,7 @@ def test_where_case_counts_names_in_another_case_are_others(
         "INSERT INTO u VALUES (3, 3)",
     )
     mirrored.run()
-    mirrored.expect_equal("t", "u")
+    mirrored.assert_equal("t", "u")
     assert mirrored.rows("T").to_pylist() == [{"id": 2}]
     assert mirrored.delta("t").metadata().partition_columns == []
     assert mirrored.delta("T").metadata().partition_columns == ["id"]

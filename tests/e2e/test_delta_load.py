@@ -33,7 +33,7 @@ def loaded(
         "CREATE TABLE nothing (id INT PRIMARY KEY)",
     )
     mirrored.run()
-    mirrored.expect_equal("t", "pairs", "nothing")
+    mirrored.assert_equal("t", "pairs", "nothing")
     return mirrored
 
 
@@ -48,7 +48,7 @@ def test_rows_that_were_there_and_what_becomes_of_them(loaded: MirroredDatabase)
         "INSERT INTO later VALUES (1)",
     )
     loaded.run()
-    loaded.expect_equal("t", "pairs", "nothing", "later")
+    loaded.assert_equal("t", "pairs", "nothing", "later")
 
 
 def test_a_lost_checkpoint_and_a_load_anew(loaded: MirroredDatabase) -> None:
@@ -61,10 +61,10 @@ def test_a_lost_checkpoint_and_a_load_anew(loaded: MirroredDatabase) -> None:
         "ALTER TABLE pairs ADD w INT",
     )
     loaded.run("another checkpoint")
-    loaded.expect_equal("t", "pairs", "nothing")
+    loaded.assert_equal("t", "pairs", "nothing")
     loaded.execute("INSERT INTO pairs VALUES (1, 'x', 1, 1)", "DELETE FROM t WHERE id = 5")
     loaded.run("another checkpoint")
-    loaded.expect_equal("t", "pairs", "nothing")
+    loaded.assert_equal("t", "pairs", "nothing")
 
 
 def test_a_lost_checkpoint_and_the_log_once_more(loaded: MirroredDatabase) -> None:
@@ -78,7 +78,7 @@ def test_a_lost_checkpoint_and_the_log_once_more(loaded: MirroredDatabase) -> No
     assert loaded.delta("t").version() == versions
     loaded.execute("UPDATE t SET n = n + 1")
     loaded.run("another checkpoint")
-    loaded.expect_equal("t", "pairs")
+    loaded.assert_equal("t", "pairs")
 
 
 def test_a_lost_checkpoint_and_changes_that_nobody_brought(loaded: MirroredDatabase) -> None:
@@ -103,11 +103,11 @@ def test_a_table_that_was_stopped_is_loaded_again(loaded: MirroredDatabase) -> N
     loaded.execute("DELETE FROM t WHERE id = 2")
     loaded.options["reload"] = f"again: {loaded.database}.t"
     loaded.run()
-    loaded.expect_equal("t", "pairs", "nothing")
+    loaded.assert_equal("t", "pairs", "nothing")
     loaded.execute("INSERT INTO t VALUES (7, 'seven', '7')")
     # The name is done: it is not loaded once more.
     loaded.run()
-    loaded.expect_equal("t", "pairs", "nothing")
+    loaded.assert_equal("t", "pairs", "nothing")
     assert not loaded.delta("t").metadata().configuration.get("mysqlbinlog.stopped")
 
 
@@ -120,7 +120,7 @@ def test_reload_of_a_table_without_rows_removes_those_of_before(loaded: Mirrored
         connection.commit()
     loaded.options["reload"] = f"again: {loaded.database}.pairs"
     loaded.run()
-    loaded.expect_equal("t", "pairs", "nothing")
+    loaded.assert_equal("t", "pairs", "nothing")
 
 
 def test_the_only_table_is_loaded_again_though_its_batch_failed(
@@ -136,7 +136,7 @@ def test_the_only_table_is_loaded_again_though_its_batch_failed(
         mirrored.run()
     mirrored.options["reload"] = f"again: {database}.t"
     mirrored.run()
-    mirrored.expect_equal("t")
+    mirrored.assert_equal("t")
 
 
 def test_a_checkpoint_that_is_put_back(loaded: MirroredDatabase) -> None:
@@ -150,10 +150,10 @@ def test_a_checkpoint_that_is_put_back(loaded: MirroredDatabase) -> None:
     copy.rename(checkpoint)
     loaded.execute("UPDATE t SET n = 99 WHERE id = 10", "DELETE FROM t WHERE id = 2")
     loaded.run()
-    loaded.expect_equal("t", "pairs", "nothing")
+    loaded.assert_equal("t", "pairs", "nothing")
     loaded.execute("INSERT INTO nothing VALUES (1)", "DELETE FROM pairs WHERE a = 1")
     loaded.run()
-    loaded.expect_equal("t", "pairs", "nothing")
+    loaded.assert_equal("t", "pairs", "nothing")
 
 
 @pytest.mark.parametrize(
@@ -183,7 +183,7 @@ def test_a_kill_at_each_commit_of_a_first_load(
         kills.left = 0
         loaded.execute("INSERT INTO nothing SELECT COUNT(*) FROM nothing", "DELETE FROM t LIMIT 1")
         loaded.run()
-        loaded.expect_equal("t", "pairs", "nothing")
+        loaded.assert_equal("t", "pairs", "nothing")
     assert killed > 1
 
 

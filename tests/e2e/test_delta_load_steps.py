@@ -81,7 +81,7 @@ def test_changes_while_a_batch_is_loaded(
         before_each_step(patched, changes(mirrored, ddl_seed))
         mirrored.run()
     mirrored.run()
-    mirrored.expect_equal(*TABLES)
+    mirrored.assert_equal(*TABLES)
     # A step has the parts of a few chunks.
     parts = Counter(str(step.last.position) for step in taken)
     assert max(parts.values()) >= 2
@@ -98,7 +98,7 @@ def test_a_log_that_is_behind(
     mirrored.execute(*["UPDATE small SET v = v + 1"] * 5_000)
     taken.clear()
     mirrored.run()
-    mirrored.expect_equal(*TABLES)
+    mirrored.assert_equal(*TABLES)
     # The first batch is planned while the log is begun to be read, and has little of it. Of two
     # tables in one batch each may have a step.
     full = [step for step in taken if step.last.position.pos - step.first.position.pos > 6_000]
@@ -130,7 +130,7 @@ def test_a_kill_between_steps(
             mirrored.execute("TRUNCATE TABLE small", "INSERT INTO small VALUES (2, 3), (3, 3)")
         checkpoint = next(checkpoints)
     mirrored.run(checkpoint)
-    mirrored.expect_equal(*TABLES)
+    mirrored.assert_equal(*TABLES)
     assert taken
 
 
@@ -158,7 +158,7 @@ def test_tables_that_change_while_a_batch_is_loaded(
         mirrored.run()
     assert not [*statements]
     mirrored.run()
-    mirrored.expect_equal(*TABLES, "later")
+    mirrored.assert_equal(*TABLES, "later")
 
 
 def test_tables_that_have_rows_are_loaded_again(
@@ -169,7 +169,7 @@ def test_tables_that_have_rows_are_loaded_again(
 ) -> None:
     """Rows that were deleted while nobody looked go when all others were loaded, and not before."""
     mirrored.run()
-    mirrored.expect_equal(*TABLES)
+    mirrored.assert_equal(*TABLES)
     before = len(taken)
     with mirrored.server.connect(database=mirrored.database) as connection:
         cursor = connection.cursor()
@@ -188,6 +188,6 @@ def test_tables_that_have_rows_are_loaded_again(
         before_each_step(patched, work_and_count)
         mirrored.run()
     mirrored.run()
-    mirrored.expect_equal(*TABLES)
+    mirrored.assert_equal(*TABLES)
     assert len(taken) - before >= 6
     assert min(counts) > ROWS * 0.8

@@ -12,7 +12,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from helpers.change_logs import change_log_of, expect_replay, rows_of_log
+from helpers.change_logs import change_log_of, assert_replay, rows_of_log
 from helpers.delta_mirrors import MirroredDatabase
 from helpers.log_names import INDEX, name_log, own_servers, restart_with_log_name
 from helpers.mirror_process import delivered
@@ -51,8 +51,8 @@ def mirrored(spark: SparkSession, own_server: LocalServer, tmp_path: Path) -> Mi
 
 def expect_kept(mirrored: MirroredDatabase, *ops: str) -> None:
     """The mirror and the change log are equal to SELECT; every change of `t` is there once."""
-    mirrored.expect_equal(*TABLES)
-    rows = expect_replay(mirrored, "t", "id")
+    mirrored.assert_equal(*TABLES)
+    rows = assert_replay(mirrored, "t", "id")
     rows_of_log(mirrored, "k")
     assert [row["op"] for row in rows if row["op"] not in {"reset", "r"}] == [*ops]
 
@@ -131,8 +131,8 @@ def test_a_load_that_goes_on_in_the_new_name(mirrored: MirroredDatabase, number:
     mirrored.run()
     mirrored.execute("UPDATE t SET v = v + 1 WHERE id % 13 = 0")
     mirrored.run()
-    mirrored.expect_equal("t")
-    expect_replay(mirrored, "t", "id")
+    mirrored.assert_equal("t")
+    assert_replay(mirrored, "t", "id")
 
 
 @pytest.mark.parametrize("how", ["running", "restarted"])
@@ -156,8 +156,8 @@ def test_tables_that_come_and_go(mirrored: MirroredDatabase, how: str) -> None:
     follow_to_end(mirrored, query)
     if query is not None:
         query.stop()
-    mirrored.expect_equal(*TABLES, "s")
-    expect_replay(mirrored, "s", "id")
+    mirrored.assert_equal(*TABLES, "s")
+    assert_replay(mirrored, "s", "id")
 
 
 def test_a_new_checkpoint_under_another_name(mirrored: MirroredDatabase) -> None:
@@ -177,10 +177,10 @@ def test_a_new_checkpoint_under_another_name(mirrored: MirroredDatabase) -> None
     # Loaded again, as the message says.
     mirrored.options["startingOffset"] = "snapshot"
     mirrored.run("third")
-    mirrored.expect_equal(*TABLES)
+    mirrored.assert_equal(*TABLES)
     mirrored.execute("DELETE FROM t WHERE id = 3", "DELETE FROM k WHERE v = 1 LIMIT 1")
     mirrored.run("third")
-    mirrored.expect_equal(*TABLES)
+    mirrored.assert_equal(*TABLES)
 
 
 def test_a_table_that_was_put_back(mirrored: MirroredDatabase) -> None:
@@ -197,7 +197,7 @@ def test_a_table_that_was_put_back(mirrored: MirroredDatabase) -> None:
     mirrored.execute("INSERT INTO k VALUES (3)")
     mirrored.run()
     assert "put back an older version" in mirrored.stopped("t")
-    mirrored.expect_equal("k")
+    mirrored.assert_equal("k")
 
 
 class Rounds:
@@ -277,10 +277,10 @@ class Rounds:
 
     def expect_kept(self) -> None:
         mirrored = self.mirrored
-        mirrored.expect_equal(*TABLES, *(["s"] if self.has_s else []))
-        expect_replay(mirrored, "t", "id")
+        mirrored.assert_equal(*TABLES, *(["s"] if self.has_s else []))
+        assert_replay(mirrored, "t", "id")
         if self.has_s:
-            expect_replay(mirrored, "s", "id")
+            assert_replay(mirrored, "s", "id")
         logged = [*rows_of_log(mirrored, "t"), *rows_of_log(mirrored, "k")]
         assert sum(row["op"] in {"c", "u", "d"} for row in logged) == self.changes
 

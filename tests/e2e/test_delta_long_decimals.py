@@ -58,7 +58,7 @@ def _texts(rows: pa.Table) -> list[str]:
     return sorted(str(_plain(tuple(row.values()))) for row in rows.to_pylist())
 
 
-def _expect_found(mirrored: MirroredDatabase, table: str, column: str) -> None:
+def _assert_found(mirrored: MirroredDatabase, table: str, column: str) -> None:
     """Whoever looks for a row by its value finds it."""
     held = mirrored.delta(table).to_pyarrow_dataset()
     rows = mirrored.rows(table)
@@ -105,7 +105,7 @@ def test_rows_are_found_by_keys(
             if soft_delete:
                 rows = rows.filter(compute.invert(rows.column("_deleted"))).drop(["_deleted"])
             assert _texts(rows.select(names)) == _shown(selected), name
-            _expect_found(mirrored, name, "id")
+            _assert_found(mirrored, name, "id")
 
 
 @pytest.mark.both_engines
@@ -135,7 +135,7 @@ def test_columns_that_become_long(
         rows = mirrored.rows("t").select(written)
         assert _texts(rows) == _shown(selected), step
         for name in written:
-            _expect_found(mirrored, "t", name)
+            _assert_found(mirrored, "t", name)
 
 
 def test_a_table_that_others_wrote(
@@ -163,4 +163,4 @@ def test_a_table_that_others_wrote(
     mirrored.delta("t").optimize.compact()
     DeltaTable(path).vacuum(0, dry_run=False, enforce_retention_duration=False)
     assert _texts(mirrored.rows("t")) == _shown(mirrored.select("t")[1])
-    _expect_found(mirrored, "t", "id")
+    _assert_found(mirrored, "t", "id")

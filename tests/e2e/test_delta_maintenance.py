@@ -69,7 +69,7 @@ def _maintain(mirrored: MirroredDatabase, seconds: float) -> None:
         query.stop()
     assert query.exception() is None, query.exception()
     assert not mirror.stopped
-    mirrored.expect_equal(*_TABLES)
+    mirrored.assert_equal(*_TABLES)
     for table in _TABLES:
         operations = {commit["operation"] for commit in mirrored.delta(table).history()}
         assert {"OPTIMIZE", "VACUUM END"} & operations, table

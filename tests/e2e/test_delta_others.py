@@ -99,10 +99,10 @@ def test_rows_that_a_user_removes_while_the_query_runs(mirrored: MirroredDatabas
     finally:
         query.stop()
     assert "(DELETE)" in mirrored.stopped("t")
-    mirrored.expect_equal("other")
+    mirrored.assert_equal("other")
     mirrored.options["reload"] = f"again: {mirrored.database}.t"
     mirrored.run()
-    mirrored.expect_equal("t")
+    mirrored.assert_equal("t")
 
 
 def test_maintenance_between_a_look_and_a_commit_keeps_the_table_going(
@@ -136,7 +136,7 @@ def test_maintenance_between_a_look_and_a_commit_keeps_the_table_going(
     mirrored.execute("UPDATE t SET v = 'changed'", "INSERT INTO copies VALUES ('nine')")
     mirror.start(mirrored.spark, availableNow=True).awaitTermination()
     assert not mirror.stopped
-    mirrored.expect_equal("t", "copies")
+    mirrored.assert_equal("t", "copies")
     kept = {"SET TBLPROPERTIES", "OPTIMIZE"}
     assert kept <= {commit["operation"] for commit in mirrored.delta("t").history()}
 
@@ -173,10 +173,10 @@ def test_rows_that_others_change_between_a_look_and_a_commit_stop_the_table(
     with before_commit(monkeypatch, target, lambda _: write(mirrored.delta("t"))):
         mirrored.run()
     assert f"({operation})" in mirrored.stopped("t")
-    mirrored.expect_equal("other")
+    mirrored.assert_equal("other")
     mirrored.options["reload"] = f"again: {mirrored.database}.t"
     mirrored.run()
-    mirrored.expect_equal("t")
+    mirrored.assert_equal("t")
 
 
 def test_an_older_version_that_a_user_put_back(mirrored: MirroredDatabase) -> None:
@@ -189,10 +189,10 @@ def test_an_older_version_that_a_user_put_back(mirrored: MirroredDatabase) -> No
     assert "an older version" in mirrored.stopped("t")
     mirrored.options["reload"] = f"again: {mirrored.database}.t"
     mirrored.run()
-    mirrored.expect_equal("t")
+    mirrored.assert_equal("t")
     mirrored.execute("INSERT INTO t VALUES (4, 'four')")
     mirrored.run()
-    mirrored.expect_equal("t")
+    mirrored.assert_equal("t")
 
 
 def test_columns_that_are_excluded_no_more(mirrored: MirroredDatabase) -> None:
@@ -206,7 +206,7 @@ def test_columns_that_are_excluded_no_more(mirrored: MirroredDatabase) -> None:
     assert "lacks some that it did: v" in mirrored.stopped("t")
     mirrored.options["reload"] = f"again: {mirrored.database}.t"
     mirrored.run()
-    mirrored.expect_equal("t")
+    mirrored.assert_equal("t")
 
 
 def test_a_table_that_was_made_anew(mirrored: MirroredDatabase) -> None:
@@ -219,7 +219,7 @@ def test_a_table_that_was_made_anew(mirrored: MirroredDatabase) -> None:
     assert "another one is in its place" in mirrored.stopped("t")
     mirrored.options["reload"] = f"again: {mirrored.database}.t"
     mirrored.run()
-    mirrored.expect_equal("t")
+    mirrored.assert_equal("t")
 
 
 @pytest.mark.parametrize("number", [1, 2, 3])
@@ -239,4 +239,4 @@ def test_a_kill_behind_each_commit_of_a_new_table(
     mirrored.run()
     mirrored.execute("INSERT INTO later VALUES (2)", "INSERT INTO twins VALUES (1)")
     mirrored.run()
-    mirrored.expect_equal("later", "twins", "t")
+    mirrored.assert_equal("later", "twins", "t")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from helpers.change_logs import change_log_of, expect_replay
+from helpers.change_logs import change_log_of, assert_replay
 from helpers.delta_mirrors import MirroredDatabase
 from helpers.mixed_changes import CREATE, TABLES, change
 from helpers.servers import Server
@@ -82,8 +82,8 @@ def test_changes_and_ddl_by_sparks_tasks(
         mirrored.execute(statement)
         change(mirrored, random_, 40)
         mirrored.run()
-    mirrored.expect_equal(*TABLES)
-    expect_replay(mirrored, "t", "id")
+    mirrored.assert_equal(*TABLES)
+    assert_replay(mirrored, "t", "id")
 
 
 @pytest.mark.both_engines
@@ -106,7 +106,7 @@ def test_changes_and_ddl_of_several_tables(
         before = len(read_here)
         mirrored.run()
         assert sum(read_here[before:]) > 0, "Spark read it"
-        mirrored.expect_equal(*TABLES)
+        mirrored.assert_equal(*TABLES)
 
 
 @pytest.mark.parametrize("with_change_log", [False, True])
@@ -141,14 +141,14 @@ def test_a_load_of_several_chunks(
         for table in "abcg"
     }
     short.run()
-    short.expect_equal(*"abc")
+    short.assert_equal(*"abc")
     assert {table: short.rows(table).num_rows for table in "abcg"} == counts
     assert sum(read_here) == (sum(counts.values()) if reader == "mirror" else 0)
     short.execute(
         "DELETE FROM a WHERE id % 2", "UPDATE c SET v = v + 1", "INSERT INTO b VALUES (-1, 'n')"
     )
     short.run()
-    short.expect_equal(*"abc")
+    short.assert_equal(*"abc")
 
 
 def test_a_change_log_beside_a_mirror(
@@ -161,8 +161,8 @@ def test_a_change_log_beside_a_mirror(
         change(mirrored, random_, 60)
         mirrored.run()
     assert sum(read_here) > 0, "Spark read it"
-    mirrored.expect_equal(*TABLES)
-    expect_replay(mirrored, "t", "id")
+    mirrored.assert_equal(*TABLES)
+    assert_replay(mirrored, "t", "id")
 
 
 def test_a_batch_that_failed_comes_again(
@@ -189,10 +189,10 @@ def test_a_batch_that_failed_comes_again(
         patched.setattr(mirror_module.DeltaMirror, "_bring_in", fails_for_b)
         with pytest.raises(Exception, match="the disk is full"):
             short.run()
-    short.expect_equal("a")
+    short.assert_equal("a")
     short.execute("UPDATE a SET n = 20", "UPDATE b SET n = 10")
     short.run()
-    short.expect_equal("a", "b")
+    short.assert_equal("a", "b")
     # A failed batch, the same again, and one more.
     assert [count for count in read_here if count] == [4, 4, 2]
 
@@ -265,9 +265,9 @@ def test_what_is_handed_over(
         mirrored.execute(*statements)
         change(mirrored, random_, 40)
         mirrored.run()
-        mirrored.expect_equal(*TABLES, *(["later"] if number < 2 else []))
+        mirrored.assert_equal(*TABLES, *(["later"] if number < 2 else []))
     if with_change_log:
-        expect_replay(mirrored, "t", "id")
+        assert_replay(mirrored, "t", "id")
 
 
 @pytest.mark.parametrize("with_change_log", [False, True])
@@ -303,9 +303,9 @@ def test_what_several_tasks_would_carry_is_handed_over(
     )
     short.run()
     assert max(taken) > 1
-    short.expect_equal("a")
+    short.assert_equal("a")
     if with_change_log:
-        expect_replay(short, "a", "id")
+        assert_replay(short, "a", "id")
 
 
 def test_batch_by_batch_as_it_is_handed_over(
@@ -325,7 +325,7 @@ def test_batch_by_batch_as_it_is_handed_over(
     query.awaitTermination()
     assert len([each for each in mirror.progress.batches if each.rows]) > 7
     assert not any(each["numInputRows"] for each in query.recentProgress)
-    short.expect_equal("a")
+    short.assert_equal("a")
     hand_over = mirror._reading.hand_over
     assert hand_over is not None
     assert [*Path(hand_over.folder).iterdir()] == []
@@ -353,7 +353,7 @@ def test_a_large_transaction_among_small_ones_is_read(
         assert query.exception() is None
     finally:
         query.stop()
-    short.expect_equal("a")
+    short.assert_equal("a")
 
 
 def test_where_nothing_is_handed_over_short_ones_behind_another_are_sparks(
@@ -370,7 +370,7 @@ def test_where_nothing_is_handed_over_short_ones_behind_another_are_sparks(
         query.awaitTermination()
         counts.append(sum(each["numInputRows"] for each in query.recentProgress))
     assert [count > 0 for count in counts] == [False, True, False, False]
-    short.expect_equal("a")
+    short.assert_equal("a")
 
 
 def test_where_little_is_wanted_spark_reads_again(
@@ -390,4 +390,4 @@ def test_where_little_is_wanted_spark_reads_again(
         mirror.start(short.spark, availableNow=True).awaitTermination()
     # Batch 0, and the one after which they are left to Spark.
     assert read_here == [0, 1]
-    short.expect_equal("a")
+    short.assert_equal("a")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from helpers.change_logs import change_log_of, expect_replay, log_of, replayed, rows_of_log
+from helpers.change_logs import change_log_of, assert_replay, log_of, replayed, rows_of_log
 from helpers.delta_mirrors import MirroredDatabase
 from helpers.servers import Server
 
@@ -64,8 +64,8 @@ def _run(mirrored: MirroredDatabase, checkpoint: str = "checkpoint") -> None:
 
 
 def _expect_right(mirrored: MirroredDatabase) -> None:
-    mirrored.expect_equal("t")
-    expect_replay(mirrored, "t", "id")
+    mirrored.assert_equal("t")
+    assert_replay(mirrored, "t", "id")
     if log_of(mirrored, "x").exists():
         assert replayed(rows_of_log(mirrored, "x"), "id") == []
 
@@ -114,5 +114,5 @@ def test_a_name_that_comes_again(
     mirrored.execute("DELETE FROM x WHERE id = 1", "INSERT INTO t VALUES (1, 'b')")
     _run(mirrored, checkpoint)
     for table in ("t", "x"):
-        mirrored.expect_equal(table)
-        expect_replay(mirrored, table, "id")
+        mirrored.assert_equal(table)
+        assert_replay(mirrored, table, "id")

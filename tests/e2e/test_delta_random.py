@@ -114,16 +114,16 @@ def test_what_the_command_keeps_is_what_select_shows(  # noqa: PLR0917 (fixtures
                     _kill(chance.choice(["driver", "worker", "server"]), own_server, ingest)
             ingest.kill()
             ingest.once()
-            _expect_equal(own_server, database, tmp_path)
+            _assert_equal(own_server, database, tmp_path)
             changes = Reads(spark, own_server).batch(
                 tables=f"{database}.*", startingOffset="{}:{}".format(*empty)
             )
-            _expect_each_once(tmp_path / "changes", changes, start)
+            _assert_each_once(tmp_path / "changes", changes, start)
             # Changes that nobody sees, and a checkpoint that is lost with them.
             _write(own_server, database, ddl_seed, run.kills, replace(run, changes=200))
             shutil.rmtree(ingest.checkpoint)
             ingest.once()
-            _expect_equal(own_server, database, tmp_path)
+            _assert_equal(own_server, database, tmp_path)
     LOG.info(
         "%d kills, %d starts, %d alterations",
         run.kills,
@@ -206,14 +206,14 @@ def _kill(what: str, server: Server, ingest: Ingest) -> None:
         ingest.kill()
 
 
-def _expect_equal(server: Server, database: str, folder: Path) -> None:
+def _assert_equal(server: Server, database: str, folder: Path) -> None:
     schemas = schemas_of(server, database)
     assert len(schemas) > 6
     for schema, rows in zip(schemas, selected(server, *schemas), strict=True):
         expect_same(folder / "lake" / database / schema.table, schema, rows)
 
 
-def _expect_each_once(change_logs: Path, changes: DataFrame, start: tuple[str, int]) -> None:
+def _assert_each_once(change_logs: Path, changes: DataFrame, start: tuple[str, int]) -> None:
     """All changes of the server's log from a place on are in the change logs, once, and no other.
 
     changes : those of the server's log.

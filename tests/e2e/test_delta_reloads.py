@@ -98,7 +98,7 @@ def changed(
     "case", range(len(CHANGED)), ids=["; ".join(statements) for statements, _ in CHANGED]
 )
 def test_a_statement_that_changes_rows(changed: MirroredDatabases, case: int) -> None:
-    changed[case].expect_equal("t")
+    changed[case].assert_equal("t")
 
 
 def test_changes_behind_statements_that_changed_rows(changed: MirroredDatabases) -> None:
@@ -107,7 +107,7 @@ def test_changes_behind_statements_that_changed_rows(changed: MirroredDatabases)
         mirrored.execute(another, "DELETE FROM t LIMIT 1")
     changed.run()
     for mirrored in changed:
-        mirrored.expect_equal("t")
+        mirrored.assert_equal("t")
 
 
 @pytest.mark.parametrize("clause", ["DROP PARTITION p0", "TRUNCATE PARTITION p0"])
@@ -118,7 +118,7 @@ def test_a_partition_that_goes(mirrored: MirroredDatabase, clause: str) -> None:
         " PARTITION p1 VALUES LESS THAN (100))"
     )
     mirrored.run()
-    mirrored.expect_equal("t")
+    mirrored.assert_equal("t")
     mirrored.execute(
         "UPDATE t SET v = 'new' WHERE id = 2",
         "INSERT INTO t VALUES (0, 'goes, too', 0)",
@@ -126,7 +126,7 @@ def test_a_partition_that_goes(mirrored: MirroredDatabase, clause: str) -> None:
         "INSERT INTO t VALUES (5, 'stays', 5), (50, 'stays', 5)",
     )
     mirrored.run()
-    mirrored.expect_equal("t")
+    mirrored.assert_equal("t")
 
 
 def test_a_batch_that_is_run_again(mirrored: MirroredDatabase) -> None:
@@ -140,12 +140,12 @@ def test_a_batch_that_is_run_again(mirrored: MirroredDatabase) -> None:
     commits = mirrored.folder / "checkpoint" / "commits"
     before = {path.name for path in commits.iterdir()}
     mirrored.run()
-    mirrored.expect_equal("t")
+    mirrored.assert_equal("t")
     new = sorted((path for path in commits.glob("[0-9]*") if path.name not in before), key=_number)
     assert new
     new[-1].unlink()
     mirrored.run()
-    mirrored.expect_equal("t")
+    mirrored.assert_equal("t")
 
 
 def _number(path: Path) -> int:
@@ -187,7 +187,7 @@ def test_a_kill_at_each_commit(
         killed += kills.left <= 0
         kills.left = 0
         mirrored.run()
-        mirrored.expect_equal("t")
+        mirrored.assert_equal("t")
     assert killed > 1
 
 
@@ -211,7 +211,7 @@ def test_a_kill_behind_rows_without_a_key(
     assert kills.left <= 0
     kills.left = 0
     mirrored.run()
-    mirrored.expect_equal("t")
+    mirrored.assert_equal("t")
 
 
 def test_a_statement_while_the_table_is_loaded(
@@ -243,5 +243,5 @@ def test_a_statement_while_the_table_is_loaded(
         query.stop()
     assert query.exception() is None, query.exception()
     mirrored.run()
-    mirrored.expect_equal("t")
+    mirrored.assert_equal("t")
     assert not mirrored.delta("t").metadata().configuration.get("mysqlbinlog.stopped")

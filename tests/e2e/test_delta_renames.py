@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from helpers.change_logs import change_log_of, expect_replay
+from helpers.change_logs import change_log_of, assert_replay
 from helpers.delta_mirrors import MirroredDatabase, MirroredDatabases
 from helpers.servers import Server
 
@@ -69,8 +69,8 @@ def test_rows_are_loaded_and_logged(cases: MirroredDatabases, several: bool) -> 
     cases.run()
     for number, mirrored in enumerate(cases):
         for table in _tables(number):
-            mirrored.expect_equal(table)
-            expect_replay(mirrored, table, "id")
+            mirrored.assert_equal(table)
+            assert_replay(mirrored, table, "id")
 
 
 def test_rows_stop_a_table_that_is_not_to_be_loaded(
@@ -89,5 +89,5 @@ def _is_stopped(mirrored: MirroredDatabase, table: str) -> bool:
     """Whether it is; AssertionError where it goes on, and is not equal."""
     if mirrored.delta(table).metadata().configuration.get("mysqlbinlog.stopped"):
         return True
-    mirrored.expect_equal(table)
+    mirrored.assert_equal(table)
     return False

@@ -102,7 +102,7 @@ def _errors() -> Iterator[list[str]]:
     "case", range(len(REPLACED)), ids=["; ".join(clauses) for _, clauses in REPLACED]
 )
 def test_a_reload_that_another_replaces(replaced: MirroredDatabases, case: int) -> None:
-    replaced[case].expect_equal("t")
+    replaced[case].assert_equal("t")
 
 
 def test_row_changes_after_the_reloads(replaced: MirroredDatabases) -> None:
@@ -113,4 +113,4 @@ def test_row_changes_after_the_reloads(replaced: MirroredDatabases) -> None:
     )
     replaced.run()
     for mirrored in replaced:
-        mirrored.expect_equal("t")
+        mirrored.assert_equal("t")

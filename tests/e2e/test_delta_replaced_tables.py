@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from helpers.change_logs import change_log_of, expect_replay, log_of
+from helpers.change_logs import change_log_of, assert_replay, log_of
 from helpers.delta_mirrors import MirroredDatabase
 from helpers.harmed_tables import HARMS, FolderCopies, interrupted
 from helpers.servers import Server
@@ -55,7 +55,7 @@ def _begin(mirrored: MirroredDatabase, begin: str) -> None:
     """Let the next batches load the table `t`."""
     if begin == "reload":
         mirrored.run()
-        _expect_equal(mirrored, "t", "a", "quiet")
+        _assert_equal(mirrored, "t", "a", "quiet")
         _without_log(mirrored, "DELETE FROM t WHERE id % 10 = 3")
         mirrored.execute("ALTER TABLE t ADD COLUMN c INT NOT NULL DEFAULT 7")
 
@@ -69,8 +69,8 @@ def _without_log(mirrored: MirroredDatabase, statement: str) -> None:
         connection.commit()
 
 
-def _expect_equal(mirrored: MirroredDatabase, *tables: str) -> None:
-    """As `expect_equal`, with an error that can be read."""
+def _assert_equal(mirrored: MirroredDatabase, *tables: str) -> None:
+    """As `assert_equal`, with an error that can be read."""
     for table in tables:
         names, selected = mirrored.select(table)
         found = mirrored.rows(table).select(names).to_pylist()
@@ -109,12 +109,12 @@ def _expect_stopped_until_reload(mirrored: MirroredDatabase, *, is_removed: bool
             shutil.rmtree(mirrored.folder / "lake" / mirrored.database / "t")
         mirrored.run()
         assert mirrored.stopped("t")
-        _expect_equal(mirrored, "a", "quiet")
+        _assert_equal(mirrored, "a", "quiet")
     mirrored.options["reload"] = f"again: {mirrored.database}.t"
     mirrored.run()
     _change(mirrored, 3)
     mirrored.run()
-    _expect_equal(mirrored, "t", "a", "quiet")
+    _assert_equal(mirrored, "t", "a", "quiet")
 
 
 @pytest.mark.parametrize("begin", BEGINS)
@@ -126,7 +126,7 @@ def test_reload_of_another_table_keeps_what_was_loaded(
         mirrored.run()
     mirrored.options["reload"] = f"again: {mirrored.database}.a"
     mirrored.run()
-    _expect_equal(mirrored, "t", "a", "quiet")
+    _assert_equal(mirrored, "t", "a", "quiet")
 
 
 @pytest.mark.parametrize("kind", [kind for kind in HARMS if kind != "nothing"])
@@ -141,7 +141,7 @@ def test_table_that_is_replaced_during_its_load_is_stopped(
     HARMS[kind](mirrored, copies, random.Random(3), monkeypatch)
     mirrored.run()
     assert mirrored.stopped("t")
-    _expect_equal(mirrored, "a", "quiet")
+    _assert_equal(mirrored, "a", "quiet")
     _expect_stopped_until_reload(mirrored, is_removed=kind == "removed")
 
 
@@ -155,7 +155,7 @@ def test_table_that_is_removed_before_its_first_chunk_is_loaded(
     HARMS["removed"](mirrored, _copies(mirrored), random.Random(3), monkeypatch)
     _change(mirrored, 1)
     mirrored.run()
-    _expect_equal(mirrored, "t", "a", "quiet")
+    _assert_equal(mirrored, "t", "a", "quiet")
     assert not _is_stopped(mirrored, "t")
 
 
@@ -191,12 +191,12 @@ def test_older_lake_under_a_newer_checkpoint_stops_what_lacks_something(
     mirrored.run()
     for table in ("t", "quiet", "k", "emptied"):
         assert "lacks what this query wrote to it" in mirrored.stopped(table)
-    _expect_equal(mirrored, "a")
+    _assert_equal(mirrored, "a")
     assert not _is_stopped(mirrored, "a")
     mirrored.options["reload"] = f"again: {mirrored.database}.*"
     mirrored.run()
-    mirrored.expect_equal("k", "emptied")
-    _expect_equal(mirrored, "t", "quiet", "a")
+    mirrored.assert_equal("k", "emptied")
+    _assert_equal(mirrored, "t", "quiet", "a")
 
 
 def test_older_lake_with_its_checkpoint_goes_on(
@@ -210,8 +210,8 @@ def test_older_lake_with_its_checkpoint_goes_on(
     checkpoint.put_back(0)
     mirrored.execute("INSERT INTO a VALUES (9)")
     mirrored.run()
-    mirrored.expect_equal("k", "emptied")
-    _expect_equal(mirrored, "t", "quiet", "a")
+    mirrored.assert_equal("k", "emptied")
+    _assert_equal(mirrored, "t", "quiet", "a")
 
 
 def test_newer_lake_under_an_older_checkpoint_goes_on(
@@ -224,8 +224,8 @@ def test_newer_lake_under_an_older_checkpoint_goes_on(
     checkpoint.put_back(0)
     mirrored.execute("INSERT INTO a VALUES (9)")
     mirrored.run()
-    mirrored.expect_equal("k", "emptied")
-    _expect_equal(mirrored, "t", "quiet", "a")
+    mirrored.assert_equal("k", "emptied")
+    _assert_equal(mirrored, "t", "quiet", "a")
 
 
 def test_table_that_was_stopped_stays_so_in_a_copy_from_before(
@@ -243,7 +243,7 @@ def test_table_that_was_stopped_stays_so_in_a_copy_from_before(
     mirrored.execute("INSERT INTO a VALUES (9)")
     mirrored.run()
     assert "without telling" in mirrored.stopped("quiet")
-    _expect_equal(mirrored, "a", "t")
+    _assert_equal(mirrored, "a", "t")
 
 
 def _logged(mirrored: MirroredDatabase) -> FolderCopies:
@@ -261,7 +261,7 @@ def test_reload_of_another_table_keeps_what_a_change_log_has_of_a_load(
     mirrored.options["reload"] = f"again: {mirrored.database}.a"
     mirrored.run()
     for table in ("t", "a", "quiet"):
-        expect_replay(mirrored, table, "id")
+        assert_replay(mirrored, table, "id")
 
 
 @pytest.mark.parametrize("kind", ["removed", "older copy"])
@@ -278,13 +278,13 @@ def test_change_log_that_is_replaced_is_stopped(
         mirror.start(mirrored.spark, availableNow=True).awaitTermination()
         name = f"the change log of {mirrored.database}.t"
         assert [*mirror.stopped] == [name]
-        expect_replay(mirrored, "a", "id")
+        assert_replay(mirrored, "a", "id")
     mirrored.options["reload"] = f"again: {mirrored.database}.t"
     mirrored.run()
     _change(mirrored, 3)
     mirrored.run()
     for table in ("t", "a", "quiet"):
-        expect_replay(mirrored, table, "id")
+        assert_replay(mirrored, table, "id")
 
 
 _SEEDS = [
@@ -328,7 +328,7 @@ def _one_round(
         with interrupted(monkeypatch, chance.randrange(1, 5)):
             mirrored.run()
     mirrored.run()
-    _expect_equal(mirrored, "a", "quiet")
+    _assert_equal(mirrored, "a", "quiet")
     if _is_stopped(mirrored, "t"):
         _expect_stopped_until_reload(mirrored, is_removed=chance.random() < 0.5)
         return True
@@ -336,5 +336,5 @@ def _one_round(
         number += 1
         _change(mirrored, number)
         mirrored.run()
-    _expect_equal(mirrored, "t", "a", "quiet")
+    _assert_equal(mirrored, "t", "a", "quiet")
     return False

@@ -26,7 +26,7 @@ def test_two_tables_of_one_query_are_what_select_shows(
         "INSERT INTO `lines` VALUES (1, 'a', 1), (1, 'b', 2), (2, 'a', 3)",
     )
     mirrored.run()
-    mirrored.expect_equal("orders", "lines")
+    mirrored.assert_equal("orders", "lines")
     mirrored.execute(
         # Several changes of one key in a batch; a key that moves, and one that is taken over.
         "UPDATE orders SET v = 'again' WHERE id = 1",
@@ -40,7 +40,7 @@ def test_two_tables_of_one_query_are_what_select_shows(
         "INSERT INTO orders VALUES (4, 'four', 4, 'new')",
     )
     mirrored.run()
-    mirrored.expect_equal("orders", "lines")
+    mirrored.assert_equal("orders", "lines")
     mirrored.execute(
         "INSERT INTO `lines` VALUES (8, 'x', 1)",
         "TRUNCATE TABLE `lines`",
@@ -49,4 +49,4 @@ def test_two_tables_of_one_query_are_what_select_shows(
         "INSERT INTO orders VALUES (1, 'back', 0, NULL)",
     )
     mirrored.run()
-    mirrored.expect_equal("orders", "lines")
+    mirrored.assert_equal("orders", "lines")

@@ -178,7 +178,7 @@ def test_a_table_without_a_key_is_stopped_and_goes_on_without_the_condition(
     del mirrored.options["snapshotWhere"]
     mirrored.options["reload"] = f"again: {database}.t"
     mirrored.run()
-    mirrored.expect_equal("t")
+    mirrored.assert_equal("t")
 
 
 @pytest.fixture(scope="module")
@@ -250,7 +250,7 @@ def test_a_name_of_no_table_is_rejected_before_anything_is_loaded(
     mirrored.settings["partition_by"] = {f"{database}.{by}": ["id"]}
     if option == "both right":
         mirrored.run()
-        mirrored.expect_equal("t")
+        mirrored.assert_equal("t")
         mirrored.options["snapshotWhere"] = json.dumps({f"{database}.typo": "id > 0"})
         mirrored.options["reload"] = f"again: {database}.t"
         option = "snapshotWhere"

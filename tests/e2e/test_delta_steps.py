@@ -11,7 +11,7 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from helpers.change_logs import change_log_of, expect_replay
+from helpers.change_logs import change_log_of, assert_replay
 from helpers.delta_mirrors import MirroredDatabase
 from helpers.mirror_steps import (
     CHECKPOINTS,
@@ -63,7 +63,7 @@ def test_changes_and_ddl_of_several_tables(
         change(mirrored, random_, 20)
         before = len(steps)
         mirrored.run()
-        mirrored.expect_equal(*TABLES)
+        mirrored.assert_equal(*TABLES)
         assert max(steps[before:]) > 10
 
 
@@ -81,7 +81,7 @@ def test_statements_among_the_changes_of_a_step(
             f"UPDATE t SET id = {first + 3}, v = 'd'",
         )
     mirrored.run()
-    mirrored.expect_equal("t")
+    mirrored.assert_equal("t")
     assert 2 < max(steps) < 10
 
 
@@ -113,8 +113,8 @@ def test_a_kill_between_steps(
         change(mirrored, random_, 3)
         checkpoint = next(checkpoints)
         mirrored.run(checkpoint)
-        mirrored.expect_equal(*TABLES)
-        expect_replay(mirrored, "t", "id")
+        mirrored.assert_equal(*TABLES)
+        assert_replay(mirrored, "t", "id")
     assert max(steps) > 5
 
 
@@ -127,7 +127,7 @@ def test_a_transaction_is_never_parted(mirrored: MirroredDatabase, steps: list[i
             "BEGIN", f"INSERT INTO t VALUES {rows}", f"INSERT INTO t VALUES {more}", "COMMIT"
         )
     mirrored.run()
-    mirrored.expect_equal("t")
+    mirrored.assert_equal("t")
     assert max(steps) == 3
     table = mirrored.delta("t")
     counts = [
@@ -172,7 +172,7 @@ def test_the_source_gives_batches_of_several_steps(
         mirrored.execute(f"INSERT INTO pairs VALUES {values}")
     mirror = mirrored.mirror()
     mirror.start(mirrored.spark, availableNow=True).awaitTermination()
-    mirrored.expect_equal(*TABLES)
+    mirrored.assert_equal(*TABLES)
     rows = {f"{mirrored.database}.{table}": count for table, count in COUNTS.items()}
     progress = mirror.progress
     assert {name: table.rows for name, table in progress.tables.items()} == rows
@@ -188,4 +188,4 @@ def test_the_source_gives_batches_of_several_steps(
     # With a transaction of 20 kB behind it.
     assert max(sizes) < 45_000
     if payload == "texts":
-        expect_replay(mirrored, "t", "id")
+        assert_replay(mirrored, "t", "id")

@@ -31,7 +31,7 @@ def test_a_unique_key_stands_in_for_the_primary_key(
     )
     mirrored.run()
     tables = ("words", "prefixes", "numbers", "pairs")
-    mirrored.expect_equal(*tables)
+    mirrored.assert_equal(*tables)
     mirrored.execute(
         "UPDATE words SET w = 'A' WHERE w = 'a'",
         "UPDATE words SET w = 'n' WHERE w = 'ñ'",
@@ -44,7 +44,7 @@ def test_a_unique_key_stands_in_for_the_primary_key(
         "UPDATE pairs SET a = 3 WHERE a = 1",
     )
     mirrored.run()
-    mirrored.expect_equal(*tables)
+    mirrored.assert_equal(*tables)
     mirrored.execute(
         "UPDATE numbers SET v = 9 WHERE f = 0",
         # Another key from here on.
@@ -58,4 +58,4 @@ def test_a_unique_key_stands_in_for_the_primary_key(
         "DELETE FROM pairs WHERE w = 9",
     )
     mirrored.run()
-    mirrored.expect_equal(*tables)
+    mirrored.assert_equal(*tables)

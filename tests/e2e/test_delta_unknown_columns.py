@@ -67,7 +67,7 @@ def _name(case: int) -> str:
     "case", range(len(ALTERED)), ids=["; ".join(statements) for statements in ALTERED]
 )
 def test_an_alter_without_a_row_change_after_it(altered: MirroredDatabases, case: int) -> None:
-    altered[case].expect_equal(_name(case))
+    altered[case].assert_equal(_name(case))
 
 
 def test_row_changes_after_the_reload(altered: MirroredDatabases) -> None:
@@ -79,7 +79,7 @@ def test_row_changes_after_the_reload(altered: MirroredDatabases) -> None:
         )
     altered.run()
     for case, mirrored in enumerate(altered):
-        mirrored.expect_equal(_name(case))
+        mirrored.assert_equal(_name(case))
 
 
 def test_the_error_of_rows_between_two_alters_names_no_grant(
@@ -112,4 +112,4 @@ def test_a_reload_of_a_table_that_was_stopped_at_such_a_statement(
     assert "changed rows without telling the log which" in mirrored.stopped("t")
     mirrored.options["reload"] = f"again: {database}.t"
     mirrored.run()
-    mirrored.expect_equal("t", "other")
+    mirrored.assert_equal("t", "other")

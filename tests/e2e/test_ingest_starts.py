@@ -127,7 +127,7 @@ def _commits(table: Path) -> Iterator[dict[str, Any]]:
         yield actions
 
 
-def _expect_each_change_once(table: Path, rows: int) -> None:
+def _assert_each_change_once(table: Path, rows: int) -> None:
     told = [(each["commitInfo"]["operation"], each["txn"]) for each in _commits(table)]
     # By a merge, or without one.
     writes = [marks for operation, marks in told if operation in {"MERGE", "WRITE"}]
@@ -189,4 +189,4 @@ def test_starts_and_stops(live_server: Server, shop: str, tmp_path: Path, starts
     table = tmp_path / "lake" / shop / "orders"
     rows = DeltaTable(table).to_pyarrow_table().sort_by("id").to_pylist()
     assert [(row["id"], row["v"]) for row in rows] == expected
-    _expect_each_change_once(table, len(expected))
+    _assert_each_change_once(table, len(expected))

@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 
 from helpers.delta_mirrors import MirroredDatabase
 
-__all__ = ["expect_replay", "change_log_of", "log_of", "replayed", "rows_of_log"]
+__all__ = ["assert_replay", "change_log_of", "log_of", "replayed", "rows_of_log"]
 
 
 def change_log_of(mirrored: MirroredDatabase) -> str:
@@ -49,7 +49,7 @@ def replayed(rows: list[dict[str, Any]], *key: str) -> list[dict[str, Any]]:
     return list(table.values())
 
 
-def expect_replay(mirrored: MirroredDatabase, table: str, *key: str) -> list[dict[str, Any]]:
+def assert_replay(mirrored: MirroredDatabase, table: str, *key: str) -> list[dict[str, Any]]:
     """AssertionError unless the change log leaves what SELECT shows; gives its rows."""
     rows = rows_of_log(mirrored, table)
     names, selected = mirrored.select(table)

@@ -75,7 +75,7 @@ class MirroredDatabase:
             names = [column[0] for column in cursor.description]
             return names, sorted(cursor.fetchall(), key=repr)
 
-    def expect_equal(self, *tables: str) -> None:
+    def assert_equal(self, *tables: str) -> None:
         """Each Delta table has the columns and rows that SELECT shows."""
         for table in tables:
             names, selected = self.select(table)

@@ -46,7 +46,7 @@ class Output:
         lines = [found[0] for found in numbered.select(row).collect()]
         target = self._folder / f"batch-{batch:06}.jsonl"
         if target.exists():
-            _expect_same_rows(target.read_text(), lines, batch)
+            _assert_same_rows(target.read_text(), lines, batch)
         written = target.with_suffix(".writing")
         written.write_text("".join(f"{line}\n" for line in lines))
         written.replace(target)
@@ -93,7 +93,7 @@ def held_source(folder: Path) -> type[DataSource]:
     return HeldSource
 
 
-def _expect_same_rows(before: str, now: list[str], batch: int) -> None:
+def _assert_same_rows(before: str, now: list[str], batch: int) -> None:
     first, second = _rows(before.splitlines()), _rows(now)
     if first != second:
         raise RuntimeError(

@@ -113,22 +113,22 @@ REFUSED = {
 }  # fmt: skip
 
 
-def expect_refused(follower: Follower, refused: list[str], at_most: int) -> None:
+def assert_rejected(follower: Follower, refused: list[str], at_most: int) -> None:
     words = REFUSED["mariadb" if follower.server.name == "mariadb" else "mysql56"]
     assert [each for each in refused if not any(word in each for word in words)] == []
     assert len(refused) <= at_most
 
 
 def test_single_alters(follower: Follower) -> None:
-    expect_refused(follower, run_cases(follower, SINGLE), at_most=23)
+    assert_rejected(follower, run_cases(follower, SINGLE), at_most=23)
 
 
 def test_other_statements(follower: Follower) -> None:
-    expect_refused(follower, run_cases(follower, OTHERS), at_most=12)
+    assert_rejected(follower, run_cases(follower, OTHERS), at_most=12)
 
 
 def test_character_sets_of_table_and_column(follower: Follower) -> None:
-    expect_refused(follower, run_cases(follower, CHARACTER_SETS), at_most=60)
+    assert_rejected(follower, run_cases(follower, CHARACTER_SETS), at_most=60)
 
 
 def test_each_case_is_done_by_a_server(mysql56: Server, mariadb: Server) -> None:

@@ -464,7 +464,7 @@ def fill_large(server: Server) -> None:
     server.execute(f"UPDATE {DATABASE}.t SET b = REPEAT(CHAR(65 + id % 26), 300000)")
 
 
-def expect_all(rows: list[Row]) -> None:
+def assert_all(rows: list[Row]) -> None:
     """Each row is there; those of a second try have a watermark that is not older."""
     last: dict[int, tuple[str, int]] = {}
     for row in rows:
@@ -485,7 +485,7 @@ def test_killed_in_the_middle(large: Server, what: str) -> None:
     ((thread,),) = large.execute(query)
     large.execute(f"KILL {what} {thread}")
     rows += [row for batch in batches for row in batch.to_pylist()]
-    expect_all(rows)
+    assert_all(rows)
     assert len(rows) > 100
     ends = [(place(row), json.loads(row["after"])["v"]) for row in rows][-1]
     assert ends[0] > start
@@ -499,7 +499,7 @@ def test_cut_in_the_middle(large: Server, caplog: pytest.LogCaptureFixture) -> N
     settings = large.settings()
     with cutting_proxy(settings.host, settings.port, iter(more)) as proxy:
         reading = Reading(large, *chunks, host="127.0.0.1", port=str(proxy.port))
-        expect_all(reading.rows())
+        assert_all(reading.rows())
         # The connections of proofs end before they are cut.
         assert 6 <= proxy.cuts <= len(more)
     assert caplog.text.count("inside a result") >= 2
@@ -540,7 +540,7 @@ def test_a_server_that_is_restarted(
     starting.start()
     rows += [row for batch in batches for row in batch.to_pylist()]
     starting.join()
-    expect_all(rows)
+    assert_all(rows)
     assert place(rows[-1]) > place(rows[0])
 
 

@@ -57,7 +57,7 @@ def load_of(query: Query) -> LoadState:
     return LoadState.unpack(query.checkpoint["snapshot"])
 
 
-def expect_in_step(server: Server, rows: Rows, *tables: str) -> None:
+def assert_in_sync(server: Server, rows: Rows, *tables: str) -> None:
     for table in tables:
         assert applied(rows, table) == select_json(server, table, *COLUMNS), table
 
@@ -70,7 +70,7 @@ def test_rows_that_are_there_come_first_and_changes_after_them(
     rows = query.rows()
     assert {row["op"] for row in rows} == {"r"}
     assert len(rows) == 3010
-    expect_in_step(any_server, rows, *tables)
+    assert_in_sync(any_server, rows, *tables)
     assert load_of(query).is_done
     any_server.execute(
         f"UPDATE {database}.t SET a = -1 WHERE id < 10",
@@ -80,7 +80,7 @@ def test_rows_that_are_there_come_first_and_changes_after_them(
     )
     more = query.rows()
     assert Counter(row["op"] for row in more) == {"u": 10, "d": 1, "c": 1}
-    expect_in_step(any_server, rows + more, *tables)
+    assert_in_sync(any_server, rows + more, *tables)
 
 
 def test_a_loaded_row_looks_like_an_inserted_one(
@@ -123,7 +123,7 @@ def test_changes_while_the_load_goes_on(
     assert step > 15
     assert max(Counter(each["id"] for each in loaded(rows, f"{database}.t")).values()) == 1
     rows += query.rows()
-    expect_in_step(any_server, rows, f"{database}.t", f"{database}.u")
+    assert_in_sync(any_server, rows, f"{database}.t", f"{database}.u")
 
 
 def test_a_stopped_load_goes_on_where_it_was(
@@ -145,7 +145,7 @@ def test_a_stopped_load_goes_on_where_it_was(
     found = Counter(each["id"] for each in loaded(rows, f"{database}.t"))
     assert found == dict.fromkeys(range(1, 3001), 1)
     rows += query.rows()
-    expect_in_step(any_server, rows, f"{database}.t", f"{database}.u", f"{database}.empty")
+    assert_in_sync(any_server, rows, f"{database}.t", f"{database}.u", f"{database}.empty")
 
 
 def test_what_is_wanted_later_is_loaded_then(
@@ -160,7 +160,7 @@ def test_what_is_wanted_later_is_loaded_then(
     more = query.start().rows()
     assert len(loaded(more, f"{database}.t")) == 3000
     assert loaded(more, f"{database}.u") == []
-    expect_in_step(any_server, rows + more, f"{database}.t", f"{database}.u")
+    assert_in_sync(any_server, rows + more, f"{database}.t", f"{database}.u")
     query.stop()
     assert query.start().rows() == []
 
@@ -183,7 +183,7 @@ def test_a_created_table_is_not_loaded_and_a_renamed_one_is(
     )
     more = query.rows()
     assert Counter(row["op"] for row in more) == {"r": 10}
-    expect_in_step(any_server, rows + more, f"{database}.u", f"{database}.late", f"{database}.t")
+    assert_in_sync(any_server, rows + more, f"{database}.u", f"{database}.late", f"{database}.t")
 
 
 def test_a_reload_is_done_once(any_server: Server, database: str, queries: list[Query]) -> None:
@@ -199,7 +199,7 @@ def test_a_reload_is_done_once(any_server: Server, database: str, queries: list[
     query.texts["reload"] = f"fix-2: {database}.u"
     more += query.start().rows()
     assert Counter(row["op"] for row in more) == {"r": 20}
-    expect_in_step(any_server, rows + more, f"{database}.u")
+    assert_in_sync(any_server, rows + more, f"{database}.u")
 
 
 def test_a_reload_that_meets_no_table(
@@ -239,7 +239,7 @@ def test_the_log_does_not_wait_for_a_proof(
     assert [row["op"] for row in rows] == ["c"]
     assert not load_of(query).is_done
     rows += query.rows()
-    expect_in_step(any_server, rows, f"{database}.u")
+    assert_in_sync(any_server, rows, f"{database}.u")
 
 
 def test_where_nothing_can_be_proven_no_query_begins(
@@ -297,7 +297,7 @@ def test_a_batch_read_gives_the_tables_as_they_are(any_server: Server, database:
     assert len(parts) <= 4
     rows = [row for part in parts for batch in reader.read(part) for row in batch.to_pylist()]
     assert {row["op"] for row in rows} == {"r"}
-    expect_in_step(any_server, rows, f"{database}.t", f"{database}.u")
+    assert_in_sync(any_server, rows, f"{database}.t", f"{database}.u")
 
 
 def chunk_sizes(query: Query) -> list[list[int]]:
@@ -402,4 +402,4 @@ def test_a_table_that_is_swapped_in_behind_the_first_plan(
     tail, end = query.spark.reader._tail, Position.of(*any_server.position())
     assert tail is not None
     wait_until(lambda: tail.scanned >= end, "the batch of the first chunk has the statement")
-    expect_in_step(any_server, query.rows(), swapped)
+    assert_in_sync(any_server, query.rows(), swapped)

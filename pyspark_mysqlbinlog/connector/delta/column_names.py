@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from pyspark_mysqlbinlog.errors import MirrorError
 from pyspark_mysqlbinlog.names import fold
 
-__all__ = ["delta_name", "expect_distinct"]
+__all__ = ["delta_name", "check_distinct"]
 
 _REFUSED = re.compile(r"[ ,;{}()\n\t=`]")
 # Columns of the Delta table, and of the states on their way into it.
@@ -27,7 +27,7 @@ def delta_name(name: str) -> str:
     return f"{written}_" if fold(written).rstrip("_") in _OWN else written
 
 
-def expect_distinct(names: Iterable[str], table: str) -> None:
+def check_distinct(names: Iterable[str], table: str) -> None:
     """MirrorError where two of a table's columns would be one in Delta."""
     seen: dict[str, str] = {}
     for name in names:

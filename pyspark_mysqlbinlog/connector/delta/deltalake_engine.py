@@ -40,7 +40,7 @@ from pyspark_mysqlbinlog.connector.delta.deltalake_writes import write_without_m
 from pyspark_mysqlbinlog.connector.delta.engine import (
     TRIES,
     expect_rows_kept,
-    expect_same_deletes,
+    check_same_deletes,
     is_restored,
     overtaken,
 )
@@ -127,7 +127,7 @@ class DeltalakeTarget:
                 table = DeltaTable(self.uri, storage_options=self._storage)
             except TableNotFoundError:
                 return None
-            expect_same_deletes(self, [field.name for field in table.schema().fields])
+            check_same_deletes(self, [field.name for field in table.schema().fields])
             self._table = table
         if self._known is None:
             # What an error left open may have been written.

@@ -19,7 +19,7 @@ __all__ = [
     "DeltaTarget",
     "Engine",
     "expect_rows_kept",
-    "expect_same_deletes",
+    "check_same_deletes",
     "is_restored",
     "overtaken",
 ]
@@ -167,7 +167,7 @@ class Engine(Protocol):
         """
 
 
-def expect_same_deletes(target: DeltaTarget, names: Collection[str]) -> None:
+def check_same_deletes(target: DeltaTarget, names: Collection[str]) -> None:
     """OptionError where a table with these columns was made to treat deleted rows otherwise."""
     if SEQ in names and (DELETED in names) != target.keeps_deleted:
         was = "keep" if DELETED in names else "remove"

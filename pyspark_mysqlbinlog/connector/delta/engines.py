@@ -42,7 +42,7 @@ class ChosenEngine:
         self._keep_deleted = soft_delete
         self._engine: Engine | None = None
         if name == "spark":
-            self._expect_no_storage_options()
+            self._check_no_storage_options()
 
     def begin(self, spark: SparkSession) -> None:
         """Take the session of the batch that begins."""
@@ -63,10 +63,10 @@ class ChosenEngine:
             )
 
             return DeltalakeEngine(self._storage, self._properties, soft_delete=self._keep_deleted)
-        self._expect_no_storage_options()
+        self._check_no_storage_options()
         return SparkEngine(self._properties, soft_delete=self._keep_deleted)
 
-    def _expect_no_storage_options(self) -> None:
+    def _check_no_storage_options(self) -> None:
         if self._storage:
             raise OptionError(
                 "storage_options: they are delta-rs's; the engine 'spark' takes Spark's settings,"

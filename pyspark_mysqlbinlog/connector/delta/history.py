@@ -321,7 +321,7 @@ class ChangeLog:
                 raise OptionError(
                     f"history: {self.uri} has rows that no mirror wrote: give another place"
                 )
-            self._expect_beginning(new, batch)
+            self._check_beginning(new, batch)
         elif known != log:
             raise self._of_another_log(known, batch.mark.log)
         else:
@@ -338,7 +338,7 @@ class ChangeLog:
         self._target.set_properties({STOPPED: ""})
         self.stopped, self._is_left = None, False
 
-    def _expect_beginning(self, new: int | None, batch: Batch) -> None:
+    def _check_beginning(self, new: int | None, batch: Batch) -> None:
         """A change log that is not there yet may begin with this batch."""
         if not batch.is_first and not batch.loads(self._table) and new is None:
             raise self._error(

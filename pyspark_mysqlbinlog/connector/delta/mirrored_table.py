@@ -178,7 +178,7 @@ class MirroredTable:
         if self.stopped is not None:
             return 0
         if not self._is_checked:
-            self._expect_mirror(now, batch)
+            self._check_mirror(now, batch)
         if batch.loads(self._table):
             self._expect_load(batch)
         whole = whole_load(changes, self._name)
@@ -244,11 +244,11 @@ class MirroredTable:
 
     def _bring_in(self, changes: pa.Table, now: TableVersions, batch: Batch, since: int) -> int:
         applied = max(self._target.applied(str(batch.mark.log)) or 0, since)
-        self._expect_shape_of_load(now, batch, applied)
+        self._check_shape_of_load(now, batch, applied)
         changes = not_applied(changes, applied)
         # A Delta table that is ahead of the batch has a later shape, too.
         if changes.num_rows or applied <= batch.mark.version:
-            self._expect_new_loads(changes, batch)
+            self._check_new_loads(changes, batch)
             comes = now.came_by_rename
             walk = Walk(
                 self._name,
@@ -305,7 +305,7 @@ class MirroredTable:
                 f" condition left out is not known; take it out of snapshotWhere, and {LOAD_ANEW}"
             )
 
-    def _expect_shape_of_load(self, now: TableVersions, batch: Batch, applied: int) -> None:
+    def _check_shape_of_load(self, now: TableVersions, batch: Batch, applied: int) -> None:
         """MirrorError where the table had other columns at the place of a whole load.
 
         It was read with those that it had where the batch ended that brought it. A load that goes
@@ -418,7 +418,7 @@ class MirroredTable:
             self._note_load(loading | {_VOID: why, "waits": True})
             self._say_void(why)
 
-    def _expect_mirror(self, now: TableVersions, batch: Batch) -> None:
+    def _check_mirror(self, now: TableVersions, batch: Batch) -> None:
         """MirrorError unless the Delta table goes on where the batch begins."""
         known = self._log_of_rows(batch)
         if known is None:
@@ -473,7 +473,7 @@ class MirroredTable:
         base, _, digits = batch.start.file.rpartition(".")
         return Position(number, pos, f"{base}.{number:0{len(digits)}d}")
 
-    def _expect_new_loads(self, changes: pa.Table, batch: Batch) -> None:
+    def _check_new_loads(self, changes: pa.Table, batch: Batch) -> None:
         """MirrorError where a loaded row could be older than what the Delta table has."""
         loaded = changes.select(["seq"]).filter(pc.equal(changes.column("op"), "r"))
         if loaded.num_rows and pc.min(places_of(loaded)).as_py() < place_of(batch.start):
@@ -592,7 +592,7 @@ class MirroredTable:
             _LOG.info("%s: %d rows are read that snapshotWhere left out", self._name, keys.num_rows)
         for condition in conditions_of(schema, keys):
             rows, images = rows_where(condition)
-            self._expect_new_loads(rows, batch)
+            self._check_new_loads(rows, batch)
             unread: list[str] = []
             walk = Walk(
                 self._name,

@@ -48,7 +48,7 @@ from pyspark_mysqlbinlog.connector.load.tasks import load_tasks
 from pyspark_mysqlbinlog.connector.log.prefetch import Interrupt, prefetched
 from pyspark_mysqlbinlog.connector.log.server_facts import server_facts
 from pyspark_mysqlbinlog.connector.options.model import Options
-from pyspark_mysqlbinlog.connector.packets import expect_json
+from pyspark_mysqlbinlog.connector.packets import check_json
 from pyspark_mysqlbinlog.connector.ranges.cutting import MOST_CARRIED_IN_ALL, RangePartition
 from pyspark_mysqlbinlog.connector.ranges.hand_over import HandOver
 from pyspark_mysqlbinlog.connector.ranges.planning import range_partitions
@@ -143,7 +143,7 @@ class OwnReading:
         self._options = options
         self._step_bytes = options.max_bytes_per_trigger
         self._with_source = with_source
-        self._schema = arrow_schema(expect_json(options))
+        self._schema = arrow_schema(check_json(options))
         self._facts: ServerFacts | None = None
         self._left = 0
         self._last_short = -math.inf

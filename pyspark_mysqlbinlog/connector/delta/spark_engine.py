@@ -22,7 +22,7 @@ from pyspark_mysqlbinlog.connector.delta.apply import DELETED, GONE, SEQ, SEQ_TY
 from pyspark_mysqlbinlog.connector.delta.engine import (
     TRIES,
     expect_rows_kept,
-    expect_same_deletes,
+    check_same_deletes,
     is_restored,
     overtaken,
 )
@@ -157,7 +157,7 @@ class SparkTarget:
     def _opened(self) -> Snapshot | None:
         snapshot = self._table.last()
         if snapshot is not None and self._known is None:
-            expect_same_deletes(self, snapshot.fields.names)
+            check_same_deletes(self, snapshot.fields.names)
             self._known = snapshot.version
         return snapshot
 

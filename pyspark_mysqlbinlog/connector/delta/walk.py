@@ -27,7 +27,7 @@ from pyspark_mysqlbinlog.connector.delta.apply import (
     last_states,
     states_of,
 )
-from pyspark_mysqlbinlog.connector.delta.column_names import delta_name, expect_distinct
+from pyspark_mysqlbinlog.connector.delta.column_names import delta_name, check_distinct
 from pyspark_mysqlbinlog.connector.delta.copies import apply_copies, expect_countable
 from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget
 from pyspark_mysqlbinlog.connector.delta.kept_deletes import is_noted, note_key
@@ -62,7 +62,7 @@ _BEFORE_ALL = -2
 
 def shape_of(schema: TableSchema) -> pa.Schema:
     """The columns of the Delta table of a table."""
-    expect_distinct((column.name for column in schema.columns), schema.full_name)
+    check_distinct((column.name for column in schema.columns), schema.full_name)
     return pa.schema([*map(typed_field, schema.columns), pa.field(SEQ, SEQ_TYPE)])
 
 
@@ -398,7 +398,7 @@ class Walk:
             return
         if _described(held) == _described(wanted):
             return  # it was given them, maybe, by a process that ended then
-        self._expect_held(_described(held))
+        self._check_held(_described(held))
         came_from = {SEQ: SEQ} | {
             name: old
             for name, old in self._came_from.items()
@@ -419,7 +419,7 @@ class Walk:
         else:
             self._target.reshape(wanted, came_from, mark)
 
-    def _expect_held(self, found: Mapping[str, pa.DataType]) -> None:
+    def _check_held(self, found: Mapping[str, pa.DataType]) -> None:
         """MirrorError where the Delta table has neither the columns of before nor those of now.
 
         Values would be taken from columns that are others than they seem.

@@ -35,7 +35,7 @@ __all__ = [
     "Dump",
     "Limit",
     "ScannedDump",
-    "expect_fingerprint",
+    "check_fingerprint",
 ]
 
 # COM_BINLOG_DUMP has the position as u32.
@@ -190,9 +190,9 @@ class Dump:
                 f" {known.created} by {known.server_id} (seconds since 1970, server_id)"
             )
         if known.length:
-            self._expect_event(known)
+            self._check_event(known)
 
-    def _expect_event(self, known: Fingerprint) -> None:
+    def _check_event(self, known: Fingerprint) -> None:
         """Read up to the event that ends at the start."""
         start, event = self._start, None
         while event is None or (self.is_before(event) and event.end < start.pos):
@@ -203,7 +203,7 @@ class Dump:
             del raw
         if event.file != start.file or event.end != start.pos:
             raise self._replaced("no event ends at this position")
-        expect_fingerprint(start, behind(self.walker.head, event), known)
+        check_fingerprint(start, behind(self.walker.head, event), known)
 
     def _expect_same_sequence(self, file: str) -> None:
         before, self._file = self._file, file
@@ -239,7 +239,7 @@ def _is_unreadable(error: MySQLBinlogError) -> bool:
     return any(words in error.message.lower() for words in _UNREADABLE)
 
 
-def expect_fingerprint(
+def check_fingerprint(
     position: Position, found: Fingerprint | None, known: Fingerprint | None
 ) -> None:
     """BinlogReplacedError where the event in front of a position is another than it was."""

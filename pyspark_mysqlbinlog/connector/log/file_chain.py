@@ -30,7 +30,7 @@ from pyspark_mysqlbinlog.protocol.events import HEADER_LENGTH, EventHeader, Even
 from pyspark_mysqlbinlog.protocol.files import FileStream
 from pyspark_mysqlbinlog.protocol.messages import FormatDescription, Rotate
 
-__all__ = ["expect_chain"]
+__all__ = ["check_chain"]
 
 _LOG = logging.getLogger("pyspark_mysqlbinlog")
 # LOG_EVENT_BINLOG_IN_USE_F: the server had the file open when it was copied, or when it crashed.
@@ -92,7 +92,7 @@ class _File:
         return cls(path, head, created, rotation, (size, begin, end))
 
 
-def expect_chain(paths: Sequence[str], *, is_whole: bool) -> None:
+def check_chain(paths: Sequence[str], *, is_whole: bool) -> None:
     """BinlogGapError where one of the files does not follow the one before it.
 
     Parameters
@@ -104,19 +104,19 @@ def expect_chain(paths: Sequence[str], *, is_whole: bool) -> None:
     if len(paths) < 2:
         return
     files = [_File.read(Path(path)) for path in paths]
-    _expect_no_copies(files)
+    _check_no_copies(files)
     is_numbered = all(file_number(file.name) is not None for file in files)
     place: _Place | None = None
     for before, after in pairwise(files):
         if is_numbered:
-            _expect_next_name(before, after)
+            _check_next_name(before, after)
         else:
             place = _next_place(before, after, place)
-        _expect_one_server(before, after)
-        _expect_one_moment(before, after)
+        _check_one_server(before, after)
+        _check_one_moment(before, after)
         _tell_copy_of_live_log(before, after)
     if is_numbered and is_whole:
-        _expect_own_number(files[-1])
+        _check_own_number(files[-1])
 
 
 # --- what is read
@@ -162,7 +162,7 @@ def _place_of(name: str) -> _Place | None:
 # --- what must be so
 
 
-def _expect_no_copies(files: Sequence[_File]) -> None:
+def _check_no_copies(files: Sequence[_File]) -> None:
     found: dict[tuple[int, bytes, bytes], _File] = {}
     for file in files:
         other = found.setdefault(file.ends, file)
@@ -179,7 +179,7 @@ def _are_equal(one: Path, other: Path) -> bool:
     return one.samefile(other) or filecmp.cmp(one, other, shallow=False)
 
 
-def _expect_own_number(last: _File) -> None:
+def _check_own_number(last: _File) -> None:
     """Nobody is behind the last file, but its ROTATE tells its number, too."""
     if last.rotation is None:
         return
@@ -199,7 +199,7 @@ _CURE = (
 )
 
 
-def _expect_next_name(before: _File, after: _File) -> None:
+def _check_next_name(before: _File, after: _File) -> None:
     """Both names have numbers."""
     if before.rotation is None:
         base, number = _place_of(before.name) or ("", 0)
@@ -261,7 +261,7 @@ def _next_place(before: _File, after: _File, place: _Place | None) -> _Place | N
     return found or expected
 
 
-def _expect_one_server(before: _File, after: _File) -> None:
+def _check_one_server(before: _File, after: _File) -> None:
     if before.head is None or after.head is None:
         return
     # A server id that is changed while a server runs holds from the ROTATE on.
@@ -277,7 +277,7 @@ def _expect_one_server(before: _File, after: _File) -> None:
         )
 
 
-def _expect_one_moment(before: _File, after: _File) -> None:
+def _check_one_moment(before: _File, after: _File) -> None:
     if before.rotation is None or after.head is None:
         return
     apart = abs(after.head.timestamp - before.rotation.timestamp)

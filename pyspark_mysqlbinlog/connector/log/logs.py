@@ -17,7 +17,7 @@ from typing import Protocol, TypeVar
 from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
 from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position, file_number
 from pyspark_mysqlbinlog.connector.log.dump import Dump, Limit, ScannedDump
-from pyspark_mysqlbinlog.connector.log.file_chain import expect_chain
+from pyspark_mysqlbinlog.connector.log.file_chain import check_chain
 from pyspark_mysqlbinlog.connector.log.file_order import FileOrder
 from pyspark_mysqlbinlog.connector.log.fingerprints import at_beginning, behind
 from pyspark_mysqlbinlog.decoder.kernel.implementation import implementation
@@ -175,7 +175,7 @@ class ServerLog:
                     if found.file != position.file:
                         break
                     if found.end >= position.pos:
-                        _expect_end(position, found)
+                        _check_end(position, found)
                         return behind(head, found)
             except LostConnectionError:
                 raise
@@ -204,7 +204,7 @@ def _found_in(dump: Dump, end: int) -> Iterator[Run | Event]:
         yield found
 
 
-def _expect_end(position: Position, found: Run | Event) -> None:
+def _check_end(position: Position, found: Run | Event) -> None:
     """InvalidPositionError unless what was found in the position's file ends there."""
     if found.end != position.pos:
         raise InvalidPositionError(
@@ -235,7 +235,7 @@ class FileLog:
     def open(cls, pattern: str) -> FileLog:
         """Find a log that is read from its beginning; BinlogGapError if its files are no log."""
         log = cls.find(pattern)
-        log.expect_chain()
+        log.check_chain()
         return replace(log, may_be_cut=True)
 
     @classmethod
@@ -279,12 +279,12 @@ class FileLog:
             ordinals = tuple(range(1, len(found) + 1))
         return cls(tuple(str(child) for child in found), ordinals)
 
-    def expect_chain(self, *, is_whole: bool = True) -> None:
+    def check_chain(self, *, is_whole: bool = True) -> None:
         """BinlogGapError unless each file follows the one before it.
 
         is_whole : these are all the files at the path.
         """
-        expect_chain(self.paths, is_whole=is_whole)
+        check_chain(self.paths, is_whole=is_whole)
 
     def events(self, start: Position) -> Iterator[Event]:
         for path, number in zip(self.paths, self.numbers, strict=True):
@@ -364,20 +364,20 @@ def _started(stream: FileStream, path: Path, pos: int) -> tuple[LogWalker, Event
 
     Without the FORMAT_DESCRIPTION at the file's beginning nothing of it can be read.
     """
-    _expect_inside(path, pos)
+    _check_inside(path, pos)
     walker = LogWalker(path.name, FIRST_EVENT)
     raw = stream.next_event()
     if raw is None:
         return walker, None
     first = walker.feed(raw)
-    _expect_not_inside_first(walker, path, pos)
+    _check_not_inside_first(walker, path, pos)
     if FIRST_EVENT + len(raw) < pos:
         stream.seek(pos)
         walker.seek(pos)
     return walker, first if pos <= FIRST_EVENT else None
 
 
-def _expect_inside(path: Path, pos: int) -> None:
+def _check_inside(path: Path, pos: int) -> None:
     size = path.stat().st_size
     if pos > max(size, FIRST_EVENT):
         raise InvalidPositionError(
@@ -388,7 +388,7 @@ def _expect_inside(path: Path, pos: int) -> None:
         )
 
 
-def _expect_not_inside_first(walker: LogWalker, path: Path, pos: int) -> None:
+def _check_not_inside_first(walker: LogWalker, path: Path, pos: int) -> None:
     if FIRST_EVENT < pos < walker.pos:
         raise InvalidPositionError(
             "the position lies inside the file's first event; give one that SHOW BINLOG EVENTS"

@@ -20,7 +20,7 @@ from pyspark_mysqlbinlog.errors import BinlogPurgedError, InvalidPositionError
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 from pyspark_mysqlbinlog.protocol.events import EventType
 
-__all__ = ["expect_there", "place_of"]
+__all__ = ["check_there", "place_of"]
 
 # What stands at the beginning of a file, before its first transaction.
 _FILE_HEAD = frozenset(
@@ -46,7 +46,7 @@ def place_of(
         case Earliest():
             return log.position(next(iter(files)), FIRST_EVENT)
         case FilePosition(file, pos):
-            expect_there(files, file, pos)
+            check_there(files, file, pos)
             return _spelled(log, log.position(file, pos))
         case Timestamp(seconds):
             begins = [log.position(file, FIRST_EVENT) for file in files]
@@ -54,7 +54,7 @@ def place_of(
             return found or _spelled(log, current_position(client))
 
 
-def expect_there(files: Mapping[str, int], file: str, pos: int) -> None:
+def check_there(files: Mapping[str, int], file: str, pos: int) -> None:
     """BinlogPurgedError or InvalidPositionError for what lies in none of the log's files."""
     size = files.get(file)
     if size is None:

@@ -10,7 +10,7 @@ from pyspark_mysqlbinlog.connector.options.model import Options, told
 from pyspark_mysqlbinlog.errors import OptionError
 from pyspark_mysqlbinlog.names import Table
 
-__all__ = ["check_together", "expect_batch", "expect_stream", "expect_wanted_conditions"]
+__all__ = ["check_together", "check_batch", "check_stream", "expect_wanted_conditions"]
 
 _OF_STRUCTS = (
     "schema_evolution_mode",
@@ -44,7 +44,7 @@ def check_together(options: Options, texts: Mapping[str, str], reads: Mapping[st
     if options.payload_kind == "struct":
         _check_struct(options)
     else:
-        _expect_no_struct_options(options, texts)
+        _check_no_struct_options(options, texts)
 
 
 def _check_source(options: Options, texts: Mapping[str, str], reads: Mapping[str, str]) -> None:
@@ -148,7 +148,7 @@ def _check_struct(options: Options) -> None:
         )
 
 
-def _expect_no_struct_options(options: Options, texts: Mapping[str, str]) -> None:
+def _check_no_struct_options(options: Options, texts: Mapping[str, str]) -> None:
     for field in _OF_STRUCTS:
         value = getattr(options, field)
         if (options.payload_kind, field, value) == ("json", "json_type", "text"):
@@ -161,7 +161,7 @@ def _expect_no_struct_options(options: Options, texts: Mapping[str, str]) -> Non
             )
 
 
-def expect_batch(options: Options) -> None:
+def check_batch(options: Options) -> None:
     """OptionError when one is given that would have to do something in a stream."""
     if options.reload is not None:
         raise OptionError(
@@ -175,7 +175,7 @@ def expect_batch(options: Options) -> None:
         )
 
 
-def expect_stream(options: Options) -> None:
+def check_stream(options: Options) -> None:
     """OptionError when one is given that is for batch reads only."""
     for name in sorted(map(to_camel, options.model_fields_set)):
         if told(name, "reads") == "batch reads":

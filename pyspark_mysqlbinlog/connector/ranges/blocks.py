@@ -12,7 +12,7 @@ from dataclasses import replace
 from pyspark_mysqlbinlog.connector.log.logs import ScannedLog
 from pyspark_mysqlbinlog.connector.log.prefetch import Interrupt, prefetched
 from pyspark_mysqlbinlog.connector.log.resuming import ResumingLog
-from pyspark_mysqlbinlog.connector.ranges.bounds import RangeBounds, expect_between
+from pyspark_mysqlbinlog.connector.ranges.bounds import RangeBounds, check_between
 from pyspark_mysqlbinlog.connector.ranges.cutting import RangePartition
 from pyspark_mysqlbinlog.connector.ranges.steps import RangeSteps
 from pyspark_mysqlbinlog.connector.tail.earlier_xa import search_before_range
@@ -122,9 +122,9 @@ def scanned_blocks(
         yield from gathered.take()
         raise
     yield from gathered.take()
-    bounds.expect_reached()
+    bounds.check_reached()
     if not partition.ends_inside:
-        expect_between(filtering, partition.end)
+        check_between(filtering, partition.end)
 
 
 class _Gathered:

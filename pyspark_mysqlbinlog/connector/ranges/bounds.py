@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
 from pyspark_mysqlbinlog.checkpoints.position import Position
-from pyspark_mysqlbinlog.connector.log.dump import expect_fingerprint
+from pyspark_mysqlbinlog.connector.log.dump import check_fingerprint
 from pyspark_mysqlbinlog.connector.log.fingerprints import behind
 from pyspark_mysqlbinlog.connector.log.logs import NO_LIMIT, Log
 from pyspark_mysqlbinlog.decoder.kernel.log_scanner import Run
@@ -15,7 +15,7 @@ from pyspark_mysqlbinlog.protocol.messages import Rotate
 from pyspark_mysqlbinlog.protocol.server_errors import log_replaced
 from pyspark_mysqlbinlog.protocol.walker import FileHead
 
-__all__ = ["RangeBounds", "expect_between"]
+__all__ = ["RangeBounds", "check_between"]
 
 _ROTATE = int(EventType.ROTATE_EVENT)
 
@@ -84,7 +84,7 @@ class RangeBounds:
                 position=end.pos,
             )
         if order == end_order:
-            self._expect_known(event)
+            self._check_known(event)
         if event.type == _ROTATE and (order == end_order or end.number > here.number):
             last = here.next_file(Rotate.parse(event.body).file)
             order = last.order
@@ -97,16 +97,16 @@ class RangeBounds:
         self._last = self._log.position(run.file, run.end)
         self.reached = self._last.order >= self._end.order
         if self.reached:
-            self._expect_known(run)
+            self._check_known(run)
 
-    def _expect_known(self, last: Event | Run) -> None:
+    def _check_known(self, last: Event | Run) -> None:
         """`last` ends at the range's end."""
         known = self._known
         if known is not None:
             head = FileHead(known.created, known.server_id)
-            expect_fingerprint(self._end, behind(head, last), known)
+            check_fingerprint(self._end, behind(head, last), known)
 
-    def expect_reached(self) -> None:
+    def check_reached(self) -> None:
         """The log has ended: InvalidPositionError when the range has not."""
         if not self.reached and self._last.order < self._end.order:
             if self._known is not None:
@@ -119,7 +119,7 @@ class RangeBounds:
             )
 
 
-def expect_between(filtering: EventFilter, end: Position) -> None:
+def check_between(filtering: EventFilter, end: Position) -> None:
     """InvalidPositionError where a range that should end between two transactions does not."""
     if filtering.in_transaction:
         raise InvalidPositionError(

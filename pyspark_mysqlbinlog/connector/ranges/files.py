@@ -8,7 +8,7 @@ from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.log.logs import NO_LIMIT, FileLog
 from pyspark_mysqlbinlog.connector.log.retry import LOG
-from pyspark_mysqlbinlog.connector.ranges.bounds import RangeBounds, expect_between
+from pyspark_mysqlbinlog.connector.ranges.bounds import RangeBounds, check_between
 from pyspark_mysqlbinlog.connector.ranges.cutting import Cut, cut
 from pyspark_mysqlbinlog.connector.tail.buffer import LogBuffer, Mark
 from pyspark_mysqlbinlog.connector.tail.earlier_xa import EarlierXa
@@ -107,8 +107,8 @@ def _walked(
     if is_open:
         _tell_rest(walk.mark.position, walk.scanned, end, filtering)
     else:
-        bounds.expect_reached()
-        expect_between(filtering, end)
+        bounds.check_reached()
+        check_between(filtering, end)
     return cut(
         start,
         buffer.finished(),
@@ -124,7 +124,7 @@ def _tell_rest(
     """Warn of what lies behind the last boundary and is not read."""
     if filtering.in_transaction:
         if scanned.number != end.number:
-            expect_between(filtering, end)  # no rest: a file follows in which nothing stands yet
+            check_between(filtering, end)  # no rest: a file follows in which nothing stands yet
         inside = "a transaction"
     elif scanned.order < end.order:
         inside = "an event"

@@ -14,7 +14,7 @@ from pyspark_mysqlbinlog.connector.log.logs import FileLog, Log, ScannedLog
 from pyspark_mysqlbinlog.connector.log.resuming import ResumingLog
 from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.connector.ranges.blocks import wanted_blocks
-from pyspark_mysqlbinlog.connector.ranges.bounds import RangeBounds, expect_between
+from pyspark_mysqlbinlog.connector.ranges.bounds import RangeBounds, check_between
 from pyspark_mysqlbinlog.connector.ranges.cutting import RangePartition
 from pyspark_mysqlbinlog.connector.ranges.statement_rows import StatementRows
 from pyspark_mysqlbinlog.connector.ranges.steps import RangeSteps
@@ -62,7 +62,7 @@ def events_between(
         yield event
         if bounds.reached:
             return
-    bounds.expect_reached()
+    bounds.check_reached()
 
 
 def read_range(
@@ -159,7 +159,7 @@ def _log_of(options: Options, partition: RangePartition) -> ScannedLog:
     """The log that a range is in: files as the planner listed them, whatever came or went since."""
     if partition.log is not None:
         # Which need not be the files that the planner saw.
-        partition.log.expect_chain(is_whole=False)
+        partition.log.check_chain(is_whole=False)
         return partition.log
     known = partition.start, partition.fingerprint
     return ResumingLog(options.server_settings(), known, server_uuid=partition.server_uuid)
@@ -198,7 +198,7 @@ def _wanted(
     for event in events_between(log, partition.start, partition.end, partition.end_fingerprint):
         yield from filtering.feed(event)
     if not partition.ends_inside:
-        expect_between(filtering, partition.end)
+        check_between(filtering, partition.end)
 
 
 def _versions(log: Log | None, partition: RangePartition) -> Callable[[str], str]:

@@ -19,7 +19,7 @@ from pyspark_mysqlbinlog.names import fold, table_folding
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 from pyspark_mysqlbinlog.tables import TableSchema
 
-__all__ = ["expect_columns", "expect_literals", "history_for_other_tables", "history_of_files"]
+__all__ = ["check_columns", "expect_literals", "history_for_other_tables", "history_of_files"]
 
 
 def history_of_files(log: FileLog, options: Options) -> SchemaHistory:
@@ -66,7 +66,7 @@ def history_for_other_tables(
             history = history.without(position, *name, "it was not wanted when the query began")
     history = history.merged(found)
     expect_literals(tables, history, case_sensitive)
-    expect_columns(options.column_filter(case_sensitive), history, case_sensitive)
+    check_columns(options.column_filter(case_sensitive), history, case_sensitive)
     return history
 
 
@@ -83,7 +83,7 @@ def expect_literals(tables: TableFilter, history: SchemaHistory, case_sensitive:
             )
 
 
-def expect_columns(columns: ColumnFilter, history: SchemaHistory, case_sensitive: bool) -> None:
+def check_columns(columns: ColumnFilter, history: SchemaHistory, case_sensitive: bool) -> None:
     """A column that is named literally must exist in its table, now or in the log.
 
     A misspelt one would be delivered: excluding is how columns are kept out of a lake.

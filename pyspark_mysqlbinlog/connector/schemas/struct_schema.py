@@ -50,7 +50,7 @@ def read_payload_type(options: Options) -> StructType:
         tables = options.table_filter(case_sensitive)
         schemas = read_table_schemas(client, tables.wants)
     schemas += _dropped(options, tables, schemas, case_sensitive)
-    _expect_all(tables, schemas, case_sensitive)
+    _check_all(tables, schemas, case_sensitive)
     columns = options.column_filter(case_sensitive)
     return payload_type(schemas, options.struct_options, columns, nested=tables.nests)
 
@@ -126,7 +126,7 @@ def _last_of(history: SchemaHistory, database: str, table: str) -> TableSchema:
     )
 
 
-def _expect_all(tables: TableFilter, schemas: list[TableSchema], case_sensitive: bool) -> None:
+def _check_all(tables: TableFilter, schemas: list[TableSchema], case_sensitive: bool) -> None:
     folded = table_folding(case_sensitive)
     found = {folded((schema.database, schema.table)) for schema in schemas}
     for database, table in tables.literals:

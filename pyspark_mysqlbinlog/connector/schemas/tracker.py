@@ -304,7 +304,7 @@ class SchemaTracker:
     def _of_either(self, ddl: _Ddl) -> None:
         """An ALTER or RENAME of tables or of temporary ones that hide them, which none can tell.
 
-        (See `stops.refuse_flagged_truncate`. Only MariaDB renames temporary tables.)
+        (See `stops.check_flagged_truncate`. Only MariaDB renames temporary tables.)
         """
         for name in map(self._name, ddl.logged.statement.tables or ()):
             ddl.states[name] = (

@@ -113,7 +113,7 @@ class EarlierXa:
                 continue
             is_told, prepared = self._last_of(begin, xid)
             if prepared is not None:
-                self._expect_no_rows(prepared, xid)
+                self._check_no_rows(prepared, xid)
                 return
             if is_told:
                 break
@@ -145,7 +145,7 @@ class EarlierXa:
                     boundary = begin._replace(pos=event.end)
         return is_told, prepared
 
-    def _expect_no_rows(self, prepared: _Prepared, xid: str) -> None:
+    def _check_no_rows(self, prepared: _Prepared, xid: str) -> None:
         state = TransactionState()
         begin = prepared.begin
         wanted: dict[int, str] = {}

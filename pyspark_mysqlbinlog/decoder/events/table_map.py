@@ -78,7 +78,7 @@ class TableMap:
         types = reader.take(count)
         block = Reader(reader.lenenc_bytes(), "TABLE_MAP metadata")
         metadata = tuple(_metadata(block, code, index) for index, code in enumerate(types))
-        block.expect_end()
+        block.check_end()
         null_bitmap = reader.take((count + 7) // 8)
         return cls(table_id, flags, database, table, types, metadata, null_bitmap, reader.rest())
 

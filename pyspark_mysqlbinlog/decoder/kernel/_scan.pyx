@@ -121,14 +121,14 @@ cdef class Scanner:
         self.native.open(<const uint8_t*>self.chunk.buf, self.chunk.len, pos, limit, packets,
                          checksum, verified)
 
-    cdef int _expect_chunk(self) except -1:
+    cdef int _check_chunk(self) except -1:
         if not self.has_chunk:
             raise ValueError("nothing is open to be scanned")
         return 0
 
     def scan_transactions(self):
         """Whole transactions, from between two on."""
-        self._expect_chunk()
+        self._check_chunk()
         with nogil:
             self.native.scan_transactions()
 
@@ -141,7 +141,7 @@ cdef class Scanner:
         """
         cdef uint64_t table_id
         cdef bint wanted
-        self._expect_chunk()
+        self._check_chunk()
         self.native.ids.clear()
         for table_id, wanted in wanted_ids.items():
             self.native.ids.set(table_id, wanted)
@@ -150,7 +150,7 @@ cdef class Scanner:
 
     def skip_rows(self):
         """Row changes and their frames, of whatever tables; nothing of them is kept."""
-        self._expect_chunk()
+        self._check_chunk()
         with nogil:
             self.native.skip_rows()
 
@@ -252,7 +252,7 @@ cdef class Scanner:
         """(position after it, header and body) of the text and the table maps of the statement that
         goes on; without `new_statement`, of those that came to it.
         """
-        self._expect_chunk()
+        self._check_chunk()
         cdef const vector[Segment]* found = &self.native.statement()
         cdef const char* data = <const char*>self.chunk.buf
         cdef size_t n

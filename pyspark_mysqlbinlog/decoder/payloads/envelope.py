@@ -79,7 +79,7 @@ class Envelope:
         self._schema = schema
         self.has_rescued = RESCUED in schema.names
         top = (*_TOP, RESCUED) if self.has_rescued else _TOP
-        _expect_names("the Arrow schema", schema.names, top)
+        _check_names("the Arrow schema", schema.names, top)
         self._seq = _struct(schema, "seq", _SEQ)
         self._source = _struct(schema, "source", _SOURCE)
         self._runs: list[Run] = []
@@ -148,10 +148,10 @@ def _struct(schema: pa.Schema, name: str, origin: dict[str, str | None]) -> pa.S
     struct_type = schema.field(name).type
     if not isinstance(struct_type, pa.StructType):
         raise SchemaError(f"the Arrow schema has {name} as {struct_type}, expected a struct")
-    _expect_names(name, [field.name for field in struct_type], tuple(origin))
+    _check_names(name, [field.name for field in struct_type], tuple(origin))
     return struct_type
 
 
-def _expect_names(what: str, found: list[str], expected: tuple[str, ...]) -> None:
+def _check_names(what: str, found: list[str], expected: tuple[str, ...]) -> None:
     if sorted(found) != sorted(expected):
         raise SchemaError(f"{what} has {', '.join(found)}, expected {', '.join(expected)}")

@@ -185,7 +185,7 @@ class _Description:
                 raise MalformedEventError(
                     f"TABLE_MAP has a column name that is not UTF-8: 0x{raw.hex()}"
                 ) from None
-        reader.expect_end()
+        reader.check_end()
         return names
 
     def _unsigned(self) -> set[int] | None:
@@ -197,7 +197,7 @@ class _Description:
             return None
         reader = self._reader(_SIGNEDNESS)
         bits = reader.take((len(numeric) + 7) // 8)
-        reader.expect_end()
+        reader.check_end()
         return {
             index
             for at, index in enumerate(numeric)
@@ -211,7 +211,7 @@ class _Description:
         if each in self._fields:
             reader = self._reader(each)
             collations = [reader.lenenc_int() for _ in columns]
-            reader.expect_end()
+            reader.check_end()
         elif default in self._fields:
             reader = self._reader(default)
             collations = [reader.lenenc_int()] * len(columns)
@@ -244,7 +244,7 @@ class _Description:
                 "utf8mb4" if charset == "binary" else charset,
             )
             labels[index] = tuple(decode(reader.lenenc_bytes()) for _ in range(reader.lenenc_int()))
-        reader.expect_end()
+        reader.check_end()
         return labels
 
     def _geometries(self) -> dict[int, str]:
@@ -255,7 +255,7 @@ class _Description:
             if kind >= len(_GEOMETRIES):
                 raise MalformedEventError(f"{reader.what} has the geometry type {kind}")
             found[index] = _GEOMETRIES[kind]
-        reader.expect_end()
+        reader.check_end()
         return found
 
     def _primary_key(self, names: list[str]) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ from pyspark_mysqlbinlog.decoder.sql.column_types import (
 from pyspark_mysqlbinlog.decoder.sql.create import (
     elements,
     index_or_constraint,
-    refuse_undecoded,
+    check_undecoded,
     skip_element,
     skip_set_statement,
 )
@@ -44,7 +44,7 @@ def parse_alter(sql: str, context: SqlContext = DEFAULT_CONTEXT) -> AlterTable:
     Raises SchemaError for a clause that is not known.
     """
     if not sql.isascii():
-        refuse_undecoded(sql)
+        check_undecoded(sql)
     stream = TokenStream(sql, context)
     skip_set_statement(stream)
     if stream.accept("DROP"):
@@ -125,10 +125,10 @@ class _Clauses:
             else:
                 self.clause()
                 if not stream.accept(","):
-                    self.expect_clause_end()
+                    self.check_clause_end()
         return self.alter
 
-    def expect_clause_end(self) -> None:
+    def check_clause_end(self) -> None:
         stream = self.stream
         if not (
             stream.at_end()

@@ -37,7 +37,7 @@ __all__ = [
     "index_or_constraint",
     "parse_create_table",
     "parse_database_charset",
-    "refuse_undecoded",
+    "check_undecoded",
     "skip_element",
     "skip_set_statement",
     "with_key",
@@ -72,7 +72,7 @@ def parse_create_table(
     table: str | None = None
     try:
         if not sql.isascii():
-            refuse_undecoded(sql)
+            check_undecoded(sql)
         stream = TokenStream(sql, context)
         skip_set_statement(stream)
         stream.expect("CREATE")
@@ -91,7 +91,7 @@ def parse_create_table(
         ) from None
 
 
-def refuse_undecoded(sql: str) -> None:
+def check_undecoded(sql: str) -> None:
     """SchemaError for a text with bytes that could not be decoded (see statement_text.py)."""
     try:
         sql.encode()
@@ -274,7 +274,7 @@ def _table_charset(stream: TokenStream, default_charset: str | None) -> str | No
     """The table options, up to the partitions: the character set, if they tell one."""
     charset: str | None = None
     while not stream.at_end():
-        _refuse_query(stream)
+        _check_query(stream)
         if accept_charset(stream):
             stream.accept("=")
             charset = parse_charset_name(stream) or default_charset
@@ -298,14 +298,14 @@ def _table_charset(stream: TokenStream, default_charset: str | None) -> str | No
 def _skip_partitions(stream: TokenStream) -> None:
     """To the end of the statement, in which a query may follow them."""
     while not stream.at_end():
-        _refuse_query(stream)
+        _check_query(stream)
         if stream.at("("):
             stream.skip_parentheses()
         else:
             stream.next()
 
 
-def _refuse_query(stream: TokenStream) -> None:
+def _check_query(stream: TokenStream) -> None:
     if stream.at_query():
         raise UnknownSchemaError("it takes columns from a SELECT")
 

@@ -40,7 +40,7 @@ def check_written_labels(query: Query, before: TableSchema | None, after: TableS
         return
     author = create_author(query)
     if author is Author.SERVER:
-        _expect_no_lost_letters(written)
+        _check_no_lost_letters(written)
         return  # what the server has, in its own words
     if author is Author.EITHER and SqlContext.of(query.sql_mode, "").no_backslash_escapes:
         for label in labels:
@@ -52,7 +52,7 @@ def check_written_labels(query: Query, before: TableSchema | None, after: TableS
             _check(column, charset)
 
 
-def _expect_no_lost_letters(written: list[ColumnSchema]) -> None:
+def _check_no_lost_letters(written: list[ColumnSchema]) -> None:
     for column in written:
         label = label_of_lost_letters(column)
         if label is not None:

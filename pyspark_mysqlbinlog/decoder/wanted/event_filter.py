@@ -124,7 +124,7 @@ class EventFilter:
         self._wants = wants
         self._keeps_ddl = "ddl" in operations
         self._truncates = "truncate" in operations
-        self._earlier_xa = earlier_xa or stops.refuse_unknown_xid
+        self._earlier_xa = earlier_xa or stops.check_unknown_xid
         # Looked at behind each event, unlike the transaction's.
         self.ended = False
         self.statement: LoggedStatement | None = None
@@ -239,7 +239,7 @@ class EventFilter:
             return self._query(event)
         if kind == _XID:
             if not transaction.in_group:
-                stops.refuse_outside(event)
+                stops.check_outside(event)
             return self._end(event)
         if kind in _GTIDS:
             self._gtid(event, begins=False)
@@ -250,22 +250,22 @@ class EventFilter:
             self._statement_events = [event]
             transaction.text()
         elif kind in _FILE_EVENTS:
-            stops.expect_whole_file(transaction, event)
+            stops.check_whole_file(transaction, event)
             if kind == _FORMAT_DESCRIPTION:
                 self._server_version = parse_server_version(event.body)
         elif kind == _XA_PREPARE:
             return self._xa_prepare(event)
         elif kind == _INCIDENT:
-            stops.refuse_incident(event)
+            stops.check_incident(event)
         elif kind == _EXECUTE_LOAD_QUERY:
             logged = LoggedStatement.read(event.body, self._server_version, loads_data=True)
-            stops.refuse_statement(logged.statement, self._wants)
+            stops.check_statement(logged.statement, self._wants)
         elif kind not in _PASSED_OVER and not event.flags & IGNORABLE_FLAG:
-            stops.refuse_unknown_event(event)
+            stops.check_unknown_event(event)
         return []
 
     def _gtid(self, event: Event, *, begins: bool) -> None:
-        stops.expect_no_transaction(self._transaction, event)
+        stops.check_no_transaction(self._transaction, event)
         self._transaction.gtid(begins=begins)
         self._frame.append(event)
         self._group_events.append(event)
@@ -273,14 +273,14 @@ class EventFilter:
     def _rows(self, event: Event) -> list[Event]:
         transaction = self._transaction
         if not transaction.in_group:
-            stops.refuse_outside(event)
+            stops.check_outside(event)
         transaction.rows_seen = True
         table_id = table_id_of(event.body)
         wanted = self._wanted_ids.get(table_id)
         if wanted is None:
             if table_id in DUMMY_TABLE_IDS:  # carries no rows: it only ends the statement
                 return []
-            stops.refuse_unmapped_rows(event, table_id)
+            stops.check_unmapped_rows(event, table_id)
         if not wanted:
             return []
         self._kept_rows_events += 1
@@ -289,7 +289,7 @@ class EventFilter:
     def _table_map(self, event: Event) -> list[Event]:
         transaction = self._transaction
         if not transaction.in_group:
-            stops.refuse_outside(event)
+            stops.check_outside(event)
         if transaction.table_map():
             self._statement_events = []
             self._rows_query = None
@@ -315,31 +315,31 @@ class EventFilter:
         kind = statement.kind
         transaction = self._transaction
         if kind is _KIND.BEGIN or kind is _KIND.XA_START:
-            stops.expect_begin(transaction, statement)
+            stops.check_begin(transaction, statement)
             transaction.begin(statement.xid)
             self._frame.append(event)
             self._group_events.append(event)
             return []
         if kind is _KIND.COMMIT:
             if not transaction.in_group:
-                stops.refuse_outside(event)
+                stops.check_outside(event)
             return self._end(event)
         if kind is _KIND.ROLLBACK:
-            stops.refuse_rolled_back(self._kept_rows_events, "ends in ROLLBACK")
+            stops.check_rolled_back(self._kept_rows_events, "ends in ROLLBACK")
             return self._end(event)
         if kind is _KIND.SAVEPOINT:
             transaction.savepoint(statement.savepoint or "", self._kept_rows_events)
             return []
         if kind is _KIND.ROLLBACK_TO:
             since = transaction.savepoints.get(statement.savepoint or "", 0)
-            stops.refuse_rolled_back(
+            stops.check_rolled_back(
                 self._kept_rows_events - since, "is rolled back to a savepoint"
             )
             return []
         if kind is _KIND.XA_COMMIT or kind is _KIND.XA_ROLLBACK:
             if transaction.in_group:
                 # 5.7 does so where the transaction has dropped a temporary table.
-                stops.refuse_rolled_back(self._kept_rows_events, f"ends in {kind.value}")
+                stops.check_rolled_back(self._kept_rows_events, f"ends in {kind.value}")
             else:
                 self._xa_decided(kind, statement.xid or "")
             return self._end(event)
@@ -355,12 +355,12 @@ class EventFilter:
             # it emptied a MEMORY table when it started.
             kind = _KIND.TRUNCATE
         if kind is _KIND.DML or statement.selects:
-            stops.refuse_statement(statement, self._wants)
+            stops.check_statement(statement, self._wants)
         elif kind is _KIND.UNKNOWN:
-            stops.refuse_unknown_statement(logged)
+            stops.check_unknown_statement(logged)
         if kind is _KIND.TRUNCATE or kind in DDL_KINDS:
             if kind is _KIND.TRUNCATE and self._truncates and event.flags & THREAD_SPECIFIC_FLAG:
-                stops.refuse_flagged_truncate(statement, self._wants)
+                stops.check_flagged_truncate(statement, self._wants)
             self.statement = logged
             if self._keeps(statement):
                 kept = [*self._take_frame(), event]
@@ -396,11 +396,11 @@ class EventFilter:
 
     def _xa_prepare(self, event: Event) -> list[Event]:
         if not self._transaction.in_group:
-            stops.refuse_outside(event)
+            stops.check_outside(event)
         prepare = XaPrepare.parse(event.body)
         if prepare.one_phase:
             return self._end(event)
-        stops.refuse_prepared(self._kept_rows_events, prepare.xid)
+        stops.check_prepared(self._kept_rows_events, prepare.xid)
         xid = self._transaction.xid or prepare.xid
         self.pending_xa = tuple(sorted({*self.pending_xa, xid}))
         self._forget()

@@ -25,25 +25,25 @@ from pyspark_mysqlbinlog.protocol.events import Event, type_name
 from pyspark_mysqlbinlog.protocol.messages import Incident
 
 __all__ = [
-    "expect_begin",
-    "expect_no_transaction",
-    "expect_whole_file",
-    "refuse_flagged_truncate",
-    "refuse_incident",
-    "refuse_outside",
-    "refuse_prepared",
-    "refuse_rolled_back",
-    "refuse_statement",
-    "refuse_unknown_event",
-    "refuse_unknown_statement",
-    "refuse_unknown_xid",
-    "refuse_unmapped_rows",
+    "check_begin",
+    "check_no_transaction",
+    "check_whole_file",
+    "check_flagged_truncate",
+    "check_incident",
+    "check_outside",
+    "check_prepared",
+    "check_rolled_back",
+    "check_statement",
+    "check_unknown_event",
+    "check_unknown_statement",
+    "check_unknown_xid",
+    "check_unmapped_rows",
 ]
 
 Wants = Callable[[str, str], bool]
 
 
-def refuse_outside(event: Event) -> NoReturn:
+def check_outside(event: Event) -> NoReturn:
     """An event that stands behind BEGIN only."""
     raise InvalidPositionError(
         f"{type_name(event.type)} comes outside of any transaction: the position to start"
@@ -51,7 +51,7 @@ def refuse_outside(event: Event) -> NoReturn:
     )
 
 
-def expect_no_transaction(state: TransactionState, event: Event) -> None:
+def check_no_transaction(state: TransactionState, event: Event) -> None:
     """An event that stands between two transactions only."""
     if state.going_on:
         raise MalformedEventError(
@@ -59,7 +59,7 @@ def expect_no_transaction(state: TransactionState, event: Event) -> None:
         )
 
 
-def expect_whole_file(state: TransactionState, event: Event) -> None:
+def check_whole_file(state: TransactionState, event: Event) -> None:
     """The same of an event that is part of a file, not of a transaction."""
     if state.going_on:
         raise MalformedEventError(
@@ -68,27 +68,27 @@ def expect_whole_file(state: TransactionState, event: Event) -> None:
         )
 
 
-def expect_begin(state: TransactionState, statement: Statement) -> None:
+def check_begin(state: TransactionState, statement: Statement) -> None:
     """BEGIN and XA START; MariaDB's GTID stands for BEGIN, but XA START may still follow it."""
     if state.in_group and not state.begun_by_gtid:
         raise MalformedEventError(f"{statement.kind.value} comes inside a transaction")
 
 
-def refuse_unmapped_rows(event: Event, table_id: int) -> NoReturn:
+def check_unmapped_rows(event: Event, table_id: int) -> NoReturn:
     raise MalformedEventError(
         f"{type_name(event.type)} for table id {table_id}, which no table map in this"
         " transaction announced"
     )
 
 
-def refuse_unknown_event(event: Event) -> NoReturn:
+def check_unknown_event(event: Event) -> NoReturn:
     raise UnsupportedEventError(
         f"{type_name(event.type)} is not known here and is not flagged as ignorable; the server"
         " writes events that this version does not read"
     )
 
 
-def refuse_incident(event: Event) -> NoReturn:
+def check_incident(event: Event) -> NoReturn:
     incident = Incident.parse(event.body)
     raise UnsupportedEventError(
         f"the server reports an incident ({incident.message or incident.code}): changes may"
@@ -97,7 +97,7 @@ def refuse_incident(event: Event) -> NoReturn:
     )
 
 
-def refuse_unknown_statement(logged: LoggedStatement) -> NoReturn:
+def check_unknown_statement(logged: LoggedStatement) -> NoReturn:
     raise UnsupportedEventError(
         "a statement of unknown kind may have changed a wanted table:"
         f" {logged.query.sql[:80]!r}; exclude the tables that it touches, or start again"
@@ -105,7 +105,7 @@ def refuse_unknown_statement(logged: LoggedStatement) -> NoReturn:
     )
 
 
-def refuse_statement(statement: Statement, wants: Wants) -> None:
+def check_statement(statement: Statement, wants: Wants) -> None:
     """DML, or CREATE TABLE … SELECT, as a statement: of a wanted table, or of who knows which."""
     tables = statement.tables
     wanted = None if tables is None else [name for name in tables if wants(*name)]
@@ -121,7 +121,7 @@ def refuse_statement(statement: Statement, wants: Wants) -> None:
     )
 
 
-def refuse_flagged_truncate(statement: Statement, wants: Wants) -> None:
+def check_flagged_truncate(statement: Statement, wants: Wants) -> None:
     """One with the flag of temporary tables: of a wanted table, or of one that hides it.
 
     In a procedure the flag is set from the first temporary table on, whatever comes next;
@@ -139,7 +139,7 @@ def refuse_flagged_truncate(statement: Statement, wants: Wants) -> None:
             )
 
 
-def refuse_rolled_back(rows_events: int, how: str) -> None:
+def check_rolled_back(rows_events: int, how: str) -> None:
     if rows_events:
         raise UnsupportedTransactionError(
             f"a transaction with {rows_events} rows events of wanted tables {how}, and the log"
@@ -148,7 +148,7 @@ def refuse_rolled_back(rows_events: int, how: str) -> None:
         )
 
 
-def refuse_prepared(rows_events: int, xid: str) -> None:
+def check_prepared(rows_events: int, xid: str) -> None:
     """A transaction that XA PREPARE ends, whose outcome comes later."""
     if rows_events:
         raise UnsupportedTransactionError(
@@ -158,7 +158,7 @@ def refuse_prepared(rows_events: int, xid: str) -> None:
         )
 
 
-def refuse_unknown_xid(xid: str) -> NoReturn:
+def check_unknown_xid(xid: str) -> NoReturn:
     raise UnsupportedTransactionError(
         f"XA COMMIT of {xid}, which was prepared before the start of this stream and may"
         " hold rows of wanted tables; start again with a new checkpoint before its XA START"

@@ -38,7 +38,7 @@ def test_whole_cut_and_with_a_tail(
     whole = bytes.fromhex(data)
     reader = Reader(whole, "TEST")
     assert read(reader) == expected
-    reader.expect_end()
+    reader.check_end()
 
     for length in range(len(whole)):
         with pytest.raises(MalformedEventError, match="TEST is cut short: expected"):
@@ -48,9 +48,9 @@ def test_whole_cut_and_with_a_tail(
     assert read(reader) == expected
     assert reader.remaining == 4
     with pytest.raises(MalformedEventError, match=f"4 bytes left over after offset {reader.pos}"):
-        reader.expect_end()
+        reader.check_end()
     assert reader.rest() == b"tail"
-    reader.expect_end()
+    reader.check_end()
 
 
 @pytest.mark.parametrize(("first", "shown"), [(0xFB, "0xfb"), (0xFF, "0xff")])
@@ -76,6 +76,6 @@ def test_lenenc_round_trip(value: int) -> None:
     written = lenenc_int(value)
     reader = Reader(written, "TEST")
     assert reader.lenenc_int() == value
-    reader.expect_end()
+    reader.check_end()
     limits = ((251, 1), (1 << 16, 3), (1 << 24, 4), (1 << 64, 9))
     assert len(written) == next(length for limit, length in limits if value < limit)

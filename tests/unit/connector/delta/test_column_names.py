@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyspark_mysqlbinlog.connector.delta.column_names import delta_name, expect_distinct
+from pyspark_mysqlbinlog.connector.delta.column_names import delta_name, check_distinct
 from pyspark_mysqlbinlog.errors import MirrorError
 
 
@@ -32,9 +32,9 @@ def test_name(name: str, expected: str) -> None:
 @pytest.mark.parametrize("names", [("a b", "a_b"), ("A b", "a_B"), ("_seq", "x", " seq")])
 def test_two_columns_of_one_name(names: tuple[str, ...]) -> None:
     with pytest.raises(MirrorError, match=r"would both be '.*' in Delta: rename one") as caught:
-        expect_distinct(names, "shop.orders")
+        check_distinct(names, "shop.orders")
     assert caught.value.table == "shop.orders"
 
 
 def test_names_that_stay_apart() -> None:
-    expect_distinct(["a b", "a__b", "_seq", "_seq_", "é", "e"], "shop.orders")
+    check_distinct(["a b", "a__b", "_seq", "_seq_", "é", "e"], "shop.orders")

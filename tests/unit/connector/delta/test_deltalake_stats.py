@@ -39,7 +39,7 @@ def _append(target: DeltalakeTarget, place: int, **values: Decimal) -> None:
     target.append(pa.Table.from_pylist([row], columns), mark)
 
 
-def _expect_found(path: Path) -> None:
+def _assert_found(path: Path) -> None:
     table = DeltaTable(path)
     held, rows = table.to_pyarrow_dataset(), table.to_pyarrow_table().drop([SEQ])
     for name in rows.column_names:
@@ -59,7 +59,7 @@ def test_names_that_change_places(tmp_path: Path) -> None:
     _append(target, 1, a=_LONG, b=_SHORT)
     target.reshape(_columns("a", "b"), {"a": "b", "b": "a", SEQ: SEQ})
     assert DeltaTable(tmp_path / "t").to_pyarrow_table().column("b").to_pylist() == [_LONG]
-    _expect_found(tmp_path / "t")
+    _assert_found(tmp_path / "t")
 
 
 def test_a_column_that_moves_to_the_front(tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ def test_a_column_that_moves_to_the_front(tmp_path: Path) -> None:
     _append(target, 1, **dict.fromkeys(names[:-1], _SHORT), **{names[-1]: _LONG})
     kept = names[20:]
     target.reshape(_columns(*kept), {name: name for name in [*kept, SEQ]})
-    _expect_found(tmp_path / "t")
+    _assert_found(tmp_path / "t")
 
 
 @pytest.mark.parametrize("count", ["-1", "40", "0"])
@@ -78,7 +78,7 @@ def test_another_number_of_columns_with_statistics(tmp_path: Path, count: str) -
     properties = {"delta.dataSkippingNumIndexedCols": count}
     target = _target(tmp_path / "t", *names, **properties)
     _append(target, 1, **dict.fromkeys(names[:-1], _SHORT), **{names[-1]: _LONG})
-    _expect_found(tmp_path / "t")
+    _assert_found(tmp_path / "t")
 
 
 def test_a_table_that_is_made_anew(tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def test_a_table_that_is_made_anew(tmp_path: Path) -> None:
         file.unlink() if file.is_file() else file.rmdir()
     target.create(_columns("a"), {})
     _append(target, 1, a=_LONG)
-    _expect_found(tmp_path / "t")
+    _assert_found(tmp_path / "t")
 
 
 def test_short_ones_keep_their_statistics(tmp_path: Path) -> None:
