@@ -24,7 +24,7 @@ from pyspark_mysqlbinlog.connector.delta import mirror as mirror_module
 from pyspark_mysqlbinlog.connector.delta import walk
 from pyspark_mysqlbinlog.connector.delta.apply import GONE
 from pyspark_mysqlbinlog.connector.delta.deltalake_engine import DeltalakeTarget
-from pyspark_mysqlbinlog.connector.delta.own_reading import OwnReading, Step
+from pyspark_mysqlbinlog.connector.delta.own_reading import DirectReader, Step
 from pyspark_mysqlbinlog.connector.delta.progress import BatchProgress
 
 __all__ = ["FollowedMirror"]
@@ -39,8 +39,8 @@ _OLD = 60
 _TIMEOUT = 300
 _PARTS = (
     (mirror_module, "collected", "collect"),
-    (walk, "states_of", "read values"),
-    (walk, "last_states", "last states"),
+    (walk, "final_states", "read values"),
+    (walk, "latest_per_key", "last states"),
     (DeltalakeTarget, "merge", "merge"),
 )
 
@@ -48,7 +48,7 @@ _PARTS = (
 class FollowedMirror:
     """One mirror in a folder of its own.
 
-    keeps : what is merged is kept, for `merge_copies`.
+    keeps : what is merged is kept, for `multiset_merge_sql`.
     """
 
     def __init__(self, folder: Path, options: Mapping[str, str], *, keeps: bool) -> None:
@@ -137,7 +137,7 @@ class FollowedMirror:
             for each in found
         }
 
-    def merge_copies(self) -> float:
+    def multiset_merge_sql(self) -> float:
         """Merge what was kept into the copies; seconds of the merges."""
         spent = 0.0
         for uri, states, key in self._merges:
@@ -213,9 +213,9 @@ class FollowedMirror:
 
     def _time_steps(self) -> None:
         """Count the seconds that the mirror waits for the log, or reads it."""
-        steps = OwnReading.steps
+        steps = DirectReader.steps
 
-        def timed(reading: OwnReading, *given: Any) -> Iterator[Step]:
+        def timed(reading: DirectReader, *given: Any) -> Iterator[Step]:
             with closing(steps(reading, *given)) as found:
                 while True:
                     begin = time.perf_counter()
@@ -225,7 +225,7 @@ class FollowedMirror:
                         return
                     yield step
 
-        self._stack.enter_context(patch.object(OwnReading, "steps", timed))
+        self._stack.enter_context(patch.object(DirectReader, "steps", timed))
 
 
 def _sums(folder: Path, column: str) -> dict[str, int]:

@@ -60,13 +60,13 @@ def mirror_lag(bench: Bench) -> Found:
 
 def _lags(commits: list[Any], places: list[Any], batches: list[Any]) -> list[tuple[float, float]]:
     """(moment of the commit, seconds until it was visible) of each transaction."""
-    place_of = {number: (file, pos) for number, file, pos in places}
+    pack_position = {number: (file, pos) for number, file, pos in places}
     ends = [(each["file"], each["pos"]) for each in batches]
     found = []
     for number, at in commits:
-        if number not in place_of:
+        if number not in pack_position:
             raise WorkerError(f"the log has no transaction {number}")
-        batch = bisect_left(ends, place_of[number])
+        batch = bisect_left(ends, pack_position[number])
         if batch == len(ends):
             raise WorkerError(f"no batch reaches to transaction {number}")
         found.append((at, batches[batch]["ended"] - at))

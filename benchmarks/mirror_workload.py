@@ -19,7 +19,7 @@ from pymysql.constants import CLIENT
 
 from delta_load import mirror_options
 from load_bench import Bench, Found
-from mirror_batches import cells_of, assert_equal, parts_of, said_share
+from mirror_batches import assert_equal, cells_of, parts_of, said_share
 from orders import CREATE, DATABASE, TABLE, Orders
 from processes import cpu_seconds
 from rounds import Sample, Series

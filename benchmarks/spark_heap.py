@@ -27,7 +27,7 @@ from pyspark.sql import SparkSession
 from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
 from pyspark_mysqlbinlog.connector.delta.apply import GONE, SEQ, SEQ_TYPE
 from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget
-from pyspark_mysqlbinlog.connector.delta.marks import LogName, Mark
+from pyspark_mysqlbinlog.connector.delta.marks import LogIdentity, Mark
 from pyspark_mysqlbinlog.connector.delta.side_by_side import side_by_side
 from pyspark_mysqlbinlog.connector.delta.spark_engine import SparkEngine
 
@@ -43,7 +43,7 @@ _COLUMNS = pa.schema(_FIELDS)
 _ROWS = 20
 _KEYS = 500
 _BATCH_TABLES = 5
-_LOG = LogName("server", 0, "mysql-bin")
+_LOG = LogIdentity("server", 0, "mysql-bin")
 _DELTA = "org.apache.spark.sql.delta"
 _COUNTED = (f"{_DELTA}.DeltaLog", f"{_DELTA}.Snapshot", f"{_DELTA}.actions.AddFile")
 

@@ -78,7 +78,7 @@ class ColumnSchema:
     virtual: bool | None = False
 
     @property
-    def is_doubtful_before(self) -> bool:
+    def before_image_unreliable(self) -> bool:
         """Whether the log may hold something else in the before image of an UPDATE.
 
         The server keeps the old value of a virtual column of these types in a buffer that it may
@@ -139,7 +139,7 @@ def row_keys(
     if primary_key:
         return ()
     telling = {
-        column.name for column in columns if not (column.nullable or column.is_doubtful_before)
+        column.name for column in columns if not (column.nullable or column.before_image_unreliable)
     }
     kept = [key for key in dict.fromkeys(keys) if key[1] and telling.issuperset(key[1])]
     return tuple(sorted(kept))

@@ -20,7 +20,7 @@ from typing import Any
 from pyspark_mysqlbinlog.errors import OffsetError
 from pyspark_mysqlbinlog.names import Table
 
-__all__ = ["Bound", "Chunk", "LoadState", "TableLoad"]
+__all__ = ["Bound", "Chunk", "SnapshotState", "TableSnapshotState"]
 
 _COMPRESSED = "bz2,"
 
@@ -50,7 +50,7 @@ class Chunk:
 
 
 @dataclass(frozen=True, slots=True)
-class TableLoad:
+class TableSnapshotState:
     """A table that is to be loaded, or the rest of it.
 
     Attributes
@@ -67,7 +67,7 @@ class TableLoad:
 
 
 @dataclass(frozen=True, slots=True)
-class LoadState:
+class SnapshotState:
     """How far a load has come.
 
     Attributes
@@ -86,7 +86,7 @@ class LoadState:
     """
 
     completed: frozenset[Table] = frozenset()
-    pending: tuple[TableLoad, ...] = ()
+    pending: tuple[TableSnapshotState, ...] = ()
     chunks: tuple[Chunk, ...] = ()
     rows: int = 0
     reload: str = ""
@@ -122,7 +122,7 @@ class LoadState:
         return min(text, compressed, key=len)
 
     @classmethod
-    def unpack(cls, packed: str) -> LoadState:
+    def unpack(cls, packed: str) -> SnapshotState:
         """Read what `pack` gave; OffsetError for anything else."""
         try:
             text = packed
@@ -133,7 +133,8 @@ class LoadState:
             return cls(
                 completed=frozenset(_tables(value["completed"])),
                 pending=tuple(
-                    begun.get(table, TableLoad(table)) for table in _tables(value["pending"])
+                    begun.get(table, TableSnapshotState(table))
+                    for table in _tables(value["pending"])
                 ),
                 chunks=tuple(map(_chunk, value["chunks"])),
                 rows=int(value["rows"]),
@@ -182,7 +183,7 @@ def _places(listed: list[list[Any]]) -> dict[Table, Place]:
     }
 
 
-def _listed(part: Chunk | TableLoad) -> list[Any]:
+def _listed(part: Chunk | TableSnapshotState) -> list[Any]:
     end = part.upto if isinstance(part, Chunk) else part.last
     return [*part.table, part.key, part.after, end]
 
@@ -196,6 +197,6 @@ def _chunk(value: list[Any]) -> Chunk:
     return Chunk((str(database), str(table)), str(key), _bound(after), _bound(upto))
 
 
-def _table_load(value: list[Any]) -> TableLoad:
+def _table_load(value: list[Any]) -> TableSnapshotState:
     database, table, key, after, last = value
-    return TableLoad((str(database), str(table)), str(key), _bound(after), _bound(last))
+    return TableSnapshotState((str(database), str(table)), str(key), _bound(after), _bound(last))

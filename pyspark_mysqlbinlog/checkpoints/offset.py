@@ -29,7 +29,7 @@ from functools import lru_cache
 from typing import Any
 
 from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
-from pyspark_mysqlbinlog.checkpoints.load_state import LoadState
+from pyspark_mysqlbinlog.checkpoints.load_state import SnapshotState
 from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
 from pyspark_mysqlbinlog.errors import InvalidPositionError, OffsetError
 
@@ -70,7 +70,7 @@ class Offset:
     fingerprint: Fingerprint | None = None
 
     @property
-    def load(self) -> LoadState | None:
+    def load(self) -> SnapshotState | None:
         """How far the query's load has come; None where it has none."""
         return _unpacked(self.snapshot) if self.snapshot else None
 
@@ -157,9 +157,9 @@ class Offset:
 
 
 @lru_cache(maxsize=4)
-def _unpacked(snapshot: str) -> LoadState:
+def _unpacked(snapshot: str) -> SnapshotState:
     """Spark hands the same offsets over again and again."""
-    return LoadState.unpack(snapshot)
+    return SnapshotState.unpack(snapshot)
 
 
 def _fingerprint(value: Mapping[str, Any], position: Position) -> Fingerprint | None:

@@ -16,7 +16,7 @@ from functools import cached_property
 
 from pyspark_mysqlbinlog.checkpoints.position import BEGINNING, END_OF_SEQUENCE, Position
 from pyspark_mysqlbinlog.checkpoints.schema_packing import pack_versions, unpack_versions
-from pyspark_mysqlbinlog.checkpoints.versions import UnknownFrom, Version, is_gone, start_of
+from pyspark_mysqlbinlog.checkpoints.versions import UnknownSchema, Version, is_dropped, valid_from
 from pyspark_mysqlbinlog.names import Table
 from pyspark_mysqlbinlog.tables import TableSchema
 
@@ -65,7 +65,7 @@ class SchemaHistory:
 
     def state(
         self, position: Position, database: str, table: str
-    ) -> TableSchema | UnknownFrom | None:
+    ) -> TableSchema | UnknownSchema | None:
         """What is known of a table at this position; None when nothing is."""
         version = self._version(position, database, table)
         return version[1] if version else None
@@ -92,7 +92,7 @@ class SchemaHistory:
 
     def _version(self, position: Position, database: str, table: str) -> Version | None:
         versions = self.versions(database, table)
-        index = bisect_right(versions, position, key=start_of)
+        index = bisect_right(versions, position, key=valid_from)
         return versions[index - 1] if index else None
 
     def at(self, position: Position, database: str, table: str) -> TableSchema | None:
@@ -108,7 +108,7 @@ class SchemaHistory:
         the version is the same; None is the end of the file.
         """
         versions = self.versions(database, table)
-        index = bisect_right(versions, position, key=start_of)
+        index = bisect_right(versions, position, key=valid_from)
         first, end = 0, None
         if index and versions[index - 1][0].number == position.number:
             first = versions[index - 1][0].pos
@@ -121,7 +121,7 @@ class SchemaHistory:
         version = self._version(position, database, table)
         if version is None:
             return _NO_DEFINITION
-        return version[1].reason if isinstance(version[1], UnknownFrom) else ""
+        return version[1].reason if isinstance(version[1], UnknownSchema) else ""
 
     def is_known_later(self, position: Position, database: str, table: str) -> bool:
         """Whether the table's columns become known after `position`, or the table goes."""
@@ -146,14 +146,14 @@ class SchemaHistory:
         Parameters
         ----------
         reason : why, as part of a sentence: ``it was altered by a statement that …``.
-        gone : it does not exist from there on; `needed_from` may forget it. Otherwise the reason
+        gone : it does not exist from there on; `from_position` may forget it. Otherwise the reason
             is kept, to be told when a row comes.
         """
-        return self._with((database, table), (position, UnknownFrom(reason, gone)))
+        return self._with((database, table), (position, UnknownSchema(reason, gone)))
 
     def _with(self, table: Table, version: Version) -> SchemaHistory:
         versions = self._versions.get(table, ())
-        index = bisect_right(versions, version[0], key=start_of)
+        index = bisect_right(versions, version[0], key=valid_from)
         if index and versions[index - 1][1] == version[1]:
             return self
         keep = index - 1 if index and versions[index - 1][0] == version[0] else index
@@ -169,7 +169,7 @@ class SchemaHistory:
                 history = history._with(table, version)
         return history
 
-    def needed_from(self, position: Position) -> SchemaHistory:
+    def from_position(self, position: Position) -> SchemaHistory:
         """Without the versions that nothing at `position` or later can see.
 
         What holds at `position` is said to have held from the beginning: since when is history, and
@@ -177,10 +177,10 @@ class SchemaHistory:
         """
         needed: dict[Table, tuple[Version, ...]] = {}
         for table, versions in self._versions.items():
-            index = bisect_right(versions, position, key=start_of)
+            index = bisect_right(versions, position, key=valid_from)
             kept = versions[max(index - 1, 0) :]
             first = kept[0]
-            if first[0] <= position and is_gone(first):
+            if first[0] <= position and is_dropped(first):
                 kept = kept[1:]
             elif first[0] <= position:
                 kept = ((BEGINNING, first[1]), *kept[1:])
@@ -195,14 +195,14 @@ class SchemaHistory:
         """
         moved = {
             table: tuple((_moved(start, -sequences), what) for start, what in versions)
-            for table, versions in self.needed_from(begin)._versions.items()
+            for table, versions in self.from_position(begin)._versions.items()
         }
         return SchemaHistory(moved).until(END_OF_SEQUENCE)
 
     def until(self, position: Position) -> SchemaHistory:
         """Without the versions that begin behind `position`."""
         kept = {
-            table: versions[: bisect_right(versions, position, key=start_of)]
+            table: versions[: bisect_right(versions, position, key=valid_from)]
             for table, versions in self._versions.items()
         }
         return self.with_versions(kept)

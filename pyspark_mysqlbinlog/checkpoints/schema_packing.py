@@ -32,7 +32,7 @@ from pyspark_mysqlbinlog.checkpoints.json_values import (
     texts_of,
 )
 from pyspark_mysqlbinlog.checkpoints.position import Position
-from pyspark_mysqlbinlog.checkpoints.versions import UnknownFrom, Version
+from pyspark_mysqlbinlog.checkpoints.versions import UnknownSchema, Version
 from pyspark_mysqlbinlog.errors import OffsetError
 from pyspark_mysqlbinlog.names import Table
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
@@ -80,8 +80,8 @@ def pack_versions(versions: Mapping[Table, tuple[Version, ...]]) -> str:
     return base64.b85encode(bz2.compress(plain, _LEVEL)).decode()
 
 
-def _described(start: Position, what: TableSchema | UnknownFrom) -> dict[str, Any]:
-    if isinstance(what, UnknownFrom):
+def _described(start: Position, what: TableSchema | UnknownSchema) -> dict[str, Any]:
+    if isinstance(what, UnknownSchema):
         return {"from": start, "unknown": what.reason, "gone": what.gone}
     described = {
         "from": start,
@@ -144,7 +144,7 @@ def _version(table: Table, described: dict[str, Any]) -> Version:
     number, pos, file = described["from"]
     start = Position(number_of(number), number_of(pos), text_of(file))
     if "unknown" in described:
-        return start, UnknownFrom(text_of(described["unknown"]), flag_of(described["gone"]))
+        return start, UnknownSchema(text_of(described["unknown"]), flag_of(described["gone"]))
     columns = tuple(_column(column) for column in described["columns"])
     key = texts_of(described["primary_key"])
     keys = tuple(

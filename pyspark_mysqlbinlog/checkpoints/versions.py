@@ -7,26 +7,26 @@ from dataclasses import dataclass
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.tables import TableSchema
 
-__all__ = ["UnknownFrom", "Version", "is_gone", "start_of"]
+__all__ = ["UnknownSchema", "Version", "is_dropped", "valid_from"]
 
 
 @dataclass(frozen=True, slots=True)
-class UnknownFrom:
+class UnknownSchema:
     """In place of a schema: why there is none. `gone`: the table does not exist."""
 
     reason: str
     gone: bool = False
 
 
-Version = tuple[Position, TableSchema | UnknownFrom]
+Version = tuple[Position, TableSchema | UnknownSchema]
 
 
-def start_of(version: Version) -> Position:
+def valid_from(version: Version) -> Position:
     """The sort key of versions."""
     return version[0]
 
 
-def is_gone(version: Version) -> bool:
+def is_dropped(version: Version) -> bool:
     """Whether the table does not exist from there on."""
     what = version[1]
-    return isinstance(what, UnknownFrom) and what.gone
+    return isinstance(what, UnknownSchema) and what.gone

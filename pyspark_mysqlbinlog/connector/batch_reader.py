@@ -14,19 +14,19 @@ from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.columns import arrow_schema
 from pyspark_mysqlbinlog.connector.load.chunk_reader import read_chunks
 from pyspark_mysqlbinlog.connector.load.load import Load
-from pyspark_mysqlbinlog.connector.load.partition import LoadPartition
+from pyspark_mysqlbinlog.connector.load.partition import ChunkPartition
 from pyspark_mysqlbinlog.connector.load.planner import BatchLimits
 from pyspark_mysqlbinlog.connector.log.file_order import Stretch
 from pyspark_mysqlbinlog.connector.log.logs import FileLog
-from pyspark_mysqlbinlog.connector.log.retry import first_connection
-from pyspark_mysqlbinlog.connector.options.log_lines import show_log_lines
+from pyspark_mysqlbinlog.connector.log.retry import initial_retry
+from pyspark_mysqlbinlog.connector.options.log_lines import configure_logging
 from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.connector.options.values import FilePosition
 from pyspark_mysqlbinlog.connector.ranges.cutting import Cut, RangePartition
 from pyspark_mysqlbinlog.connector.ranges.files import cut_files
 from pyspark_mysqlbinlog.connector.ranges.reader import read_range
 from pyspark_mysqlbinlog.connector.start import (
-    LogStart,
+    ResolvedStart,
     resolve_end,
     start_of_files,
     start_of_server,
@@ -43,7 +43,7 @@ class MySQLBinlogReader(DataSourceReader):
     """Reads a stretch of log as a batch."""
 
     def __init__(self, options: Options, schema: StructType) -> None:
-        show_log_lines()
+        configure_logging()
         self._options = options
         self._schema = schema
 
@@ -57,7 +57,7 @@ class MySQLBinlogReader(DataSourceReader):
         else:
             start = start_of_server(options, streaming=False)
         # A time is looked for in the log, over another connection.
-        end = first_connection()(resolve_end, start, options.ending_offset)
+        end = initial_retry()(resolve_end, start, options.ending_offset)
         if end < start.position:
             raise OptionError(
                 f"option endingOffset: {end} lies before the start {start.position}; give a later"
@@ -77,7 +77,7 @@ class MySQLBinlogReader(DataSourceReader):
             for part in self._cut(start, log, end)
         ]
 
-    def _load_tasks(self) -> list[LoadPartition]:
+    def _load_tasks(self) -> list[ChunkPartition]:
         """The rows that the tables have, and nothing of the log."""
         options = self._options
         start = start_of_server(options, streaming=False)
@@ -92,7 +92,7 @@ class MySQLBinlogReader(DataSourceReader):
         last = replace(start.offset, snapshot=state.pack())
         return load.tasks(last, options.max_connections)
 
-    def _cut(self, start: LogStart, log: FileLog, end: Position) -> list[Cut]:
+    def _cut(self, start: ResolvedStart, log: FileLog, end: Position) -> list[Cut]:
         if start.position >= end:
             return []
         options = self._options
@@ -110,7 +110,7 @@ class MySQLBinlogReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Record batches of one range; runs on an executor."""
-        if isinstance(partition, LoadPartition):
+        if isinstance(partition, ChunkPartition):
             return read_chunks(self._options, partition, arrow_schema(self._schema))
         if not isinstance(partition, RangePartition):
             # Spark makes one partition of its own when there are none.
@@ -118,7 +118,7 @@ class MySQLBinlogReader(DataSourceReader):
         return read_range(self._options, partition, arrow_schema(self._schema))
 
 
-def _ranges_of_server(start: LogStart, end: Position) -> Iterator[RangePartition]:
+def _ranges_of_server(start: ResolvedStart, end: Position) -> Iterator[RangePartition]:
     """One for each sequence of files: a walk to find where to cut would have all be sent twice.
 
     The epoch grows from one to the next, as that of a stream does.
@@ -134,7 +134,7 @@ def _ranges_of_server(start: LogStart, end: Position) -> Iterator[RangePartition
         yield replace(part, epoch=each.sequence, fingerprint=known)
 
 
-def _range(start: LogStart, begin: Position, end: Position, schemas: str) -> RangePartition:
+def _range(start: ResolvedStart, begin: Position, end: Position, schemas: str) -> RangePartition:
     return RangePartition(
         start=begin,
         end=end,
@@ -154,7 +154,7 @@ def _files_of(log: FileLog, part: Cut) -> FileLog:
     return FileLog(log.paths[first:behind], log.numbers[first:behind])
 
 
-def _version(start: LogStart, position: Position) -> str:
+def _version(start: ResolvedStart, position: Position) -> str:
     """Of the server that wrote what comes behind a position."""
     if isinstance(start.log, FileLog):
         return start.log.server_version(position.file)

@@ -88,20 +88,20 @@ class MySQLBinlogDataSource(DataSource):
         from pyspark_mysqlbinlog.connector.columns import check_schema
         from pyspark_mysqlbinlog.connector.options.checks import check_stream
         from pyspark_mysqlbinlog.connector.options.parse import parse_options
-        from pyspark_mysqlbinlog.connector.packets import LEAN_PACKETS, PACKETS, check_json
-        from pyspark_mysqlbinlog.connector.ranges.hand_over import HAND_OVER, HandOver
+        from pyspark_mysqlbinlog.connector.packets import IPC_ROWS, SLIM_IPC_ROWS, check_json
+        from pyspark_mysqlbinlog.connector.ranges.hand_over import HANDOFF_OPTION, BatchHandoff
         from pyspark_mysqlbinlog.connector.stream_reader import MySQLBinlogStreamReader
 
-        is_packed = schema in {PACKETS, LEAN_PACKETS}
+        is_packed = schema in {IPC_ROWS, SLIM_IPC_ROWS}
         # Spark gives the names in lower case.
         given = dict(self.options)
-        folder = given.pop(HAND_OVER, None) if is_packed else None
+        folder = given.pop(HANDOFF_OPTION, None) if is_packed else None
         options = parse_options(given)
         check_stream(options)
         if is_packed:
-            hand_over = None if folder is None else HandOver(folder)
+            handoff = None if folder is None else BatchHandoff(folder)
             return MySQLBinlogStreamReader(
-                options, check_json(options), packed=schema, hand_over=hand_over
+                options, check_json(options), packed=schema, handoff=handoff
             )
         check_schema(schema, options.payload_kind, rescued=options.rescues)
         return MySQLBinlogStreamReader(options, schema)

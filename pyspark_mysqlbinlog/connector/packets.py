@@ -2,9 +2,9 @@
 
 Spark turns every Arrow batch of a data source into rows of its own, and `toArrow` turns them back:
 for a sink that wants Arrow and takes all columns this is most of its work. A packet goes through as
-it is. A stream gives packets when its schema is `PACKETS`, as that of a mirror with change logs is.
+it is. A stream gives packets when its schema is `IPC_ROWS`, as for a mirror with change logs.
 
-Packets of the other kind, `LEAN_PACKETS`, are for whoever wants the rows and nothing else. Of the
+Packets of the other kind, `SLIM_IPC_ROWS`, are for whoever wants the rows and nothing else. Of the
 column `source` they have what the rows' meaning hangs on, `query` and `absent`, as columns; the
 rest of it takes longer to pack and unpack than all else. And many rows come typed, as
 payload=struct gives them, each packet those of one table as it looks there: they need not become
@@ -25,11 +25,19 @@ from pyspark_mysqlbinlog.errors import OptionError
 if TYPE_CHECKING:
     from pyspark_mysqlbinlog.connector.options.model import Options
 
-__all__ = ["LEAN_PACKETS", "PACKETS", "by_content", "check_json", "lean", "packets", "unpacked"]
+__all__ = [
+    "SLIM_IPC_ROWS",
+    "IPC_ROWS",
+    "group_by_schema",
+    "check_json",
+    "lean",
+    "packets",
+    "unpacked",
+]
 
 # As a packed stream's only column.
-PACKETS = StructType([StructField("packet", BinaryType())])
-LEAN_PACKETS = StructType([StructField("lean_packet", BinaryType())])
+IPC_ROWS = StructType([StructField("packet", BinaryType())])
+SLIM_IPC_ROWS = StructType([StructField("lean_packet", BinaryType())])
 _CONTENT = envelope(StringType())
 _OF_SOURCE = ("query", "absent")
 
@@ -45,17 +53,17 @@ def check_json(options: Options) -> StructType:
 
 
 def packets(
-    batches: Iterator[pa.RecordBatch], kind: StructType = PACKETS
+    batches: Iterator[pa.RecordBatch], kind: StructType = IPC_ROWS
 ) -> Iterator[pa.RecordBatch]:
     """Each batch as a packet.
 
-    kind : `PACKETS` or `LEAN_PACKETS`.
+    kind : `IPC_ROWS` or `SLIM_IPC_ROWS`.
     """
     schema = arrow_schema(kind)
     # Row images of a table are much alike; what is small goes faster through two sockets.
     options = pa.ipc.IpcWriteOptions(compression="lz4")
     for whole in batches:
-        batch = lean(whole) if kind == LEAN_PACKETS else whole
+        batch = lean(whole) if kind == SLIM_IPC_ROWS else whole
         out = pa.BufferOutputStream()
         with pa.ipc.new_stream(out, batch.schema, options=options) as stream:
             stream.write_batch(batch)
@@ -69,13 +77,13 @@ def unpacked(table: pa.Table) -> list[pa.Table]:
     The first is that of JSON, with or without rows.
     """
     content = arrow_schema(_CONTENT)
-    if table.column_names == LEAN_PACKETS.names:
+    if table.column_names == SLIM_IPC_ROWS.names:
         content = lean(pa.RecordBatch.from_pylist([], content)).schema
     held = (pa.ipc.open_stream(packet.as_buffer()).read_all() for packet in table.column(0))
-    return by_content(held, content)
+    return group_by_schema(held, content)
 
 
-def by_content(held: Iterable[pa.Table], content: pa.Schema) -> list[pa.Table]:
+def group_by_schema(held: Iterable[pa.Table], content: pa.Schema) -> list[pa.Table]:
     """Tables joined to one of each kind of content, in their order; the first is of JSON.
 
     content : of JSON.

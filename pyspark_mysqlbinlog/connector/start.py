@@ -7,19 +7,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
-from pyspark_mysqlbinlog.checkpoints.load_state import LoadState
+from pyspark_mysqlbinlog.checkpoints.load_state import SnapshotState
 from pyspark_mysqlbinlog.checkpoints.offset import Offset
 from pyspark_mysqlbinlog.checkpoints.position import END_OF_SEQUENCE, FIRST_EVENT, Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
-from pyspark_mysqlbinlog.connector.load.following import begin_load, expect_conditions
-from pyspark_mysqlbinlog.connector.load.prover import Prover
+from pyspark_mysqlbinlog.connector.load.following import begin_load, check_conditions
+from pyspark_mysqlbinlog.connector.load.prover import VisibilityChecker
 from pyspark_mysqlbinlog.connector.load.sizes import engines_of
 from pyspark_mysqlbinlog.connector.log.file_order import FileOrder
 from pyspark_mysqlbinlog.connector.log.logs import FileLog, Log, ServerLog
-from pyspark_mysqlbinlog.connector.log.places import check_there, place_of
-from pyspark_mysqlbinlog.connector.log.retry import first_connection
+from pyspark_mysqlbinlog.connector.log.places import check_there, pack_position
+from pyspark_mysqlbinlog.connector.log.retry import initial_retry
 from pyspark_mysqlbinlog.connector.log.times import first_since
-from pyspark_mysqlbinlog.connector.options.checks import expect_wanted_conditions
+from pyspark_mysqlbinlog.connector.options.checks import check_condition_tables
 from pyspark_mysqlbinlog.connector.options.log_lines import LOGGER
 from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.connector.options.values import (
@@ -33,7 +33,7 @@ from pyspark_mysqlbinlog.connector.options.values import (
 from pyspark_mysqlbinlog.connector.schemas.baseline import history_of_server
 from pyspark_mysqlbinlog.connector.schemas.histories import (
     check_columns,
-    expect_literals,
+    check_named_tables,
     history_of_files,
 )
 from pyspark_mysqlbinlog.connector.schemas.pattern_check import check_patterns
@@ -49,7 +49,7 @@ from pyspark_mysqlbinlog.connector.server.settings import (
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 
 __all__ = [
-    "LogStart",
+    "ResolvedStart",
     "resolve_end",
     "start_of_files",
     "start_of_server",
@@ -57,7 +57,7 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True)
-class LogStart:
+class ResolvedStart:
     """A start, resolved.
 
     Attributes
@@ -84,11 +84,11 @@ class LogStart:
         return Offset(
             self.position,
             self.server_uuid,
-            self.history.needed_from(self.position).until(END_OF_SEQUENCE).pack(),
+            self.history.from_position(self.position).until(END_OF_SEQUENCE).pack(),
             fingerprint=self.fingerprint,
         )
 
-    def load(self, wants: Callable[[str, str], bool]) -> LoadState:
+    def load(self, wants: Callable[[str, str], bool]) -> SnapshotState:
         """A load of all tables that are wanted and there; says which have no primary key."""
         load = begin_load(self.history, self.position, wants)
         tables = [each.table for each in load.pending]
@@ -104,12 +104,12 @@ class LogStart:
         return load
 
 
-def start_of_server(options: Options, *, streaming: bool) -> LogStart:
+def start_of_server(options: Options, *, streaming: bool) -> ResolvedStart:
     """Ask the server. Every error that its settings, grants or tables give comes from here."""
-    return first_connection()(_ask_server, options, options.place_to_start(streaming=streaming))
+    return initial_retry()(_ask_server, options, options.place_to_start(streaming=streaming))
 
 
-def _ask_server(options: Options, place: Place) -> LogStart:
+def _ask_server(options: Options, place: Place) -> ResolvedStart:
     settings = options.server_settings()
     with ReplicaClient.connect(settings) as client:
         check_settings(client)
@@ -119,7 +119,7 @@ def _ask_server(options: Options, place: Place) -> LogStart:
         check_log_contents(client, tables)
         files = binlog_files(client)
         order = FileOrder.of_server(settings, next(iter(files)), files)
-        found = place_of(client, ServerLog(settings, order=order), files, place)
+        found = pack_position(client, ServerLog(settings, order=order), files, place)
         position = Position.of(found.file, found.pos)
         order = order.seen_from(position.file)
         log = ServerLog(settings, order=order)
@@ -136,17 +136,17 @@ def _ask_server(options: Options, place: Place) -> LogStart:
             unwanted=True,
             all_sequences=True,
         )
-        expect_literals(tables, history, case_sensitive)
+        check_named_tables(tables, history, case_sensitive)
         named_anyhow = known is not None or options.on_unknown_schema == "positional"
         check_patterns(client, tables, history, named_anyhow=named_anyhow)
         check_columns(options.column_filter(case_sensitive), history, case_sensitive)
-        expect_wanted_conditions(options, case_sensitive)
+        check_condition_tables(options, case_sensitive)
         conditions = options.conditions(case_sensitive)
-        expect_conditions(conditions, history, position, case_sensitive=case_sensitive)
+        check_conditions(conditions, history, position, case_sensitive=case_sensitive)
         if options.loads:
             _check_proofs(client, options, history, position, case_sensitive=case_sensitive)
         uuid = server_uuid(client)
-        return LogStart(log, position, end, history, uuid, facts, files, fingerprint, order)
+        return ResolvedStart(log, position, end, history, uuid, facts, files, fingerprint, order)
 
 
 def _check_proofs(
@@ -157,18 +157,20 @@ def _check_proofs(
     *,
     case_sensitive: bool,
 ) -> None:
-    """What `Prover.proofs` raises, for the first table of a load for which nothing can be proven.
+    """Raise what `VisibilityChecker.proofs` raises for the first table that cannot be checked.
 
     Later it would come with the first chunk of that table, which may be hours away.
     """
     wants = options.table_filter(case_sensitive).wants
     tables = {each.table for each in begin_load(history, position, wants).pending}
-    prover = Prover.ask(client, options.snapshot_visibility_check, case_sensitive=case_sensitive)
+    prover = VisibilityChecker.ask(
+        client, options.snapshot_visibility_check, case_sensitive=case_sensitive
+    )
     for table, engine in sorted(engines_of(client, tables).items()):
         prover.proofs(table, engine)
 
 
-def start_of_files(options: Options) -> LogStart:
+def start_of_files(options: Options) -> ResolvedStart:
     """Read the files once for their DDL."""
     log = FileLog.open(str(options.path))
     place = options.place_to_start(streaming=False)
@@ -185,9 +187,9 @@ def start_of_files(options: Options) -> LogStart:
     history = history_of_files(log, options)
     if options.on_unknown_schema == "fail":
         # Otherwise the log's rows need no definition, so none tells that a table is there.
-        expect_literals(tables, history, True)
+        check_named_tables(tables, history, True)
     check_columns(options.column_filter(True), history, True)
-    return LogStart(
+    return ResolvedStart(
         log,
         position,
         log.end(),
@@ -198,7 +200,7 @@ def start_of_files(options: Options) -> LogStart:
     )
 
 
-def resolve_end(start: LogStart, place: Place) -> Position:
+def resolve_end(start: ResolvedStart, place: Place) -> Position:
     """Where a batch read ends.
 
     Raises

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pyspark_mysqlbinlog.checkpoints.load_state import LoadState
+from pyspark_mysqlbinlog.checkpoints.load_state import SnapshotState
 from pyspark_mysqlbinlog.checkpoints.offset import Offset
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
-from pyspark_mysqlbinlog.connector.load.partition import LoadPartition
+from pyspark_mysqlbinlog.connector.load.partition import ChunkPartition
 from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.connector.tail.buffer import LogBuffer, Mark
 from pyspark_mysqlbinlog.connector.tail.tail import OnStatement, Tail
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
     from pyspark_mysqlbinlog.connector.load.load import Load
     from pyspark_mysqlbinlog.connector.load.planner import BatchLimits
 
-__all__ = ["StreamLoad"]
+__all__ = ["StreamSnapshot"]
 
 
-class StreamLoad:
+class StreamSnapshot:
     """What a stream has loaded at an offset, and what its next batch loads.
 
     Parameters
     ----------
     in_packets : Spark gets the rows in packets.
-    most_steps : by which a batch that loads rows may be brought in.
+    max_sub_batches : by which a batch that loads rows may be brought in.
     is_case_sensitive : whether the server tells names apart by case; it may be asked.
     history_of : gives the history of an offset, which knows the tables wanted today.
     """
@@ -41,27 +41,27 @@ class StreamLoad:
         options: Options,
         *,
         in_packets: bool,
-        most_steps: Callable[[], int],
+        max_sub_batches: Callable[[], int],
         is_case_sensitive: Callable[[], bool],
         history_of: Callable[[Offset], SchemaHistory],
     ) -> None:
         self._options = options
         self._in_packets = in_packets
-        self._most_steps = most_steps
+        self._most_steps = max_sub_batches
         self._is_case_sensitive = is_case_sensitive
         self._history_of = history_of
         self._load: Load | None = None
         # An offset of other options, and what it says for those of today.
-        self._resumed: tuple[Offset, LoadState | None] | None = None
+        self._resumed: tuple[Offset, SnapshotState | None] | None = None
 
     def at(
         self, offset: Offset, end_of_log: Callable[[], Position] | None = None
-    ) -> LoadState | None:
+    ) -> SnapshotState | None:
         """How far it has come at an offset, for the options of today; None where there is none.
 
         end_of_log : with it, what the chunks of the offset's batch may have seen is noted.
         """
-        if offset.tables == self._options.tables_mark and self._options.reload is None:
+        if offset.tables == self._options.table_filter_hash and self._options.reload is None:
             state = offset.load
         else:
             if self._resumed is None or self._resumed[0] != offset:
@@ -84,11 +84,11 @@ class StreamLoad:
     def step(
         self,
         tail: Tail,
-        state: LoadState,
+        state: SnapshotState,
         position: Position,
         most_bytes: int | None,
         target: Position | None,
-    ) -> tuple[LoadState, Mark | None]:
+    ) -> tuple[SnapshotState, Mark | None]:
         """What a batch with the next chunks loads, and how far it goes in the log, if at all.
 
         Half of the limits is the log's: it must not be left behind by a load that takes hours. So
@@ -108,7 +108,7 @@ class StreamLoad:
                 mark = tail.buffer.furthest(position, limits.bytes, target, limits.rows)
             if mark is None and tail.next_sequence is not None:
                 # Behind all that is wanted; the next sequence begins with a batch of its own.
-                mark = tail.buffer.take_tip(until=target)
+                mark = tail.buffer.advance_to_tip(until=target)
             elif mark is None and tail.buffer.error is not None:
                 raise tail.buffer.error
             followed = state
@@ -124,7 +124,7 @@ class StreamLoad:
                     or self.changes_tables(tail.buffer, position, mark.position)
                 )
                 of_load = self._limits(most_bytes, 1 if is_one else self._most_steps())
-                planned = self._the_load().planned_soon(followed, of_load)
+                planned = self._the_load().try_planned(followed, of_load)
                 if planned is not None:
                     return planned, mark
             # What the log has does not wait for chunks; they come with a later batch.
@@ -133,15 +133,15 @@ class StreamLoad:
                 return followed, mark
 
     def followed(
-        self, tail: Tail, state: LoadState | None, start: Position, mark: Mark
-    ) -> LoadState | None:
+        self, tail: Tail, state: SnapshotState | None, start: Position, mark: Mark
+    ) -> SnapshotState | None:
         """How far it has come at a batch's end, by what the log has brought."""
         if state is None and not self._options.reload_after_ddl:
             return None
         renamed = tail.renamed(start, mark.position)
         return self._the_load().followed(state, mark.history, start, mark.position, renamed)
 
-    def next_sequence(self, state: LoadState | None) -> LoadState | None:
+    def next_sequence(self, state: SnapshotState | None) -> SnapshotState | None:
         """The state where the log's next sequence of files begins."""
         if self._load is None and state is None:
             return None
@@ -163,7 +163,7 @@ class StreamLoad:
         unknown_rows = self._the_load().unknown_rows
         return None if unknown_rows is None else unknown_rows.note
 
-    def tasks(self, last: Offset, most: int) -> Sequence[LoadPartition]:
+    def tasks(self, last: Offset, most: int) -> Sequence[ChunkPartition]:
         """At most `most` tasks that read the chunks of the batch that ends there."""
         return self._the_load().tasks(last, most)
 

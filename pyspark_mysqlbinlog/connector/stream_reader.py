@@ -35,7 +35,7 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
-from pyspark_mysqlbinlog.checkpoints.load_state import LoadState
+from pyspark_mysqlbinlog.checkpoints.load_state import SnapshotState
 from pyspark_mysqlbinlog.checkpoints.offset import Offset
 from pyspark_mysqlbinlog.checkpoints.position import (
     BEGINNING,
@@ -45,22 +45,22 @@ from pyspark_mysqlbinlog.checkpoints.position import (
 )
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.columns import arrow_schema
-from pyspark_mysqlbinlog.connector.load.partition import LoadPartition
+from pyspark_mysqlbinlog.connector.load.partition import ChunkPartition
 from pyspark_mysqlbinlog.connector.log.file_order import FileOrder
 from pyspark_mysqlbinlog.connector.log.logs import ServerLog
-from pyspark_mysqlbinlog.connector.log.retry import first_connection, known_server
+from pyspark_mysqlbinlog.connector.log.retry import call_with_retry, initial_retry
 from pyspark_mysqlbinlog.connector.log.server_facts import server_facts
-from pyspark_mysqlbinlog.connector.options.log_lines import LOGGER, show_log_lines
+from pyspark_mysqlbinlog.connector.options.log_lines import LOGGER, configure_logging
 from pyspark_mysqlbinlog.connector.options.model import Options
-from pyspark_mysqlbinlog.connector.packets import LEAN_PACKETS, packets
+from pyspark_mysqlbinlog.connector.packets import SLIM_IPC_ROWS, packets
 from pyspark_mysqlbinlog.connector.ranges.cutting import RangePartition
-from pyspark_mysqlbinlog.connector.ranges.hand_over import HandOver
+from pyspark_mysqlbinlog.connector.ranges.hand_over import BatchHandoff
 from pyspark_mysqlbinlog.connector.ranges.planning import range_partitions
 from pyspark_mysqlbinlog.connector.ranges.reader import read_range
-from pyspark_mysqlbinlog.connector.ranges.steps import most_load_steps, most_steps
+from pyspark_mysqlbinlog.connector.ranges.steps import max_snapshot_sub_batches, max_sub_batches
 from pyspark_mysqlbinlog.connector.schemas.evolution import Evolution
 from pyspark_mysqlbinlog.connector.schemas.histories import history_for_other_tables
-from pyspark_mysqlbinlog.connector.schemas.watch import SchemaWatch, learned, unknown_among
+from pyspark_mysqlbinlog.connector.schemas.watch import SchemaGuard, learned, unknown_among
 from pyspark_mysqlbinlog.connector.server.log_contents import check_log_contents
 from pyspark_mysqlbinlog.connector.server.settings import (
     ServerFacts,
@@ -69,7 +69,7 @@ from pyspark_mysqlbinlog.connector.server.settings import (
     current_position,
 )
 from pyspark_mysqlbinlog.connector.start import start_of_server
-from pyspark_mysqlbinlog.connector.stream_load import StreamLoad
+from pyspark_mysqlbinlog.connector.stream_load import StreamSnapshot
 from pyspark_mysqlbinlog.connector.tail.buffer import LogBuffer, Mark
 from pyspark_mysqlbinlog.connector.tail.lag import EndOfLog
 from pyspark_mysqlbinlog.connector.tail.tail import Tail
@@ -93,7 +93,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
 
     schema : of the changes.
     packed : Spark gets them in packets of this kind (see `packets`).
-    hand_over : where a mirror takes what is carried (see `HandOver`).
+    handoff : where a mirror takes what is carried (see `BatchHandoff`).
     """
 
     def __init__(
@@ -102,13 +102,13 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         schema: StructType,
         *,
         packed: StructType | None = None,
-        hand_over: HandOver | None = None,
+        handoff: BatchHandoff | None = None,
     ) -> None:
-        show_log_lines()
+        configure_logging()
         self._options = options
         self._schema = schema
         self._packing = packed
-        self._hand_over = hand_over
+        self._handoff = handoff
         self._initial: Offset | None = None
         self._batch_zero_done = False
         self._facts: ServerFacts | None = None
@@ -126,11 +126,11 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         self._committed: Position | None = None
         self._end: EndOfLog | None = None
         self._packed: tuple[SchemaHistory, str] | None = None
-        self._load = StreamLoad(
+        self._load = StreamSnapshot(
             options,
             in_packets=packed is not None,
             # With change logs such a batch is brought in at once.
-            most_steps=lambda: most_load_steps() if packed == LEAN_PACKETS else 1,
+            max_sub_batches=lambda: max_snapshot_sub_batches() if packed == SLIM_IPC_ROWS else 1,
             is_case_sensitive=self._is_case_sensitive,
             history_of=self._history,
         )
@@ -146,7 +146,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
             initial = replace(
                 start.offset,
                 payload=self._options.payload_kind,
-                tables=self._options.tables_mark,
+                tables=self._options.table_filter_hash,
             )
             if self._options.loads:
                 tables = self._options.table_filter(start.facts.case_sensitive)
@@ -165,9 +165,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         is not there is told by `initialOffset`, at once; with one it is waited for.
         """
         try:
-            with first_connection()(
-                ReplicaClient.connect, self._options.server_settings()
-            ) as client:
+            with initial_retry()(ReplicaClient.connect, self._options.server_settings()) as client:
                 self._note_target(client)
         except ConnectionFailedError:
             self._target_due = True
@@ -207,7 +205,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         buffer = tail.buffer
         target = self._target_seen_from(offset)
         if target is not None:
-            buffer.cut_at(target)
+            buffer.force_boundary_at(target)
         position = self._committed = offset.position
         buffer.release(position)
         most = self._most(limit)
@@ -239,7 +237,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         is_settled = load == offset.load and (
             load is None or not (load.chunks or load.empty or load.invalidated_at)
         )
-        steps = most_steps() if self._packing is not None and is_settled else 1
+        steps = max_sub_batches() if self._packing is not None and is_settled else 1
         mark = buffer.furthest(position, most and most * steps, target, rows)
         # A batch in which tables change is one step.
         if (
@@ -270,7 +268,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
             return False
         return tail.next_sequence is not None and tail.buffer.tip.position == position
 
-    def _begin_sequence(self, tail: Tail, offset: Offset, load: LoadState | None) -> Offset:
+    def _begin_sequence(self, tail: Tail, offset: Offset, load: SnapshotState | None) -> Offset:
         """The beginning of the log's next sequence of files, which begins another epoch.
 
         offset : the end of the one before; the batch between the two is empty.
@@ -285,7 +283,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
 
         fingerprint = self._ask(look)
         # What holds there holds from the beginning, in positions of either sequence.
-        history = last.history.needed_from(last.position).until(BEGINNING)
+        history = last.history.from_position(last.position).until(BEGINNING)
         LOGGER.warning(
             "the server's binlog has another base name, or its numbers were started again: after %s"
             " the stream continues in %s, with epoch %d",
@@ -307,10 +305,10 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
             return None
         if at_once or target is not None:
             # The run ends where it should: the next one need not read this traffic again.
-            return buffer.take_tip(until=target)
+            return buffer.advance_to_tip(until=target)
         if monotonic() - self._moved_at < self._options.idle_offset_interval:
             return None
-        return buffer.take_tip()
+        return buffer.advance_to_tip()
 
     def _most(self, limit: ReadLimit) -> int | None:
         """Of bytes, in a batch; None is all there is."""
@@ -321,9 +319,9 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
             given or self._options.max_bytes_per_trigger, self._options.max_bytes_per_trigger
         )
 
-    def _offset(self, start: Offset, mark: Mark, load: LoadState | None) -> Offset:
+    def _offset(self, start: Offset, mark: Mark, load: SnapshotState | None) -> Offset:
         """The offset of a batch's end: with every schema that holds anywhere in the batch."""
-        history = mark.history.needed_from(start.position)
+        history = mark.history.from_position(start.position)
         if self._packed is None or self._packed[0] != history:
             self._packed = history, history.pack()
         return Offset(
@@ -335,7 +333,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
             epoch=start.epoch,
             snapshot="" if load is None else load.pack(),
             payload=self._options.payload_kind,
-            tables=self._options.tables_mark,
+            tables=self._options.table_filter_hash,
         )
 
     def _read_offset(self, value: dict[str, Any]) -> Offset:
@@ -395,19 +393,19 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         loads = last.loads_since(first)
         most = self._options.max_connections
         ranges = self._ranges(first, last, max(most - 1, 1) if loads else most)
-        if self._hand_over is not None:
-            self._hand_over.give(first, last, ranges)
+        if self._handoff is not None:
+            self._handoff.give(first, last, ranges)
         if not loads:
             return ranges
         pulls = sum(part.blocks is None for part in ranges)
         return [*ranges, *self._load.tasks(last, most - pulls)]
 
-    def _ranges(self, first: Offset, last: Offset, most_pulls: int) -> list[RangePartition]:
-        """What a batch reads of the log, by at most `most_pulls` connections."""
+    def _ranges(self, first: Offset, last: Offset, max_fetches: int) -> list[RangePartition]:
+        """What a batch reads of the log, by at most `max_fetches` connections."""
         # One that leads into another sequence of files is empty.
         if first.epoch != last.epoch or first.order >= last.order:
             return []
-        if last.tables != self._options.tables_mark:
+        if last.tables != self._options.table_filter_hash:
             # Planned by a query that wanted other tables.
             last = replace(last, schemas=self._history(last, first).pack())
         spans = None
@@ -419,7 +417,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
             spans,
             facts=self._server_facts(),
             target_bytes=self._options.target_partition_bytes,
-            most_pulls=most_pulls,
+            max_fetches=max_fetches,
         )
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -428,15 +426,15 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         return batches if self._packing is None else packets(batches, self._packing)
 
     def _read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        if isinstance(partition, LoadPartition):
+        if isinstance(partition, ChunkPartition):
             from pyspark_mysqlbinlog.connector.load.chunk_reader import read_chunks
 
             schema = arrow_schema(self._schema)
             return read_chunks(
-                self._options, partition, schema, typed=self._packing == LEAN_PACKETS
+                self._options, partition, schema, typed=self._packing == SLIM_IPC_ROWS
             )
         assert isinstance(partition, RangePartition)
-        if self._packing == LEAN_PACKETS:
+        if self._packing == SLIM_IPC_ROWS:
             from pyspark_mysqlbinlog.connector.ranges.typed_reader import read_typed_range
 
             return read_typed_range(self._options, partition, arrow_schema(self._schema))
@@ -472,7 +470,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
                 granularity=min(_COARSEST_SPAN, limit // 8),
             ),
             retry_timeout=self._options.retry_timeout,
-            watch=SchemaWatch(
+            watch=SchemaGuard(
                 settings,
                 case_sensitive=self._is_case_sensitive(),
                 evolution=self._evolution(),
@@ -485,7 +483,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
             on_statement=self._load.on_statement(),
         )
         if target is not None:
-            self._tail.buffer.cut_at(target)
+            self._tail.buffer.force_boundary_at(target)
         self._tail.start()
         self._log_start(offset)
         return self._tail
@@ -533,13 +531,13 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         """The history of an offset, from a start (or itself) on, that knows the tables wanted."""
         start = start or offset
         history = SchemaHistory.unpack(offset.schemas)
-        if offset.tables == self._options.tables_mark:
+        if offset.tables == self._options.table_filter_hash:
             return history
         return history_for_other_tables(self._options, history, start.position, start.fingerprint)
 
     def _pending_xa(self, offset: Offset) -> tuple[str, ...]:
         """What holds no wanted rows; that was said of the tables that were wanted then."""
-        return offset.prepared_xa if offset.tables == self._options.tables_mark else ()
+        return offset.prepared_xa if offset.tables == self._options.table_filter_hash else ()
 
     def _evolution(self) -> Evolution | None:
         if self._options.payload_kind != "struct":
@@ -570,7 +568,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
             with ReplicaClient.connect(self._options.server_settings()) as client:
                 return ask(client)
 
-        return known_server(self._options.retry_timeout, connect_and_ask)
+        return call_with_retry(self._options.retry_timeout, connect_and_ask)
 
     def _is_case_sensitive(self) -> bool:
         return self._server_facts().case_sensitive

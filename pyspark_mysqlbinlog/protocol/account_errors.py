@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from pyspark_mysqlbinlog.errors import AccessDeniedError, LostConnectionError, ServerError
 
-__all__ = ["WRONG_PASSWORD", "Login", "account_refused", "not_authenticated"]
+__all__ = ["WRONG_PASSWORD", "Login", "account_error", "not_authenticated"]
 
 WRONG_PASSWORD = {1045, 1698}
 
@@ -39,7 +39,7 @@ _NO_KEY = "receive server's public key"
 _LIMIT = re.compile(r"'(max_\w+)'")
 
 
-def account_refused(code: int, text: str, address: str, doing: str) -> ServerError | None:
+def account_error(code: int, text: str, address: str, doing: str) -> ServerError | None:
     """Our error for a refusal that is about the account; None where it is about another thing."""
     refused = _REFUSED.get(code)
     if refused is not None:

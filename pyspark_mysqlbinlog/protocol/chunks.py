@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
-__all__ = ["ChunkBuffer", "EventStream"]
+__all__ = ["ReceiveBuffer", "EventStream"]
 
 # Larger than most transactions, so that few are cut, and small enough for a processor's cache.
 _CAPACITY = 1 << 19
@@ -46,7 +46,7 @@ class EventStream(Protocol):
         ...
 
 
-class ChunkBuffer(io.RawIOBase):
+class ReceiveBuffer(io.RawIOBase):
     """Bytes that were received and are not consumed.
 
     Parameters

@@ -28,9 +28,9 @@ from pymysql.constants import CLIENT, COMMAND
 from pyspark_mysqlbinlog.errors import AccessDeniedError, MalformedEventError, MySQLBinlogError
 from pyspark_mysqlbinlog.protocol.account_errors import Login
 from pyspark_mysqlbinlog.protocol.checksum import ChecksumAlgorithm
-from pyspark_mysqlbinlog.protocol.chunks import ChunkBuffer
+from pyspark_mysqlbinlog.protocol.chunks import ReceiveBuffer
 from pyspark_mysqlbinlog.protocol.result_set import ResultSet
-from pyspark_mysqlbinlog.protocol.server_errors import dump_refused, refused
+from pyspark_mysqlbinlog.protocol.server_errors import dump_error, refused
 from pyspark_mysqlbinlog.protocol.session import RAW_ROWS_SETTINGS, SESSION_SETTINGS
 
 __all__ = ["DumpStream", "ReplicaClient", "ServerSettings"]
@@ -348,7 +348,7 @@ class DumpStream:
         self.checksum = checksum
         self._address = address
         self._place = (file, pos)
-        self._buffer = ChunkBuffer(_receiving(sock))
+        self._buffer = ReceiveBuffer(_receiving(sock))
         self.view = self._buffer.view
         self.consume = self._buffer.consume
 
@@ -436,7 +436,7 @@ def _dump_error(payload: bytes, file: str, pos: int) -> MySQLBinlogError:
     """code u16 | '#' and five characters of SQL state, after 4.1 | text"""
     code = int.from_bytes(payload[:2], "little")
     text = payload[8:] if payload[2:3] == b"#" else payload[2:]
-    error = dump_refused(code, text.decode("utf-8", "replace"), file, pos)
+    error = dump_error(code, text.decode("utf-8", "replace"), file, pos)
     if isinstance(error, AccessDeniedError):
         error.file = error.position = None
     return error

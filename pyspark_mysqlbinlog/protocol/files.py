@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Self
 
 from pyspark_mysqlbinlog.errors import FormatError, MalformedEventError, UnsupportedEventError
-from pyspark_mysqlbinlog.protocol.chunks import ChunkBuffer
+from pyspark_mysqlbinlog.protocol.chunks import ReceiveBuffer
 from pyspark_mysqlbinlog.protocol.events import HEADER_LENGTH, EventHeader
 
 __all__ = ["MAGIC", "FileStream", "is_binlog"]
@@ -45,7 +45,7 @@ class FileStream:
             self._file.close()
             raise
         self._here = len(MAGIC)
-        self._buffer = ChunkBuffer(self._file.readinto)
+        self._buffer = ReceiveBuffer(self._file.readinto)
         self.view = self._buffer.view
         self.fill = self._buffer.fill
 

@@ -2,7 +2,7 @@
 
 Rows of a prepared statement come in binary: integers, floats and times as the server has them,
 texts in whatever character set the session asked for. Nothing is turned into a value here. Whoever
-reads them takes whole packets out of the buffer (see `chunks.ChunkBuffer`) as long as they are
+reads them takes whole packets out of the buffer (see `chunks.ReceiveBuffer`) as long as they are
 there, and one row at a time, however large, where they are not.
 
 What the server sends behind COM_STMT_EXECUTE, each a packet ``length u24 | sequence u8 | payload``
@@ -30,7 +30,7 @@ from pyspark_mysqlbinlog.errors import (
     MalformedResultError,
     MySQLBinlogError,
 )
-from pyspark_mysqlbinlog.protocol.chunks import ChunkBuffer
+from pyspark_mysqlbinlog.protocol.chunks import ReceiveBuffer
 from pyspark_mysqlbinlog.protocol.server_errors import refused
 from pyspark_mysqlbinlog.protocol.wire import Reader
 
@@ -95,7 +95,7 @@ class ResultSet:
     ) -> None:
         self._address = address
         self._at_end = at_end
-        self._buffer = ChunkBuffer(receive)
+        self._buffer = ReceiveBuffer(receive)
         self._is_open = True
         self.view = self._buffer.view
         self.consume = self._buffer.consume

@@ -28,11 +28,11 @@ from pyspark_mysqlbinlog.errors import (
 from pyspark_mysqlbinlog.protocol.account_errors import (
     WRONG_PASSWORD,
     Login,
-    account_refused,
+    account_error,
     not_authenticated,
 )
 
-__all__ = ["dump_refused", "log_replaced", "refused"]
+__all__ = ["dump_error", "log_replaced", "refused"]
 
 _GRANT_MISSING = {1044, 1142, 1143, 1227, 1370}
 _HOST_IS_BLOCKED = 1129
@@ -113,7 +113,7 @@ def _without_tls(error: ssl.SSLError, address: str, doing: str) -> ConnectionFai
 
 def _told(code: int, text: str, address: str, doing: str, login: Login | None) -> MySQLBinlogError:
     """Our error for one that has a number, the server's or the client's."""
-    of_account = account_refused(code, text, address, doing)
+    of_account = account_error(code, text, address, doing)
     if of_account is not None:
         return of_account
     if code in WRONG_PASSWORD and doing == "connecting":
@@ -147,7 +147,7 @@ def _told(code: int, text: str, address: str, doing: str, login: Login | None) -
             code=code,
         )
     if code == 1236:
-        return dump_refused(code, text, None, None)
+        return dump_error(code, text, None, None)
     if code in _TRANSIENT and _TLS_ALERT in text:
         # In TLS 1.3 a client hears after its handshake that the server did not like it.
         return ConnectionFailedError(
@@ -175,7 +175,7 @@ def _code_and_text(error: pymysql.err.MySQLError) -> tuple[int, str]:
     return 0, str(error)
 
 
-def dump_refused(code: int, text: str, file: str | None, position: int | None) -> MySQLBinlogError:
+def dump_error(code: int, text: str, file: str | None, position: int | None) -> MySQLBinlogError:
     """Our error for an error packet in place of the dump's next event."""
     lower = text.lower()
     if code in _GRANT_MISSING:
@@ -184,7 +184,7 @@ def dump_refused(code: int, text: str, file: str | None, position: int | None) -
             code=code,
         )
     if code != 1236:
-        of_account = account_refused(code, text, "the server", "the dump")
+        of_account = account_error(code, text, "the server", "the dump")
         if of_account is not None:
             return of_account
         if code in _TRANSIENT:

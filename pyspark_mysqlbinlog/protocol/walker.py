@@ -29,7 +29,7 @@ from pyspark_mysqlbinlog.protocol.events import (
 )
 from pyspark_mysqlbinlog.protocol.messages import FormatDescription, Rotate
 
-__all__ = ["FileHead", "LogWalker"]
+__all__ = ["FileHead", "EventReader"]
 
 _FORMAT_DESCRIPTION = int(EventType.FORMAT_DESCRIPTION_EVENT)
 _ROTATE = int(EventType.ROTATE_EVENT)
@@ -48,7 +48,7 @@ class FileHead(NamedTuple):
     server_id: int
 
 
-class LogWalker:
+class EventReader:
     """Walks the raw events of one dump or one file, in order.
 
     Parameters

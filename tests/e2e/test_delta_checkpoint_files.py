@@ -14,7 +14,7 @@ from helpers.delta_mirrors import MirroredDatabase
 from helpers.servers import Server
 from helpers.spark_session import FAITHFUL_CHECKPOINTS, QUICK_CHECKPOINTS
 from pyspark_mysqlbinlog.connector.delta import checkpoint_files
-from pyspark_mysqlbinlog.connector.delta.checkpoint_files import without_processes
+from pyspark_mysqlbinlog.connector.delta.checkpoint_files import use_filesystem_checkpoint_manager
 
 MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
 
@@ -47,26 +47,29 @@ def test_a_mirrors_query(
 
 @pytest.mark.parametrize("checkpoint", ["/lake/checkpoint", "checkpoint", "file:///lake/a%20b"])
 def test_a_checkpoint_on_local_disk(session: SparkSession, checkpoint: str) -> None:
-    with without_processes(session, checkpoint):
+    with use_filesystem_checkpoint_manager(session, checkpoint):
         assert said(session) == QUICK_CHECKPOINTS
     assert said(session) is None
 
 
 def test_a_query_that_does_not_start(session: SparkSession) -> None:
-    with pytest.raises(ValueError, match="no query"), without_processes(session, "/lake"):
+    with (
+        pytest.raises(ValueError, match="no query"),
+        use_filesystem_checkpoint_manager(session, "/lake"),
+    ):
         raise ValueError("no query")
     assert said(session) is None
 
 
 @pytest.mark.parametrize("checkpoint", ["s3a://lake/checkpoint", "hdfs:///lake/checkpoint"])
 def test_a_checkpoint_elsewhere(session: SparkSession, checkpoint: str) -> None:
-    with without_processes(session, checkpoint):
+    with use_filesystem_checkpoint_manager(session, checkpoint):
         assert said(session) is None
 
 
 def test_what_the_session_says_stays(session: SparkSession) -> None:
     session.conf.set(MANAGER, FAITHFUL_CHECKPOINTS)
-    with without_processes(session, "/lake/checkpoint"):
+    with use_filesystem_checkpoint_manager(session, "/lake/checkpoint"):
         assert said(session) == FAITHFUL_CHECKPOINTS
     assert said(session) == FAITHFUL_CHECKPOINTS
 
@@ -75,12 +78,12 @@ def test_a_spark_that_has_it_elsewhere(
     session: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(checkpoint_files, "_BY_FILE_SYSTEM", "org.apache.spark.NoSuchClass")
-    with without_processes(session, "/lake/checkpoint"):
+    with use_filesystem_checkpoint_manager(session, "/lake/checkpoint"):
         assert said(session) is None
 
 
 def test_a_remote_session() -> None:
     """It has no JVM to ask, and is left as it is."""
     remote: Any = SimpleNamespace()
-    with without_processes(remote, "/lake/checkpoint"):
+    with use_filesystem_checkpoint_manager(remote, "/lake/checkpoint"):
         pass

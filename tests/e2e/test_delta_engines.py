@@ -31,16 +31,16 @@ from pyspark_mysqlbinlog.connector.delta.apply import GONE, SEQ, SEQ_TYPE
 from pyspark_mysqlbinlog.connector.delta.deltalake_engine import DeltalakeEngine
 from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget, Engine
 from pyspark_mysqlbinlog.connector.delta.maintenance import Maintenance
-from pyspark_mysqlbinlog.connector.delta.marks import LogName, Mark
+from pyspark_mysqlbinlog.connector.delta.marks import LogIdentity, Mark
 from pyspark_mysqlbinlog.connector.delta.side_by_side import side_by_side
 from pyspark_mysqlbinlog.connector.delta.spark_engine import SparkEngine, SparkTarget
 from pyspark_mysqlbinlog.connector.delta.spark_memory import OpenTables
 from pyspark_mysqlbinlog.connector.delta.spark_sessions import SparkSessions
 from pyspark_mysqlbinlog.connector.delta.spark_table import METADATA, SETTINGS, SparkTable
-from pyspark_mysqlbinlog.connector.delta.walk import shape_of
+from pyspark_mysqlbinlog.connector.delta.walk import delta_schema
 from pyspark_mysqlbinlog.errors import MirrorError, OptionError, cause_of
 
-_LOG, _OTHER = LogName("server", 0, "mysql-bin"), LogName("server", 1, "mysql-bin")
+_LOG, _OTHER = LogIdentity("server", 0, "mysql-bin"), LogIdentity("server", 1, "mysql-bin")
 _FIELDS: list[pa.Field[Any]] = [
     pa.field("id", pa.int32()),
     pa.field("v", pa.string()),
@@ -158,7 +158,7 @@ def engines(delta: SparkSession) -> dict[str, Engine]:
     return {"deltalake": DeltalakeEngine(), "spark": spark}
 
 
-def _mark(place: int, batch: int | None = None, log: LogName = _LOG) -> Mark:
+def _mark(place: int, batch: int | None = None, log: LogIdentity = _LOG) -> Mark:
     fingerprint = Fingerprint(1000 + place, 1, 10 + place, 100 + place)
     return Mark(log, place, fingerprint, None if batch is None else ("mysqlbinlog:query:q", batch))
 
@@ -214,7 +214,7 @@ def test_every_kind_of_commit_writes_its_mark(engines: dict[str, Engine], tmp_pa
     target.add_columns([added], _mark(2, batch=2))
     _assert_marks(engines["spark"].target(str(path)), _mark(2, batch=2))
     wider = pa.schema({"k": pa.int64(), "w": pa.int64(), SEQ: SEQ_TYPE})
-    target.reshape(wider, {"k": "id", SEQ: SEQ}, _mark(3, batch=3))
+    target.rewrite_columns(wider, {"k": "id", SEQ: SEQ}, _mark(3, batch=3))
     _assert_marks(engines["spark"].target(str(path)), _mark(3, batch=3))
     # A statement without a change of place.
     target.set_properties({"p": "q"}, _mark(3, batch=4))
@@ -245,7 +245,7 @@ def test_all_rows_are_replaced_and_rows_are_appended(
         assert target.count() == 4
         wanted = rows.slice(0, 2)
         counts = target.copies(wanted.select(["w"]))
-        gone = target.replace_copies(wanted.slice(1, 1), rows.slice(0, 1), _mark(4, batch=6))
+        gone = target.rewrite_equal_rows(wanted.slice(1, 1), rows.slice(0, 1), _mark(4, batch=6))
         _assert_marks(engine.target(str(path)), _mark(4, batch=6))
         left = DeltaTable(path).to_pyarrow_table().column("w").to_pylist()
         found[name] = [counts, gone, sorted(map(str, left))]
@@ -474,7 +474,7 @@ def test_both_make_the_same_columns(
     engines: dict[str, Engine], tmp_path: Path, scenario: str
 ) -> None:
     for schema in captured_schemas(describe(scenario)):
-        shape, made = shape_of(schema), {}
+        shape, made = delta_schema(schema), {}
         for name, engine in engines.items():
             path = tmp_path / schema.table / name
             target = engine.target(str(path))

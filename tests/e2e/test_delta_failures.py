@@ -19,11 +19,11 @@ from deltalake.exceptions import DeltaError
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
-from helpers.change_logs import change_log_of, assert_replay, log_of
+from helpers.change_logs import assert_replay, change_log_of, log_of
 from helpers.delta_mirrors import MirroredDatabase
 from helpers.servers import Server
 from pyspark_mysqlbinlog import DeltaMirror
-from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget, overtaken
+from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget, commit_conflict_error
 
 # It is 300 bytes; delta-rs encodes them by percent signs, Spark does not.
 _LONG = "漢" * 100
@@ -68,7 +68,7 @@ def test_a_partition_value_longer_than_a_file_name(mirrored: MirroredDatabase, v
     _run(mirrored)
     mirrored.assert_equal("t", "u")
     mirrored.execute(f"INSERT INTO t VALUES (3, {change})", "INSERT INTO u VALUES (2, 2)")
-    if value == "double" and mirrored.target("t").notes_time_zones:
+    if value == "double" and mirrored.target("t").preserves_partition_time_zone:
         # Spark writes 1.0E300.
         _run(mirrored)
         mirrored.assert_equal("t", "u")
@@ -150,7 +150,7 @@ _OF_ALL: list[Callable[[], BaseException]] = [
     lambda: OSError(errno.ENOSPC, "No space left on device"),
     lambda: ConnectionResetError("reset"),
     MemoryError,
-    lambda: overtaken("/lake/t"),
+    lambda: commit_conflict_error("/lake/t"),
     lambda: DeltaError("Job 12 cancelled part of cancelled job group"),
 ]
 

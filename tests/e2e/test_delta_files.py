@@ -16,7 +16,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
-from helpers.change_logs import change_log_of, assert_replay, log_of
+from helpers.change_logs import assert_replay, change_log_of, log_of
 from helpers.delta_mirrors import MirroredDatabase
 from helpers.servers import Server
 from helpers.waiting import wait_until
@@ -102,7 +102,7 @@ def test_an_instant_as_a_partition(mirrored: MirroredDatabase) -> None:
     )
     mirrored.run()
     mirrored.execute("SET time_zone = '+00:00'", "INSERT INTO t VALUES (2, '2026-03-08 07:30:00')")
-    if not mirrored.target("t").notes_time_zones:
+    if not mirrored.target("t").preserves_partition_time_zone:
         with pytest.raises(Exception, match="every table is stopped"):
             mirrored.run()
         assert "is a TIMESTAMP" in mirrored.stopped("t")
@@ -156,7 +156,7 @@ def test_files_that_can_have_no_row_of_a_batch_are_not_read(
     kind: str,
     most: int,
 ) -> None:
-    monkeypatch.setattr(deltalake_writes, "MOST_REPLACED", most)
+    monkeypatch.setattr(deltalake_writes, "MAX_REPLACED_KEYS", most)
     mirrored.execute(
         f"CREATE TABLE t (id {kind} NOT NULL PRIMARY KEY, v INT)",
         "INSERT INTO t VALUES (1, 1), (2, 2)",
@@ -207,7 +207,7 @@ def test_compactions_beside_batches(
     try:
         for number in range(10, 50, 10):
             # With delta-rs, rows of two rounds are merged, and those of the others written without.
-            monkeypatch.setattr(deltalake_writes, "MOST_REPLACED", 0 if number % 20 else 1_000)
+            monkeypatch.setattr(deltalake_writes, "MAX_REPLACED_KEYS", 0 if number % 20 else 1_000)
             rows = ", ".join(f"({number + i}, 'new', {i})" for i in range(9))
             mirrored.execute(f"INSERT INTO t (id, v, w) VALUES {rows}")
             mirrored.run()
@@ -260,9 +260,9 @@ def test_what_comes_between_reading_and_writing_anew(
     wanted = pa.schema([pa.field("number", pa.int64())])
     if between == "append":
         with pytest.raises(MirrorError, match=r"\(WRITE\): let one mirror alone write it"):
-            target.reshape(wanted, {"number": "id"})
+            target.rewrite_columns(wanted, {"number": "id"})
     else:
-        target.reshape(wanted, {"number": "id"})
+        target.rewrite_columns(wanted, {"number": "id"})
         rows = DeltalakeEngine().target(uri)._there().to_pyarrow_table()
         assert sorted(rows["number"].to_pylist(), key=repr) == [1, 2]
 

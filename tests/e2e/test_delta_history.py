@@ -11,12 +11,12 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from helpers.change_logs import change_log_of, assert_replay, log_of, rows_of_log
+from helpers.change_logs import assert_replay, change_log_of, log_of, rows_of_log
 from helpers.delta_mirrors import MirroredDatabase
 from helpers.servers import Server
 from pyspark_mysqlbinlog.connector.delta import checkpoint_files
-from pyspark_mysqlbinlog.connector.delta.purpose import expect_same_purpose
-from pyspark_mysqlbinlog.connector.packets import PACKETS
+from pyspark_mysqlbinlog.connector.delta.purpose import check_checkpoint_targets
+from pyspark_mysqlbinlog.connector.packets import IPC_ROWS
 from pyspark_mysqlbinlog.errors import OptionError
 
 _COLUMNS = "id INT PRIMARY KEY, v VARCHAR(20), n DECIMAL(12,2)"
@@ -154,7 +154,7 @@ def test_a_load_s_batch_that_runs_again(
 
     reader = spark.readStream.format("mysqlbinlog").options(**mirror._options)
     if in_packets:
-        reader = reader.schema(PACKETS)
+        reader = reader.schema(IPC_ROWS)
     writer = reader.load().writeStream.foreachBatch(twice).trigger(availableNow=True)
     writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start().awaitTermination()
     assert len(calls) > 1
@@ -341,7 +341,9 @@ def test_a_note_where_only_spark_reaches(
     """Spark's own way of writing and reading, on the disk that there is."""
     monkeypatch.setattr(checkpoint_files, "_local", lambda _: None)
     checkpoint = f"file://{tmp_path}/checkpoint"
-    expect_same_purpose(spark, checkpoint, {"target": "/a/{table}", "change_log": None})
-    expect_same_purpose(spark, checkpoint, {"target": "/a/{table}", "change_log": None})
+    check_checkpoint_targets(spark, checkpoint, {"target": "/a/{table}", "change_log": None})
+    check_checkpoint_targets(spark, checkpoint, {"target": "/a/{table}", "change_log": None})
     with pytest.raises(OptionError, match="change_log: this checkpoint was begun with None"):
-        expect_same_purpose(spark, checkpoint, {"target": "/a/{table}", "change_log": "/b/{table}"})
+        check_checkpoint_targets(
+            spark, checkpoint, {"target": "/a/{table}", "change_log": "/b/{table}"}
+        )

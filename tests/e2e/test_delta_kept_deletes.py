@@ -181,7 +181,7 @@ def test_deleted_rows_stay_when_the_batch_that_renames_the_key_comes_again(
         raise OSError("the disk is full")
 
     with monkeypatch.context() as patched:
-        patched.setattr(walk, "note_key", fail)
+        patched.setattr(walk, "record_merge_key", fail)
         with pytest.raises(Exception, match="the disk is full"):
             mirrored.run()
     mirrored.execute("UPDATE t SET v = 'changed' WHERE number = 2")

@@ -12,7 +12,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from helpers.change_logs import change_log_of, assert_replay, rows_of_log
+from helpers.change_logs import assert_replay, change_log_of, rows_of_log
 from helpers.delta_mirrors import MirroredDatabase
 from helpers.log_names import INDEX, name_log, own_servers, restart_with_log_name
 from helpers.mirror_process import delivered
@@ -49,7 +49,7 @@ def mirrored(spark: SparkSession, own_server: LocalServer, tmp_path: Path) -> Mi
     return mirrored
 
 
-def expect_kept(mirrored: MirroredDatabase, *ops: str) -> None:
+def assert_change_log_complete(mirrored: MirroredDatabase, *ops: str) -> None:
     """The mirror and the change log are equal to SELECT; every change of `t` is there once."""
     mirrored.assert_equal(*TABLES)
     rows = assert_replay(mirrored, "t", "id")
@@ -90,11 +90,11 @@ def test_nothing_is_lost(mirrored: MirroredDatabase, how: str, rotations: int) -
     follow_to_end(mirrored, query)
     if query is not None:
         query.stop()
-    expect_kept(mirrored, "u", "d", "c")
+    assert_change_log_complete(mirrored, "u", "d", "c")
     # The next run goes on there.
     mirrored.execute("UPDATE t SET v = v + 1")
     mirrored.run()
-    expect_kept(mirrored, "u", "d", "c", "u", "u", "u")
+    assert_change_log_complete(mirrored, "u", "d", "c", "u", "u", "u")
 
 
 class FailsInBatch(DeltaMirror):
@@ -275,7 +275,7 @@ class Rounds:
         if self.chance.random() < 0.4 and delivered(self.mirrored.folder)[0] == file:
             self.server.execute(f"PURGE BINARY LOGS TO '{file}'")
 
-    def expect_kept(self) -> None:
+    def assert_change_log_complete(self) -> None:
         mirrored = self.mirrored
         mirrored.assert_equal(*TABLES, *(["s"] if self.has_s else []))
         assert_replay(mirrored, "t", "id")
@@ -298,7 +298,7 @@ class Rounds:
         follow_to_end(mirrored, query)
         if query is not None:
             query.stop()
-        self.expect_kept()
+        self.assert_change_log_complete()
         self.purge()
 
 

@@ -44,16 +44,16 @@ def _interrupted(
     monkeypatch: pytest.MonkeyPatch, module: ModuleType, come_between: Callable[[], None]
 ) -> Iterator[None]:
     """Do something once, between a look at what the Delta table has and what follows from it."""
-    not_applied: Callable[[pa.Table, int], pa.Table] = vars(module)["not_applied"]
+    drop_applied: Callable[[pa.Table, int], pa.Table] = vars(module)["drop_applied"]
     comes = iter([come_between])
 
     def interrupted(changes: pa.Table, applied: int) -> pa.Table:
         if changes.num_rows:
             next(comes, lambda: None)()
-        return not_applied(changes, applied)
+        return drop_applied(changes, applied)
 
     with monkeypatch.context() as during:
-        during.setattr(module, "not_applied", interrupted)
+        during.setattr(module, "drop_applied", interrupted)
         yield
     assert next(comes, None) is None
 

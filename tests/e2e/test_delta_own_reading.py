@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from helpers.change_logs import change_log_of, assert_replay
+from helpers.change_logs import assert_replay, change_log_of
 from helpers.delta_mirrors import MirroredDatabase
 from helpers.mixed_changes import CREATE, TABLES, change
 from helpers.servers import Server
 from helpers.waiting import wait_until
 from pyspark_mysqlbinlog.connector.delta import mirror as mirror_module
 from pyspark_mysqlbinlog.connector.delta import own_reading
-from pyspark_mysqlbinlog.connector.delta.own_reading import OwnReading, Step
-from pyspark_mysqlbinlog.connector.ranges.hand_over import HandOver
+from pyspark_mysqlbinlog.connector.delta.own_reading import DirectReader, Step
+from pyspark_mysqlbinlog.connector.ranges.hand_over import BatchHandoff
 from pyspark_mysqlbinlog.errors import BinlogReplacedError
 
 
@@ -26,7 +26,7 @@ from pyspark_mysqlbinlog.errors import BinlogReplacedError
 def nothing_handed_over(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The folder is not there, as with Spark Connect from another machine."""
     elsewhere = str(tmp_path / "elsewhere")
-    monkeypatch.setattr(HandOver, "new", lambda _: HandOver(elsewhere))
+    monkeypatch.setattr(BatchHandoff, "new", lambda _: BatchHandoff(elsewhere))
 
 
 @pytest.fixture
@@ -34,15 +34,15 @@ def read_here(nothing_handed_over: None, monkeypatch: pytest.MonkeyPatch) -> lis
     """However short a stretch is, it is read here; gives the changes of each, as they come."""
     monkeypatch.setattr(own_reading, "_LEAST", 0)
     read: list[int] = []
-    steps = OwnReading.steps
+    steps = DirectReader.steps
 
-    def counted(reading: OwnReading, *given: Any) -> Iterator[Step]:
+    def counted(reading: DirectReader, *given: Any) -> Iterator[Step]:
         read.append(0)
         for step in steps(reading, *given):
             read[-1] += sum(map(len, step.parts.values()))
             yield step
 
-    monkeypatch.setattr(OwnReading, "steps", counted)
+    monkeypatch.setattr(DirectReader, "steps", counted)
     return read
 
 
@@ -74,7 +74,7 @@ def test_changes_and_ddl_by_sparks_tasks(
     mirrored: MirroredDatabase, ddl_seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     random_ = random.Random(ddl_seed)
-    monkeypatch.setattr(OwnReading, "takes", lambda *_: False)
+    monkeypatch.setattr(DirectReader, "takes", lambda *_: False)
     mirrored.settings["change_log"] = change_log_of(mirrored)
     mirrored.run()
     for statement in "ALTER TABLE t ADD w ENUM('a','ñ') DEFAULT 'ñ'", "TRUNCATE TABLE pairs":
@@ -120,7 +120,7 @@ def test_a_load_of_several_chunks(
 ) -> None:
     """Tables whose columns are alike, a key of two columns, and one that nobody can type."""
     if reader == "Spark":
-        monkeypatch.setattr(OwnReading, "takes", lambda *_: False)
+        monkeypatch.setattr(DirectReader, "takes", lambda *_: False)
     if with_change_log:
         short.settings["change_log"] = change_log_of(short)
     short.options |= {"startingOffset": "snapshot", "targetPartitionBytes": "64k"}
@@ -220,16 +220,16 @@ def test_a_planned_batch_is_not_read_from_another_log_of_that_name(
     while own_server.position() <= end:
         mirrored.execute("INSERT INTO a VALUES (2, 1)", "DELETE FROM a WHERE id = 2")
     refused: list[type[BaseException]] = []
-    steps = OwnReading.steps
+    steps = DirectReader.steps
 
-    def watched(reading: OwnReading, *given: Any) -> Iterator[Step]:
+    def watched(reading: DirectReader, *given: Any) -> Iterator[Step]:
         try:
             yield from steps(reading, *given)
         except BinlogReplacedError as error:
             refused.append(type(error))
             raise
 
-    monkeypatch.setattr(OwnReading, "steps", watched)
+    monkeypatch.setattr(DirectReader, "steps", watched)
     with pytest.raises(Exception, match=BinlogReplacedError.__name__):
         mirrored.run()
     assert refused == [BinlogReplacedError]
@@ -280,14 +280,14 @@ def test_what_several_tasks_would_carry_is_handed_over(
     short.execute("CREATE TABLE a (id INT PRIMARY KEY, v VARCHAR(2000), n INT)")
     short.run()
     taken: list[int] = []
-    take = HandOver.take
+    take = BatchHandoff.take
 
-    def noted(hand_over: HandOver, *batch: Any) -> Any:
-        ranges = take(hand_over, *batch)
+    def noted(handoff: BatchHandoff, *batch: Any) -> Any:
+        ranges = take(handoff, *batch)
         taken.append(len(ranges or ()))
         return ranges
 
-    monkeypatch.setattr(HandOver, "take", noted)
+    monkeypatch.setattr(BatchHandoff, "take", noted)
     monkeypatch.setattr(own_reading, "range_partitions", lambda *_, **__: 1 / 0)
     monkeypatch.setattr(mirror_module, "collected", lambda *_, **__: 1 / 0)
     many = range(250)
@@ -326,9 +326,9 @@ def test_batch_by_batch_as_it_is_handed_over(
     assert len([each for each in mirror.progress.batches if each.rows]) > 7
     assert not any(each["numInputRows"] for each in query.recentProgress)
     short.assert_equal("a")
-    hand_over = mirror._reading.hand_over
-    assert hand_over is not None
-    assert [*Path(hand_over.folder).iterdir()] == []
+    handoff = mirror._reading.handoff
+    assert handoff is not None
+    assert [*Path(handoff.folder).iterdir()] == []
 
 
 def test_a_large_transaction_among_small_ones_is_read(

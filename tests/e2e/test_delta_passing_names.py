@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from helpers.change_logs import change_log_of, assert_replay, log_of, replayed, rows_of_log
+from helpers.change_logs import assert_replay, change_log_of, log_of, replayed, rows_of_log
 from helpers.delta_mirrors import MirroredDatabase
 from helpers.servers import Server
 
@@ -63,7 +63,7 @@ def _run(mirrored: MirroredDatabase, checkpoint: str = "checkpoint") -> None:
     assert mirror.stopped == {}
 
 
-def _expect_right(mirrored: MirroredDatabase) -> None:
+def _assert_right(mirrored: MirroredDatabase) -> None:
     mirrored.assert_equal("t")
     assert_replay(mirrored, "t", "id")
     if log_of(mirrored, "x").exists():
@@ -78,14 +78,14 @@ def test_a_name_that_is_gone_behind_its_batch(
     mirrored = _mirrored(spark, live_server, database, tmp_path)
     mirrored.execute(*statements)
     _run(mirrored)
-    _expect_right(mirrored)
+    _assert_right(mirrored)
     # Where the stream has no row of it there is nothing to keep.
     assert log_of(mirrored, "x").exists() == told
     if "UPDATE x" in " ".join(statements):
         assert "u" in {row["op"] for row in rows_of_log(mirrored, "x")}
     mirrored.execute("REPLACE INTO t VALUES (3, 'last'), (7, 'last')")
     _run(mirrored)
-    _expect_right(mirrored)
+    _assert_right(mirrored)
 
 
 @pytest.mark.parametrize("becomes", ["goes on", "is lost"])
@@ -105,7 +105,7 @@ def test_a_name_that_comes_again(
         _run(mirrored, checkpoint)
     mirrored.execute(*swap)
     _run(mirrored, checkpoint)
-    _expect_right(mirrored)
+    _assert_right(mirrored)
     rows = rows_of_log(mirrored, "x")
     assert [row["op"] for row in rows].count("d") == 3 + 2
     # As a table of its own, it is loaded and kept.

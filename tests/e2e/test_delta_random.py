@@ -29,7 +29,7 @@ from pyspark.sql import DataFrame, SparkSession
 from helpers.evolving_table import EvolvingTable
 from helpers.ingest_process import Ingest
 from helpers.live_log import new_database, schemas_of, selected
-from helpers.mirrored_rows import expect_same
+from helpers.mirrored_rows import assert_same_rows
 from helpers.servers import LocalServer, MySQL56Server, Server
 from helpers.spark_session import DELTA_JARS, DELTA_SETTINGS, Reads
 from helpers.workload_writer import TABLES, Writer
@@ -210,7 +210,7 @@ def _assert_equal(server: Server, database: str, folder: Path) -> None:
     schemas = schemas_of(server, database)
     assert len(schemas) > 6
     for schema, rows in zip(schemas, selected(server, *schemas), strict=True):
-        expect_same(folder / "lake" / database / schema.table, schema, rows)
+        assert_same_rows(folder / "lake" / database / schema.table, schema, rows)
 
 
 def _assert_each_once(change_logs: Path, changes: DataFrame, start: tuple[str, int]) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from helpers.change_logs import change_log_of, assert_replay
+from helpers.change_logs import assert_replay, change_log_of
 from helpers.delta_mirrors import MirroredDatabase, MirroredDatabases
 from helpers.servers import Server
 

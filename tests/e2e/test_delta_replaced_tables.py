@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from helpers.change_logs import change_log_of, assert_replay, log_of
+from helpers.change_logs import assert_replay, change_log_of, log_of
 from helpers.delta_mirrors import MirroredDatabase
 from helpers.harmed_tables import HARMS, FolderCopies, interrupted
 from helpers.servers import Server
@@ -98,7 +98,7 @@ def _is_stopped(mirrored: MirroredDatabase, table: str) -> bool:
     return bool(mirrored.delta(table).metadata().configuration.get("mysqlbinlog.stopped"))
 
 
-def _expect_stopped_until_reload(mirrored: MirroredDatabase, *, is_removed: bool = False) -> None:
+def _assert_stopped_until_reload(mirrored: MirroredDatabase, *, is_removed: bool = False) -> None:
     """The table `t` is stopped, and stays so, until it is loaded again.
 
     is_removed : its folder is, before each start.
@@ -142,7 +142,7 @@ def test_table_that_is_replaced_during_its_load_is_stopped(
     mirrored.run()
     assert mirrored.stopped("t")
     _assert_equal(mirrored, "a", "quiet")
-    _expect_stopped_until_reload(mirrored, is_removed=kind == "removed")
+    _assert_stopped_until_reload(mirrored, is_removed=kind == "removed")
 
 
 def test_table_that_is_removed_before_its_first_chunk_is_loaded(
@@ -330,7 +330,7 @@ def _one_round(
     mirrored.run()
     _assert_equal(mirrored, "a", "quiet")
     if _is_stopped(mirrored, "t"):
-        _expect_stopped_until_reload(mirrored, is_removed=chance.random() < 0.5)
+        _assert_stopped_until_reload(mirrored, is_removed=chance.random() < 0.5)
         return True
     for _ in range(2):
         number += 1

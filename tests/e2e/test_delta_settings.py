@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from helpers.delta_mirrors import MirroredDatabase
 from helpers.global_settings import GROUPS, Tables, Values, globally, plain_account, with_tables
-from helpers.mirrored_rows import expect_same
+from helpers.mirrored_rows import assert_same_rows
 from helpers.servers import Server
 from helpers.servers.available import every_server
 
@@ -54,14 +54,14 @@ def test_tables_under_global_settings(
         )
         with globally(server, SETTINGS[settings]):
             mirrored.run()
-            _expect_same(mirrored, tables)
+            _assert_same(mirrored, tables)
             tables.change()
             mirrored.run()
-            _expect_same(mirrored, tables)
+            _assert_same(mirrored, tables)
 
 
-def _expect_same(mirrored: MirroredDatabase, tables: Tables) -> None:
+def _assert_same(mirrored: MirroredDatabase, tables: Tables) -> None:
     for schema, rows in zip(tables.schemas, tables.selected(), strict=True):
         assert rows
         path = mirrored.folder / "lake" / schema.database / schema.table
-        expect_same(path, schema, rows)
+        assert_same_rows(path, schema, rows)

@@ -11,7 +11,7 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from helpers.change_logs import change_log_of, assert_replay
+from helpers.change_logs import assert_replay, change_log_of
 from helpers.delta_mirrors import MirroredDatabase
 from helpers.mirror_steps import (
     CHECKPOINTS,

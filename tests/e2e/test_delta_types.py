@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from helpers.captured_logs import describe
-from helpers.mirrored_rows import expect_same
+from helpers.mirrored_rows import assert_same_rows
 from helpers.replay import captured_schemas
 from helpers.servers import Server
 from pyspark_mysqlbinlog import DeltaMirror
@@ -35,4 +35,4 @@ def test_captured_tables_are_in_delta_what_select_showed(
     mirror.start(spark, availableNow=True).awaitTermination()
     for schema in captured_schemas(described):
         rows = described["tables"][schema.table]["rows"]
-        expect_same(tmp_path / "lake" / database / schema.table, schema, rows)
+        assert_same_rows(tmp_path / "lake" / database / schema.table, schema, rows)

@@ -22,7 +22,7 @@ def before_commit(
     target : of the same engine as the mirror's, and of the same table; `write` gets it.
     """
     kind: Any = type(target)
-    look = kind._expect_rows_kept
+    look = kind._check_no_foreign_writes
     writes = iter([write])
 
     def interrupted(looking: DeltaTarget, *given: Any) -> Any:
@@ -32,6 +32,6 @@ def before_commit(
         return found
 
     with monkeypatch.context() as during:
-        during.setattr(kind, "_expect_rows_kept", interrupted)
+        during.setattr(kind, "_check_no_foreign_writes", interrupted)
         yield
     assert next(writes, None) is None, f"{target.uri} was not looked at"

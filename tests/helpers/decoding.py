@@ -19,7 +19,7 @@ from pyspark_mysqlbinlog.protocol.events import (
     EventType,
 )
 from pyspark_mysqlbinlog.protocol.files import FileStream
-from pyspark_mysqlbinlog.protocol.walker import LogWalker
+from pyspark_mysqlbinlog.protocol.walker import EventReader
 from pyspark_mysqlbinlog.protocol.wire import lenenc_int
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 
@@ -105,7 +105,7 @@ class ByPosition:
 def read_log(path: Path) -> Iterator[Event]:
     """The events of one file."""
     data = path.read_bytes()
-    walker = LogWalker(path.name, 4)
+    walker = EventReader(path.name, 4)
     pos = 4
     while pos < len(data):
         length = HEADER.unpack_from(data, pos)[3]

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from helpers.servers import Server
 from pyspark_mysqlbinlog import DeltaMirror
 from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget
-from pyspark_mysqlbinlog.connector.delta.engines import ChosenEngine
+from pyspark_mysqlbinlog.connector.delta.engines import LazyEngine
 
 __all__ = ["MirroredDatabase", "MirroredDatabases"]
 
@@ -50,7 +50,7 @@ class MirroredDatabase:
 
     def target(self, table: str) -> DeltaTarget:
         """A table as the mirror's engine has it, for whoever writes beside the mirror."""
-        engine = ChosenEngine(self.settings["engine"])
+        engine = LazyEngine(self.settings["engine"])
         engine.begin(self.spark)
         return engine.target(str(self.folder / "lake" / self.database / table))
 

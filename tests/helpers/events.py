@@ -13,7 +13,7 @@ from zlib import crc32
 
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.protocol.events import HEADER, HEADER_LENGTH, Event, EventType
-from pyspark_mysqlbinlog.protocol.walker import LogWalker
+from pyspark_mysqlbinlog.protocol.walker import EventReader
 
 __all__ = [
     "LogBuilder",
@@ -172,7 +172,7 @@ class LogBuilder:
 
 def walked(raws: Iterable[bytes], file: str, *, checksum: bool = True) -> list[Event]:
     """Raw events through a walker that has seen a FORMAT_DESCRIPTION."""
-    walker = LogWalker(file, 4)
+    walker = EventReader(file, 4)
     body = format_description_body(algorithm=int(checksum))
     walker.feed(raw_event(EventType.FORMAT_DESCRIPTION_EVENT, body, log_pos=0))
     return [event for raw in raws if (event := walker.feed(raw)) is not None]

@@ -13,7 +13,7 @@ from pyspark_mysqlbinlog.protocol.events import Event, EventType
 __all__ = ["GROUP", "Filtered", "filtered", "wants", "xa", "xid"]
 
 T = EventType
-Wants = Callable[[str, str], bool]
+Captures = Callable[[str, str], bool]
 
 
 def wants(database: str, table: str) -> bool:
@@ -24,7 +24,7 @@ def wants(database: str, table: str) -> bool:
 class Filtered:
     """A whole log through the filter."""
 
-    def __init__(self, events: Iterable[Event], wanted: Wants = wants, **settings: Any) -> None:
+    def __init__(self, events: Iterable[Event], wanted: Captures = wants, **settings: Any) -> None:
         self.filtering = EventFilter(wanted, **settings)
         self.kept: list[Event] = []
         self.ends: list[int] = []

@@ -26,7 +26,7 @@ __all__ = [
     "KEYLESS",
     "Tables",
     "Values",
-    "expect_a_load_and_changes",
+    "assert_snapshot_and_changes",
     "globally",
     "plain_account",
     "tables_of",
@@ -296,7 +296,7 @@ def with_tables(server: Server, database: str, rows: int = 25) -> Iterator[Table
         yield tables_of(server, database, cursor, rows)
 
 
-def expect_a_load_and_changes(
+def assert_snapshot_and_changes(
     tables: Tables, account: Mapping[str, str], *, writer: Cursor | None = None, **options: str
 ) -> None:
     """What a stream gives from its first row on is what SELECT shows, before changes and after.
@@ -315,17 +315,17 @@ def expect_a_load_and_changes(
         replay.apply(
             {**row, "op": "c", "seq": {**place, "pos": pos}} for pos, row in enumerate(rows)
         )
-        _expect_selected(tables, replay)
+        _assert_selected(tables, replay)
         tables.change()
         if writer is not None:
             writer.execute(f"UPDATE {tables.database}.keyed SET p = 7 WHERE p = 0")
         replay.apply(query.rows())
-        _expect_selected(tables, replay)
+        _assert_selected(tables, replay)
     finally:
         query.stop()
 
 
-def _expect_selected(tables: Tables, replay: Replay) -> None:
+def _assert_selected(tables: Tables, replay: Replay) -> None:
     for schema, rows in zip(tables.schemas, tables.selected(), strict=True):
         assert rows
         replay.assert_equals(schema.database, schema.table, rows)

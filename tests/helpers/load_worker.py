@@ -18,7 +18,7 @@ from pyspark_mysqlbinlog.checkpoints.load_state import Chunk
 from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
 from pyspark_mysqlbinlog.connector.columns import envelope
 from pyspark_mysqlbinlog.connector.load.chunk_reader import read_chunks
-from pyspark_mysqlbinlog.connector.load.partition import LoadPartition
+from pyspark_mysqlbinlog.connector.load.partition import ChunkPartition
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.connector.schemas.struct_schema import read_payload_type
 
@@ -46,7 +46,7 @@ def main(port: str, file: str, name: str, payload: str, pause: str) -> None:
     schema = to_arrow_schema(envelope(kind), timezone="UTC")
     database, _, table = name.partition(".")
     since = Position.of(file, FIRST_EVENT)
-    partition = LoadPartition((Chunk((database, table)),), case_sensitive=True, since=since)
+    partition = ChunkPartition((Chunk((database, table)),), case_sensitive=True, since=since)
     before, began = resident(), time.monotonic()
     rows = size = 0
     for batch in read_chunks(options, partition, schema):

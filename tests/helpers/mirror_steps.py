@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 from pyspark_mysqlbinlog import DeltaMirror
-from pyspark_mysqlbinlog.connector.delta.own_reading import OwnReading, Step
-from pyspark_mysqlbinlog.connector.delta.prepared import PreparedStates
+from pyspark_mysqlbinlog.connector.delta.own_reading import DirectReader, Step
+from pyspark_mysqlbinlog.connector.delta.prepared import PrecomputedStates
 
 __all__ = ["CHECKPOINTS", "checkpoint_names", "killed_behind", "made_ahead", "with_short_steps"]
 
@@ -29,34 +29,34 @@ def with_short_steps(monkeypatch: pytest.MonkeyPatch, size: int = 1) -> list[int
 
     Gives how many each batch had, as they come.
     """
-    made, counts = OwnReading.__init__, list[int]()
-    read = OwnReading.steps
+    made, counts = DirectReader.__init__, list[int]()
+    read = DirectReader.steps
 
-    def with_steps(reading: OwnReading, *given: Any, **named: Any) -> None:
+    def with_steps(reading: DirectReader, *given: Any, **named: Any) -> None:
         made(reading, *given, **named)
         reading._step_bytes = size
 
-    def counted(reading: OwnReading, *given: Any) -> Iterator[Step]:
+    def counted(reading: DirectReader, *given: Any) -> Iterator[Step]:
         counts.append(0)
         for step in read(reading, *given):
             counts[-1] += 1
             yield step
 
-    monkeypatch.setattr(OwnReading, "__init__", with_steps)
-    monkeypatch.setattr(OwnReading, "steps", counted)
+    monkeypatch.setattr(DirectReader, "__init__", with_steps)
+    monkeypatch.setattr(DirectReader, "steps", counted)
     return counts
 
 
 def made_ahead(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Of each step's part of a table, as they come, whether the states made ahead were taken."""
-    taken, of = list[bool](), PreparedStates.of
+    taken, of = list[bool](), PrecomputedStates.of
 
-    def looked(prepared: PreparedStates, *given: Any, **named: Any) -> pa.Table | None:
+    def looked(prepared: PrecomputedStates, *given: Any, **named: Any) -> pa.Table | None:
         states = of(prepared, *given, **named)
         taken.append(states is not None)
         return states
 
-    monkeypatch.setattr(PreparedStates, "of", looked)
+    monkeypatch.setattr(PrecomputedStates, "of", looked)
     return taken
 
 

@@ -15,12 +15,14 @@ from helpers.replay import Replay, select_tokens
 from pyspark_mysqlbinlog.decoder.schemas.struct_types import StructOptions, arrow_type
 from pyspark_mysqlbinlog.tables import TableSchema
 
-__all__ = ["expect_same"]
+__all__ = ["assert_same_rows"]
 
 _DATES = {"date", "datetime", "timestamp"}
 
 
-def expect_same(path: Path, schema: TableSchema, selected: Iterable[Sequence[str | None]]) -> None:
+def assert_same_rows(
+    path: Path, schema: TableSchema, selected: Iterable[Sequence[str | None]]
+) -> None:
     """AssertionError where a Delta table has other columns, types or rows than SELECT shows."""
     held = DeltaTable(path).to_pyarrow_table()
     names = [column.name for column in schema.columns]

@@ -10,13 +10,13 @@ import helpers.compiled  # noqa: F401 - it says that the kernel is missing
 from pyspark_mysqlbinlog.decoder.kernel.result_rows import KernelRowImages
 from pyspark_mysqlbinlog.decoder.result_rows.columns import ResultPlan
 from pyspark_mysqlbinlog.decoder.result_rows.encode import Encoded, RowImages
-from pyspark_mysqlbinlog.decoder.result_rows.json_types import UntoldNumbers
+from pyspark_mysqlbinlog.decoder.result_rows.json_types import UntypedNumbers
 from pyspark_mysqlbinlog.errors import MySQLBinlogError
 
 __all__ = ["RowTwins"]
 
 T = TypeVar("T")
-Refused: TypeAlias = MySQLBinlogError | UntoldNumbers
+Refused: TypeAlias = MySQLBinlogError | UntypedNumbers
 
 
 class _Noting(RowImages):
@@ -71,8 +71,8 @@ class RowTwins:
             # With everything that a user sees of it.
             assert repr(found) == repr(expected), (columns, given.hex())
             assert str(found) == str(expected), (columns, given.hex())
-            if isinstance(expected, UntoldNumbers):
-                assert isinstance(found, UntoldNumbers)
+            if isinstance(expected, UntypedNumbers):
+                assert isinstance(found, UntypedNumbers)
                 assert found.paths == expected.paths
         else:
             assert found == expected, (columns, given.hex())
@@ -82,5 +82,5 @@ class RowTwins:
 def _outcome(run: Callable[[], T]) -> T | Refused:
     try:
         return run()
-    except (MySQLBinlogError, UntoldNumbers) as error:
+    except (MySQLBinlogError, UntypedNumbers) as error:
         return error

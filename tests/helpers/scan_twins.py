@@ -1,6 +1,6 @@
 """A log through `LogScanner` in chunks of any size, beside the log event by event.
 
-Whatever is in it, `LogWalker` and `EventFilter` must have kept the same, have the same in mind at
+Whatever is in it, `EventReader` and `EventFilter` must have kept the same, have the same in mind at
 the end, and have stopped at the same place with the same words.
 """
 
@@ -18,13 +18,13 @@ from pyspark_mysqlbinlog.decoder.wanted.event_filter import EventFilter
 from pyspark_mysqlbinlog.errors import MySQLBinlogError
 from pyspark_mysqlbinlog.protocol import client, files
 from pyspark_mysqlbinlog.protocol.blocks import pack_events, unpack_events
-from pyspark_mysqlbinlog.protocol.chunks import ChunkBuffer
+from pyspark_mysqlbinlog.protocol.chunks import ReceiveBuffer
 from pyspark_mysqlbinlog.protocol.events import HEADER_LENGTH, Event, EventType
-from pyspark_mysqlbinlog.protocol.walker import LogWalker
+from pyspark_mysqlbinlog.protocol.walker import EventReader
 
 __all__ = [
     "FILE",
-    "Wants",
+    "Captures",
     "always",
     "by_scan",
     "by_twins",
@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 FILE = "mysql-bin.000001"
-Wants = Callable[[str, str], bool]
+Captures = Callable[[str, str], bool]
 
 
 def wants(database: str, table: str) -> bool:
@@ -74,7 +74,7 @@ class Outcome:
     runs: list[Passed] = field(default_factory=list)
     left: int = 0
 
-    def end(self, walker: LogWalker, filtering: EventFilter, error: Exception | None) -> Outcome:
+    def end(self, walker: EventReader, filtering: EventFilter, error: Exception | None) -> Outcome:
         self.error = "" if error is None else f"{type(error).__name__}: {error}"
         # What is said of the last event only, and what its text was read with.
         passing = {"ended", "statement", "context", "_contexts", "_wants", "_transaction"}
@@ -89,7 +89,7 @@ class Outcome:
         return self.kept, self.places, self.error, self.state
 
 
-class Stream(ChunkBuffer):
+class Stream(ReceiveBuffer):
     """A log that comes in pieces of some sizes, parsed as a dump's or as a file's."""
 
     def __init__(self, data: bytes, sizes: Iterator[int], *, packets: bool, capacity: int) -> None:
@@ -111,7 +111,7 @@ def next_event(read: Callable[[int], bytes], *, packets: bool) -> bytes | None:
     return files._next_event(read, FILE, 4)
 
 
-def by_twins(data: bytes, walker: LogWalker, filtering: EventFilter, *, packets: bool) -> Outcome:
+def by_twins(data: bytes, walker: EventReader, filtering: EventFilter, *, packets: bool) -> Outcome:
     found = Outcome()
     read = io.BytesIO(data).read
     try:
@@ -128,7 +128,7 @@ def by_twins(data: bytes, walker: LogWalker, filtering: EventFilter, *, packets:
 
 def by_scan(
     stream: Any,
-    walker: LogWalker,
+    walker: EventReader,
     filtering: EventFilter,
     *,
     whole_maps: bool = False,
@@ -183,10 +183,10 @@ def compare(
     data: bytes,
     *,
     packets: bool,
-    wanted: Wants = wants,
+    wanted: Captures = wants,
     sizes: Callable[[], Iterator[int]] = lambda: iter(lambda: 1 << 20, 0),
     capacity: int = 1 << 16,
-    walker: Callable[[], LogWalker] = lambda: LogWalker(FILE, 4),
+    walker: Callable[[], EventReader] = lambda: EventReader(FILE, 4),
     **choices: Any,
 ) -> Outcome:
     """Both ways; what the scan gave.

@@ -9,13 +9,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from pyspark_mysqlbinlog.checkpoints.load_state import LoadState
+from pyspark_mysqlbinlog.checkpoints.load_state import SnapshotState
 from pyspark_mysqlbinlog.checkpoints.position import Position
-from pyspark_mysqlbinlog.checkpoints.versions import UnknownFrom, Version
+from pyspark_mysqlbinlog.checkpoints.versions import UnknownSchema, Version
 from pyspark_mysqlbinlog.connector.delta.apply import SEQ_TYPE
 from pyspark_mysqlbinlog.connector.delta.batch import Batch, TableVersions
 from pyspark_mysqlbinlog.connector.delta.deltalake_engine import DeltalakeEngine, DeltalakeTarget
-from pyspark_mysqlbinlog.connector.delta.marks import LogName, Mark, place_of
+from pyspark_mysqlbinlog.connector.delta.marks import LogIdentity, Mark, pack_position
 from pyspark_mysqlbinlog.connector.delta.mirrored_table import MirroredTable
 from pyspark_mysqlbinlog.connector.delta.rest_of_load import RowsWhere
 from pyspark_mysqlbinlog.tables import TableSchema
@@ -74,7 +74,7 @@ class TableBatches:
     def __init__(self, folder: Path, query: str = "q") -> None:
         self.folder, self.query = folder, query
         self.number, self.start = 0, 100
-        self.load: LoadState | None = None
+        self.load: SnapshotState | None = None
         # Reads rows that a load's condition left out.
         self.rows_where: RowsWhere | None = None
         self.again()
@@ -88,8 +88,8 @@ class TableBatches:
         self,
         end: int,
         *changes: Change,
-        versions: Sequence[tuple[int, TableSchema | UnknownFrom]],
-        load: LoadState,
+        versions: Sequence[tuple[int, TableSchema | UnknownSchema]],
+        load: SnapshotState,
         reloads: bool = True,
     ) -> None:
         """One batch, up to a place.
@@ -99,8 +99,8 @@ class TableBatches:
         """
         self.number += 1
         mark = Mark(
-            LogName("uuid", 0, "mysql-bin"),
-            place_of(position(end)),
+            LogIdentity("uuid", 0, "mysql-bin"),
+            pack_position(position(end)),
             None,
             (self.query, self.number),
         )

@@ -19,17 +19,17 @@ from helpers.live_log import client_of, log_rows, new_database, schemas_of
 from helpers.servers import LocalServer, Server
 from helpers.servers.available import every_server
 from helpers.waiting import wait_until
-from pyspark_mysqlbinlog.checkpoints.load_state import Chunk, LoadState, TableLoad
+from pyspark_mysqlbinlog.checkpoints.load_state import Chunk, SnapshotState, TableSnapshotState
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.columns import envelope
 from pyspark_mysqlbinlog.connector.load import chunk_reader
 from pyspark_mysqlbinlog.connector.load.bounds import last_bound, next_bound
 from pyspark_mysqlbinlog.connector.load.chunk_reader import read_chunks
 from pyspark_mysqlbinlog.connector.load.keys import choose_key
-from pyspark_mysqlbinlog.connector.load.partition import LoadPartition
-from pyspark_mysqlbinlog.connector.load.planner import BatchLimits, LoadPlanner
-from pyspark_mysqlbinlog.connector.load.prover import Prover
-from pyspark_mysqlbinlog.connector.load.sizes import hold_definition
+from pyspark_mysqlbinlog.connector.load.partition import ChunkPartition
+from pyspark_mysqlbinlog.connector.load.planner import BatchLimits, ChunkPlanner
+from pyspark_mysqlbinlog.connector.load.prover import VisibilityChecker
+from pyspark_mysqlbinlog.connector.load.sizes import pin_definition
 from pyspark_mysqlbinlog.connector.load.watermark import Watermark
 from pyspark_mysqlbinlog.connector.log.prefetch import Interrupt
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
@@ -66,7 +66,7 @@ class Reading:
         elif self.options.payload_kind == "variant":
             kind = VariantType()
         self.schema = to_arrow_schema(envelope(kind), timezone="UTC")
-        self.partition = LoadPartition(
+        self.partition = ChunkPartition(
             chunks,
             case_sensitive=True,
             since=Position.of(*server.position()),
@@ -140,16 +140,16 @@ def behind_proof(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], obje
     """``behind_proof(act)``: when the first watermark is proven, before anything is read."""
 
     def install(act: Callable[[], object]) -> None:
-        prove = Prover.prove
+        prove = VisibilityChecker.prove
         left = [act]
 
-        def acting(self: Prover, *arguments: Any) -> Watermark:
+        def acting(self: VisibilityChecker, *arguments: Any) -> Watermark:
             found = prove(self, *arguments)
             if left:
                 left.pop()()
             return found
 
-        monkeypatch.setattr(Prover, "prove", acting)
+        monkeypatch.setattr(VisibilityChecker, "prove", acting)
 
     return install
 
@@ -314,7 +314,7 @@ def test_rebuilt_behind_the_snapshot(server: Server, monkeypatch: pytest.MonkeyP
     """Error 1412: the snapshot is older than the table, though it looks the same."""
     start = server.position()
     sql = f"ALTER TABLE {DATABASE}.t ENGINE = InnoDB"
-    once(monkeypatch, "hold_definition", lambda: server.execute(sql))
+    once(monkeypatch, "pin_definition", lambda: server.execute(sql))
     rows = Reading(server, *planned(server, T, 60)).rows()
     assert Counter(json.loads(row["after"])["id"] for row in rows) == dict.fromkeys(
         range(1, 101), 1
@@ -324,20 +324,20 @@ def test_rebuilt_behind_the_snapshot(server: Server, monkeypatch: pytest.MonkeyP
 
 def test_truncated_behind_the_snapshot(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     sql = f"TRUNCATE TABLE {DATABASE}.t"
-    once(monkeypatch, "hold_definition", lambda: server.execute(sql))
+    once(monkeypatch, "pin_definition", lambda: server.execute(sql))
     assert Reading(server, *planned(server, T, 60)).rows() == []
 
 
 def test_altered_again_and_again(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chunk_reader, "_RETRY_TIMEOUT", 0.0)
-    hold = hold_definition
+    hold = pin_definition
     names = iter(range(100))
 
     def holding(*arguments: Any) -> None:
         server.execute(f"ALTER TABLE {DATABASE}.t ADD c{next(names)} INT")
         hold(*arguments)
 
-    monkeypatch.setattr(chunk_reader, "hold_definition", holding)
+    monkeypatch.setattr(chunk_reader, "pin_definition", holding)
     with pytest.raises(SchemaMismatchError, match="again and again") as caught:
         Reading(server, Chunk(T)).rows()
     assert caught.value.table == "chunks.t"
@@ -389,7 +389,7 @@ def test_gone_tables(  # noqa: PLR0917
     elif when == "behind the watermark":
         behind_proof(lambda: server.execute(sql))
     else:
-        once(monkeypatch, "hold_definition", lambda: server.execute(sql))
+        once(monkeypatch, "pin_definition", lambda: server.execute(sql))
     assert reading.images() == [{"id": 1}]
     assert "chunks.t is not there any more: it is not loaded" in caplog.text
 
@@ -419,7 +419,7 @@ def test_a_table_that_the_account_may_not_see(server: Server) -> None:
         with pytest.raises(AccessDeniedError):
             reading.rows()
         account = {"user": "chunk_reader", "password": "s3cret", "ssl_mode": "DISABLED"}
-        planner = LoadPlanner(
+        planner = ChunkPlanner(
             server.settings(**account),
             begin_proofs=lambda: lambda *_: None,
             case_sensitive=True,
@@ -427,7 +427,9 @@ def test_a_table_that_the_account_may_not_see(server: Server) -> None:
             retry_timeout=1,
         )
         with pytest.raises(AccessDeniedError):
-            planner.next_batch(LoadState(pending=(TableLoad(T),)), BatchLimits(), patience=60)
+            planner.next_batch(
+                SnapshotState(pending=(TableSnapshotState(T),)), BatchLimits(), patience=60
+            )
         planner.close()
     finally:
         server.execute(f"DROP USER {name}")

@@ -11,7 +11,7 @@ import pytest
 from helpers.servers import Server
 from helpers.source_runner import ids, insert
 from live.conftest import NewStream
-from pyspark_mysqlbinlog.connector.tail.earlier_xa import EarlierXa
+from pyspark_mysqlbinlog.connector.tail.earlier_xa import PreparedXaSearch
 from pyspark_mysqlbinlog.errors import ConnectionFailedError, UnsupportedTransactionError
 
 Xa = Callable[..., None]
@@ -79,15 +79,15 @@ def test_server_that_is_away_for_longer_than_the_search_tries(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     xid = f"'{os.urandom(6).hex()}'"
-    search = EarlierXa.expect_unwanted
+    search = PreparedXaSearch.check_not_captured
     failures = ["gave up after 3 tries"]
 
-    def fail_once(self: EarlierXa, found: str) -> None:
+    def fail_once(self: PreparedXaSearch, found: str) -> None:
         if failures:
             raise ConnectionFailedError(failures.pop())
         search(self, found)
 
-    monkeypatch.setattr(EarlierXa, "expect_unwanted", fail_once)
+    monkeypatch.setattr(PreparedXaSearch, "check_not_captured", fail_once)
     prepare(session, xid, "INSERT INTO other VALUES (1)")
     stream = new_stream(any_server, f"{tables}.t")
     start = stream.initial()

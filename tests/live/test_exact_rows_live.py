@@ -19,10 +19,10 @@ from helpers.waiting import wait_until
 from pyspark_mysqlbinlog.checkpoints.load_state import Chunk
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.columns import envelope
-from pyspark_mysqlbinlog.connector.delta.whole_load import whole_load
+from pyspark_mysqlbinlog.connector.delta.whole_load import find_keyless_snapshot
 from pyspark_mysqlbinlog.connector.load import chunk_reader
 from pyspark_mysqlbinlog.connector.load.chunk_reader import read_chunks
-from pyspark_mysqlbinlog.connector.load.partition import LoadPartition
+from pyspark_mysqlbinlog.connector.load.partition import ChunkPartition
 from pyspark_mysqlbinlog.connector.load.watermark import Watermark
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.errors import LostConnectionError
@@ -45,7 +45,7 @@ def read(server: Server, table: str = "t") -> pa.Table:
         tables=f"{DATABASE}.*", payload="json", sslMode="DISABLED", snapshotExactKeyless="true"
     )
     since = Position.of(*server.position())
-    partition = LoadPartition((Chunk((DATABASE, table)),), case_sensitive=True, since=since)
+    partition = ChunkPartition((Chunk((DATABASE, table)),), case_sensitive=True, since=since)
     schema = to_arrow_schema(envelope(StringType()), timezone="UTC")
     rows = pa.Table.from_batches(list(read_chunks(parse_options(texts), partition, schema)), schema)
     query: Any = pa.compute.struct_field(rows.column("source"), "query")
@@ -54,7 +54,7 @@ def read(server: Server, table: str = "t") -> pa.Table:
 
 def values(server: Server, rows: pa.Table) -> list[int]:
     """The values of the last try's rows, which must be as they were at their place."""
-    load = whole_load(rows, "t")
+    load = find_keyless_snapshot(rows, "t")
     assert load is not None
     images: list[Any] = load.rows.column("after").to_pylist()
     return sorted(json.loads(image)["a"] for image in images)
@@ -88,7 +88,7 @@ def test_what_is_written_between_the_place_and_the_rows(
         monkeypatch.setattr(Watermark, "read", reading)
         rows = read(server)
         writing[0].result()
-    load = whole_load(rows, "t")
+    load = find_keyless_snapshot(rows, "t")
     assert load is not None
     assert (load.seq["pos"], load.seq["row"]) == (place[1], -2)
     assert values(server, rows) == [1, 1, 2]
@@ -129,4 +129,4 @@ def test_tables_without_rows_and_with_keys(server: Server) -> None:
     assert values(server, read(server)) == []
     rows = read(server, "u")
     assert rows.column("op").to_pylist() == ["r"]
-    assert whole_load(rows, "u") is None
+    assert find_keyless_snapshot(rows, "u") is None

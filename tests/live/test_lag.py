@@ -183,6 +183,6 @@ def test_an_end_that_nobody_confirms_grows_unknown(
     tail = spark.reader._tail
     assert tail is not None
     tail.stop()
-    monkeypatch.setattr(lag_module, "_TOO_OLD", -1e9)
+    monkeypatch.setattr(lag_module, "STALE_AFTER_SECONDS", -1e9)
     found = report(spark)
     assert found["server"] is found["bytes_behind"] is found["seconds_behind"] is None

@@ -14,11 +14,11 @@ from helpers.load_rows import applied, loaded, select_json
 from helpers.servers import Server
 from helpers.stream_query import Query, Rows
 from helpers.waiting import wait_until
-from pyspark_mysqlbinlog.checkpoints.load_state import LoadState
+from pyspark_mysqlbinlog.checkpoints.load_state import SnapshotState
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.batch_reader import MySQLBinlogReader
 from pyspark_mysqlbinlog.connector.columns import envelope
-from pyspark_mysqlbinlog.connector.load.partition import LoadPartition
+from pyspark_mysqlbinlog.connector.load.partition import ChunkPartition
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.errors import OptionError
 
@@ -52,9 +52,9 @@ def new_query(
     return query
 
 
-def load_of(query: Query) -> LoadState:
+def load_of(query: Query) -> SnapshotState:
     assert query.checkpoint is not None
-    return LoadState.unpack(query.checkpoint["snapshot"])
+    return SnapshotState.unpack(query.checkpoint["snapshot"])
 
 
 def assert_in_sync(server: Server, rows: Rows, *tables: str) -> None:
@@ -307,7 +307,7 @@ def chunk_sizes(query: Query) -> list[list[int]]:
     while not load_of(query).is_done:
         end = spark.next_batch(query.checkpoint)
         parts = spark.reader.partitions(query.checkpoint, end)
-        chunks = [part for part in parts if isinstance(part, LoadPartition)]
+        chunks = [part for part in parts if isinstance(part, ChunkPartition)]
         sizes.append([sum(batch.num_rows for batch in spark.reader.read(each)) for each in chunks])
         query.checkpoint = end
     return sizes

@@ -13,7 +13,7 @@ import pytest
 from helpers.load_rows import applied, select_json
 from helpers.servers import Server
 from helpers.stream_process import StreamProcess, options_of
-from pyspark_mysqlbinlog.checkpoints.load_state import Chunk, LoadState
+from pyspark_mysqlbinlog.checkpoints.load_state import Chunk, SnapshotState
 
 # Spark's Python processes start quickly.
 pytestmark = pytest.mark.usefixtures("quick_python")
@@ -88,13 +88,13 @@ def _has_commits(stream: StreamProcess, count: int) -> bool:
     return len(stream.commits()) >= count
 
 
-def _load(stream: StreamProcess) -> LoadState:
+def _load(stream: StreamProcess) -> SnapshotState:
     return _state(stream, stream.commits()[-1])
 
 
-def _state(stream: StreamProcess, batch: int) -> LoadState:
+def _state(stream: StreamProcess, batch: int) -> SnapshotState:
     lines = (stream.checkpoint / "offsets" / str(batch)).read_text().splitlines()
-    return LoadState.unpack(json.loads(lines[2])["snapshot"])
+    return SnapshotState.unpack(json.loads(lines[2])["snapshot"])
 
 
 def _chunks(stream: StreamProcess) -> list[Chunk]:

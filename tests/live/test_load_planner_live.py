@@ -11,8 +11,8 @@ import pytest
 from helpers.live_log import new_database
 from helpers.servers import Server
 from helpers.servers.available import every_server
-from pyspark_mysqlbinlog.checkpoints.load_state import LoadState, TableLoad
-from pyspark_mysqlbinlog.connector.load.planner import BatchLimits, LoadPlanner
+from pyspark_mysqlbinlog.checkpoints.load_state import SnapshotState, TableSnapshotState
+from pyspark_mysqlbinlog.connector.load.planner import BatchLimits, ChunkPlanner
 
 Prove = Callable[..., None]
 DATABASE = "load_planner"
@@ -34,14 +34,14 @@ def server(request: pytest.FixtureRequest) -> Iterator[Server]:
         yield found
 
 
-def batch(planner: LoadPlanner, state: LoadState, limits: BatchLimits) -> LoadState:
+def batch(planner: ChunkPlanner, state: SnapshotState, limits: BatchLimits) -> SnapshotState:
     found = planner.next_batch(state, limits, patience=60)
     assert found is not None
     return found
 
 
-def planner_of(server: Server, begin_proofs: Callable[[], Prove]) -> LoadPlanner:
-    return LoadPlanner(
+def planner_of(server: Server, begin_proofs: Callable[[], Prove]) -> ChunkPlanner:
+    return ChunkPlanner(
         server.settings(),
         begin_proofs=begin_proofs,
         case_sensitive=True,
@@ -51,23 +51,25 @@ def planner_of(server: Server, begin_proofs: Callable[[], Prove]) -> LoadPlanner
 
 
 @pytest.fixture
-def planner(server: Server) -> Iterator[LoadPlanner]:
+def planner(server: Server) -> Iterator[ChunkPlanner]:
     with closing(planner_of(server, lambda: lambda *_: None)) as planner:
         yield planner
 
 
-def of_rows(planner: LoadPlanner, rows: int, steps: int) -> BatchLimits:
+def of_rows(planner: ChunkPlanner, rows: int, steps: int) -> BatchLimits:
     """Of batches whose steps have so many rows of T; the other half of a batch is the log's."""
-    first = batch(planner, LoadState(pending=(TableLoad(T),), rows=1), BatchLimits(bytes=1))
+    first = batch(
+        planner, SnapshotState(pending=(TableSnapshotState(T),), rows=1), BatchLimits(bytes=1)
+    )
     assert len(first.chunks) == 1
     size = (planner.sizes[T].row_bytes * rows + 1) * 2 // 4 + 1
     return BatchLimits.of(None, size, 4, weight=0.25, steps=steps)
 
 
 @pytest.mark.parametrize("steps", [1, 2, 4])
-def test_a_batch_of_several_steps_has_a_chunk_for_each(planner: LoadPlanner, steps: int) -> None:
+def test_a_batch_of_several_steps_has_a_chunk_for_each(planner: ChunkPlanner, steps: int) -> None:
     limits = of_rows(planner, 20, steps)
-    state = LoadState(pending=(TableLoad(T),), rows=1)
+    state = SnapshotState(pending=(TableSnapshotState(T),), rows=1)
     bounds, counts = list[tuple[str, ...] | None](), list[int]()
     while state.pending:
         before = state.rows
@@ -81,14 +83,16 @@ def test_a_batch_of_several_steps_has_a_chunk_for_each(planner: LoadPlanner, ste
 
 
 def test_a_table_without_a_key_begins_a_batch_of_one_step(
-    server: Server, planner: LoadPlanner
+    server: Server, planner: ChunkPlanner
 ) -> None:
     server.execute(
         f"CREATE TABLE {DATABASE}.plain (v INT)", f"INSERT INTO {DATABASE}.plain VALUES (1), (2)"
     )
     plain = (DATABASE, "plain")
     limits = of_rows(planner, 150, 4)
-    state = LoadState(pending=(TableLoad(T), TableLoad(plain), TableLoad(T)), rows=1)
+    state = SnapshotState(
+        pending=(TableSnapshotState(T), TableSnapshotState(plain), TableSnapshotState(T)), rows=1
+    )
     batches = []
     while state.pending:
         state = batch(planner, state, limits)
@@ -109,7 +113,7 @@ def test_plans_that_nobody_wants_any_more(server: Server) -> None:
 
         return prove
 
-    state = LoadState(pending=(TableLoad(T),), rows=1)
+    state = SnapshotState(pending=(TableSnapshotState(T),), rows=1)
     with closing(planner_of(server, begin_proofs)) as planner:
         for number in range(20):
             limits = BatchLimits.of(None, 1000, 4, steps=1 + number % 2)

@@ -24,7 +24,7 @@ from helpers.gtid_modes import switch, switchable_mode
 from helpers.load_rows import applied, select_json
 from helpers.servers import Server
 from helpers.stream_query import Query, Rows
-from pyspark_mysqlbinlog.checkpoints.load_state import LoadState
+from pyspark_mysqlbinlog.checkpoints.load_state import SnapshotState
 
 LOG = logging.getLogger(__name__)
 COLUMNS = ("id", "a", "b")
@@ -143,7 +143,7 @@ def load_all(query: Query, chance: random.Random) -> Rows:
     query.start()
     while True:
         assert query.checkpoint is not None and query.spark is not None
-        if LoadState.unpack(query.checkpoint["snapshot"]).is_done:
+        if SnapshotState.unpack(query.checkpoint["snapshot"]).is_done:
             return rows
         end = query.spark.next_batch(query.checkpoint)
         fate = chance.random()

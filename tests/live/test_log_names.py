@@ -22,7 +22,7 @@ from helpers.servers import LocalServer, MariaDBServer
 from helpers.source_runner import Offset, Spark, ids, insert
 from helpers.waiting import wait_until
 from live.conftest import NewStream
-from pyspark_mysqlbinlog.checkpoints.load_state import LoadState
+from pyspark_mysqlbinlog.checkpoints.load_state import SnapshotState
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.batch_reader import MySQLBinlogReader
 from pyspark_mysqlbinlog.connector.columns import envelope
@@ -402,7 +402,7 @@ def test_a_load_goes_on(shop: LocalServer, new_stream: NewStream, when: str) -> 
 
 def is_done(offset: Offset, end: Position) -> bool:
     """Whether all is loaded, and delivered up to the end."""
-    load = LoadState.unpack(offset["snapshot"])
+    load = SnapshotState.unpack(offset["snapshot"])
     return load.is_done and (offset["file"], offset["pos"]) == (end.file, end.pos)
 
 

@@ -14,7 +14,7 @@ from helpers.servers import Server
 from helpers.waiting import wait_until
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
-from pyspark_mysqlbinlog.connector.log.resuming import ResumingLog
+from pyspark_mysqlbinlog.connector.log.resuming import ReconnectingLog
 from pyspark_mysqlbinlog.connector.ranges.blocks import scanned_blocks, wanted_blocks
 from pyspark_mysqlbinlog.connector.ranges.cutting import RangePartition
 from pyspark_mysqlbinlog.connector.tail.buffer import LogBuffer
@@ -27,14 +27,14 @@ from pyspark_mysqlbinlog.protocol.client import ServerSettings
 from pyspark_mysqlbinlog.protocol.events import ROWS_EVENT_TYPES, Event
 
 TRUNCATE = frozenset({"truncate"})
-Wants = Callable[[str, str], bool]
+Captures = Callable[[str, str], bool]
 
 
 def settings_of(server: Server, port: int | None = None) -> ServerSettings:
     return ServerSettings(server.host, port or server.port, server.user, server.password)
 
 
-Log = tuple[Position, Position, Wants]
+Log = tuple[Position, Position, Captures]
 
 
 @pytest.fixture(scope="module")
@@ -140,7 +140,7 @@ def partition_of(log: Log) -> RangePartition:
 def expected_events(server: Server, log: Log) -> list[Event]:
     start, end, wants = log
     filtering = EventFilter(wants)
-    events = ResumingLog(settings_of(server)).events(start)
+    events = ReconnectingLog(settings_of(server)).events(start)
     kept = [each for event in events for each in filtering.feed(event)]
     return [event for event in kept if Position.of(event.file, event.end) <= end]
 
@@ -148,7 +148,7 @@ def expected_events(server: Server, log: Log) -> list[Event]:
 def test_a_pull_gives_the_same_events(any_server: Server, log: Log) -> None:
     expected = expected_events(any_server, log)
     assert sum(event.type in ROWS_EVENT_TYPES for event in expected) > 100
-    pulled = ResumingLog(settings_of(any_server))
+    pulled = ReconnectingLog(settings_of(any_server))
     partition = partition_of(log)
     found = list(unpack_events(wanted_blocks(pulled, partition, log[2], operations=TRUNCATE)))
     assert found == expected
@@ -168,7 +168,7 @@ def test_a_pull_whose_connection_breaks_again_and_again(
     partition = partition_of(log)
     pull = wanted_blocks if prefetch else scanned_blocks
     with cutting_proxy(any_server.host, any_server.port, cut_points()) as proxy:
-        pulled = ResumingLog(settings_of(any_server, proxy.port))
+        pulled = ReconnectingLog(settings_of(any_server, proxy.port))
         found = list(unpack_events(pull(pulled, partition, log[2], operations=TRUNCATE)))
         assert proxy.cuts > 3
     assert found == expected
@@ -196,7 +196,7 @@ def test_a_tail_whose_connection_breaks_again_and_again(any_server: Server, log:
 def test_closing_a_pull_lets_its_connection_go(any_server: Server, log: Log) -> None:
     before = set(any_server.dump_threads())
     blocks = wanted_blocks(
-        ResumingLog(settings_of(any_server)),
+        ReconnectingLog(settings_of(any_server)),
         partition_of(log),
         log[2],
         operations=TRUNCATE,

@@ -15,7 +15,7 @@ import pytest
 from helpers.global_settings import (
     GROUPS,
     Tables,
-    expect_a_load_and_changes,
+    assert_snapshot_and_changes,
     globally,
     plain_account,
     with_tables,
@@ -24,7 +24,7 @@ from helpers.live_log import client_of, new_database
 from helpers.servers import LocalServer, MariaDBServer, MySQL56Server, Server
 from helpers.servers.available import every_server
 from helpers.stream_query import Query
-from pyspark_mysqlbinlog.connector.load.sizes import hold_definition
+from pyspark_mysqlbinlog.connector.load.sizes import pin_definition
 from pyspark_mysqlbinlog.errors import (
     AccessDeniedError,
     BinlogPurgedError,
@@ -79,17 +79,17 @@ def test_rows_under_global_settings(
     with globally(server, GROUPS[group]) as found:
         assert found
         if "binlog_row_image" not in GROUPS[group]:
-            expect_a_load_and_changes(tables, account)
+            assert_snapshot_and_changes(tables, account)
             return
         # What a session writes depends on its own settings.
         with server.connect() as connection, connection.cursor() as writer:
-            expect_a_load_and_changes(tables, account, writer=writer)
+            assert_snapshot_and_changes(tables, account, writer=writer)
 
 
 @pytest.mark.usefixtures("no_second_try")
 def test_rows_after_an_init_connect(server: Server, tables: Tables, account: Account) -> None:
     with globally(server, {"init_connect": INIT_CONNECT}):
-        expect_a_load_and_changes(tables, account)
+        assert_snapshot_and_changes(tables, account)
 
 
 @pytest.mark.parametrize("init", ["SET autocommit = 0", "START TRANSACTION"])
@@ -196,9 +196,9 @@ def caching(request: pytest.FixtureRequest) -> Iterator[Server]:
 
 def test_rows_of_a_server_with_a_query_cache(caching: Server) -> None:
     with with_tables(caching, "cached") as tables, plain_account(caching) as account:
-        expect_a_load_and_changes(tables, account)
+        assert_snapshot_and_changes(tables, account)
         # The same chunks once more, of rows that have changed.
-        expect_a_load_and_changes(tables, account)
+        assert_snapshot_and_changes(tables, account)
 
 
 def test_a_definition_is_held_though_the_answer_is_cached(caching: Server) -> None:
@@ -207,7 +207,7 @@ def test_a_definition_is_held_though_the_answer_is_cached(caching: Server) -> No
         for _ in range(2):
             with client_of(caching) as client:
                 client.query("START TRANSACTION WITH CONSISTENT SNAPSHOT")
-                hold_definition(client, (database, "t"))
+                pin_definition(client, (database, "t"))
                 # Swaps two columns in place.
                 with pytest.raises(pymysql.err.OperationalError) as error:
                     caching.execute(

@@ -21,9 +21,9 @@ from live.test_result_rows_live import ODD
 from pyspark_mysqlbinlog.checkpoints.load_state import Chunk
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.columns import envelope
-from pyspark_mysqlbinlog.connector.delta.typed import TypedRows
+from pyspark_mysqlbinlog.connector.delta.typed import RowImageReader
 from pyspark_mysqlbinlog.connector.load.chunk_reader import read_chunks
-from pyspark_mysqlbinlog.connector.load.partition import LoadPartition
+from pyspark_mysqlbinlog.connector.load.partition import ChunkPartition
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.tables import TableSchema
 
@@ -57,7 +57,7 @@ def images(server: Server, tables: Sequence[TableSchema], *, typed: bool) -> dic
     )
     chunks = tuple(Chunk((table.database, table.table)) for table in tables)
     since = Position.of(*server.position())
-    partition = LoadPartition(chunks, case_sensitive=True, since=since)
+    partition = ChunkPartition(chunks, case_sensitive=True, since=since)
     found: dict[str, list[Any]] = {}
     for batch in read_chunks(parse_options(texts), partition, CONTENT, typed=typed):
         found.setdefault(batch.column("table")[0].as_py(), []).append(batch.column("after"))
@@ -73,7 +73,7 @@ def assert_same(server: Server, tables: Sequence[TableSchema]) -> int:
     assert typed.keys() == texts.keys()
     for table in keyed:
         if table.table in texts and not pa.types.is_string(typed[table.table].type):
-            rows = TypedRows(table.columns, table.full_name)
+            rows = RowImageReader(table.columns, table.full_name)
             adopted, read = rows.adopt(typed[table.table]), rows.read(texts[table.table])
             assert adopted.schema == read.schema, table.full_name
             # Texts, for NaN is no number, and -0.0 is 0.0.

@@ -22,7 +22,7 @@ from helpers.servers import Server
 from helpers.servers.available import every_server
 from helpers.waiting import wait_until
 from pyspark_mysqlbinlog.checkpoints.position import Position
-from pyspark_mysqlbinlog.connector.load.prover import Prover, Wanted
+from pyspark_mysqlbinlog.connector.load.prover import VisibilityChecker, Wanted
 from pyspark_mysqlbinlog.connector.load.watermark import Watermark
 from pyspark_mysqlbinlog.errors import (
     AccessDeniedError,
@@ -46,7 +46,7 @@ def prove(
     patience: float = 60.0,
 ) -> Watermark:
     with ReplicaClient.connect(settings) as client:
-        prover = Prover.ask(client, wanted, case_sensitive=True)
+        prover = VisibilityChecker.ask(client, wanted, case_sensitive=True)
         connect = partial(ReplicaClient.connect, settings)
         return prover.prove(client, connect, TABLE, engine, patience=patience)
 
@@ -355,7 +355,7 @@ def test_gtids_that_are_switched_off(live_server: Server) -> None:
     with switchable_mode(live_server):
         switch(live_server, "ON")
         with client_of(live_server) as client:
-            prover = Prover.ask(client, "gtid", case_sensitive=True)
+            prover = VisibilityChecker.ask(client, "gtid", case_sensitive=True)
             switch(live_server, "ON_PERMISSIVE")
             with pytest.raises(ServerError, match="switched from ON to ON_PERMISSIVE"):
                 prover.prove(client, partial(client_of, live_server), TABLE, "InnoDB")
@@ -441,7 +441,7 @@ def test_names_with_backquotes(server: Server) -> None:
     server.execute(f"CREATE TABLE {DATABASE}.`a``b` (id INT PRIMARY KEY)")
     settings = local(server)
     with ReplicaClient.connect(settings) as client:
-        prover = Prover.ask(client, "lock", case_sensitive=True)
+        prover = VisibilityChecker.ask(client, "lock", case_sensitive=True)
         connect = partial(ReplicaClient.connect, settings)
         assert prover.prove(client, connect, (DATABASE, "a`b"), "InnoDB").proof == "lock"
 

@@ -16,7 +16,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from threading import Thread
 
-__all__ = ["jvm_lines_to", "worth_telling"]
+__all__ = ["jvm_lines_to", "relevant_lines"]
 
 # Of every start, whatever is wrong or right with it.
 _GREETING = re.compile(
@@ -43,7 +43,7 @@ _ENDS_QUERY = re.compile(
 _ENTRY = re.compile(r"\d\d/\d\d/\d\d \d|\d{4}-\d\d-\d\d \d")
 
 
-def worth_telling(lines: Iterable[str]) -> Iterator[str]:
+def relevant_lines(lines: Iterable[str]) -> Iterator[str]:
     """The lines that are."""
     is_page = False
     for line in lines:
@@ -72,7 +72,7 @@ def jvm_lines_to(tell: Callable[[str], None]) -> Iterator[None]:
 
 def _pass_on(reading: int, tell: Callable[[str], None]) -> None:
     with open(reading, encoding="utf-8", errors="replace") as lines:
-        for line in worth_telling(lines):
+        for line in relevant_lines(lines):
             # Whoever writes into a pipe that nobody reads stands still.
             with contextlib.suppress(OSError, ValueError):
                 tell(line)

@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING, Self
 from pyspark_mysqlbinlog.connector.delta.batch import Batch
 from pyspark_mysqlbinlog.connector.delta.checkpoint_files import find_lines, write_line
 from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget
-from pyspark_mysqlbinlog.connector.delta.marks import number_and_pos
+from pyspark_mysqlbinlog.connector.delta.marks import unpack_position
 from pyspark_mysqlbinlog.errors import OffsetError
 from pyspark_mysqlbinlog.names import Table
 
@@ -129,7 +129,7 @@ def _is_less(found: int | None, expected: int | None) -> bool:
 def _told(version: int, place: int | None, batch: int | None) -> str:
     position = "no position"
     if place is not None:
-        number, pos = number_and_pos(place)
+        number, pos = unpack_position(place)
         position = f"position {pos} of binlog file number {number}"
     return f"version {version}, {position} and batch {batch}"
 

@@ -15,8 +15,8 @@ from pyarrow import compute
 
 from pyspark_mysqlbinlog.connector.delta.column_names import delta_name
 from pyspark_mysqlbinlog.connector.delta.counting import counted
-from pyspark_mysqlbinlog.connector.delta.typed import TypedRows
-from pyspark_mysqlbinlog.connector.delta.typed_images import Side, TypedImages
+from pyspark_mysqlbinlog.connector.delta.typed import RowImageReader
+from pyspark_mysqlbinlog.connector.delta.typed_images import ImageStore, Side
 from pyspark_mysqlbinlog.tables import TableSchema
 
 __all__ = [
@@ -24,11 +24,11 @@ __all__ = [
     "GONE",
     "SEQ",
     "SEQ_TYPE",
-    "both_rows",
-    "in_order",
+    "all_states",
+    "sorted_by_seq",
     "key_of",
-    "last_states",
-    "states_of",
+    "latest_per_key",
+    "final_states",
 ]
 
 # The stubs know neither chunked arrays beside plain values nor what comes of them.
@@ -46,7 +46,7 @@ SEQ_TYPE = pa.struct(
     ]
 )
 _ORDER = "_row_number"
-_NOTHING = TypedImages()
+_NOTHING = ImageStore()
 
 
 def key_of(schema: TableSchema) -> list[str]:
@@ -54,7 +54,7 @@ def key_of(schema: TableSchema) -> list[str]:
     return [delta_name(name) for name in schema.row_key]
 
 
-def in_order(changes: pa.Table) -> pa.Table:
+def sorted_by_seq(changes: pa.Table) -> pa.Table:
     """Changes sorted by `seq`."""
     seq = _columns_of(changes.column("seq"))
     # Tasks give them in order, and so they mostly are.
@@ -79,13 +79,13 @@ def _columns_of(seq: pa.ChunkedArray[Any]) -> pa.Table:
     return pa.Table.from_struct_array(typed)
 
 
-def states_of(
+def final_states(
     changes: pa.Table,
     schema: TableSchema,
     key: Sequence[str],
     *,
     last_values: bool = False,
-    images: TypedImages = _NOTHING,
+    images: ImageStore = _NOTHING,
 ) -> pa.Table:
     """Of each key the last state that changes of one schema leave, with `SEQ` and `GONE`.
 
@@ -96,7 +96,7 @@ def states_of(
     last_values : rows that are gone have the values that they had, not those of their key alone.
     images : the typed images that changes refer to.
     """
-    whole = TypedRows(schema.columns, schema.full_name)
+    whole = RowImageReader(schema.columns, schema.full_name)
     gone = images.of_side(changes, "before", whole if last_values else whole.only(key))
     there = images.of_side(changes, "after", whole)
     # Most values are not looked at: those of a key's last state alone count.
@@ -112,8 +112,8 @@ def states_of(
     seq = changes.select(["seq"])
     return pa.concat_tables(
         [
-            _with_seq(gone_rows, seq.take(gone_at), is_gone=True),
-            _with_seq(there.rows(there_at), seq.take(there_at), is_gone=False),
+            _with_seq(gone_rows, seq.take(gone_at), is_tombstone=True),
+            _with_seq(there.rows(there_at), seq.take(there_at), is_tombstone=False),
         ]
     )
 
@@ -139,34 +139,36 @@ def _last_places(
         keys = keys.take(order)
     last = _last(keys.columns)
     chosen = order if last is None else order.take(last)
-    is_gone = pc.less(chosen, len(gone))
-    behind = pc.subtract(chosen.filter(pc.invert(is_gone)), len(gone))
-    return gone.take(chosen.filter(is_gone)), there.take(behind)
+    is_tombstone = pc.less(chosen, len(gone))
+    behind = pc.subtract(chosen.filter(pc.invert(is_tombstone)), len(gone))
+    return gone.take(chosen.filter(is_tombstone)), there.take(behind)
 
 
-def both_rows(changes: pa.Table, schema: TableSchema, images: TypedImages = _NOTHING) -> pa.Table:
+def all_states(changes: pa.Table, schema: TableSchema, images: ImageStore = _NOTHING) -> pa.Table:
     """Each row that changes of one schema take away, and each that they bring.
 
-    In the changes' order, an update's old row in front of its new one; as `states_of` gives them.
+    In the changes' order, an update's old row before its new one; as `final_states` gives them.
     """
-    whole, seq = TypedRows(schema.columns, schema.full_name), changes.select(["seq"])
+    whole, seq = RowImageReader(schema.columns, schema.full_name), changes.select(["seq"])
     places, parts = [], []
     sides: Sequence[tuple[Side, bool]] = (("before", True), ("after", False))
-    for side, is_gone in sides:
+    for side, is_tombstone in sides:
         its = images.of_side(changes, side, whole)
         at = pc.indices_nonzero(its.has)
-        parts.append(_with_seq(its.rows(at), seq.take(at), is_gone=is_gone))
+        parts.append(_with_seq(its.rows(at), seq.take(at), is_tombstone=is_tombstone))
         places.append(at)
     # Sorting is stable.
     return pa.concat_tables(parts).take(pc.sort_indices(pa.chunked_array(places)))
 
 
-def _with_seq(rows: pa.Table, seq: pa.Table, *, is_gone: bool) -> pa.Table:
+def _with_seq(rows: pa.Table, seq: pa.Table, *, is_tombstone: bool) -> pa.Table:
     typed = seq.column("seq").cast(SEQ_TYPE)
-    return rows.append_column(SEQ, typed).append_column(GONE, pa.repeat(is_gone, rows.num_rows))
+    return rows.append_column(SEQ, typed).append_column(
+        GONE, pa.repeat(is_tombstone, rows.num_rows)
+    )
 
 
-def last_states(states: pa.Table, key: Sequence[str]) -> pa.Table:
+def latest_per_key(states: pa.Table, key: Sequence[str]) -> pa.Table:
     """Of each key the last of these states, which come in order."""
     places = _last([states.column(name) for name in key])
     return states if places is None else states.take(places)

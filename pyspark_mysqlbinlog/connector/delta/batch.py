@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from pyspark_mysqlbinlog.checkpoints.load_state import LoadState
+from pyspark_mysqlbinlog.checkpoints.load_state import SnapshotState
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.versions import Version
-from pyspark_mysqlbinlog.connector.delta.marks import LogName, Mark, number_and_pos
-from pyspark_mysqlbinlog.connector.delta.prepared import PreparedStates
+from pyspark_mysqlbinlog.connector.delta.marks import LogIdentity, Mark, unpack_position
+from pyspark_mysqlbinlog.connector.delta.prepared import PrecomputedStates
 from pyspark_mysqlbinlog.connector.delta.rest_of_load import Limited
-from pyspark_mysqlbinlog.connector.delta.typed_images import TypedImages
+from pyspark_mysqlbinlog.connector.delta.typed_images import ImageStore
 from pyspark_mysqlbinlog.names import Table
 from pyspark_mysqlbinlog.tables import TableSchema
 
@@ -65,13 +65,13 @@ class Batch:
     number: int
     start: Position
     mark: Mark
-    load: LoadState | None = None
+    load: SnapshotState | None = None
     reloads: bool = False
-    images: TypedImages = field(default_factory=TypedImages)
-    load_before: LoadState | None = None
-    prepared: Mapping[Table, PreparedStates] = field(default_factory=dict)
+    images: ImageStore = field(default_factory=ImageStore)
+    load_before: SnapshotState | None = None
+    prepared: Mapping[Table, PrecomputedStates] = field(default_factory=dict)
     has_more: bool = False
-    log_before: LogName | None = None
+    log_before: LogIdentity | None = None
     limited: Limited = lambda _: None
 
     @property
@@ -87,7 +87,7 @@ class Batch:
             or table in self.load.empty
         )
 
-    def has_loaded(self, table: Table) -> bool:
+    def completes_snapshot(self, table: Table) -> bool:
         """Whether all rows of a table are loaded with this batch, or this step of it."""
         if self.load is None or (self.has_more and self.load.chunks):
             return False
@@ -98,15 +98,15 @@ class Batch:
         chunks = () if self.load is None else self.load.chunks
         return any(chunk.table == table and chunk.key for chunk in chunks)
 
-    def may_be_ahead(self, table: Table) -> bool:
+    def may_read_ahead(self, table: Table) -> bool:
         """Whether rows of a table were read that may show what the log has not come to yet."""
         if self.load is None:
             return False
         until = self.load.high_watermarks.get(table, (0, 0))
-        is_ahead = until > number_and_pos(self.mark.version)
+        is_ahead = until > unpack_position(self.mark.version)
         return is_ahead or any(each.table == table for each in self.load.chunks)
 
-    def begins_load(self, table: Table) -> bool:
+    def starts_snapshot(self, table: Table) -> bool:
         """Whether a load of a table begins in this batch, with its first chunk or without.
 
         So it does whatever became of a load before it. In a checkpoint's first batch all loads do.
@@ -145,7 +145,7 @@ class Batch:
         }
 
 
-def _is_to_begin(load: LoadState | None, table: Table) -> bool:
+def _is_to_begin(load: SnapshotState | None, table: Table) -> bool:
     """Whether a table is to be loaded, and nothing of it is read."""
     pending = () if load is None else load.pending
     return any(each.table == table and each.after is None for each in pending)

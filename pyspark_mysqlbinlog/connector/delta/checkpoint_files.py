@@ -17,7 +17,7 @@ from pyspark_mysqlbinlog.errors import OffsetError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["find_lines", "read_lines", "without_processes", "write_line"]
+__all__ = ["find_lines", "read_lines", "use_filesystem_checkpoint_manager", "write_line"]
 
 _MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
 _BY_FILE_SYSTEM = (
@@ -26,7 +26,7 @@ _BY_FILE_SYSTEM = (
 
 
 @contextmanager
-def without_processes(spark: SparkSession, checkpoint: str) -> Iterator[None]:
+def use_filesystem_checkpoint_manager(spark: SparkSession, checkpoint: str) -> Iterator[None]:
     """A query that is started inside writes its checkpoint on local disk without other processes.
 
     Spark writes it by Hadoop's FileContext, which starts `chmod` and `readlink` for each file where

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyarrow import compute
 
-from pyspark_mysqlbinlog.connector.delta.typed_images import ImagePart, TypedImages, with_numbers
+from pyspark_mysqlbinlog.connector.delta.typed_images import ImagePart, ImageStore, with_image_ids
 from pyspark_mysqlbinlog.connector.packets import (
-    LEAN_PACKETS,
-    PACKETS,
-    by_content,
+    IPC_ROWS,
+    SLIM_IPC_ROWS,
+    group_by_schema,
     lean,
     unpacked,
 )
@@ -30,20 +30,20 @@ __all__ = ["by_table", "collected", "of_batches"]
 pc: Any = compute
 
 
-def collected(batch: DataFrame, *, with_source: bool) -> tuple[pa.Table, TypedImages]:
+def collected(batch: DataFrame, *, with_source: bool) -> tuple[pa.Table, ImageStore]:
     """What is needed of a batch's changes, which come in packets or as rows.
 
     With the images that came typed, to which the changes refer.
     """
-    if batch.schema == LEAN_PACKETS:
+    if batch.schema == SLIM_IPC_ROWS:
         return _of_contents(unpacked(batch.toArrow()))
-    changes = unpacked(batch.toArrow())[0] if batch.schema == PACKETS else batch.toArrow()
+    changes = unpacked(batch.toArrow())[0] if batch.schema == IPC_ROWS else batch.toArrow()
     return _of_texts(changes, with_source=with_source)
 
 
 def of_batches(
     batches: Iterable[pa.RecordBatch], schema: pa.Schema, *, with_source: bool
-) -> tuple[pa.Table, TypedImages]:
+) -> tuple[pa.Table, ImageStore]:
     """The same of record batches as a range's reader gives them.
 
     schema : of those whose images are texts.
@@ -53,24 +53,24 @@ def of_batches(
         return _of_texts(pa.Table.from_batches(batches, schema), with_source=True)
     content = lean(schema.empty_table()).schema
     held = (pa.Table.from_batches([lean(batch)]) for batch in batches)
-    return _of_contents(by_content(held, content))
+    return _of_contents(group_by_schema(held, content))
 
 
-def _of_contents(contents: Sequence[pa.Table]) -> tuple[pa.Table, TypedImages]:
+def _of_contents(contents: Sequence[pa.Table]) -> tuple[pa.Table, ImageStore]:
     texts, *typed = contents
-    found = [with_numbers(texts, None)]
+    found = [with_image_ids(texts, None)]
     found += [
-        with_numbers(_without_images(each, texts.schema), part) for part, each in enumerate(typed)
+        with_image_ids(_without_images(each, texts.schema), part) for part, each in enumerate(typed)
     ]
     parts = [ImagePart(each.column("before"), each.column("after")) for each in typed]
-    return pa.concat_tables(found), TypedImages(parts)
+    return pa.concat_tables(found), ImageStore(parts)
 
 
-def _of_texts(changes: pa.Table, *, with_source: bool) -> tuple[pa.Table, TypedImages]:
+def _of_texts(changes: pa.Table, *, with_source: bool) -> tuple[pa.Table, ImageStore]:
     known = lean(changes)
     if with_source:
         known = known.append_column("source", changes.column("source"))
-    return with_numbers(known, None), TypedImages()
+    return with_image_ids(known, None), ImageStore()
 
 
 def by_table(changes: pa.Table) -> dict[Table, pa.Table]:

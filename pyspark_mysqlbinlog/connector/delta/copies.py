@@ -31,7 +31,14 @@ from pyspark_mysqlbinlog.errors import MirrorError
 from pyspark_mysqlbinlog.names import Table
 from pyspark_mysqlbinlog.tables import TableSchema
 
-__all__ = ["NetChange", "apply_copies", "expect_countable", "net_changes", "row_texts", "say_key"]
+__all__ = [
+    "MultiplicityChange",
+    "apply_multiset",
+    "check_multiset_supported",
+    "net_changes",
+    "canonical_row_bytes",
+    "log_row_identity",
+]
 
 _LOG = logging.getLogger(__name__)
 # The stubs know neither chunked arrays beside plain values nor what comes of them.
@@ -39,7 +46,7 @@ pc: Any = compute
 
 
 @dataclass(frozen=True, slots=True)
-class NetChange:
+class MultiplicityChange:
     """What a series of changes makes of one row's copies.
 
     Attributes
@@ -54,20 +61,20 @@ class NetChange:
     least: int
 
 
-def net_changes(rows: Iterable[bytes], gone: Iterable[bool]) -> list[NetChange]:
+def net_changes(rows: Iterable[bytes], gone: Iterable[bool]) -> list[MultiplicityChange]:
     """What one copy less (gone) or more of each row, one after another, comes to; for each row.
 
-    rows : what `row_texts` gives.
+    rows : what `canonical_row_bytes` gives.
     """
     found: dict[bytes, tuple[int, int, int]] = {}
-    for at, (row, is_gone) in enumerate(zip(rows, gone, strict=True)):
+    for at, (row, is_tombstone) in enumerate(zip(rows, gone, strict=True)):
         _, change, least = found.get(row, (0, 0, 0))
-        change += -1 if is_gone else 1
+        change += -1 if is_tombstone else 1
         found[row] = at, change, min(least, change)
-    return [NetChange(*each) for each in found.values()]
+    return [MultiplicityChange(*each) for each in found.values()]
 
 
-def say_key(table: Table, versions: Iterable[Version]) -> None:
+def log_row_identity(table: Table, versions: Iterable[Version]) -> None:
     """Log how a table without a primary key is kept in step."""
     *_, schema = (what for _, what in versions)
     if not isinstance(schema, TableSchema) or schema.primary_key:
@@ -79,15 +86,15 @@ def say_key(table: Table, versions: Iterable[Version]) -> None:
     _LOG.info("%s.%s has no primary key: it is kept in step by %s", *table, by)
 
 
-def expect_countable(schema: TableSchema, *, keeps_deleted: bool) -> None:
+def check_multiset_supported(schema: TableSchema, *, soft_deletes: bool) -> None:
     """MirrorError where equal rows can't be counted."""
-    if keeps_deleted:
+    if soft_deletes:
         raise MirrorError(
             "the table has no key, and deleted rows are kept by key: give it a primary key, or"
             " mirror it without soft_delete",
             table=schema.full_name,
         )
-    doubtful = [column.name for column in schema.columns if column.is_doubtful_before]
+    doubtful = [column.name for column in schema.columns if column.before_image_unreliable]
     if doubtful:
         raise MirrorError(
             f"the table has no key, and the log does not tell what the virtual column"
@@ -96,15 +103,15 @@ def expect_countable(schema: TableSchema, *, keeps_deleted: bool) -> None:
         )
 
 
-def apply_copies(target: DeltaTarget, states: pa.Table, mark: Mark, table: str) -> None:
+def apply_multiset(target: DeltaTarget, states: pa.Table, mark: Mark, table: str) -> None:
     """Bring rows that go and come, in order, into a Delta table that has their columns.
 
-    states : what `apply.both_rows` gives.
+    states : what `apply.all_states` gives.
 
     Raises MirrorError, and changes nothing, where a row that goes is not there as often.
     """
     names = [name for name in states.column_names if name not in {SEQ, GONE}]
-    texts: list[Any] = row_texts(states.select(names)).to_pylist()
+    texts: list[Any] = canonical_row_bytes(states.select(names)).to_pylist()
     gone: list[Any] = states.column(GONE).to_pylist()
     net = net_changes(texts, gone)
     taken = [each for each in net if each.least < 0]
@@ -119,7 +126,7 @@ def apply_copies(target: DeltaTarget, states: pa.Table, mark: Mark, table: str) 
         return
     again = [each.last for each in fewer for _ in range(left[each.last])]
     again += [each.last for each in more for _ in range(each.change)]
-    removed = target.replace_copies(
+    removed = target.rewrite_equal_rows(
         _at(states, fewer).drop([GONE]),
         states.take(pa.array(again, pa.int64())).drop([GONE]),
         mark,
@@ -133,11 +140,11 @@ def apply_copies(target: DeltaTarget, states: pa.Table, mark: Mark, table: str) 
         )
 
 
-def _at(states: pa.Table, changes: Sequence[NetChange]) -> pa.Table:
+def _at(states: pa.Table, changes: Sequence[MultiplicityChange]) -> pa.Table:
     return states.take(pa.array([each.last for each in changes], pa.int64()))
 
 
-def _not_equal(states: pa.Table, change: NetChange, held: int, table: str) -> MirrorError:
+def _not_equal(states: pa.Table, change: MultiplicityChange, held: int, table: str) -> MirrorError:
     seq = states.column(SEQ)[change.last].as_py()
     return MirrorError(
         f"by position {seq['pos']} of binlog file number {seq['file']} the log has taken away"
@@ -147,7 +154,7 @@ def _not_equal(states: pa.Table, change: NetChange, held: int, table: str) -> Mi
     )
 
 
-def row_texts(rows: pa.Table) -> pa.Array[Any]:
+def canonical_row_bytes(rows: pa.Table) -> pa.Array[Any]:
     """Of each row bytes that are the same for an equal row, and for no other."""
     parts = [_texts(column.combine_chunks()) for column in rows.columns]
     if not parts:

@@ -15,29 +15,29 @@ from deltalake import CommitProperties, DeltaTable, write_deltalake
 from pyarrow import compute, dataset
 
 from pyspark_mysqlbinlog.connector.delta.apply import GONE, SEQ
-from pyspark_mysqlbinlog.connector.delta.copies import row_texts
+from pyspark_mysqlbinlog.connector.delta.copies import canonical_row_bytes
 from pyspark_mysqlbinlog.connector.delta.deltalake_sql import quoted
-from pyspark_mysqlbinlog.connector.delta.deltalake_stats import long_decimals
+from pyspark_mysqlbinlog.connector.delta.deltalake_stats import wide_decimal_columns
 from pyspark_mysqlbinlog.connector.delta.predicates import bounds, integer_bounds
 
-__all__ = ["count_copies", "write_copies"]
+__all__ = ["count_equal_rows", "rewrite_equal_rows"]
 
 # The stubs know neither chunked arrays beside plain values nor what comes of them.
 pc: Any = compute
 
 
-def count_copies(table: DeltaTable, rows: pa.Table) -> list[int]:
+def count_equal_rows(table: DeltaTable, rows: pa.Table) -> list[int]:
     """How many rows there are of each of these, which differ.
 
     Memory does not grow with the table.
     """
     names = rows.column_names
-    wanted = row_texts(rows)
+    wanted = canonical_row_bytes(rows)
     counts = [0] * rows.num_rows
     scanner = table.to_pyarrow_dataset().scanner(columns=names, filter=_within(rows))
     for batch in scanner.to_batches():
         held = _candidates(pa.Table.from_batches([batch]).cast(rows.schema), rows)
-        places = pc.index_in(row_texts(held), value_set=wanted).drop_null()
+        places = pc.index_in(canonical_row_bytes(held), value_set=wanted).drop_null()
         for found in pc.value_counts(places).to_pylist():
             counts[found["values"]] += found["counts"]
     return counts
@@ -65,7 +65,7 @@ def _within(rows: pa.Table) -> Any:
     return condition
 
 
-def write_copies(
+def rewrite_equal_rows(
     table: DeltaTable, gone: pa.Table, rows: pa.Table, properties: CommitProperties
 ) -> int:
     """Remove all copies of some rows, which differ, and write others; returns how many went."""
@@ -74,7 +74,10 @@ def write_copies(
         write_deltalake(table, rows.select(held), mode="append", commit_properties=properties)
         return 0
     source = pa.concat_tables(
-        [_with_gone(gone.select(held), is_gone=True), _with_gone(rows.select(held), is_gone=False)]
+        [
+            _with_gone(gone.select(held), is_tombstone=True),
+            _with_gone(rows.select(held), is_tombstone=False),
+        ]
     )
     metrics = (
         table.merge(
@@ -82,7 +85,7 @@ def write_copies(
             " AND ".join([f"s.{GONE}", *_equal(gone)]),
             source_alias="s",
             target_alias="t",
-            streamed_exec=bool(long_decimals(gone)),
+            streamed_exec=bool(wide_decimal_columns(gone)),
             commit_properties=properties,
         )
         .when_matched_delete()
@@ -92,8 +95,8 @@ def write_copies(
     return int(metrics["num_target_rows_deleted"])
 
 
-def _with_gone(rows: pa.Table, *, is_gone: bool) -> pa.Table:
-    return rows.append_column(GONE, pa.repeat(is_gone, rows.num_rows))
+def _with_gone(rows: pa.Table, *, is_tombstone: bool) -> pa.Table:
+    return rows.append_column(GONE, pa.repeat(is_tombstone, rows.num_rows))
 
 
 def _equal(gone: pa.Table) -> Iterator[str]:

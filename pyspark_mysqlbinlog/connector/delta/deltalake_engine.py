@@ -28,25 +28,28 @@ from deltalake import (
 from deltalake.exceptions import CommitFailedError, TableNotFoundError
 
 from pyspark_mysqlbinlog.connector.delta.apply import DELETED, GONE, SEQ, SEQ_TYPE
-from pyspark_mysqlbinlog.connector.delta.deltalake_copies import count_copies, write_copies
+from pyspark_mysqlbinlog.connector.delta.deltalake_copies import (
+    count_equal_rows,
+    rewrite_equal_rows,
+)
 from pyspark_mysqlbinlog.connector.delta.deltalake_sql import has_rows, quoted, rows_where
 from pyspark_mysqlbinlog.connector.delta.deltalake_stats import (
-    long_decimals,
-    long_in_files,
     long_in_shape,
-    without_stats,
+    stats_properties_excluding,
+    wide_decimal_columns,
+    wide_decimals_in_files,
 )
-from pyspark_mysqlbinlog.connector.delta.deltalake_writes import write_without_merge
+from pyspark_mysqlbinlog.connector.delta.deltalake_writes import append_or_replace
 from pyspark_mysqlbinlog.connector.delta.engine import (
-    TRIES,
-    expect_rows_kept,
+    MAX_COMMIT_ATTEMPTS,
+    check_no_foreign_writes,
     check_same_deletes,
+    commit_conflict_error,
     is_restored,
-    overtaken,
 )
 from pyspark_mysqlbinlog.connector.delta.marks import Mark
 from pyspark_mysqlbinlog.connector.delta.predicates import bounds, is_before
-from pyspark_mysqlbinlog.connector.delta.spark_marks import MARKS, SparkMarks
+from pyspark_mysqlbinlog.connector.delta.spark_marks import MARKS, MetadataMarkers
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -91,7 +94,7 @@ class DeltalakeTarget:
     """One Delta table; see `engine.DeltaTarget`."""
 
     # Spark takes what delta-rs notes of a partition's instant for one of its session's time zone.
-    notes_time_zones = False
+    preserves_partition_time_zone = False
 
     def __init__(
         self,
@@ -106,7 +109,7 @@ class DeltalakeTarget:
         self._storage = dict(storage_options)
         self._properties = dict(properties)
         self._partition_by = list(partition_by)
-        self.keeps_deleted = soft_delete
+        self.soft_deletes = soft_delete
         self._table: DeltaTable | None = None
         # The version that all is decided by: of the first look, or of the last commit. None where
         # an error left open what was written.
@@ -157,13 +160,13 @@ class DeltalakeTarget:
         long : columns of which long decimals are written, or may be.
         columns : that the table has then; None for those it has.
         """
-        for _ in range(TRIES):
+        for _ in range(MAX_COMMIT_ATTEMPTS):
             table = self._now()
             version = table.version()
             try:
                 self._take_over(table)
                 self._keep_stats_exact(table, long, columns)
-                self._expect_rows_kept(table)
+                self._check_no_foreign_writes(table)
                 version = table.version()
                 write(table)
             except Exception as error:
@@ -175,7 +178,7 @@ class DeltalakeTarget:
                 # Where a merge had no row to write there is no commit.
                 self._known = min(version + 1, table.version())
                 return
-        raise overtaken(self.uri)
+        raise commit_conflict_error(self.uri)
 
     def _keep_stats_exact(
         self,
@@ -190,8 +193,8 @@ class DeltalakeTarget:
         if self._long is not None and long <= self._long:
             return
         held = _pyarrow(table.schema())
-        known = long_in_files(table, held) if self._long is None else self._long
-        properties = without_stats(table, columns or held, long | known)
+        known = wide_decimals_in_files(table, held) if self._long is None else self._long
+        properties = stats_properties_excluding(table, columns or held, long | known)
         if properties:
             table.alter.set_table_properties(
                 properties, raise_if_not_exists=False, commit_properties=_marking(None)
@@ -199,7 +202,7 @@ class DeltalakeTarget:
             table.update_incremental()
         self._long = long | known
 
-    def _expect_rows_kept(self, table: DeltaTable) -> None:
+    def _check_no_foreign_writes(self, table: DeltaTable) -> None:
         """MirrorError where something else has changed rows up to the table's version.
 
         The table is brought up to date: delta-rs also lists the commits after its version.
@@ -214,11 +217,13 @@ class DeltalakeTarget:
             is_exact = table.version() == version
             version = table.version()
         self._known = version
-        expect_rows_kept(self.uri, [each.get("operation") for each in since], version - known)
+        check_no_foreign_writes(
+            self.uri, [each.get("operation") for each in since], version - known
+        )
 
     def _of_spark(self, table: DeltaTable) -> Mapping[str, int] | None:
         """The marks of a table that Delta for Spark wrote last; None where it did not."""
-        marks = SparkMarks.of(table.metadata().configuration)
+        marks = MetadataMarkers.of(table.metadata().configuration)
         if marks is None:
             return None
         if self._handed is None or self._handed[0] != table.version():
@@ -277,7 +282,7 @@ class DeltalakeTarget:
             return False
         return has_rows(table, f"NOT {is_before(seq)}")
 
-    def forget_seq(self) -> None:
+    def reset_seq(self) -> None:
         zero = (
             "named_struct("
             + ", ".join(
@@ -317,12 +322,12 @@ class DeltalakeTarget:
             lambda table: table.alter.add_columns(fields, commit_properties=_marking(mark))
         )
 
-    def reshape(
+    def rewrite_columns(
         self, columns: pa.Schema, came_from: Mapping[str, str], mark: Mark | None = None
     ) -> None:
         held_by = self.partitioned_by()
         columns = self._with_deleted(columns)
-        if self.keeps_deleted:
+        if self.soft_deletes:
             came_from = {**came_from, DELETED: DELETED}
 
         def write(table: DeltaTable) -> None:
@@ -352,13 +357,13 @@ class DeltalakeTarget:
 
     def older(self, before: Mapping[str, int], names: Sequence[str]) -> pa.Table:
         condition = is_before(before)
-        if self.keeps_deleted:
+        if self.soft_deletes:
             condition += f" AND NOT {DELETED}"
         return rows_where(self._now(), names, condition)
 
     def empty(self, before: Mapping[str, int], mark: Mark | None = None) -> None:
         older, marking = is_before(before), _marking(mark)
-        if self.keeps_deleted:
+        if self.soft_deletes:
             self._commit(
                 lambda table: table.update(
                     updates={DELETED: "true"},
@@ -375,13 +380,13 @@ class DeltalakeTarget:
     def merge(self, states: pa.Table, key: Sequence[str], mark: Mark) -> None:
         same = [f"t.{quoted(name)} = s.{quoted(name)}" for name in key]
         predicate = " AND ".join([*same, *bounds(states, key, quoted)])
-        if self.keeps_deleted:
+        if self.soft_deletes:
             states = states.append_column(DELETED, states.column(GONE))
-        long = long_decimals(states)
+        long = wide_decimal_columns(states)
 
         def write(table: DeltaTable) -> None:
             marking = _marking(mark)
-            if write_without_merge(table, states, key, marking, keeps_deleted=self.keeps_deleted):
+            if append_or_replace(table, states, key, marking, soft_deletes=self.soft_deletes):
                 return
             merger = table.merge(
                 states,
@@ -393,9 +398,9 @@ class DeltalakeTarget:
                 commit_properties=marking,
             )
             newer = f"s.{SEQ} > t.{SEQ}"
-            if not self.keeps_deleted:
+            if not self.soft_deletes:
                 merger = merger.when_matched_delete(f"s.{GONE} AND {newer}")
-            comes = None if self.keeps_deleted else f"NOT s.{GONE}"
+            comes = None if self.soft_deletes else f"NOT s.{GONE}"
             (
                 merger.when_matched_update_all(newer, except_cols=[GONE])
                 .when_not_matched_insert_all(comes, except_cols=[GONE])
@@ -406,16 +411,16 @@ class DeltalakeTarget:
 
     def copies(self, rows: pa.Table) -> list[int]:
         # The files of an older version may be gone.
-        return count_copies(self._now(), rows)
+        return count_equal_rows(self._now(), rows)
 
-    def replace_copies(self, gone: pa.Table, rows: pa.Table, mark: Mark) -> int:
+    def rewrite_equal_rows(self, gone: pa.Table, rows: pa.Table, mark: Mark) -> int:
         removed = 0
 
         def write(table: DeltaTable) -> None:
             nonlocal removed
-            removed = write_copies(table, gone, rows, _marking(mark))
+            removed = rewrite_equal_rows(table, gone, rows, _marking(mark))
 
-        self._commit(write, long_decimals(rows))
+        self._commit(write, wide_decimal_columns(rows))
         return removed
 
     def replace(self, rows: pa.Table, mark: Mark) -> None:
@@ -429,7 +434,7 @@ class DeltalakeTarget:
                 schema_mode="overwrite",
                 commit_properties=_marking(mark),
             ),
-            long_decimals(rows),
+            wide_decimal_columns(rows),
             rows.schema,
         )
 
@@ -437,7 +442,7 @@ class DeltalakeTarget:
         marking = _marking(mark)
         self._commit(
             lambda table: write_deltalake(table, rows, mode="append", commit_properties=marking),
-            long_decimals(rows),
+            wide_decimal_columns(rows),
         )
 
     def compact(self) -> bool:
@@ -454,7 +459,7 @@ class DeltalakeTarget:
         return len(self._now().vacuum(dry_run=False))
 
     def _with_deleted(self, columns: pa.Schema) -> pa.Schema:
-        return columns.append(pa.field(DELETED, pa.bool_())) if self.keeps_deleted else columns
+        return columns.append(pa.field(DELETED, pa.bool_())) if self.soft_deletes else columns
 
 
 def _reshaped(

@@ -19,7 +19,12 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from pyarrow import compute
 
-__all__ = ["long_decimals", "long_in_files", "long_in_shape", "without_stats"]
+__all__ = [
+    "wide_decimal_columns",
+    "wide_decimals_in_files",
+    "long_in_shape",
+    "stats_properties_excluding",
+]
 
 # The stubs know neither chunked arrays beside plain values nor what comes of them.
 pc: Any = compute
@@ -31,7 +36,7 @@ _COUNT, _USUAL_COUNT = "delta.dataSkippingNumIndexedCols", "32"
 _NAME = re.compile(r"`((?:[^`]|``)*)`|([^,`]+)")
 
 
-def long_decimals(rows: pa.Table) -> set[str]:
+def wide_decimal_columns(rows: pa.Table) -> set[str]:
     """The columns that have a decimal of more than 15 digits in these rows."""
     found = set()
     for field in rows.schema:
@@ -42,7 +47,7 @@ def long_decimals(rows: pa.Table) -> set[str]:
     return found
 
 
-def long_in_files(table: DeltaTable, columns: pa.Schema) -> set[str]:
+def wide_decimals_in_files(table: DeltaTable, columns: pa.Schema) -> set[str]:
     """Those that have a long decimal in a file of the table, or may have one.
 
     columns : the table's.
@@ -75,7 +80,9 @@ def long_in_shape(held: pa.Schema, columns: pa.Schema, came_from: Mapping[str, s
     }
 
 
-def without_stats(table: DeltaTable, columns: pa.Schema, long: AbstractSet[str]) -> dict[str, str]:
+def stats_properties_excluding(
+    table: DeltaTable, columns: pa.Schema, long: AbstractSet[str]
+) -> dict[str, str]:
     """What the table's properties have to be for these to have no statistics; empty if they are.
 
     columns : that the table has, or will have.

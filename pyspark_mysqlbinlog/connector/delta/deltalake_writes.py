@@ -29,37 +29,37 @@ from pyspark_mysqlbinlog.connector.delta.apply import GONE, SEQ
 from pyspark_mysqlbinlog.connector.delta.deltalake_sql import has_rows, quoted
 from pyspark_mysqlbinlog.connector.delta.predicates import integer_bounds, is_before
 
-__all__ = ["MOST_REPLACED", "write_without_merge"]
+__all__ = ["MAX_REPLACED_KEYS", "append_or_replace"]
 
 # The stubs know neither chunked arrays beside plain values nor what comes of them.
 pc: Any = compute
 
 # From some 2,000 keys on delta-rs takes as long to parse the condition as it saves.
-MOST_REPLACED = 1_000
+MAX_REPLACED_KEYS = 1_000
 # Properties of Delta tables whose rows are not replaced: a change data feed would tell of an update
 # as of a delete and an insert, and a table that is only appended to refuses it.
 _NOT_REPLACED = ("delta.enableChangeDataFeed", "delta.appendOnly")
 
 
-def write_without_merge(
+def append_or_replace(
     table: DeltaTable,
     states: pa.Table,
     key: Sequence[str],
     properties: CommitProperties,
     *,
-    keeps_deleted: bool,
+    soft_deletes: bool,
 ) -> bool:
     """Write what states leave, in one commit; False where it takes a merge, and nothing is written.
 
     table : at its last version. It must not go on to another between the look and the write.
     states : of each key the last, with `SEQ` and `GONE`, and all columns of the table.
-    keeps_deleted : rows that are gone stay, as the states have them.
+    soft_deletes : rows that are gone stay, as the states have them.
     """
     bounds = integer_bounds(states, key)
     if not bounds:
         return False
     columns = [field.name for field in table.schema().fields]
-    rows = states if keeps_deleted else _without_gone(states)
+    rows = states if soft_deletes else _without_gone(states)
     if not _may_have_rows(table, bounds):
         if not rows.num_rows:
             return False  # a merge has nothing to write, and makes no commit
@@ -114,7 +114,7 @@ def _of_statistics(files: pa.Table, end: str, name: str) -> Any:
 
 def _may_be_replaced(table: DeltaTable, states: pa.Table, key: Sequence[str]) -> bool:
     """Whether rows may take the places of others by this key, as far as the table goes."""
-    if len(key) != 1 or states.num_rows > MOST_REPLACED:
+    if len(key) != 1 or states.num_rows > MAX_REPLACED_KEYS:
         return False
     # A merge refuses keys that are there twice.
     if pc.count_distinct(states.column(key[0])).as_py() < states.num_rows:

@@ -15,17 +15,17 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 __all__ = [
-    "TRIES",
+    "MAX_COMMIT_ATTEMPTS",
     "DeltaTarget",
     "Engine",
-    "expect_rows_kept",
+    "check_no_foreign_writes",
     "check_same_deletes",
     "is_restored",
-    "overtaken",
+    "commit_conflict_error",
 ]
 
 # What others may do to a table that a mirror writes, as Delta names it: the rows stay as they are.
-_KEEPS_ROWS = frozenset(
+_ROW_PRESERVING_OPERATIONS = frozenset(
     {
         "OPTIMIZE",
         "VACUUM START",
@@ -39,7 +39,7 @@ _KEEPS_ROWS = frozenset(
     }
 )
 # How often a commit is made anew behind such ones.
-TRIES = 5
+MAX_COMMIT_ATTEMPTS = 5
 # As many are looked at, at most, to find one that changed rows: each batch has one.
 _LAST_COMMITS = 20
 
@@ -53,13 +53,13 @@ class DeltaTarget(Protocol):
     Attributes
     ----------
     uri : where it is.
-    keeps_deleted : deleted rows stay, with true in the column `DELETED`, that only this knows of.
-    notes_time_zones : an instant by which a table is partitioned is the same to all readers.
+    soft_deletes : deleted rows stay, with true in the column `DELETED`, that only this knows of.
+    preserves_partition_time_zone : all readers read the same instant from a partition value.
     """
 
     uri: str
-    keeps_deleted: bool
-    notes_time_zones: bool
+    soft_deletes: bool
+    preserves_partition_time_zone: bool
 
     def columns(self) -> pa.Schema | None:
         """Its columns, with the column of `seq`; None where there is no table yet."""
@@ -79,7 +79,7 @@ class DeltaTarget(Protocol):
     def has_since(self, seq: Mapping[str, int]) -> bool:
         """Whether a row has this `seq` or a greater one."""
 
-    def forget_seq(self) -> None:
+    def reset_seq(self) -> None:
         """Make every row older than all that comes."""
 
     def count(self) -> int:
@@ -100,7 +100,7 @@ class DeltaTarget(Protocol):
     def add_columns(self, columns: Sequence[pa.Field[Any]], mark: Mark | None = None) -> None:
         """Give it columns that are null in the rows that are there."""
 
-    def reshape(
+    def rewrite_columns(
         self, columns: pa.Schema, came_from: Mapping[str, str], mark: Mark | None = None
     ) -> None:
         """Give it these columns, with the values that they have under other names and types.
@@ -132,7 +132,7 @@ class DeltaTarget(Protocol):
         rows : the columns of the table but that of `seq`.
         """
 
-    def replace_copies(self, gone: pa.Table, rows: pa.Table, mark: Mark) -> int:
+    def rewrite_equal_rows(self, gone: pa.Table, rows: pa.Table, mark: Mark) -> int:
         """Remove all copies of some rows, which differ, and write others; returns how many went.
 
         gone, rows : the columns of the table; in `gone`, that of `seq` does not count.
@@ -169,7 +169,7 @@ class Engine(Protocol):
 
 def check_same_deletes(target: DeltaTarget, names: Collection[str]) -> None:
     """OptionError where a table with these columns was made to treat deleted rows otherwise."""
-    if SEQ in names and (DELETED in names) != target.keeps_deleted:
+    if SEQ in names and (DELETED in names) != target.soft_deletes:
         was = "keep" if DELETED in names else "remove"
         raise OptionError(
             f"{target.uri} was made by a mirror that is to {was} deleted rows: go on so, or give"
@@ -177,7 +177,7 @@ def check_same_deletes(target: DeltaTarget, names: Collection[str]) -> None:
         )
 
 
-def expect_rows_kept(uri: str, operations: Sequence[str | None], count: int) -> None:
+def check_no_foreign_writes(uri: str, operations: Sequence[str | None], count: int) -> None:
     """MirrorError where others may have changed a table's rows behind the mirror's back.
 
     What it is about to write was decided by the rows and marks of before.
@@ -185,7 +185,7 @@ def expect_rows_kept(uri: str, operations: Sequence[str | None], count: int) -> 
     operations : of the commits since then, as far as Delta still has them.
     count : how many commits there were.
     """
-    others = sorted({str(each) for each in operations} - _KEEPS_ROWS)
+    others = sorted({str(each) for each in operations} - _ROW_PRESERVING_OPERATIONS)
     if others or len(operations) != count:
         raise MirrorError(
             f"something else has written {uri} since the mirror's last commit"
@@ -206,15 +206,17 @@ def is_restored(last: Callable[[int], Sequence[str | None]], most: int = _LAST_C
     for count in (1, _LAST_COMMITS):
         if most < 1:
             return False
-        changes = [each for each in last(min(count, most)) if each not in _KEEPS_ROWS]
+        changes = [
+            each for each in last(min(count, most)) if each not in _ROW_PRESERVING_OPERATIONS
+        ]
         if changes:
             return changes[0] == "RESTORE"
     return False
 
 
-def overtaken(uri: str) -> RuntimeError:
+def commit_conflict_error(uri: str) -> RuntimeError:
     """The error where others committed each time that a commit was being written."""
     return RuntimeError(
-        f"{uri}: something else committed {TRIES} times while one commit was being written; let"
-        " compactions of the table run less often"
+        f"{uri}: something else committed {MAX_COMMIT_ATTEMPTS} times while one commit was being"
+        " written; compact the table less often"
     )

@@ -12,12 +12,12 @@ from pyspark_mysqlbinlog.errors import OptionError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["ENGINES", "ChosenEngine"]
+__all__ = ["ENGINES", "LazyEngine"]
 
 ENGINES = ("deltalake", "spark", "auto")
 
 
-class ChosenEngine:
+class LazyEngine:
     """The engine of a name; `begin` raises OptionError where the session does not have it.
 
     name : ``deltalake``, ``spark``, or ``auto``: Spark where the session has Delta's extension.

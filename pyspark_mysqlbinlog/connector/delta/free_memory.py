@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable
 from time import monotonic
 
-__all__ = ["give_back"]
+__all__ = ["trim_after_batch"]
 
 # Bytes as Arrow. A smaller batch leaves little behind.
 _LARGE = 8 << 20
@@ -23,7 +23,7 @@ _INTERVAL = 10.0
 _done = monotonic()
 
 
-def give_back(size: int) -> None:
+def trim_after_batch(size: int) -> None:
     """Give back what is free, if a batch of so many bytes has ended, and it is time."""
     global _done  # noqa: PLW0603 (memory is the process's)
     now = monotonic()

@@ -23,22 +23,22 @@ import pyarrow as pa
 from pyarrow import compute
 
 from pyspark_mysqlbinlog.checkpoints.position import Position
-from pyspark_mysqlbinlog.checkpoints.versions import Version, is_gone, start_of
+from pyspark_mysqlbinlog.checkpoints.versions import Version, is_dropped, valid_from
 from pyspark_mysqlbinlog.connector.delta.applied_states import AppliedState
-from pyspark_mysqlbinlog.connector.delta.apply import SEQ_TYPE, in_order
+from pyspark_mysqlbinlog.connector.delta.apply import SEQ_TYPE, sorted_by_seq
 from pyspark_mysqlbinlog.connector.delta.batch import Batch, TableVersions
 from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget
-from pyspark_mysqlbinlog.connector.delta.marks import LogName, Mark, place, place_of
+from pyspark_mysqlbinlog.connector.delta.marks import LogIdentity, Mark, pack_position, place
 from pyspark_mysqlbinlog.connector.delta.mirrored_table import STOPPED
 from pyspark_mysqlbinlog.connector.delta.same_log import (
-    LookAt,
-    SameLog,
+    FingerprintAt,
+    LogIdentityCheck,
     held_fingerprint,
     position_of,
 )
 from pyspark_mysqlbinlog.connector.delta.statements import is_drop
-from pyspark_mysqlbinlog.connector.delta.timeline import not_applied, places_of
-from pyspark_mysqlbinlog.connector.delta.whole_load import gone_behind
+from pyspark_mysqlbinlog.connector.delta.timeline import drop_applied, packed_positions
+from pyspark_mysqlbinlog.connector.delta.whole_load import drops_after
 from pyspark_mysqlbinlog.errors import MirrorError, OptionError
 from pyspark_mysqlbinlog.names import Table
 from pyspark_mysqlbinlog.tables import TableSchema
@@ -102,7 +102,7 @@ class _Held:
     loading: int = 0
 
     @classmethod
-    def of(cls, target: DeltaTarget, log: LogName) -> _Held:
+    def of(cls, target: DeltaTarget, log: LogIdentity) -> _Held:
         numbers = (str(log), _last_of(log), _LOADING)
         return cls(*(target.applied(name) or 0 for name in numbers))
 
@@ -121,17 +121,17 @@ class ChangeLog:
         self,
         table: Table,
         target: DeltaTarget,
-        look_at: LookAt,
+        look_at: FingerprintAt,
         state: AppliedState | None = None,
     ) -> None:
         self.state = state
         self._table = table
         self._name = ".".join(table)
         self._target = target
-        self._same_log = SameLog(self._name, target, look_at, _LOAD_ANEW)
+        self._same_log = LogIdentityCheck(self._name, target, look_at, _LOAD_ANEW)
         self.uri = target.uri
         self._is_joined = self._is_left = False
-        self._joined_in: LogName | None = None
+        self._joined_in: LogIdentity | None = None
         self._loading = 0
         self.stopped = target.properties().get(STOPPED) or None
 
@@ -162,7 +162,7 @@ class ChangeLog:
             # One whose table was gone where the log before ended has not entered this one.
             self._joined_in, self._is_joined = batch.mark.log, False
         is_loaded = batch.loads(self._table)
-        left = _renamed_away(changes, now.versions, place_of(batch.start))
+        left = _renamed_away(changes, now.versions, pack_position(batch.start))
         is_quiet = not (changes.num_rows or left or is_loaded or self._loading)
         if is_quiet and (self._is_joined or not _is_known(now.versions)):
             return 0
@@ -188,21 +188,21 @@ class ChangeLog:
         elif self.stopped is not None:
             self._go_on_again()  # it was another query that could not join
         if done is not None and not self._is_joined:
-            self._expect_log(now, batch)
+            self._check_log(now, batch)
         held = _Held.of(self._target, batch.mark.log)
         if missing is not None or is_left:
             # Its marks tell more than its rows, where an older version of them was put back.
-            held = replace(held, boundary=min(held.boundary, place_of(batch.start)), loading=0)
+            held = replace(held, boundary=min(held.boundary, pack_position(batch.start)), loading=0)
         if done is not None and done >= batch.number and held.boundary >= batch.mark.version:
             self._remember(held.loading, batch)
             return 0
         if done is not None and not self._is_joined:
-            self._same_log.expect_resumable(held.boundary, batch.start, batch.mark.log)
+            self._same_log.check_resumable(held.boundary, batch.start, batch.mark.log)
         load = self._load_of(batch, held) if is_loaded else 0
         if load and load != held.loading:
             begins = self._begin_of_load(now, batch)
-        rows = not_applied(changes, held.boundary)
-        loading = 0 if batch.has_loaded(self._table) else load
+        rows = drop_applied(changes, held.boundary)
+        loading = 0 if batch.completes_snapshot(self._table) else load
         places = {at for at in left if at > held.boundary}
         if begins is not None:
             places.add(begins)
@@ -220,9 +220,9 @@ class ChangeLog:
         """Whether there was no change log ever, and the name came and went within the batch."""
         if self.state is not None or self._target.columns() is not None:
             return False
-        return _begins_in(now, batch.start) is not None and is_gone(now.versions[-1])
+        return _begins_in(now, batch.start) is not None and is_dropped(now.versions[-1])
 
-    def _enter_log(self, before: LogName, batch: Batch) -> None:
+    def _enter_log(self, before: LogIdentity, batch: Batch) -> None:
         """Continue in the log into which a batch leads.
 
         The change log has everything of the one before, of which nothing is left.
@@ -241,7 +241,7 @@ class ChangeLog:
         more = (_last_of(log), 0), (_LOADING, held.loading)
         self._target.set_properties({_CHANGES: str(log)}, replace(batch.mark, more=more))
 
-    def _expect_log(self, now: TableVersions, batch: Batch) -> None:
+    def _check_log(self, now: TableVersions, batch: Batch) -> None:
         """MirrorError unless it is in the log of a batch, which some batch has led it into."""
         log, known = batch.mark.log, self._target.properties().get(_CHANGES, "")
         if known == str(log):
@@ -249,9 +249,9 @@ class ChangeLog:
         # A table that was gone where the log before ended has nothing of it that is missing.
         if not known.startswith(log.of_server) or _begins_in(now, batch.start) is None:
             raise self._of_another_log(known, log)
-        self._target.set_properties({_CHANGES: str(log)}, Mark(log, place_of(batch.start)))
+        self._target.set_properties({_CHANGES: str(log)}, Mark(log, pack_position(batch.start)))
 
-    def _of_another_log(self, known: str | None, log: LogName) -> MirrorError:
+    def _of_another_log(self, known: str | None, log: LogIdentity) -> MirrorError:
         return self._error(
             f"its changes are from another log ({known}, now {log}): give another place for its"
             " change log"
@@ -281,7 +281,7 @@ class ChangeLog:
         if left is None or left >= batch.number or (done is not None and done >= batch.number):
             return False
         # Another query may have brought them.
-        return _Held.of(self._target, batch.mark.log).boundary < place_of(batch.start)
+        return _Held.of(self._target, batch.mark.log).boundary < pack_position(batch.start)
 
     def _load_of(self, batch: Batch, held: _Held) -> int:
         """The number of the load of which a batch is a part.
@@ -350,17 +350,17 @@ class ChangeLog:
         """As `_join`, for a change log that has changes of this log."""
         begins: int | None = None
         if batch.loads(self._table):
-            begin = place_of(batch.start)
-        elif new is not None and held.boundary < place_of(batch.start):
+            begin = pack_position(batch.start)
+        elif new is not None and held.boundary < pack_position(batch.start):
             begin = begins = new
         elif held.loading:
             raise self._error(f"its load, which another query began, is not done; {_LOAD_ANEW}")
         else:
-            self._same_log.expect_no_gap(held.boundary, batch.start)
+            self._same_log.check_no_gap(held.boundary, batch.start)
             begin = held.boundary
         # What lies behind all of its rows keeps their order, whatever became of the log in between.
         if begin <= max(held.boundary, held.last):
-            self._same_log.expect_same(held.boundary, batch.start, batch.mark.log)
+            self._same_log.check_same_log(held.boundary, batch.start, batch.mark.log)
         return begins
 
     def _begin_of_load(self, now: TableVersions, batch: Batch) -> int:
@@ -368,7 +368,7 @@ class ChangeLog:
         assert batch.load is not None
         if self._table in batch.load.invalidated_at:
             return place(*batch.load.invalidated_at[self._table])
-        start = place_of(batch.start)
+        start = pack_position(batch.start)
         return max((at for at in now.came_by_rename if at >= start), default=start)
 
     def _begin_row(self, at: int, batch: Batch) -> pa.Table:
@@ -390,20 +390,20 @@ class ChangeLog:
         if held.boundary > mark.version:
             fingerprint = held_fingerprint(self._target, log)
             mark = replace(mark, version=held.boundary, fingerprint=fingerprint)
-        last = max(held.last, pc.max(places_of(rows)).as_py() or 0)
+        last = max(held.last, pc.max(packed_positions(rows)).as_py() or 0)
         return replace(mark, more=((_last_of(log), last), (_LOADING, held.loading)))
 
     def _error(self, message: str) -> MirrorError:
         return MirrorError(message, table=self._name)
 
 
-def _last_of(log: LogName) -> str:
+def _last_of(log: LogIdentity) -> str:
     return f"{log}:last"
 
 
 def _begins_load(batch: Batch, table: Table) -> bool:
     """Whether a load of a table begins in a batch, or begins again behind a statement."""
-    if batch.load is None or batch.begins_load(table):
+    if batch.load is None or batch.starts_snapshot(table):
         return batch.load is not None
     before = {} if batch.load_before is None else batch.load_before.invalidated_at
     lost = batch.load.invalidated_at.get(table)
@@ -427,9 +427,9 @@ def _renamed_away(changes: pa.Table, versions: tuple[Version, ...], start: int) 
     No row tells of it. Of a statement that drops the table there is one, right in front.
     """
     found = []
-    for gone in gone_behind(versions, start):
-        before = changes.filter(pc.less(places_of(changes), gone))
-        last = in_order(before).slice(max(before.num_rows - 1, 0)).select(["op", "source"])
+    for gone in drops_after(versions, start):
+        before = changes.filter(pc.less(packed_positions(changes), gone))
+        last = sorted_by_seq(before).slice(max(before.num_rows - 1, 0)).select(["op", "source"])
         told = [row["source"]["query"] for row in last.to_pylist() if row["op"] == "ddl"]
         if not any(map(is_drop, told)):
             found.append(gone)
@@ -450,12 +450,15 @@ def _begins_in(now: TableVersions, start: Position) -> int | None:
     versions = iter(now.versions)
     for at, what in versions:
         if isinstance(what, TableSchema):
-            made = place_of(at)
-            if made < place_of(start):
+            made = pack_position(at)
+            if made < pack_position(start):
                 return None
             if made not in now.came_by_rename:
                 return made
-            return next((place_of(start_of(later)) for later in versions if is_gone(later)), None)
+            return next(
+                (pack_position(valid_from(later)) for later in versions if is_dropped(later)),
+                None,
+            )
         if not what.gone:
             return None
-    return max(place_of(start), place_of(now.versions[0][0])) if now.versions else None
+    return max(pack_position(start), pack_position(now.versions[0][0])) if now.versions else None

@@ -14,19 +14,19 @@ from collections.abc import Mapping, Sequence
 from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget
 from pyspark_mysqlbinlog.connector.delta.marks import Mark
 
-__all__ = ["KEY", "is_noted", "note_key"]
+__all__ = ["KEY", "merge_key_recorded", "record_merge_key"]
 
 _LOG = logging.getLogger(__name__)
 # A table property: the names of the key's columns, sorted, as JSON.
 KEY = "mysqlbinlog.mergeKey"
 
 
-def is_noted(target: DeltaTarget, key: Sequence[str]) -> bool:
+def merge_key_recorded(target: DeltaTarget, key: Sequence[str]) -> bool:
     """Whether a table keeps no deleted rows, or has written down that it keeps them by this key."""
-    return not target.keeps_deleted or not key or target.properties().get(KEY) == _text(key)
+    return not target.soft_deletes or not key or target.properties().get(KEY) == _text(key)
 
 
-def note_key(
+def record_merge_key(
     target: DeltaTarget,
     table: str,
     key: Sequence[str],

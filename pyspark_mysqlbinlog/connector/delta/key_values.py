@@ -17,17 +17,17 @@ from pyarrow import compute
 
 from pyspark_mysqlbinlog.charsets import canonical_charset
 from pyspark_mysqlbinlog.connector.delta.column_names import delta_name
-from pyspark_mysqlbinlog.decoder.values.charsets import doubtful_characters
+from pyspark_mysqlbinlog.decoder.values.charsets import ambiguous_characters
 from pyspark_mysqlbinlog.errors import MirrorError
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 
-__all__ = ["expect_distinct_keys"]
+__all__ = ["check_keys_unambiguous"]
 
 # The stubs know neither chunked arrays beside plain values nor what comes of them.
 pc: Any = compute
 
 
-def expect_distinct_keys(states: pa.Table, schema: TableSchema, key: Collection[str]) -> None:
+def check_keys_unambiguous(states: pa.Table, schema: TableSchema, key: Collection[str]) -> None:
     """MirrorError where a value of a key may stand for several of the server's.
 
     states : rows of this schema.
@@ -73,5 +73,5 @@ def _doubtful_label(column: ColumnSchema, values: pa.ChunkedArray[Any]) -> str |
 @cache
 def _doubtful_text(charset: str) -> str | None:
     """A pattern that finds one of the characters; None where there are none."""
-    characters = doubtful_characters(charset)
+    characters = ambiguous_characters(charset)
     return "|".join(map(re.escape, sorted(characters))) or None

@@ -36,7 +36,7 @@ class Maintenance:
         self._every = every
         self._next: float | None = None
         self._thread: Thread | None = None
-        self._overtaken: dict[str, int] = {}
+        self._lost_races: dict[str, int] = {}
 
     def after_batch(self, uris: Iterable[str]) -> None:
         """Begin a round when it is due; returns at once but for tables that are never quiet."""
@@ -47,9 +47,9 @@ class Maintenance:
             return
         self._next = now + self._every
         uris = sorted(uris)
-        busy = [uri for uri in uris if self._overtaken.get(uri, 0) >= _PATIENCE]
+        busy = [uri for uri in uris if self._lost_races.get(uri, 0) >= _PATIENCE]
         for uri in busy:
-            self._look_after(uri)
+            self._maintain(uri)
         rest = [uri for uri in uris if uri not in busy]
         self._thread = Thread(
             target=self._round, args=(rest,), daemon=True, name=MAINTENANCE_THREAD
@@ -63,18 +63,18 @@ class Maintenance:
 
     def _round(self, uris: Iterable[str]) -> None:
         for uri in uris:
-            self._look_after(uri)
+            self._maintain(uri)
 
-    def _look_after(self, uri: str) -> None:
+    def _maintain(self, uri: str) -> None:
         # An object of its own: those of the batches are for one thread.
         target = self._engine.target(uri)
         try:
             if target.columns() is None:
                 return
             if target.compact():
-                self._overtaken.pop(uri, None)
+                self._lost_races.pop(uri, None)
             else:
-                self._overtaken[uri] = self._overtaken.get(uri, 0) + 1
+                self._lost_races[uri] = self._lost_races.get(uri, 0) + 1
             target.vacuum()
         except Exception as error:  # noqa: BLE001 (the rows are right without it)
             _LOG.warning("%s: its files could not be looked after: %s", uri, error)

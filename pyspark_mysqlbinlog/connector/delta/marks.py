@@ -28,14 +28,14 @@ from pyspark_mysqlbinlog.checkpoints.offset import Offset
 from pyspark_mysqlbinlog.checkpoints.position import Position, base_name
 from pyspark_mysqlbinlog.errors import InvalidPositionError
 
-__all__ = ["LogName", "Mark", "place", "place_of"]
+__all__ = ["LogIdentity", "Mark", "place", "pack_position"]
 
 _POS_BITS = 40
 _FILE_BITS = 23
 _LENGTH_BITS = 31
 
 # (identifier, number) as Delta's transaction identifiers have them.
-Identifiers = tuple[tuple[str, int], ...]
+AppTransactions = tuple[tuple[str, int], ...]
 
 
 def place(number: int, pos: int) -> int:
@@ -49,18 +49,18 @@ def place(number: int, pos: int) -> int:
     return number << _POS_BITS | pos
 
 
-def place_of(position: Position) -> int:
+def pack_position(position: Position) -> int:
     """A position as one number."""
     return place(position.number, position.pos)
 
 
-def number_and_pos(version: int) -> tuple[int, int]:
+def unpack_position(version: int) -> tuple[int, int]:
     """The file's number and the byte offset that `place` made one number of."""
     return version >> _POS_BITS, version & ((1 << _POS_BITS) - 1)
 
 
 @dataclass(frozen=True, slots=True)
-class LogName:
+class LogIdentity:
     """The log in which positions compare: one sequence of one server's files.
 
     Attributes
@@ -74,7 +74,7 @@ class LogName:
     base: str
 
     @classmethod
-    def of(cls, offset: Offset) -> LogName:
+    def of(cls, offset: Offset) -> LogIdentity:
         """The log of an offset. A server without a UUID is known by its id."""
         server = offset.server_uuid
         if not server and offset.fingerprint is not None:
@@ -113,14 +113,14 @@ class Mark:
     more : identifiers of whoever writes the commit.
     """
 
-    log: LogName
+    log: LogIdentity
     version: int
     fingerprint: Fingerprint | None = None
     batch: tuple[str, int] | None = None
-    more: Identifiers = ()
+    more: AppTransactions = ()
 
     @property
-    def identifiers(self) -> Identifiers:
+    def identifiers(self) -> AppTransactions:
         """As Delta keeps it."""
         kept = [(str(self.log), self.version)]
         known = self.fingerprint or Fingerprint(0, 0)

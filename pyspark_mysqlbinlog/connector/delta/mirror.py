@@ -26,38 +26,42 @@ from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
 from pyspark_mysqlbinlog.checkpoints.offset import Offset
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
-from pyspark_mysqlbinlog.checkpoints.versions import is_gone, start_of
+from pyspark_mysqlbinlog.checkpoints.versions import is_dropped, valid_from
 from pyspark_mysqlbinlog.connector.delta.applied_states import AppliedStates
 from pyspark_mysqlbinlog.connector.delta.batch import Batch, TableVersions
 from pyspark_mysqlbinlog.connector.delta.batch_offsets import BatchOffsets
 from pyspark_mysqlbinlog.connector.delta.cascade_watch import CascadeWatch
-from pyspark_mysqlbinlog.connector.delta.checkpoint_files import without_processes
+from pyspark_mysqlbinlog.connector.delta.checkpoint_files import use_filesystem_checkpoint_manager
 from pyspark_mysqlbinlog.connector.delta.collect import collected
 from pyspark_mysqlbinlog.connector.delta.column_names import delta_name
-from pyspark_mysqlbinlog.connector.delta.copies import say_key
+from pyspark_mysqlbinlog.connector.delta.copies import log_row_identity
 from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget, Engine
-from pyspark_mysqlbinlog.connector.delta.engines import ChosenEngine
+from pyspark_mysqlbinlog.connector.delta.engines import LazyEngine
 from pyspark_mysqlbinlog.connector.delta.failures import run_for_table
-from pyspark_mysqlbinlog.connector.delta.free_memory import give_back
+from pyspark_mysqlbinlog.connector.delta.free_memory import trim_after_batch
 from pyspark_mysqlbinlog.connector.delta.history import ChangeLog
 from pyspark_mysqlbinlog.connector.delta.maintenance import Maintenance
-from pyspark_mysqlbinlog.connector.delta.marks import LogName, Mark, place_of
+from pyspark_mysqlbinlog.connector.delta.marks import LogIdentity, Mark, pack_position
 from pyspark_mysqlbinlog.connector.delta.mirrored_table import MirroredTable
-from pyspark_mysqlbinlog.connector.delta.own_reading import OwnReading, Prepare, Step
-from pyspark_mysqlbinlog.connector.delta.prepared import prepared_states
-from pyspark_mysqlbinlog.connector.delta.progress import BatchRecord, MirrorProgress, Recorder
-from pyspark_mysqlbinlog.connector.delta.purpose import expect_same_purpose
+from pyspark_mysqlbinlog.connector.delta.own_reading import DirectReader, Prepare, Step
+from pyspark_mysqlbinlog.connector.delta.prepared import precompute_states
+from pyspark_mysqlbinlog.connector.delta.progress import (
+    BatchTracker,
+    MirrorProgress,
+    ProgressTracker,
+)
+from pyspark_mysqlbinlog.connector.delta.purpose import check_checkpoint_targets
 from pyspark_mysqlbinlog.connector.delta.side_by_side import side_by_side
 from pyspark_mysqlbinlog.connector.delta.spark_sessions import is_classic
-from pyspark_mysqlbinlog.connector.delta.targets import Targets, expect_apart
+from pyspark_mysqlbinlog.connector.delta.targets import Targets, check_paths_disjoint
 from pyspark_mysqlbinlog.connector.delta.wanted import Wanted
 from pyspark_mysqlbinlog.connector.load.sizes import table_sizes
 from pyspark_mysqlbinlog.connector.log.logs import ServerLog
-from pyspark_mysqlbinlog.connector.options.log_lines import show_log_lines
+from pyspark_mysqlbinlog.connector.options.log_lines import configure_logging
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.connector.options.values import parse_duration
-from pyspark_mysqlbinlog.connector.packets import LEAN_PACKETS, PACKETS
-from pyspark_mysqlbinlog.connector.ranges.hand_over import HAND_OVER, HandOver
+from pyspark_mysqlbinlog.connector.packets import IPC_ROWS, SLIM_IPC_ROWS
+from pyspark_mysqlbinlog.connector.ranges.hand_over import HANDOFF_OPTION, BatchHandoff
 from pyspark_mysqlbinlog.connector.ranges.reader import unpacked_schemas
 from pyspark_mysqlbinlog.errors import MirrorError, OffsetError, OptionError
 from pyspark_mysqlbinlog.names import Table
@@ -159,9 +163,9 @@ class DeltaMirror:
         self._targets = None if target is None else Targets.parse(target)
         self._histories = None if change_log is None else Targets.parse(change_log, "change_log")
         # To append, no MERGE is needed: the change logs are delta-rs's, whatever the engine.
-        self._change_log_engine = ChosenEngine("deltalake", storage_options, table_properties)
+        self._change_log_engine = LazyEngine("deltalake", storage_options, table_properties)
         is_used = engine == "spark" and change_log is not None
-        self._engine = ChosenEngine(
+        self._engine = LazyEngine(
             engine, None if is_used else storage_options, table_properties, soft_delete=soft_delete
         )
         self._keeps_deleted = soft_delete
@@ -175,8 +179,8 @@ class DeltaMirror:
         self._change_logs: dict[Table, ChangeLog] = {}
         self._known: tuple[SchemaHistory, dict[Table, TableVersions]] | None = None
         self._query: str | None = None
-        self._reading = OwnReading(parsed, with_source=change_log is not None)
-        self._recorder = Recorder()
+        self._reading = DirectReader(parsed, with_source=change_log is not None)
+        self._recorder = ProgressTracker()
         self._cascades = CascadeWatch(texts)
 
     def start(self, spark: SparkSession, **trigger: Any) -> StreamingQuery:
@@ -188,14 +192,14 @@ class DeltaMirror:
         options = dict(self._options)
         # Spark removes its folder, however this process ends.
         temporary = spark.sparkContext._temp_dir if is_classic(spark) else None
-        before = self._reading.hand_over
-        self._reading.hand_over = hand_over = HandOver.new(temporary)
-        if hand_over is not None:
-            options[HAND_OVER] = hand_over.folder
+        before = self._reading.handoff
+        self._reading.handoff = handoff = BatchHandoff.new(temporary)
+        if handoff is not None:
+            options[HANDOFF_OPTION] = handoff.folder
         writer = (
             spark.readStream.format("mysqlbinlog")
             # A change log has the rows' texts.
-            .schema(LEAN_PACKETS if self._histories is None else PACKETS)
+            .schema(SLIM_IPC_ROWS if self._histories is None else IPC_ROWS)
             .options(**options)
             .load()
             .writeStream.foreachBatch(self)
@@ -204,11 +208,11 @@ class DeltaMirror:
         if trigger:
             writer = writer.trigger(**trigger)
         try:
-            with without_processes(spark, self._checkpoint):
+            with use_filesystem_checkpoint_manager(spark, self._checkpoint):
                 return writer.start()
         except Exception:
             # A query that runs already goes on as it does.
-            self._reading.hand_over = before
+            self._reading.handoff = before
             raise
 
     @property
@@ -234,13 +238,13 @@ class DeltaMirror:
 
     def __call__(self, batch: DataFrame, number: int) -> None:
         """Bring one batch in; what foreachBatch calls."""
-        show_log_lines()
+        configure_logging()
         self._engine.begin(batch.sparkSession)
         if self._histories is not None:
             self._change_log_engine.begin(batch.sparkSession)
         end = self._offsets.end(batch.sparkSession, number)
         if number == 0:
-            self._what_is_wanted().expect_partitioned_tables(
+            self._what_is_wanted().check_partitioned_tables(
                 self._tables_of(unpacked_schemas(end.schemas))
             )
         self._cascades.look(self._tables_of(unpacked_schemas(end.schemas)), end.schemas)
@@ -254,7 +258,7 @@ class DeltaMirror:
                 record.end_step(self.stopped)
         self._applied.write(batch.sparkSession)
         record.end(self.stopped)
-        give_back(record.size)
+        trim_after_batch(record.size)
         if self._maintenance is not None:
             self._maintenance.after_batch(self._uris())
         reasons = list(self.stopped.values())
@@ -279,14 +283,14 @@ class DeltaMirror:
             for name, versions in tables.items()
             if (schema := versions.only) is not None and not self._is_stopped(name)
         }
-        return partial(prepared_states, schemas=schemas, last_values=self._keeps_deleted)
+        return partial(precompute_states, schemas=schemas, last_values=self._keeps_deleted)
 
     def _is_stopped(self, name: Table) -> bool:
         table = self._tables.get(name)
         return table is not None and table.stopped is not None
 
     def _take_step(
-        self, step: Step, number: int, end: Offset, record: BatchRecord, spark: SparkSession
+        self, step: Step, number: int, end: Offset, record: BatchTracker, spark: SparkSession
     ) -> None:
         """Bring one step of a batch in.
 
@@ -297,15 +301,15 @@ class DeltaMirror:
         first, last = step.first, step.last
         history = unpacked_schemas(end.schemas)
         if not step.is_whole:
-            history = history.until(last.position).needed_from(first.position)
+            history = history.until(last.position).from_position(first.position)
         tables = self._tables_of(history)
         this = Batch(
             query,
             number,
             first.position,
             Mark(
-                LogName.of(last),
-                place_of(last.position),
+                LogIdentity.of(last),
+                pack_position(last.position),
                 last.fingerprint,
                 (query, number if step.is_last else number - 1),
             ),
@@ -315,7 +319,7 @@ class DeltaMirror:
             prepared=step.prepared,
             has_more=not step.is_last,
             load_before=first.load,
-            log_before=LogName.of(first) if first.epoch != last.epoch else None,
+            log_before=LogIdentity.of(first) if first.epoch != last.epoch else None,
             limited=partial(self._reading.limited, last),
         )
         unknown = step.parts.keys() - tables.keys()
@@ -332,7 +336,7 @@ class DeltaMirror:
         self,
         parts: Mapping[Table, tuple[pa.Table, TableVersions]],
         batch: Batch,
-        record: BatchRecord,
+        record: BatchTracker,
         spark: SparkSession,
     ) -> None:
         """Bring each table's part in, side by side; an error is raised when all others are done."""
@@ -387,7 +391,7 @@ class DeltaMirror:
             target = self._target(name, versions)
             state = self._applied.of(name)
             table = self._tables[name] = MirroredTable(name, target, self._look_at, state)
-            say_key(name, versions.versions)
+            log_row_identity(name, versions.versions)
             if table.stopped is not None:
                 _LOG.error("%s.%s is stopped since earlier: %s", *name, table.stopped)
         return table
@@ -446,7 +450,7 @@ class DeltaMirror:
         partition_by = [*map(delta_name, wanted.partition_columns(name, schemas))]
         target = self._engine.target(self._targets.of(name), partition_by)
         if target.columns() is None:
-            wanted.expect_partition_columns(name, schemas)
+            wanted.check_partition_columns(name, schemas)
         return target
 
     def _look_at(self, position: Position) -> Fingerprint | None:
@@ -455,7 +459,7 @@ class DeltaMirror:
 
     def _query_id(self, spark: SparkSession) -> str:
         if self._query is None:
-            expect_same_purpose(spark, self._checkpoint, self._purpose)
+            check_checkpoint_targets(spark, self._checkpoint, self._purpose)
             self._query = self._offsets.query_id(spark)
         return self._query
 
@@ -464,7 +468,7 @@ class DeltaMirror:
         if self._known is None or self._known[0] != history:
             options = self._what_is_wanted()
             wanted = [name for name in history.tables() if options.wants(name)]
-            expect_apart(wanted, filter(None, (self._targets, self._histories)))
+            check_paths_disjoint(wanted, filter(None, (self._targets, self._histories)))
             gone = _gone(history)
             self._known = (
                 history,
@@ -516,8 +520,8 @@ def _gone(history: SchemaHistory) -> dict[int, set[Table]]:
     """Which tables went at which place."""
     gone: dict[int, set[Table]] = {}
     for name in history.tables():
-        for version in filter(is_gone, history.versions(*name)):
-            gone.setdefault(place_of(start_of(version)), set()).add(name)
+        for version in filter(is_dropped, history.versions(*name)):
+            gone.setdefault(pack_position(valid_from(version)), set()).add(name)
     return gone
 
 
@@ -526,7 +530,7 @@ def _came_by_rename(
 ) -> frozenset[int]:
     """Places at which a table appears as another one goes: it was renamed."""
     return frozenset(
-        place_of(start)
+        pack_position(start)
         for start, what in history.versions(*name)
-        if isinstance(what, TableSchema) and gone.get(place_of(start), set()) - {name}
+        if isinstance(what, TableSchema) and gone.get(pack_position(start), set()) - {name}
     )

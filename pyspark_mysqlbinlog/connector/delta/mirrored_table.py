@@ -28,37 +28,42 @@ import pyarrow as pa
 from pyarrow import compute
 
 from pyspark_mysqlbinlog.checkpoints.position import Position
-from pyspark_mysqlbinlog.checkpoints.versions import Version, is_gone
+from pyspark_mysqlbinlog.checkpoints.versions import Version, is_dropped
 from pyspark_mysqlbinlog.connector.delta.applied_states import AppliedState
-from pyspark_mysqlbinlog.connector.delta.apply import SEQ, SEQ_TYPE, in_order, key_of
+from pyspark_mysqlbinlog.connector.delta.apply import SEQ, SEQ_TYPE, key_of, sorted_by_seq
 from pyspark_mysqlbinlog.connector.delta.batch import Batch, TableVersions
-from pyspark_mysqlbinlog.connector.delta.copies import expect_countable
+from pyspark_mysqlbinlog.connector.delta.copies import check_multiset_supported
 from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget
 from pyspark_mysqlbinlog.connector.delta.marks import (
-    LogName,
+    LogIdentity,
     Mark,
-    number_and_pos,
+    pack_position,
     place,
-    place_of,
+    unpack_position,
 )
-from pyspark_mysqlbinlog.connector.delta.partition_values import expect_partitions
+from pyspark_mysqlbinlog.connector.delta.partition_values import check_partition_values
 from pyspark_mysqlbinlog.connector.delta.rest_of_load import conditions_of
-from pyspark_mysqlbinlog.connector.delta.same_log import LookAt, SameLog
-from pyspark_mysqlbinlog.connector.delta.timeline import Section, not_applied, places_of, sections
+from pyspark_mysqlbinlog.connector.delta.same_log import FingerprintAt, LogIdentityCheck
+from pyspark_mysqlbinlog.connector.delta.timeline import (
+    Section,
+    drop_applied,
+    packed_positions,
+    sections,
+)
 from pyspark_mysqlbinlog.connector.delta.walk import (
-    LOAD_ANEW,
-    NOT_WHOLE,
-    TableLoad,
+    KEYED_SNAPSHOT_OF_KEYLESS_TABLE,
+    RELOAD_HINT,
+    TableSnapshot,
     Walk,
-    shape_of,
+    delta_schema,
 )
 from pyspark_mysqlbinlog.connector.delta.whole_load import (
-    WholeLoad,
-    gone_at,
+    KeylessSnapshot,
+    find_keyless_snapshot,
     is_keyless,
-    shape_text,
-    whole_load,
-    whole_rows,
+    keyless_rows,
+    last_drop_after,
+    schema_fingerprint,
 )
 from pyspark_mysqlbinlog.errors import MirrorError, MySQLBinlogError
 from pyspark_mysqlbinlog.names import Table
@@ -99,7 +104,7 @@ class MirroredTable:
         self,
         table: Table,
         target: DeltaTarget,
-        look_at: LookAt,
+        look_at: FingerprintAt,
         state: AppliedState | None = None,
     ) -> None:
         self.state = state
@@ -109,7 +114,7 @@ class MirroredTable:
         self._target = target
         self._last: tuple[Version, ...] = ()
         self._is_checked = False
-        self._checked_in: LogName | None = None
+        self._checked_in: LogIdentity | None = None
         properties = target.properties()
         self.stopped = properties.get(STOPPED) or None
         self._loading = properties.get(LOADING) or None
@@ -180,23 +185,23 @@ class MirroredTable:
         if not self._is_checked:
             self._check_mirror(now, batch)
         if batch.loads(self._table):
-            self._expect_load(batch)
-        whole = whole_load(changes, self._name)
+            self._check_load(batch)
+        whole = find_keyless_snapshot(changes, self._name)
         if whole is not None:
             if batch.has_keyed_chunk(self._table):
                 # Its rows may have the very place of those that were read as a whole.
-                raise self._error(NOT_WHOLE)
+                raise self._error(KEYED_SNAPSHOT_OF_KEYLESS_TABLE)
             self._take_whole(whole, now, batch)
             return whole.rows.num_rows
         since = self._counts_since(changes, now, batch)
         if since is None:
             self._maybe_end_load(now, batch)
             return 0
-        count = self._bring_in(in_order(changes), now, batch, since)
+        count = self._bring_in(sorted_by_seq(changes), now, batch, since)
         self._maybe_end_load(now, batch)
         return count
 
-    def _enter_log(self, before: LogName, batch: Batch) -> None:
+    def _enter_log(self, before: LogIdentity, batch: Batch) -> None:
         """Continue in the log into which a batch leads.
 
         The table has everything of the one before, of which nothing is left.
@@ -212,14 +217,14 @@ class MirroredTable:
         if known != str(before):
             raise self._of_another_log(known, before)
         if self._is_restored():
-            raise self._error(f"somebody put back an older version of its rows; {LOAD_ANEW}")
+            raise self._error(f"somebody put back an older version of its rows; {RELOAD_HINT}")
         applied = target.applied(str(before)) or 0
-        if applied > place_of(batch.start):
-            number, pos = number_and_pos(applied)
+        if applied > pack_position(batch.start):
+            number, pos = unpack_position(applied)
             raise self._error(
                 f"the Delta table has everything up to position {pos} of binlog file number"
                 f" {number}, and the server's log under this name ends before it, at {batch.start};"
-                f" {LOAD_ANEW}"
+                f" {RELOAD_HINT}"
             )
         target.set_properties({LOG: str(log)}, batch.mark)
 
@@ -228,8 +233,8 @@ class MirroredTable:
         is_new = self.state is None and not self._loading
         return is_new and self._target.was_restored()
 
-    def _of_another_log(self, known: str | None, log: LogName) -> MirrorError:
-        return self._error(f"its rows are from another log ({known}, now {log}); {LOAD_ANEW}")
+    def _of_another_log(self, known: str | None, log: LogIdentity) -> MirrorError:
+        return self._error(f"its rows are from another log ({known}, now {log}); {RELOAD_HINT}")
 
     def _is_done(self, batch: Batch) -> bool:
         """Whether the Delta table has all of a batch.
@@ -245,7 +250,7 @@ class MirroredTable:
     def _bring_in(self, changes: pa.Table, now: TableVersions, batch: Batch, since: int) -> int:
         applied = max(self._target.applied(str(batch.mark.log)) or 0, since)
         self._check_shape_of_load(now, batch, applied)
-        changes = not_applied(changes, applied)
+        changes = drop_applied(changes, applied)
         # A Delta table that is ahead of the batch has a later shape, too.
         if changes.num_rows or applied <= batch.mark.version:
             self._check_new_loads(changes, batch)
@@ -258,7 +263,7 @@ class MirroredTable:
                 comes,
                 load=self._load_of(batch),
                 images=batch.images,
-                gone=gone_at(now.versions, applied),
+                gone=last_drop_after(now.versions, applied),
                 prepared=batch.prepared.get(self._table),
             )
             for section in sections(changes, _from(now.versions, applied)):
@@ -268,41 +273,41 @@ class MirroredTable:
             self._last = now.versions if len(now.versions) == 1 else ()
         return changes.num_rows
 
-    def _take_whole(self, whole: WholeLoad, now: TableVersions, batch: Batch) -> None:
+    def _take_whole(self, whole: KeylessSnapshot, now: TableVersions, batch: Batch) -> None:
         """Make the rows of a whole load all that the Delta table has."""
         _, schema = now.versions[-1]
         if not isinstance(schema, TableSchema):
             self._leave_out("its columns are not known where its load was read", batch)
             return
         if whole.place < batch.mark.version:
-            raise self._error(f"its load is older than the batch that brought it; {LOAD_ANEW}")
-        expect_countable(schema, keeps_deleted=self._target.keeps_deleted)
-        self._expect_all_rows(batch)
+            raise self._error(f"its load is older than the batch that brought it; {RELOAD_HINT}")
+        check_multiset_supported(schema, soft_deletes=self._target.soft_deletes)
+        self._check_all_rows(batch)
         try:
-            rows = whole_rows(whole, schema)
+            rows = keyless_rows(whole, schema)
         except MirrorError as error:
-            self._leave_out(error.message.removesuffix(f"; {LOAD_ANEW}"), batch)
+            self._leave_out(error.message.removesuffix(f"; {RELOAD_HINT}"), batch)
             return
-        expect_partitions(self._target, rows, self._name)
-        place = self._position(batch, *number_and_pos(whole.place))
+        check_partition_values(self._target, rows, self._name)
+        place = self._position(batch, *unpack_position(whole.place))
         try:
             fingerprint = self._look_at(place)
         except MySQLBinlogError:
             fingerprint = None  # it is needed only where the checkpoint is lost
         mark = Mark(batch.mark.log, whole.place, fingerprint)
         self._target.replace(rows, mark)
-        loaded = {LOADING: "", LOADED: f"{whole.place} {shape_text(schema)}"}
+        loaded = {LOADING: "", LOADED: f"{whole.place} {schema_fingerprint(schema)}"}
         self._target.set_properties(loaded, replace(mark, batch=batch.mark.batch))
         self._loading, self._last = None, ()
         _LOG.info("%s is loaded, as it was at %s", self._name, place)
 
-    def _expect_all_rows(self, batch: Batch) -> None:
+    def _check_all_rows(self, batch: Batch) -> None:
         """MirrorError where a whole load would remove rows that its condition left out."""
         had_rows = self._loading is not None and json.loads(self._loading).get("had_rows")
         if had_rows and batch.limited(self._table) is not None:
             raise self._error(
                 "the table has no key, and snapshotWhere limits its load: which of its rows the"
-                f" condition left out is not known; take it out of snapshotWhere, and {LOAD_ANEW}"
+                f" condition left out is not known; take it out of snapshotWhere, and {RELOAD_HINT}"
             )
 
     def _check_shape_of_load(self, now: TableVersions, batch: Batch, applied: int) -> None:
@@ -313,14 +318,14 @@ class MirroredTable:
         """
         if self._loading:
             return
-        if not place_of(batch.start) <= applied <= batch.mark.version:
+        if not pack_position(batch.start) <= applied <= batch.mark.version:
             return
         at, _, shape = self._target.properties().get(LOADED, "").partition(" ")
         if at != str(applied):
             return
         for _, schema in _from(now.versions, applied)[:1]:
-            if isinstance(schema, TableSchema) and shape_text(schema) != shape:
-                raise self._error(f"it was altered while it was being loaded; {LOAD_ANEW}")
+            if isinstance(schema, TableSchema) and schema_fingerprint(schema) != shape:
+                raise self._error(f"it was altered while it was being loaded; {RELOAD_HINT}")
 
     def _counts_since(self, changes: pa.Table, now: TableVersions, batch: Batch) -> int | None:
         """From which place on changes count; None where they wait for a whole load."""
@@ -330,18 +335,18 @@ class MirroredTable:
         waits, keyless = loading.get("waits", False), is_keyless(now.versions)
         if not waits and not keyless:
             return 0
-        gone = gone_at(now.versions, place_of(batch.start))
+        gone = last_drop_after(now.versions, pack_position(batch.start))
         if waits and gone is not None and not (keyless and batch.loads(self._table)):
             # What was to be loaded is no more.
             self._note_load(loading | {"waits": False})
             return gone
         if not keyless and _VOID not in loading and isinstance(now.versions[-1][1], TableSchema):
             if not batch.reloads:
-                raise self._error(f"it got a key while its load was waited for; {LOAD_ANEW}")
+                raise self._error(f"it got a key while its load was waited for; {RELOAD_HINT}")
             return self._count_since_key(loading, now, batch)
         is_read = batch.has_keyed_chunk(self._table)
         if is_read or pc.any(pc.equal(changes.column("op"), "r")).as_py():
-            self._leave_out(NOT_WHOLE, batch)
+            self._leave_out(KEYED_SNAPSHOT_OF_KEYLESS_TABLE, batch)
         elif not waits:
             self._note_load(loading | {"waits": True})
         return None
@@ -352,21 +357,21 @@ class MirroredTable:
             return None
         if self.stopped is None and self.state.is_stopped(self._target, batch.query):
             return self._error(str(self.state.stopped))
-        if self.stopped is not None or (now.versions and is_gone(now.versions[0])):
+        if self.stopped is not None or (now.versions and is_dropped(now.versions[0])):
             # What comes to a table that is not there needs nothing of what was there before.
             return None
         what = self.state.missing_in(self._target, batch.query)
-        return None if what is None else self._error(f"{what}; {LOAD_ANEW}")
+        return None if what is None else self._error(f"{what}; {RELOAD_HINT}")
 
-    def _expect_load(self, batch: Batch) -> None:
+    def _check_load(self, batch: Batch) -> None:
         """MirrorError unless the Delta table has the load that this batch goes on with."""
         if self._has_load(batch) or self._is_to_begin(batch):
             return
         if self._loading:
-            raise self._error(f"its load, which another query began, is not done; {LOAD_ANEW}")
+            raise self._error(f"its load, which another query began, is not done; {RELOAD_HINT}")
         raise self._error(
             "the Delta table does not have the load that this batch goes on with: an older copy, or"
-            f" another table, is in its place, or another query has loaded it; {LOAD_ANEW}"
+            f" another table, is in its place, or another query has loaded it; {RELOAD_HINT}"
         )
 
     def _has_load(self, batch: Batch) -> bool:
@@ -374,11 +379,11 @@ class MirroredTable:
         return self._loading is not None and json.loads(self._loading)["query"] == batch.query
 
     def _is_to_begin(self, batch: Batch) -> bool:
-        return batch.begins_load(self._table) or batch.has_read_none(self._table)
+        return batch.starts_snapshot(self._table) or batch.has_read_none(self._table)
 
     def _may_begin_load(self, batch: Batch, missing: MirrorError | None) -> bool:
         """Whether a load of the table is to begin with this batch."""
-        if batch.begins_load(self._table):
+        if batch.starts_snapshot(self._table):
             return True
         if not batch.loads(self._table) or not batch.has_read_none(self._table):
             return False
@@ -393,12 +398,12 @@ class MirroredTable:
 
         Nothing of it is read yet, so the load may as well begin there: no earlier row counts.
         """
-        since = place_of(batch.start)
+        since = pack_position(batch.start)
         for start, what in reversed(now.versions):
             if not isinstance(what, TableSchema) or not what.row_key:
                 break
-            since = max(place_of(start), place_of(batch.start))
-        number, pos = number_and_pos(since)
+            since = max(pack_position(start), pack_position(batch.start))
+        number, pos = unpack_position(since)
         begin = batch.begin | {"file": number, "pos": pos}
         self._target.empty(begin)
         self._note_load(
@@ -412,7 +417,9 @@ class MirroredTable:
         They come again: the statement by which they have one starts another load.
         """
         if not batch.reloads or self._loading is None:
-            raise self._error(why if why == NOT_WHOLE else f"{why}; {LOAD_ANEW}")
+            raise self._error(
+                why if why == KEYED_SNAPSHOT_OF_KEYLESS_TABLE else f"{why}; {RELOAD_HINT}"
+            )
         loading = json.loads(self._loading)
         if _VOID not in loading or not loading.get("waits"):
             self._note_load(loading | {_VOID: why, "waits": True})
@@ -422,33 +429,33 @@ class MirroredTable:
         """MirrorError unless the Delta table goes on where the batch begins."""
         known = self._log_of_rows(batch)
         if known is None:
-            was_there = now.versions and place_of(now.versions[0][0]) == 0
+            was_there = now.versions and pack_position(now.versions[0][0]) == 0
             if was_there and not batch.is_first and not self._loading:
                 raise self._error(
                     "the Delta table is not there any more, or another one is in its place;"
-                    f" {LOAD_ANEW}"
+                    f" {RELOAD_HINT}"
                 )
             self._is_checked = True
             return
         log = batch.mark.log
         if known != str(log) and _comes_back(now, batch) and known.startswith(log.of_server):
             # It was gone where the log before ended, and what Delta has of it goes.
-            self._target.set_properties({LOG: str(log)}, Mark(log, place_of(batch.start)))
+            self._target.set_properties({LOG: str(log)}, Mark(log, pack_position(batch.start)))
             known = str(log)
         if known != str(log):
             raise self._of_another_log(known, log)
         if self._is_restored():
-            raise self._error(f"somebody put back an older version of its rows; {LOAD_ANEW}")
+            raise self._error(f"somebody put back an older version of its rows; {RELOAD_HINT}")
         if self._loading and json.loads(self._loading)["query"] != batch.query:
-            raise self._error(f"its load, which another query began, is not done; {LOAD_ANEW}")
+            raise self._error(f"its load, which another query began, is not done; {RELOAD_HINT}")
         applied = self._target.applied(str(batch.mark.log))
         if applied is not None:
-            same = SameLog(self._name, self._target, self._look_at, LOAD_ANEW)
+            same = LogIdentityCheck(self._name, self._target, self._look_at, RELOAD_HINT)
             if batch.is_first:
-                same.expect_no_gap(applied, batch.start)
-                same.expect_same(applied, batch.start, batch.mark.log)
+                same.check_no_gap(applied, batch.start)
+                same.check_same_log(applied, batch.start, batch.mark.log)
             else:
-                same.expect_resumable(applied, batch.start, batch.mark.log)
+                same.check_resumable(applied, batch.start, batch.mark.log)
         self._is_checked = True
 
     def _log_of_rows(self, batch: Batch) -> str | None:
@@ -476,10 +483,12 @@ class MirroredTable:
     def _check_new_loads(self, changes: pa.Table, batch: Batch) -> None:
         """MirrorError where a loaded row could be older than what the Delta table has."""
         loaded = changes.select(["seq"]).filter(pc.equal(changes.column("op"), "r"))
-        if loaded.num_rows and pc.min(places_of(loaded)).as_py() < place_of(batch.start):
+        if loaded.num_rows and pc.min(packed_positions(loaded)).as_py() < pack_position(
+            batch.start
+        ):
             raise self._error(
                 f"a loaded row is older than the batch that brought it, which begins at"
-                f" {batch.start}; {LOAD_ANEW}"
+                f" {batch.start}; {RELOAD_HINT}"
             )
 
     def _begin_load(self, now: TableVersions, batch: Batch, *, is_as_left: bool) -> None:
@@ -488,7 +497,7 @@ class MirroredTable:
         is_as_left : the Delta table has what was written down of it.
         """
         known = json.loads(self._loading) if self._loading else {}
-        this = {"query": batch.query, "batch": [batch.number, place_of(batch.start)]}
+        this = {"query": batch.query, "batch": [batch.number, pack_position(batch.start)]}
         if is_as_left and this.items() <= known.items():
             # This very batch began it, and comes once more: some of it may be in the table already.
             self._is_checked = True
@@ -497,14 +506,14 @@ class MirroredTable:
             schemas = [what for _, what in now.versions if isinstance(what, TableSchema)]
             if not schemas:
                 return  # it is not there, or nobody knows its columns: then it has no rows yet
-            self._target.create(shape_of(schemas[-1]), {})
+            self._target.create(delta_schema(schemas[-1]), {})
         log = self._log_of_rows(batch)
         if log not in {None, str(batch.mark.log)} or self._target.has_since(batch.begin):
             # Of another log: older than anything of this one.
-            self._target.forget_seq()
+            self._target.reset_seq()
         # Of no later batch: what the table had of this one may be gone.
         before = batch.query, batch.number - 1
-        begin = Mark(batch.mark.log, place_of(batch.start), batch=before)
+        begin = Mark(batch.mark.log, pack_position(batch.start), batch=before)
         more = {LOG: str(batch.mark.log), STOPPED: ""}
         begun = {"from": batch.begin, "had_rows": not self._target.is_empty()}
         self._note_load(this | begun, more, begin)
@@ -520,7 +529,7 @@ class MirroredTable:
         self._loading = json.dumps(loading)
         self._target.set_properties({LOADING: self._loading, **(more or {})}, mark)
 
-    def _load_of(self, batch: Batch) -> TableLoad | None:
+    def _load_of(self, batch: Batch) -> TableSnapshot | None:
         if not batch.loads(self._table):
             return None
 
@@ -529,7 +538,7 @@ class MirroredTable:
             self._target.empty(json.loads(self._loading)["from"])
 
         if not batch.reloads:
-            return TableLoad(None, None, remove_older)
+            return TableSnapshot(None, None, remove_older)
 
         def note(**what: Any) -> None:
             assert self._loading is not None
@@ -541,9 +550,9 @@ class MirroredTable:
 
         # Both are written down in front of what follows from them: who comes after a kill may not
         # see the statement again.
-        return TableLoad(
-            begins_behind=lambda seq: note(**{"from": dict(seq)}),
-            is_void=note_void,
+        return TableSnapshot(
+            restart_after=lambda seq: note(**{"from": dict(seq)}),
+            on_unreadable=note_void,
             remove_older=remove_older,
             is_unread=self._is_unread(batch),
         )
@@ -554,19 +563,19 @@ class MirroredTable:
             return False
         begin = json.loads(self._loading)["from"]
         is_this_log = begin["epoch"] == batch.mark.log.epoch
-        return is_this_log and place(begin["file"], begin["pos"]) >= place_of(batch.start)
+        return is_this_log and place(begin["file"], begin["pos"]) >= pack_position(batch.start)
 
     def _maybe_end_load(self, now: TableVersions, batch: Batch) -> None:
         """Where all rows are loaded, remove those that were deleted while nobody looked."""
-        if not self._loading or not batch.has_loaded(self._table):
+        if not self._loading or not batch.completes_snapshot(self._table):
             return
         load = json.loads(self._loading)
         if load.get("waits") and _VOID not in load:
             return
         # A table that is gone has taken them along.
-        if _VOID in load and gone_at(now.versions, place_of(batch.start)) is None:
+        if _VOID in load and last_drop_after(now.versions, pack_position(batch.start)) is None:
             is_known = bool(now.versions) and isinstance(now.versions[-1][1], TableSchema)
-            if is_known and not batch.may_be_ahead(self._table):
+            if is_known and not batch.may_read_ahead(self._table):
                 raise self._unexplained(load[_VOID], batch)
             return
         if not self._read_rest(load["from"], now, batch):
@@ -600,11 +609,11 @@ class MirroredTable:
                 batch.mark,
                 batch.mark.version,
                 frozenset(),
-                load=TableLoad(None, unread.append, lambda: None),
+                load=TableSnapshot(None, unread.append, lambda: None),
                 images=images,
             )
-            walk.take(Section(*now.versions[-1], in_order(rows)))
-            if unread and pc.max(places_of(rows)).as_py() <= batch.mark.version:
+            walk.take(Section(*now.versions[-1], sorted_by_seq(rows)))
+            if unread and pc.max(packed_positions(rows)).as_py() <= batch.mark.version:
                 raise self._unexplained(unread[0], batch)
             if unread:
                 return False
@@ -621,13 +630,13 @@ class MirroredTable:
 
     def _unexplained(self, why: str, batch: Batch) -> MirrorError:
         if not batch.reloads:
-            return self._error(f"it was altered while it was being loaded ({why}); {LOAD_ANEW}")
-        if why == NOT_WHOLE:
+            return self._error(f"it was altered while it was being loaded ({why}); {RELOAD_HINT}")
+        if why == KEYED_SNAPSHOT_OF_KEYLESS_TABLE:
             return self._error(why)
         return self._error(
             f"a row that was loaded does not fit the table's columns ({why}), and no statement came"
             " that changed them: correct the value or leave the column out (excludeColumns), and"
-            f" {LOAD_ANEW}"
+            f" {RELOAD_HINT}"
         )
 
     def _name_log(self, mark: Mark) -> None:
@@ -643,13 +652,13 @@ def _comes_back(now: TableVersions, batch: Batch) -> bool:
     """Whether a table was not there where a batch begins, as the batches before it have told."""
     if batch.is_first or not now.versions:
         return False
-    return place_of(now.versions[0][0]) > place_of(batch.start)
+    return pack_position(now.versions[0][0]) > pack_position(batch.start)
 
 
 def _from(versions: tuple[Version, ...], applied: int) -> tuple[Version, ...]:
     """The versions from the one on that the Delta table has the shape of."""
     first = 0
     for at, (start, _) in enumerate(versions):
-        if place_of(start) <= applied:
+        if pack_position(start) <= applied:
             first = at
     return versions[first:]

@@ -1,9 +1,9 @@
 """What a batch of a mirror brings, read by the mirror's own process.
 
 It is collected in this process in any case, and Spark's way there takes several times as long: its
-planning, its tasks' processes, packets through the JVM. A batch of which the stream's reader has
-all in memory it hands over (see `HandOver`); for others the log is read once more. And what is long
-is read in steps: while one is brought in, the next is read. These are left to Spark all the same:
+planning, its tasks' processes, packets through the JVM. The stream's reader hands a batch over if
+it has all of it in memory (see `BatchHandoff`); for other batches the log is read again. A long
+batch is read in steps: while one is applied, the next is read. These are left to Spark:
 
 * Short stretches of log, where nothing is ever handed over: they travel in its tasks, and no other
   connection is needed for them. But one that comes alone (the first of a query, the end of a
@@ -34,51 +34,51 @@ from pyarrow import compute
 
 from pyspark_mysqlbinlog.checkpoints.load_state import Chunk
 from pyspark_mysqlbinlog.checkpoints.offset import Offset
-from pyspark_mysqlbinlog.checkpoints.versions import start_of
+from pyspark_mysqlbinlog.checkpoints.versions import valid_from
 from pyspark_mysqlbinlog.connector.columns import arrow_schema
 from pyspark_mysqlbinlog.connector.delta.collect import by_table, of_batches
-from pyspark_mysqlbinlog.connector.delta.marks import place_of
-from pyspark_mysqlbinlog.connector.delta.prepared import PreparedStates
+from pyspark_mysqlbinlog.connector.delta.marks import pack_position
+from pyspark_mysqlbinlog.connector.delta.prepared import PrecomputedStates
 from pyspark_mysqlbinlog.connector.delta.rest_of_load import RowsWhere
-from pyspark_mysqlbinlog.connector.delta.timeline import places_of
-from pyspark_mysqlbinlog.connector.delta.typed_images import TypedImages
+from pyspark_mysqlbinlog.connector.delta.timeline import packed_positions
+from pyspark_mysqlbinlog.connector.delta.typed_images import ImageStore
 from pyspark_mysqlbinlog.connector.load.chunk_reader import read_chunks
-from pyspark_mysqlbinlog.connector.load.partition import LoadPartition
+from pyspark_mysqlbinlog.connector.load.partition import ChunkPartition
 from pyspark_mysqlbinlog.connector.load.tasks import load_tasks
 from pyspark_mysqlbinlog.connector.log.prefetch import Interrupt, prefetched
 from pyspark_mysqlbinlog.connector.log.server_facts import server_facts
 from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.connector.packets import check_json
-from pyspark_mysqlbinlog.connector.ranges.cutting import MOST_CARRIED_IN_ALL, RangePartition
-from pyspark_mysqlbinlog.connector.ranges.hand_over import HandOver
+from pyspark_mysqlbinlog.connector.ranges.cutting import MAX_INLINE_BYTES_PER_BATCH, RangePartition
+from pyspark_mysqlbinlog.connector.ranges.hand_over import BatchHandoff
 from pyspark_mysqlbinlog.connector.ranges.planning import range_partitions
 from pyspark_mysqlbinlog.connector.ranges.reader import read_range, unpacked_schemas
-from pyspark_mysqlbinlog.connector.ranges.steps import RangeSteps, most_load_steps
+from pyspark_mysqlbinlog.connector.ranges.steps import SubBatchBoundaries, max_snapshot_sub_batches
 from pyspark_mysqlbinlog.connector.ranges.typed_reader import read_typed_stretches
 from pyspark_mysqlbinlog.connector.server.settings import ServerFacts
 from pyspark_mysqlbinlog.decoder.kernel.implementation import implementation
 from pyspark_mysqlbinlog.names import Table, table_folding
 
-__all__ = ["OwnReading", "Prepare", "Step"]
+__all__ = ["DirectReader", "Prepare", "Step"]
 
 # The stubs know neither chunked arrays beside plain values nor what comes of them.
 pc: Any = compute
 
 # Of each table's changes, and the images that they refer to.
-Prepare = Callable[[Mapping[Table, pa.Table], TypedImages], Mapping[Table, PreparedStates]]
+Prepare = Callable[[Mapping[Table, pa.Table], ImageStore], Mapping[Table, PrecomputedStates]]
 
 # Bytes of log, up to which Spark's tasks carry all that is wanted.
-_LEAST = MOST_CARRIED_IN_ALL
+_LEAST = MAX_INLINE_BYTES_PER_BATCH
 # Where so little of the log is wanted (its rows, as Arrow, have less than this share of its bytes),
 # so many batches are left to Spark: it asks the server for nothing twice.
-_THIN_SHARE = 0.2
-_LEFT_TO_SPARK = 50
+MIN_SELECTIVITY = 0.2
+BATCHES_LEFT_TO_SPARK = 50
 # One is brought in while another is read.
-_STEPS_HELD = 2
+MAX_SUB_BATCHES_BUFFERED = 2
 # Large chunks that are read at once.
-_CHUNKS_READ = 2
+MAX_CONCURRENT_CHUNKS = 2
 # Seconds after which Spark ends a Python process that has nothing to do.
-_QUIET = 60
+WORKER_IDLE_SECONDS = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +102,8 @@ class Step:
     last: Offset
     parts: Mapping[Table, pa.Table]
     nothing: pa.Table
-    images: TypedImages
-    prepared: Mapping[Table, PreparedStates] = field(default_factory=dict)
+    images: ImageStore
+    prepared: Mapping[Table, PrecomputedStates] = field(default_factory=dict)
     is_whole: bool = True
     is_last: bool = True
 
@@ -112,7 +112,7 @@ class Step:
         cls,
         first: Offset,
         last: Offset,
-        brought: tuple[pa.Table, TypedImages],
+        brought: tuple[pa.Table, ImageStore],
         *,
         is_whole: bool = True,
         is_last: bool = True,
@@ -130,7 +130,7 @@ class Step:
         )
 
 
-class OwnReading:
+class DirectReader:
     """Reads what one mirror takes.
 
     Parameters
@@ -148,14 +148,14 @@ class OwnReading:
         self._left = 0
         self._last_short = -math.inf
         # Where the reader of the stream's log hands over what it carries.
-        self.hand_over: HandOver | None = None
+        self.handoff: BatchHandoff | None = None
 
     def takes(self, first: Offset, last: Offset) -> bool:
         """Whether the batch between two offsets is read here."""
         begin, end = first.position, last.position
         # What was planned by a query that wanted other tables is mended by the source, which knows
         # how; and without the kernel many had better decode side by side.
-        is_plain = {first.tables, last.tables} == {self._options.tables_mark}
+        is_plain = {first.tables, last.tables} == {self._options.table_filter_hash}
         if not is_plain or implementation() == "python":
             return False
         if first.epoch != last.epoch:
@@ -166,7 +166,7 @@ class OwnReading:
         return (
             begin == end
             or self._handed_over(first, last) is not None
-            or self._takes_log(_size(first, last))
+            or self._should_read_log(_size(first, last))
         )
 
     def limited(self, last: Offset, table: Table) -> RowsWhere | None:
@@ -184,9 +184,9 @@ class OwnReading:
 
     def _rows_where(
         self, last: Offset, table: Table, condition: str
-    ) -> tuple[pa.Table, TypedImages]:
+    ) -> tuple[pa.Table, ImageStore]:
         """The rows of a table for which a condition holds, as loaded rows."""
-        task = LoadPartition(
+        task = ChunkPartition(
             (Chunk(table),),
             self.server_facts().case_sensitive,
             since=last.position,
@@ -199,17 +199,17 @@ class OwnReading:
         changes, images = self._table_of(batches)
         return changes.filter(pc.equal(changes.column("op"), "r")), images
 
-    def _takes_log(self, size: float) -> bool:
+    def _should_read_log(self, size: float) -> bool:
         """Whether so many bytes of log are read here, when nothing is loaded beside them."""
         now = monotonic()
-        is_alone = now - self._last_short > _QUIET
+        is_alone = now - self._last_short > WORKER_IDLE_SECONDS
         is_short = size <= min(_LEAST, self._step_bytes)
         self._last_short = now if is_short else -math.inf
         if size > self._step_bytes:
             # Spark would bring all of it at once.
             return True
         # Of what is not handed over although others are, not all travels in Spark's tasks.
-        is_carried = self.hand_over is None or not self.hand_over.works()
+        is_carried = self.handoff is None or not self.handoff.works()
         if is_short and not is_alone and is_carried:
             return False
         if self._left:
@@ -242,13 +242,13 @@ class OwnReading:
         if not is_parted:
             return self._whole(first, last)
         steps = partial(self._prepared, partial(cut, first, last), prepare)
-        return prefetched(steps, lambda _: 1, most=_STEPS_HELD)
+        return prefetched(steps, lambda _: 1, most=MAX_SUB_BATCHES_BUFFERED)
 
     def _whole(self, first: Offset, last: Offset) -> Generator[Step]:
         """The batch as one step."""
         batches = self._all_of_log(first, last)
         if last.loads_since(first):
-            for part in self._of_load(last):
+            for part in self._read_chunks(last):
                 batches += part
         yield Step.of(first, last, self._table_of(batches))
 
@@ -265,10 +265,10 @@ class OwnReading:
 
     def _in_steps(self, first: Offset, last: Offset, interrupt: Interrupt) -> Generator[Step]:
         """The batch by its steps; it loads nothing."""
-        found = RangeSteps(self._step_bytes, interrupt.check)
+        found = SubBatchBoundaries(self._step_bytes, interrupt.check)
         begin, size = first, 0
         held: list[pa.RecordBatch] = []
-        with closing(self._of_log(first, last, found)) as stretches:
+        with closing(self._read_log(first, last, found)) as stretches:
             for stretch in stretches:
                 held += stretch
                 size += sum(batch.nbytes for batch in stretch)
@@ -277,18 +277,18 @@ class OwnReading:
                     # A range that has to be read once more has the same boundaries again.
                     if position.order > begin.position.order:
                         end = replace(begin, position=position, fingerprint=boundary.fingerprint)
-                        before, held = _parted(held, place_of(position))
+                        before, held = _parted(held, pack_position(position))
                         brought = self._table_of(before)
                         yield Step.of(begin, end, brought, is_whole=False, is_last=False)
                         del before, brought  # may be large
                         begin = end
-        self._note_share(first, last, size)
+        self._record_selectivity(first, last, size)
         yield Step.of(begin, last, self._table_of(held), is_whole=begin is first)
 
     def _load_in_steps(self, first: Offset, last: Offset, interrupt: Interrupt) -> Generator[Step]:
         """The batch by its steps; its log changes no table."""
         held, size = self._all_of_log(first, last), 0
-        with closing(self._of_load(last)) as parts:
+        with closing(self._read_chunks(last)) as parts:
             for part in parts:
                 interrupt.check()
                 # What comes behind the last one may be nothing.
@@ -301,28 +301,28 @@ class OwnReading:
                 size += sum(batch.nbytes for batch in part)
         yield Step.of(first, last, self._table_of(held))
 
-    def _note_share(self, first: Offset, last: Offset, wanted: int) -> None:
+    def _record_selectivity(self, first: Offset, last: Offset, wanted: int) -> None:
         """Leave what comes to Spark where little of the log between two offsets was wanted.
 
         wanted : bytes of its changes, as Arrow.
         """
         size = _size(first, last)
-        if _LEAST < size < math.inf and wanted < _THIN_SHARE * size:
-            self._left = _LEFT_TO_SPARK
+        if _LEAST < size < math.inf and wanted < MIN_SELECTIVITY * size:
+            self._left = BATCHES_LEFT_TO_SPARK
 
-    def _table_of(self, batches: Iterable[pa.RecordBatch]) -> tuple[pa.Table, TypedImages]:
+    def _table_of(self, batches: Iterable[pa.RecordBatch]) -> tuple[pa.Table, ImageStore]:
         """What `collected` gives of the same changes."""
         return of_batches(batches, self._schema, with_source=self._with_source)
 
     def _all_of_log(self, first: Offset, last: Offset) -> list[pa.RecordBatch]:
         """Record batches of all changes between two offsets."""
-        batches = [batch for stretch in self._of_log(first, last) for batch in stretch]
+        batches = [batch for stretch in self._read_log(first, last) for batch in stretch]
         if self._handed_over(first, last) is None:
-            self._note_share(first, last, sum(batch.nbytes for batch in batches))
+            self._record_selectivity(first, last, sum(batch.nbytes for batch in batches))
         return batches
 
-    def _of_log(
-        self, first: Offset, last: Offset, steps: RangeSteps | None = None
+    def _read_log(
+        self, first: Offset, last: Offset, steps: SubBatchBoundaries | None = None
     ) -> Generator[list[pa.RecordBatch]]:
         """Record batches, stretch by stretch of log: all of one come before those of the next."""
         if first.position == last.position:
@@ -336,7 +336,7 @@ class OwnReading:
                 None,
                 facts=self.server_facts(),
                 target_bytes=options.target_partition_bytes,
-                most_pulls=1,
+                max_fetches=1,
             )
         for part in parts:
             if self._with_source:
@@ -351,13 +351,13 @@ class OwnReading:
 
         So is what is longer than a step.
         """
-        ranges = None if self.hand_over is None else self.hand_over.take(first, last)
+        ranges = None if self.handoff is None else self.handoff.take(first, last)
         if ranges is None:
             return None
         size = sum(len(block.data) for part in ranges for block in part.blocks or ())
         return ranges if size <= self._step_bytes else None
 
-    def _of_load(self, last: Offset) -> Generator[list[pa.RecordBatch]]:
+    def _read_chunks(self, last: Offset) -> Generator[list[pa.RecordBatch]]:
         """The chunks of the batch that ends there, some at a time, in their order.
 
         What is read is read to its end, whoever is slow to take it: its transaction keeps others
@@ -369,15 +369,15 @@ class OwnReading:
             options,
             last,
             # Each step has some of them.
-            max(most, most_load_steps()),
+            max(most, max_snapshot_sub_batches()),
             case_sensitive=self.server_facts().case_sensitive,
             in_turn=True,
         )
         # Where there are many they are small. Full ones take memory.
         is_many = sum(len(task.chunks) for task in tasks) > len(tasks)
-        at_once = most if is_many else min(most, _CHUNKS_READ)
+        at_once = most if is_many else min(most, MAX_CONCURRENT_CHUNKS)
 
-        def read(task: LoadPartition) -> list[pa.RecordBatch]:
+        def read(task: ChunkPartition) -> list[pa.RecordBatch]:
             return [*read_chunks(options, task, self._schema, typed=not self._with_source)]
 
         reading = deque[Future[list[pa.RecordBatch]]]()
@@ -407,7 +407,7 @@ def _changes_tables(last: Offset) -> bool:
     history = unpacked_schemas(last.schemas)
     return any(
         # What holds where the batch begins is said to hold from the beginning.
-        place_of(start_of(version))
+        pack_position(valid_from(version))
         for name in history.tables()
         for version in history.versions(*name)
     )
@@ -427,8 +427,8 @@ def _parted(
     for batch in filter(len, batches):
         count = batch.num_rows
         # Mostly all of them are before it.
-        if places_of(batch.slice(count - 1))[0].as_py() >= place:
-            count = pc.sum(pc.less(places_of(batch), place)).as_py()
+        if packed_positions(batch.slice(count - 1))[0].as_py() >= place:
+            count = pc.sum(pc.less(packed_positions(batch), place)).as_py()
         if count:
             before.append(batch.slice(0, count))
         if count < batch.num_rows:

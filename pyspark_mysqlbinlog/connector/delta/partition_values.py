@@ -10,7 +10,7 @@ from pyarrow import compute
 from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget
 from pyspark_mysqlbinlog.errors import MirrorError
 
-__all__ = ["expect_partitions"]
+__all__ = ["check_partition_values"]
 
 # The stubs know neither chunked arrays beside plain values nor what comes of them.
 pc: Any = compute
@@ -19,7 +19,7 @@ pc: Any = compute
 _NULL_PARTITIONS = {"": "an empty", "__HIVE_DEFAULT_PARTITION__": "__HIVE_DEFAULT_PARTITION__ as"}
 
 
-def expect_partitions(target: DeltaTarget, rows: pa.Table, table: str) -> None:
+def check_partition_values(target: DeltaTarget, rows: pa.Table, table: str) -> None:
     """MirrorError where a row would be in a partition that Delta reads as another value."""
     for name in target.partitioned_by():
         column = rows.column(name)
@@ -38,7 +38,11 @@ def expect_partitions(target: DeltaTarget, rows: pa.Table, table: str) -> None:
                         " Delta can't tell that from NULL: partition the table by another column",
                         table=table,
                     )
-        if _is_instant(column.type) and not target.notes_time_zones and len(column.drop_null()):
+        if (
+            _is_instant(column.type)
+            and not target.preserves_partition_time_zone
+            and len(column.drop_null())
+        ):
             raise MirrorError(
                 f"{name}, by which the Delta table is partitioned, is a TIMESTAMP, and delta-rs"
                 " notes it without its time zone: Spark reads another value, unless its session is"

@@ -13,21 +13,21 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from pyspark_mysqlbinlog.connector.delta.apply import in_order, key_of, states_of
+from pyspark_mysqlbinlog.connector.delta.apply import final_states, key_of, sorted_by_seq
 from pyspark_mysqlbinlog.connector.delta.column_names import delta_name
-from pyspark_mysqlbinlog.connector.delta.typed_images import TypedImages
+from pyspark_mysqlbinlog.connector.delta.typed_images import ImageStore
 from pyspark_mysqlbinlog.errors import MySQLBinlogError
 from pyspark_mysqlbinlog.names import Table
 from pyspark_mysqlbinlog.tables import TableSchema
 
-__all__ = ["PreparedStates", "prepared_states"]
+__all__ = ["PrecomputedStates", "precompute_states"]
 
 _LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class PreparedStates:
-    """What the changes of one table in a step leave; see `states_of`.
+class PrecomputedStates:
+    """What the changes of one table in a step leave; see `final_states`.
 
     Attributes
     ----------
@@ -55,13 +55,13 @@ class PreparedStates:
         return self.states if is_made else None
 
 
-def prepared_states(
+def precompute_states(
     parts: Mapping[Table, pa.Table],
-    images: TypedImages,
+    images: ImageStore,
     *,
     schemas: Mapping[Table, TableSchema],
     last_values: bool,
-) -> dict[Table, PreparedStates]:
+) -> dict[Table, PrecomputedStates]:
     """The states of each table that has a key, and one version in the batch.
 
     parts : each table's changes of the step.
@@ -74,14 +74,14 @@ def prepared_states(
         schema = schemas.get(name)
         if schema is None or not schema.row_key:
             continue
-        key, ordered = key_of(schema), in_order(changes)
+        key, ordered = key_of(schema), sorted_by_seq(changes)
         if not {*key} <= {delta_name(column.name) for column in schema.columns}:
             continue
         try:
-            states = states_of(ordered, schema, key, last_values=last_values, images=images)
+            states = final_states(ordered, schema, key, last_values=last_values, images=images)
         except (MySQLBinlogError, pa.ArrowInvalid) as error:
             # The walk comes to it again, and stops the table or the query.
             _LOG.debug("%s.%s: its states are not made ahead: %s", *name, error)
             continue
-        found[name] = PreparedStates(schema, last_values, changes.num_rows, states)
+        found[name] = PrecomputedStates(schema, last_values, changes.num_rows, states)
     return found

@@ -18,16 +18,16 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import compute
 
-from pyspark_mysqlbinlog.checkpoints.load_state import LoadState
+from pyspark_mysqlbinlog.checkpoints.load_state import SnapshotState
 from pyspark_mysqlbinlog.checkpoints.offset import Offset
 from pyspark_mysqlbinlog.errors import MySQLBinlogError
 from pyspark_mysqlbinlog.names import Table
 
 __all__ = [
     "BatchProgress",
-    "BatchRecord",
+    "BatchTracker",
     "MirrorProgress",
-    "Recorder",
+    "ProgressTracker",
     "TableBatch",
     "TableProgress",
 ]
@@ -152,7 +152,7 @@ class MirrorProgress:
     batches: tuple[BatchProgress, ...] = ()
 
 
-class Recorder:
+class ProgressTracker:
     """Keeps a mirror's progress; a mirror tells it of each batch.
 
     Attributes
@@ -167,12 +167,12 @@ class Recorder:
 
     def begin(
         self, number: int, end: Offset, ask: Callable[[Collection[Table]], Mapping[Table, int]]
-    ) -> BatchRecord:
+    ) -> BatchTracker:
         """A batch begins, which ends at an offset.
 
         ask : gives about how many rows tables have on the server.
         """
-        load = end.load or LoadState()
+        load = end.load or SnapshotState()
         pending = frozenset(each.table for each in load.pending)
         new = pending - self._asked
         if new:
@@ -182,18 +182,18 @@ class Recorder:
                 self._totals |= ask(new)
             except MySQLBinlogError as error:
                 _LOG.info("how many rows there are to load is not known: %s", error.message)
-        return BatchRecord(self, number, end, pending)
+        return BatchTracker(self, number, end, pending)
 
     def total(self, table: Table) -> int | None:
         """About how many rows a table had when its load began."""
         return self._totals.get(table)
 
 
-class BatchRecord:
+class BatchTracker:
     """One batch, while it is brought in."""
 
     def __init__(
-        self, recorder: Recorder, number: int, end: Offset, pending: frozenset[Table]
+        self, recorder: ProgressTracker, number: int, end: Offset, pending: frozenset[Table]
     ) -> None:
         self._recorder = recorder
         self._number, self._end, self._waiting = number, end, pending

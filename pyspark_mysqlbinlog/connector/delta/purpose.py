@@ -16,12 +16,12 @@ from pyspark_mysqlbinlog.errors import OffsetError, OptionError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["expect_same_purpose"]
+__all__ = ["check_checkpoint_targets"]
 
 _FILE = "mysqlbinlog-targets"
 
 
-def expect_same_purpose(
+def check_checkpoint_targets(
     spark: SparkSession, checkpoint: str, targets: Mapping[str, str | None]
 ) -> None:
     """Note where the changes go, or OptionError unless they always went there.

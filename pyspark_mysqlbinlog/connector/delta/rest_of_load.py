@@ -16,14 +16,14 @@ from typing import Any
 import pyarrow as pa
 
 from pyspark_mysqlbinlog.connector.delta.column_names import delta_name
-from pyspark_mysqlbinlog.connector.delta.typed_images import TypedImages
+from pyspark_mysqlbinlog.connector.delta.typed_images import ImageStore
 from pyspark_mysqlbinlog.names import Table, quoted
 from pyspark_mysqlbinlog.tables import INTEGER_TYPES, ColumnSchema, TableSchema
 
 __all__ = ["Limited", "RowsWhere", "conditions_of"]
 
 # Reads a table's rows for which an SQL condition holds, as loaded rows.
-RowsWhere = Callable[[str], tuple[pa.Table, TypedImages]]
+RowsWhere = Callable[[str], tuple[pa.Table, ImageStore]]
 # Gives it for a table whose load has a condition; None for others.
 Limited = Callable[[Table], RowsWhere | None]
 

@@ -15,10 +15,10 @@ from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget
 from pyspark_mysqlbinlog.connector.delta.marks import (
-    LogName,
+    LogIdentity,
     fingerprint_of,
-    number_and_pos,
-    place_of,
+    pack_position,
+    unpack_position,
 )
 from pyspark_mysqlbinlog.connector.log.logs import is_looked_for
 from pyspark_mysqlbinlog.errors import (
@@ -28,48 +28,48 @@ from pyspark_mysqlbinlog.errors import (
     MySQLBinlogError,
 )
 
-__all__ = ["LookAt", "SameLog", "held_fingerprint", "position_of"]
+__all__ = ["FingerprintAt", "LogIdentityCheck", "held_fingerprint", "position_of"]
 
 # Gives a position's fingerprint in the log as it is now.
-LookAt = Callable[[Position], Fingerprint | None]
+FingerprintAt = Callable[[Position], Fingerprint | None]
 
 
 @dataclass(frozen=True, slots=True)
-class SameLog:
+class LogIdentityCheck:
     """The checks of one table; each raises MirrorError.
 
     Attributes
     ----------
     table : its name, for errors.
-    way_on : what to do when a check fails, as the end of a sentence.
+    remedy : what to do when a check fails, as the end of a sentence.
     """
 
     table: str
     target: DeltaTarget
-    look_at: LookAt
-    way_on: str
+    look_at: FingerprintAt
+    remedy: str
 
-    def expect_no_gap(self, applied: int, start: Position) -> None:
+    def check_no_gap(self, applied: int, start: Position) -> None:
         """The table has everything up to where a query begins."""
-        if applied < place_of(start):
-            number, pos = number_and_pos(applied)
+        if applied < pack_position(start):
+            number, pos = unpack_position(applied)
             raise self._error(
                 f"the Delta table has everything up to position {pos} of binlog file number"
                 f" {number}, and the query begins behind it, at {start}: begin there or earlier, or"
-                f" {self.way_on}"
+                f" {self.remedy}"
             )
 
-    def expect_resumable(self, applied: int, start: Position, log: LogName) -> None:
+    def check_resumable(self, applied: int, start: Position, log: LogIdentity) -> None:
         """The same, where the table has a part already of a batch that comes once more.
 
         What a server was put back to may have the batch's start, and not that part of it.
 
         start : of the batch.
         """
-        if applied > place_of(start) and held_fingerprint(self.target, log) is not None:
-            self.expect_same(applied, start, log)
+        if applied > pack_position(start) and held_fingerprint(self.target, log) is not None:
+            self.check_same_log(applied, start, log)
 
-    def expect_same(self, applied: int, start: Position, log: LogName) -> None:
+    def check_same_log(self, applied: int, start: Position, log: LogIdentity) -> None:
         """The log still has what the table has from it.
 
         start : any position in the log as it is now.
@@ -85,26 +85,26 @@ class SameLog:
         except MySQLBinlogError as error:
             raise self._error(
                 f"whether the log is still the one of its rows can't be told: {error.message};"
-                f" {self.way_on}"
+                f" {self.remedy}"
             ) from None
         if known is None or found is None or not _is_same(place, known, found):
             raise self._error(
                 f"the log has another event in front of {place} than when its rows were written:"
-                f" it was begun anew, or the server restored; {self.way_on}"
+                f" it was begun anew, or the server restored; {self.remedy}"
             )
 
     def _error(self, message: str) -> MirrorError:
         return MirrorError(message, table=self.table)
 
 
-def held_fingerprint(target: DeltaTarget, log: LogName) -> Fingerprint | None:
+def held_fingerprint(target: DeltaTarget, log: LogIdentity) -> Fingerprint | None:
     """What a Delta table knows of the place up to which it has everything."""
     return fingerprint_of(target.applied(log.event), target.applied(log.file))
 
 
 def position_of(place: int, like: Position) -> Position:
     """A place of `marks` as a position in the log of another one."""
-    number, pos = number_and_pos(place)
+    number, pos = unpack_position(place)
     base, _, digits = like.file.rpartition(".")
     return Position(number, pos, f"{base}.{number:0{len(digits)}d}")
 

@@ -14,17 +14,17 @@ from pyarrow import compute
 from pyspark.sql import DataFrame
 
 from pyspark_mysqlbinlog.connector.delta.apply import GONE, SEQ
-from pyspark_mysqlbinlog.connector.delta.copies import row_texts
+from pyspark_mysqlbinlog.connector.delta.copies import canonical_row_bytes
 from pyspark_mysqlbinlog.connector.delta.predicates import bounds
 from pyspark_mysqlbinlog.connector.delta.spark_sql import quoted
 
-__all__ = ["count_copies", "equal_rows", "merge_copies"]
+__all__ = ["count_equal_rows", "equality_conditions", "multiset_merge_sql"]
 
 # The stubs know neither chunked arrays beside plain values nor what comes of them.
 pc: Any = compute
 
 
-def equal_rows(rows: pa.Table) -> list[str]:
+def equality_conditions(rows: pa.Table) -> list[str]:
     """Conditions by which a row ``t`` is the row ``s`` of these in every column."""
     return [*_equal(rows), *bounds(rows, _columns(rows), quoted)]
 
@@ -42,18 +42,20 @@ def _columns(rows: pa.Table) -> list[str]:
     return [name for name in rows.column_names if name not in {SEQ, GONE}]
 
 
-def count_copies(found: DataFrame, rows: pa.Table) -> list[int]:
+def count_equal_rows(found: DataFrame, rows: pa.Table) -> list[int]:
     """How many of the rows that were found there are of each of these, which differ."""
-    wanted = row_texts(rows)
+    wanted = canonical_row_bytes(rows)
     counts = [0] * rows.num_rows
     held = found.toArrow().select(rows.column_names).cast(rows.schema)
-    places = pc.index_in(row_texts(held), value_set=wanted).drop_null()
+    places = pc.index_in(canonical_row_bytes(held), value_set=wanted).drop_null()
     for each in pc.value_counts(places).to_pylist():
         counts[each["values"]] += each["counts"]
     return counts
 
 
-def merge_copies(into: str, states: str, names: Sequence[str], conditions: Sequence[str]) -> str:
+def multiset_merge_sql(
+    into: str, states: str, names: Sequence[str], conditions: Sequence[str]
+) -> str:
     """Remove all copies of the rows that go, and write those that come.
 
     into : the table, `t` in the conditions.

@@ -20,22 +20,22 @@ from pyspark.sql.types import BooleanType, StructType
 from pyspark_mysqlbinlog.connector.delta import spark_sql
 from pyspark_mysqlbinlog.connector.delta.apply import DELETED, GONE, SEQ, SEQ_TYPE
 from pyspark_mysqlbinlog.connector.delta.engine import (
-    TRIES,
-    expect_rows_kept,
+    MAX_COMMIT_ATTEMPTS,
+    check_no_foreign_writes,
     check_same_deletes,
+    commit_conflict_error,
     is_restored,
-    overtaken,
 )
 from pyspark_mysqlbinlog.connector.delta.marks import Mark
 from pyspark_mysqlbinlog.connector.delta.predicates import bounds, is_before
 from pyspark_mysqlbinlog.connector.delta.spark_copies import (
-    count_copies,
-    equal_rows,
-    merge_copies,
+    count_equal_rows,
+    equality_conditions,
+    multiset_merge_sql,
 )
 from pyspark_mysqlbinlog.connector.delta.spark_marks import (
     MARKS,
-    SparkMarks,
+    MetadataMarkers,
     has_commit_id,
     user_metadata,
 )
@@ -127,7 +127,7 @@ class _Told:
     settings : of the session, for its transaction identifier.
     """
 
-    marks: SparkMarks
+    marks: MetadataMarkers
     numbers: Mapping[str, int]
     settings: Mapping[str, str] = field(default_factory=dict)
 
@@ -135,7 +135,7 @@ class _Told:
 class SparkTarget:
     """One Delta table; see `engine.DeltaTarget`."""
 
-    notes_time_zones = True
+    preserves_partition_time_zone = True
 
     def __init__(
         self,
@@ -149,7 +149,7 @@ class SparkTarget:
         self._table = table
         self._properties = dict(properties)
         self._partition_by = list(partition_by)
-        self.keeps_deleted = soft_delete
+        self.soft_deletes = soft_delete
         # The version that all is decided by: of the first look, or of the last commit. None where
         # an error left open what was written.
         self._known: int | None = None
@@ -176,16 +176,16 @@ class SparkTarget:
 
         told : what the commit writes down, in place of what follows from the mark.
         """
-        for _ in range(TRIES):
+        for _ in range(MAX_COMMIT_ATTEMPTS):
             version = self._there().version
-            self._expect_rows_kept(version)
+            self._check_no_foreign_writes(version)
             commit_id = str(uuid4())
             try:
                 if mark is not None:
                     told = self._marking(mark)
                 settings = {METADATA: user_metadata(commit_id)}
                 if told is not None:
-                    metadata = told.marks.of_commit(told.numbers, commit_id)
+                    metadata = told.marks.commit_metadata(told.numbers, commit_id)
                     settings = {**told.settings, METADATA: metadata}
                 with self._table.setting(settings):
                     write()
@@ -196,22 +196,22 @@ class SparkTarget:
                 self._known = version
             else:
                 now = self._there().version
-                is_committed = self._expect_rows_kept(now, commit_id)
+                is_committed = self._check_no_foreign_writes(now, commit_id)
                 if told is not None and is_committed:
                     self._table.note(now, told.marks.application, told.numbers)
                 self._table.release()
                 return
-        raise overtaken(self.uri)
+        raise commit_conflict_error(self.uri)
 
     def _marking(self, mark: Mark) -> _Told:
         """What the commit writes down, for a mark to be written."""
         log = str(mark.log)
         snapshot = self._there()
         numbers = self._table.numbers(snapshot)
-        marks = SparkMarks.of(snapshot.properties)
+        marks = MetadataMarkers.of(snapshot.properties)
         if marks is None or marks.log != log:
-            marks = SparkMarks.anew(log, numbers)
-            with self._table.setting({METADATA: marks.of_commit(numbers)}):
+            marks = MetadataMarkers.anew(log, numbers)
+            with self._table.setting({METADATA: marks.commit_metadata(numbers)}):
                 self._table.sql(self._with_properties({MARKS: marks.text}))
         boundary = numbers.get(log, -1)
         new = dict(mark.identifiers)
@@ -224,7 +224,7 @@ class SparkTarget:
             settings = {APPLICATION: marks.application, BOUNDARY: str(mark.version)}
         return _Told(marks, {**numbers, **new}, settings)
 
-    def _expect_rows_kept(self, version: int, commit_id: str | None = None) -> bool:
+    def _check_no_foreign_writes(self, version: int, commit_id: str | None = None) -> bool:
         """MirrorError where something else has changed rows up to a version.
 
         Delta for Spark moves a commit after what came in between. So the mirror's own commit is not
@@ -243,7 +243,7 @@ class SparkTarget:
             if commit_id is None or not has_commit_id(row["userMetadata"], commit_id)
         ]
         own = len(commits) - len(others)
-        expect_rows_kept(self.uri, others, version - known - own)
+        check_no_foreign_writes(self.uri, others, version - known - own)
         return own > 0
 
     def _with_properties(self, properties: Mapping[str, str]) -> str:
@@ -288,7 +288,7 @@ class SparkTarget:
         query = f"SELECT 1 FROM {self._table.name} {condition} LIMIT 1"
         return bool(self._table.sql(query))
 
-    def forget_seq(self) -> None:
+    def reset_seq(self) -> None:
         oldest = ", ".join(
             f"'{field.name}', CAST({_OLDEST} AS {sql_type(field.type)})" for field in SEQ_TYPE
         )
@@ -326,11 +326,11 @@ class SparkTarget:
         self._allow(columns)
         self._commit(lambda: self._table.sql(statement), mark)
 
-    def reshape(
+    def rewrite_columns(
         self, columns: pa.Schema, came_from: Mapping[str, str], mark: Mark | None = None
     ) -> None:
         columns = self._with_deleted(columns)
-        if self.keeps_deleted:
+        if self.soft_deletes:
             came_from = {**came_from, DELETED: DELETED}
         values = ", ".join(
             f"CAST({quoted(came_from[field.name]) if field.name in came_from else 'NULL'}"
@@ -362,18 +362,18 @@ class SparkTarget:
         log = str(mark.log)
         snapshot = self._there()
         numbers = self._table.numbers(snapshot)
-        marks = SparkMarks.of(snapshot.properties)
+        marks = MetadataMarkers.of(snapshot.properties)
         told = {**numbers, **dict(mark.identifiers)}
         if marks is None or marks.log != log or mark.version < numbers.get(log, -1):
-            marks = SparkMarks.anew(log, told)
+            marks = MetadataMarkers.anew(log, told)
         else:
-            marks = SparkMarks(marks.application, log, told)
+            marks = MetadataMarkers(marks.application, log, told)
         statement = self._with_properties({**properties, MARKS: marks.text})
         self._commit(lambda: self._table.sql(statement), None, _Told(marks, told))
 
     def older(self, before: Mapping[str, int], names: Sequence[str]) -> pa.Table:
         condition = is_before(before)
-        if self.keeps_deleted:
+        if self.soft_deletes:
             condition += f" AND NOT {DELETED}"
         columns = ", ".join(map(quoted, names))
         query = f"SELECT {columns} FROM {self._table.name} WHERE {condition}"
@@ -382,7 +382,7 @@ class SparkTarget:
     def empty(self, before: Mapping[str, int], mark: Mark | None = None) -> None:
         older = is_before(before)
         statement = f"DELETE FROM {self._table.name} WHERE {older}"
-        if self.keeps_deleted:
+        if self.soft_deletes:
             deleted = f"{DELETED} = TRUE WHERE {older} AND NOT {DELETED}"
             statement = f"UPDATE {self._table.name} SET {deleted}"
         self._commit(lambda: self._table.sql(statement), mark)
@@ -393,14 +393,14 @@ class SparkTarget:
 
     def merge(self, states: pa.Table, key: Sequence[str], mark: Mark) -> None:
         same = [f"t.{quoted(name)} = s.{quoted(name)}" for name in key]
-        if self.keeps_deleted:
+        if self.soft_deletes:
             states = states.append_column(DELETED, states.column(GONE))
         statement = spark_sql.merge(
             self._table.name,
             _STATES,
             [name for name in states.column_names if name != GONE],
             [*same, *bounds(states, key, quoted)],
-            keeps_deleted=self.keeps_deleted,
+            soft_deletes=self.soft_deletes,
         )
 
         def write() -> None:
@@ -412,20 +412,20 @@ class SparkTarget:
             self._commit(write, mark)
 
     def copies(self, rows: pa.Table) -> list[int]:
-        equal = " AND ".join(equal_rows(rows))
+        equal = " AND ".join(equality_conditions(rows))
         with self._as_view(rows):
             # Names and whole numbers of our own.
             query = f"SELECT t.* FROM {self._table.name} t LEFT SEMI JOIN {_STATES} s ON {equal}"
             with self._table.query(query) as found:
-                return count_copies(found, rows)
+                return count_equal_rows(found, rows)
 
-    def replace_copies(self, gone: pa.Table, rows: pa.Table, mark: Mark) -> int:
+    def rewrite_equal_rows(self, gone: pa.Table, rows: pa.Table, mark: Mark) -> int:
         if not gone.num_rows:
             self.append(rows, mark)
             return 0
         names = rows.column_names
         both = pa.concat_tables([_with_gone(gone.select(names), True), _with_gone(rows, False)])
-        statement = merge_copies(self._table.name, _STATES, names, equal_rows(gone))
+        statement = multiset_merge_sql(self._table.name, _STATES, names, equality_conditions(gone))
         removed = 0
 
         def write() -> None:
@@ -513,7 +513,7 @@ class SparkTarget:
         return int(ends[0]["operationMetrics"]["numDeletedFiles"]) if ends else 0
 
     def _with_deleted(self, columns: pa.Schema) -> pa.Schema:
-        return columns.append(pa.field(DELETED, pa.bool_())) if self.keeps_deleted else columns
+        return columns.append(pa.field(DELETED, pa.bool_())) if self.soft_deletes else columns
 
     def _has_another_mirror(self) -> RuntimeError:
         return RuntimeError(f"{self.uri}: another mirror writes this table; one of them has to end")
@@ -527,5 +527,5 @@ def _equal(columns: pa.Schema, others: pa.Schema) -> bool:
     return [(field.name, field.type) for field in columns] == [(f.name, f.type) for f in others]
 
 
-def _with_gone(rows: pa.Table, is_gone: bool) -> pa.Table:
-    return rows.append_column(GONE, pa.repeat(is_gone, rows.num_rows))
+def _with_gone(rows: pa.Table, is_tombstone: bool) -> pa.Table:
+    return rows.append_column(GONE, pa.repeat(is_tombstone, rows.num_rows))

@@ -29,7 +29,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-__all__ = ["IDENTIFIERS", "MARKS", "SparkMarks", "has_commit_id", "is_application", "user_metadata"]
+__all__ = [
+    "IDENTIFIERS",
+    "MARKS",
+    "MetadataMarkers",
+    "has_commit_id",
+    "is_application",
+    "user_metadata",
+]
 
 # A property of a Delta table.
 MARKS = "mysqlbinlog.commitMarkers"
@@ -39,7 +46,7 @@ _APPLICATIONS = f"{IDENTIFIERS}spark:"
 
 
 @dataclass(frozen=True, slots=True)
-class SparkMarks:
+class MetadataMarkers:
     """What the property says.
 
     Attributes
@@ -73,7 +80,7 @@ class SparkMarks:
         kept = {"application": self.application, "log": self.log, "numbers": dict(self.numbers)}
         return json.dumps(kept)
 
-    def of_commit(self, numbers: Mapping[str, int], commit_id: str | None = None) -> str:
+    def commit_metadata(self, numbers: Mapping[str, int], commit_id: str | None = None) -> str:
         """The user metadata of a commit."""
         kept = {"application": self.application, "numbers": dict(numbers)}
         return json.dumps(kept if commit_id is None else {"commit": commit_id, **kept})

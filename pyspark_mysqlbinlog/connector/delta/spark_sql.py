@@ -39,7 +39,7 @@ def fields(columns: Iterable[pa.Field[Any]]) -> str:
 
 
 def merge(
-    into: str, states: str, names: Sequence[str], conditions: Sequence[str], *, keeps_deleted: bool
+    into: str, states: str, names: Sequence[str], conditions: Sequence[str], *, soft_deletes: bool
 ) -> str:
     """Bring states in where what is there is not newer.
 
@@ -58,7 +58,7 @@ def merge(
         f"WHEN NOT MATCHED AND NOT s.{GONE} THEN INSERT",
         f"({', '.join(columns)}) VALUES ({', '.join(f's.{name}' for name in columns)})",
     ]
-    if keeps_deleted:
+    if soft_deletes:
         del clauses[1]
         clauses[3] = "WHEN NOT MATCHED THEN INSERT"
     return " ".join(clauses)

@@ -19,7 +19,11 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.types import StructType
 
-from pyspark_mysqlbinlog.connector.delta.spark_marks import IDENTIFIERS, SparkMarks, is_application
+from pyspark_mysqlbinlog.connector.delta.spark_marks import (
+    IDENTIFIERS,
+    MetadataMarkers,
+    is_application,
+)
 from pyspark_mysqlbinlog.connector.delta.spark_memory import OpenTables, release
 from pyspark_mysqlbinlog.connector.delta.spark_sessions import SparkSessions
 from pyspark_mysqlbinlog.connector.delta.spark_sql import quoted
@@ -154,7 +158,7 @@ class SparkTable:
 
     def numbers(self, snapshot: Snapshot) -> Mapping[str, int]:
         """The identifiers of the last mark, and their numbers."""
-        marks = SparkMarks.of(snapshot.properties)
+        marks = MetadataMarkers.of(snapshot.properties)
         if marks is None:
             kept = self._identifiers().items()
             return {name: number for name, number in kept if not is_application(name)}

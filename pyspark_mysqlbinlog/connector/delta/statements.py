@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark_mysqlbinlog.decoder.sql.classifier import StatementKind, classify
 
-__all__ = ["is_drop", "kind_of", "may_bring_rows"]
+__all__ = ["is_drop", "kind_of", "may_add_rows"]
 
 _DROPS = frozenset({StatementKind.DROP_TABLE, StatementKind.DROP_DATABASE})
 
@@ -19,7 +19,7 @@ def is_drop(query: str | None) -> bool:
     return kind_of(query) in _DROPS
 
 
-def may_bring_rows(query: str | None) -> bool:
+def may_add_rows(query: str | None) -> bool:
     """Whether a table that was empty may have rows behind it, without row events."""
     statement = classify(query or "", "")
     if statement.kind is StatementKind.ALTER_TABLE:

@@ -16,7 +16,7 @@ from typing import Self
 from pyspark_mysqlbinlog.errors import OptionError
 from pyspark_mysqlbinlog.names import Table
 
-__all__ = ["Targets", "expect_apart"]
+__all__ = ["Targets", "check_paths_disjoint"]
 
 _FIELD = re.compile(r"\{([^{}]*)\}")
 # Beside control characters: what ends a part of a path, or means something in a URI or a glob; and
@@ -72,7 +72,7 @@ class Targets:
         return _FIELD.sub(lambda found: names[found[1]], self.template)
 
 
-def expect_apart(tables: Iterable[Table], templates: Iterable[Targets]) -> None:
+def check_paths_disjoint(tables: Iterable[Table], templates: Iterable[Targets]) -> None:
     """OptionError where two Delta tables would be one, or one lie in the other's folder.
 
     There a VACUUM of the outer one would take the inner one's files for its own old ones.

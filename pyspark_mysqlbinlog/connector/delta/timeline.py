@@ -13,12 +13,12 @@ import pyarrow as pa
 from pyarrow import compute
 
 from pyspark_mysqlbinlog.checkpoints.position import Position
-from pyspark_mysqlbinlog.checkpoints.versions import UnknownFrom, Version
+from pyspark_mysqlbinlog.checkpoints.versions import UnknownSchema, Version
 from pyspark_mysqlbinlog.connector.delta.apply import SEQ_TYPE
-from pyspark_mysqlbinlog.connector.delta.marks import place_of
+from pyspark_mysqlbinlog.connector.delta.marks import pack_position
 from pyspark_mysqlbinlog.tables import TableSchema
 
-__all__ = ["Section", "not_applied", "places_of", "sections"]
+__all__ = ["Section", "drop_applied", "packed_positions", "sections"]
 
 # The stubs know neither chunked arrays beside plain values nor what comes of them.
 pc: Any = compute
@@ -36,7 +36,7 @@ class Section:
     """
 
     start: Position
-    what: TableSchema | UnknownFrom
+    what: TableSchema | UnknownSchema
     changes: pa.Table
 
 
@@ -45,8 +45,8 @@ def sections(changes: pa.Table, versions: Sequence[Version]) -> Iterator[Section
     if len(versions) == 1:
         yield Section(*versions[0], changes)
         return
-    places = places_of(changes)
-    begins = [place_of(start) for start, _ in versions]
+    places = packed_positions(changes)
+    begins = [pack_position(start) for start, _ in versions]
     # What is told of at a place before the first version lies in none.
     ends: list[int | None] = [*begins[1:], None]
     for (start, what), begin, end in zip(versions, begins, ends, strict=True):
@@ -56,17 +56,17 @@ def sections(changes: pa.Table, versions: Sequence[Version]) -> Iterator[Section
         yield Section(start, what, changes.filter(is_in))
 
 
-def not_applied(changes: pa.Table, applied: int) -> pa.Table:
+def drop_applied(changes: pa.Table, applied: int) -> pa.Table:
     """Without the changes from before a boundary; rows that were loaded always count."""
     if not applied:
         return changes
-    is_new = pc.greater_equal(places_of(changes), applied)
+    is_new = pc.greater_equal(packed_positions(changes), applied)
     counts = pc.or_(is_new, pc.equal(changes.column("op"), "r"))
     # Mostly all of them do: to copy them takes longer.
     return changes if pc.all(counts).as_py() is not False else changes.filter(counts)
 
 
-def places_of(changes: pa.Table | pa.RecordBatch) -> Any:
+def packed_positions(changes: pa.Table | pa.RecordBatch) -> Any:
     """Where each change is, as `marks.place` has it."""
     seq = changes.column("seq").cast(SEQ_TYPE)
     file = pc.struct_field(seq, "file").cast(pa.int64())

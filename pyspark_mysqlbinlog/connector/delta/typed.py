@@ -33,7 +33,7 @@ from pyspark_mysqlbinlog.decoder.schemas.struct_types import GEOMETRY, StructOpt
 from pyspark_mysqlbinlog.errors import MirrorError, SchemaError, UnrepresentableValueError
 from pyspark_mysqlbinlog.tables import ColumnSchema
 
-__all__ = ["TypedRows", "typed_field"]
+__all__ = ["RowImageReader", "typed_field"]
 
 # The stubs know neither chunked arrays beside plain values nor what comes of them.
 pc: Any = compute
@@ -62,7 +62,7 @@ class _Reading:
     finish: Finish | None = None
 
 
-class TypedRows:
+class RowImageReader:
     """Reads the images of one table's rows.
 
     Parameters
@@ -91,10 +91,10 @@ class TypedRows:
         places = pc.subtract(pc.cumulative_sum(pc.is_valid(texts).cast(pa.int64())), 1)
         return read.take(pc.if_else(pc.is_valid(texts), places, pa.scalar(None, pa.int64())))
 
-    def only(self, names: Collection[str]) -> TypedRows:
+    def only(self, names: Collection[str]) -> RowImageReader:
         """What reads these columns, as Delta has them, and passes over others."""
         kept = (column for column in self._columns if delta_name(column.name) in names)
-        return TypedRows(kept, self._table, only=True)
+        return RowImageReader(kept, self._table, only=True)
 
     def adopt(
         self, images: pa.ChunkedArray[Any], pick: Callable[[Column], Column] | None = None

@@ -15,9 +15,9 @@ import pyarrow as pa
 from pyarrow import compute
 
 from pyspark_mysqlbinlog.connector.delta.counting import counted
-from pyspark_mysqlbinlog.connector.delta.typed import TypedRows
+from pyspark_mysqlbinlog.connector.delta.typed import RowImageReader
 
-__all__ = ["IMAGE", "ImagePart", "Side", "SideRows", "TypedImages", "with_numbers"]
+__all__ = ["IMAGE", "ImagePart", "Side", "SideRows", "ImageStore", "with_image_ids"]
 
 # The stubs know neither chunked arrays beside plain values nor what comes of them.
 pc: Any = compute
@@ -50,7 +50,7 @@ class ImagePart:
         return self.before.nbytes + self.after.nbytes
 
 
-def with_numbers(changes: pa.Table, part: int | None) -> pa.Table:
+def with_image_ids(changes: pa.Table, part: int | None) -> pa.Table:
     """Changes with the column `IMAGE`.
 
     part : that has their images; None where they have texts.
@@ -62,7 +62,7 @@ def with_numbers(changes: pa.Table, part: int | None) -> pa.Table:
     return changes.append_column(IMAGE, counted(first, count))
 
 
-class TypedImages:
+class ImageStore:
     """The typed images of a batch's changes, by number."""
 
     def __init__(self, parts: Sequence[ImagePart] = ()) -> None:
@@ -85,14 +85,14 @@ class TypedImages:
             for each in parts.to_pylist()
         )
 
-    def of_side(self, changes: pa.Table, side: Side, rows: TypedRows) -> SideRows:
+    def of_side(self, changes: pa.Table, side: Side, rows: RowImageReader) -> SideRows:
         """The rows of one side of changes, to be looked at in parts; see `read`."""
         return SideRows(self, changes, side, rows)
 
-    def read(self, changes: pa.Table, side: Side, rows: TypedRows) -> pa.Table:
-        """The row of each change on one side, as `TypedRows.read` does; nulls where it has none.
+    def read(self, changes: pa.Table, side: Side, rows: RowImageReader) -> pa.Table:
+        """Return each change's row on one side, as `RowImageReader.read` does; nulls for no row.
 
-        changes : from `with_numbers`, or without numbers, where all are texts.
+        changes : from `with_image_ids`, or without numbers, where all are texts.
         """
         texts: Any = changes.column(side)
         if IMAGE not in changes.column_names:
@@ -110,7 +110,7 @@ class TypedImages:
         return pa.concat_tables(found).take(order)
 
     def _read_by_part(
-        self, texts: Any, numbers: Any, side: Side, rows: TypedRows
+        self, texts: Any, numbers: Any, side: Side, rows: RowImageReader
     ) -> Iterator[tuple[Any, pa.Table]]:
         """The places of each part's rows among all, and those rows; texts are a part, too."""
         parts = pc.shift_right(numbers, _BITS)
@@ -133,7 +133,9 @@ class SideRows:
     has : of each change, whether it has one.
     """
 
-    def __init__(self, images: TypedImages, changes: pa.Table, side: Side, rows: TypedRows) -> None:
+    def __init__(
+        self, images: ImageStore, changes: pa.Table, side: Side, rows: RowImageReader
+    ) -> None:
         self._images = images
         self._changes = changes.select(
             [name for name in (side, IMAGE) if name in changes.column_names]

@@ -17,50 +17,56 @@ import pyarrow as pa
 from pyarrow import compute
 
 from pyspark_mysqlbinlog.checkpoints.position import Position
-from pyspark_mysqlbinlog.checkpoints.versions import UnknownFrom
+from pyspark_mysqlbinlog.checkpoints.versions import UnknownSchema
 from pyspark_mysqlbinlog.connector.delta.apply import (
     GONE,
     SEQ,
     SEQ_TYPE,
-    both_rows,
+    all_states,
+    final_states,
     key_of,
-    last_states,
-    states_of,
+    latest_per_key,
 )
-from pyspark_mysqlbinlog.connector.delta.column_names import delta_name, check_distinct
-from pyspark_mysqlbinlog.connector.delta.copies import apply_copies, expect_countable
+from pyspark_mysqlbinlog.connector.delta.column_names import check_distinct, delta_name
+from pyspark_mysqlbinlog.connector.delta.copies import apply_multiset, check_multiset_supported
 from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget
-from pyspark_mysqlbinlog.connector.delta.kept_deletes import is_noted, note_key
-from pyspark_mysqlbinlog.connector.delta.key_values import expect_distinct_keys
-from pyspark_mysqlbinlog.connector.delta.marks import Mark, place, place_of
-from pyspark_mysqlbinlog.connector.delta.partition_values import expect_partitions
-from pyspark_mysqlbinlog.connector.delta.prepared import PreparedStates
-from pyspark_mysqlbinlog.connector.delta.statements import is_drop, kind_of, may_bring_rows
+from pyspark_mysqlbinlog.connector.delta.kept_deletes import merge_key_recorded, record_merge_key
+from pyspark_mysqlbinlog.connector.delta.key_values import check_keys_unambiguous
+from pyspark_mysqlbinlog.connector.delta.marks import Mark, pack_position, place
+from pyspark_mysqlbinlog.connector.delta.partition_values import check_partition_values
+from pyspark_mysqlbinlog.connector.delta.prepared import PrecomputedStates
+from pyspark_mysqlbinlog.connector.delta.statements import is_drop, kind_of, may_add_rows
 from pyspark_mysqlbinlog.connector.delta.timeline import Section
 from pyspark_mysqlbinlog.connector.delta.typed import typed_field
-from pyspark_mysqlbinlog.connector.delta.typed_images import TypedImages
+from pyspark_mysqlbinlog.connector.delta.typed_images import ImageStore
 from pyspark_mysqlbinlog.decoder.sql.classifier import StatementKind
 from pyspark_mysqlbinlog.decoder.sql.column_changes import CannotFollowError, renamed
 from pyspark_mysqlbinlog.errors import MirrorError, SchemaError, UnrepresentableValueError
 from pyspark_mysqlbinlog.tables import TableSchema
 
-__all__ = ["LOAD_ANEW", "NOT_WHOLE", "TableLoad", "Walk", "shape_of"]
+__all__ = [
+    "RELOAD_HINT",
+    "KEYED_SNAPSHOT_OF_KEYLESS_TABLE",
+    "TableSnapshot",
+    "Walk",
+    "delta_schema",
+]
 
 # The stubs know neither chunked arrays beside plain values nor what comes of them.
 pc: Any = compute
 
-LOAD_ANEW = "load the table anew"
-NOT_WHOLE = (
+RELOAD_HINT = "load the table anew"
+KEYED_SNAPSHOT_OF_KEYLESS_TABLE = (
     "the table has no key where the log has come to, and its rows were read by one: it was altered"
     " while it was being loaded, or excludeColumns leaves out a column of its key, or its key is"
-    f" not known; {LOAD_ANEW}, or start with a new checkpoint, which learns them anew"
+    f" not known; {RELOAD_HINT}, or start with a new checkpoint, which learns them anew"
 )
 _STATEMENTS = pa.array(["t", "ddl"])
 # In front of every change at a place, and of rows that were loaded there.
 _BEFORE_ALL = -2
 
 
-def shape_of(schema: TableSchema) -> pa.Schema:
+def delta_schema(schema: TableSchema) -> pa.Schema:
     """The columns of the Delta table of a table."""
     check_distinct((column.name for column in schema.columns), schema.full_name)
     return pa.schema([*map(typed_field, schema.columns), pa.field(SEQ, SEQ_TYPE)])
@@ -73,28 +79,28 @@ def _key_types(
 
     names : what they are called now -> what they are called then; None where they stay.
     """
-    types = _described(shape_of(schema))
+    types = _described(delta_schema(schema))
     return [
         (name if names is None else names.get(name), types.get(name)) for name in key_of(schema)
     ]
 
 
 @dataclass(frozen=True, slots=True)
-class TableLoad:
+class TableSnapshot:
     """A load that reads the table's rows: those that come with another table are among them.
 
     Attributes
     ----------
-    begins_behind : is told of a `seq` at which nobody knows the rows any more: the load that the
+    restart_after : is told of a `seq` at which nobody knows the rows any more: the load that the
         source begins there brings them all. None where it begins none by itself.
-    is_void : is told why loaded rows can't be read: they have a shape that the log has not come to
-        yet, and the source loads the table again when it comes there. None likewise.
+    on_unreadable : is told why loaded rows can't be read: they have a shape that the log has not
+        come to yet, and the source loads the table again when it comes there. None likewise.
     remove_older : removes the rows that are older than the load: it replaces them in any case.
     is_unread : its rows are read after all changes of the batch, so that none need be counted.
     """
 
-    begins_behind: Callable[[Mapping[str, int]], None] | None
-    is_void: Callable[[str], None] | None
+    restart_after: Callable[[Mapping[str, int]], None] | None
+    on_unreadable: Callable[[str], None] | None
     remove_older: Callable[[], None]
     is_unread: bool = False
 
@@ -123,10 +129,10 @@ class Walk:
         applied: int,
         came_by_rename: frozenset[int],
         *,
-        load: TableLoad | None = None,
-        images: TypedImages,
+        load: TableSnapshot | None = None,
+        images: ImageStore,
         gone: int | None = None,
-        prepared: PreparedStates | None = None,
+        prepared: PrecomputedStates | None = None,
     ) -> None:
         self._name = name
         self._target = target
@@ -168,15 +174,15 @@ class Walk:
             self._lose_at(self._told)
         self._merge(self._mark)
 
-    def _enter(self, start: Position, what: TableSchema | UnknownFrom) -> None:
+    def _enter(self, start: Position, what: TableSchema | UnknownSchema) -> None:
         told, self._told = self._told, None
-        if isinstance(what, UnknownFrom):
+        if isinstance(what, UnknownSchema):
             self._is_there = self._is_there and not what.gone
             self._is_known = what.gone
             self._reason = what.reason
             if self._is_there and told is not None:
                 self._lose_at(told)
-        elif self.schema is None and place_of(start) <= self._applied:
+        elif self.schema is None and pack_position(start) <= self._applied:
             self._is_there = True
             self.schema = what
             self._hold(what)
@@ -194,7 +200,7 @@ class Walk:
             self._lose_at(told)
 
     def _create(self, start: Position, what: TableSchema) -> None:
-        if place_of(start) in self._came_by_rename and self._load is None:
+        if pack_position(start) in self._came_by_rename and self._load is None:
             self._lose(
                 _begin_of(start),
                 "another table took its name, with rows that nobody told of",
@@ -206,7 +212,7 @@ class Walk:
         self._is_there = True
         self.schema, self._held = what, {}
         # All that stays of rows that were deleted before.
-        self._came_from = _as_they_are(what) if self._target.keeps_deleted else {}
+        self._came_from = _as_they_are(what) if self._target.soft_deletes else {}
 
     def _alter(self, start: Position, what: TableSchema, told: dict[str, Any] | None) -> None:
         before = self.schema
@@ -224,7 +230,7 @@ class Walk:
             names = {delta_name(old): delta_name(new) for old, new in found.items()}
         except CannotFollowError as error:
             seq = _begin_of(start) if told is None else told["seq"]
-            brings = told is not None and may_bring_rows(told["query"])
+            brings = told is not None and may_add_rows(told["query"])
             self._lose(seq, str(error), brings=brings)
             kept = {delta_name(column.name) for column in what.columns}
             names = {name: name for name in _as_they_are(before) if name in kept}
@@ -239,8 +245,8 @@ class Walk:
             self._merge(self._mark_before(start, told))
         if is_other_key and self._load is not None:
             # Nothing was counted while it had no key.
-            if self._is_unread and not key_of(before) and self._load.begins_behind is not None:
-                self._load.begins_behind(self._with_epoch(_begin_of(start)))
+            if self._is_unread and not key_of(before) and self._load.restart_after is not None:
+                self._load.restart_after(self._with_epoch(_begin_of(start)))
             # Among them may be several with one value of the new key, which a merge would keep.
             self._load.remove_older()
         self._states = [_renamed(states, names) for states in self._states]
@@ -259,7 +265,7 @@ class Walk:
 
         Whoever goes on from it comes to the statement again, from the columns before.
         """
-        version = place_of(start) - 1 if told is None else _place(told)
+        version = pack_position(start) - 1 if told is None else _place(told)
         return replace(self._mark, version=version, batch=None, fingerprint=None)
 
     def _hear(self, statement: dict[str, Any]) -> None:
@@ -285,20 +291,20 @@ class Walk:
         if self.schema is None or not self._is_there:
             what = "that is not there" if self._is_known else "whose columns are not known"
             why = f" ({self._reason})" if self._reason else ""
-            raise self._error(f"there are rows of a table {what}{why}; {LOAD_ANEW}")
+            raise self._error(f"there are rows of a table {what}{why}; {RELOAD_HINT}")
         lost = self._lost_columns(rows)
         if lost:
             self._merge(replace(self._mark, version=_place(rows.slice(0, 1).to_pylist()[0])))
             raise self._error(
                 f"the log has rows without {min(lost)}: set"
-                f" binlog_row_image=FULL everywhere, and {LOAD_ANEW}"
+                f" binlog_row_image=FULL everywhere, and {RELOAD_HINT}"
             )
         key = key_of(self.schema)
         if not key:
-            self._expect_countable(rows)
+            self._check_multiset_supported(rows)
             if self._is_unread:
                 return
-        elif missing := set(key) - set(shape_of(self.schema).names):
+        elif missing := set(key) - set(delta_schema(self.schema).names):
             raise self._error(
                 f"excludeColumns leaves out {min(missing)}, of the key by which rows are told apart"
             )
@@ -309,17 +315,17 @@ class Walk:
             if not pc.any(is_loaded).as_py():
                 raise
             # Loaded rows are those of now, which the log has not come to yet.
-            if self._load is None or self._load.is_void is None:
+            if self._load is None or self._load.on_unreadable is None:
                 raise self._error(
-                    f"it was altered while it was being loaded ({error.message}); {LOAD_ANEW}"
+                    f"it was altered while it was being loaded ({error.message}); {RELOAD_HINT}"
                 ) from None
-            self._load.is_void(error.message)
+            self._load.on_unreadable(error.message)
             self._gather(rows.filter(pc.invert(is_loaded)))
 
     def _lost_columns(self, rows: pa.Table) -> set[str]:
         """Columns whose values are needed, and not in the log."""
         needed = {"after": rows}
-        if self._target.keeps_deleted:
+        if self._target.soft_deletes:
             # An update's old row may lack virtual columns, which no setting brings back.
             needed["before"] = rows.filter(pc.equal(rows.column("op"), "d"))
         lost = set()
@@ -331,25 +337,27 @@ class Walk:
     def _states_of(self, rows: pa.Table, key: list[str]) -> pa.Table:
         assert self.schema is not None
         if not key:
-            return both_rows(rows, self.schema, self._images)
-        states, last_values = None, self._target.keeps_deleted
+            return all_states(rows, self.schema, self._images)
+        states, last_values = None, self._target.soft_deletes
         if self._prepared is not None:
             states = self._prepared.of(rows, self.schema, last_values=last_values)
         if states is None:
-            states = states_of(rows, self.schema, key, last_values=last_values, images=self._images)
-        expect_distinct_keys(states, self.schema, key)
+            states = final_states(
+                rows, self.schema, key, last_values=last_values, images=self._images
+            )
+        check_keys_unambiguous(states, self.schema, key)
         return states
 
-    def _expect_countable(self, rows: pa.Table) -> None:
+    def _check_multiset_supported(self, rows: pa.Table) -> None:
         """MirrorError unless equal rows of this table can be counted, by these changes."""
         assert self.schema is not None
-        expect_countable(self.schema, keeps_deleted=self._target.keeps_deleted)
+        check_multiset_supported(self.schema, soft_deletes=self._target.soft_deletes)
         if "r" in pc.unique(rows.column("op")).to_pylist():
-            raise self._error(NOT_WHOLE)
+            raise self._error(KEYED_SNAPSHOT_OF_KEYLESS_TABLE)
         if any(pc.list_flatten(rows.column("absent")).to_pylist()):
             raise self._error(
                 "the table has no key, and the log has rows of it with columns missing: set"
-                f" binlog_row_image=FULL everywhere, and {LOAD_ANEW}"
+                f" binlog_row_image=FULL everywhere, and {RELOAD_HINT}"
             )
 
     def _merge(self, mark: Mark) -> None:
@@ -358,20 +366,20 @@ class Walk:
             return
         key = key_of(self.schema)
         # The last of these commits has the mark.
-        is_key_noted = is_noted(self._target, key)
+        is_key_noted = merge_key_recorded(self._target, key)
         own = None if self._states else mark
         own_of_rows = own if is_key_noted else None
         self._shape(self.schema, own_of_rows if self._emptied is None else None)
         if self._emptied is not None:
             self._target.empty(self._emptied, own_of_rows)
         if not is_key_noted:
-            note_key(self._target, self._name, key, self._came_from, own)
+            record_merge_key(self._target, self._name, key, self._came_from, own)
         if self._states:
-            fields = shape_of(self.schema)
+            fields = delta_schema(self.schema)
             states = pa.concat_tables([_brought_to(fields, each) for each in self._states])
-            expect_partitions(self._target, states, self._name)
+            check_partition_values(self._target, states, self._name)
             if not key:
-                apply_copies(self._target, states, mark, self._name)
+                apply_multiset(self._target, states, mark, self._name)
             for name in key:
                 if states.column(name).null_count:
                     raise self._error(
@@ -380,7 +388,7 @@ class Walk:
             if key:
                 # Of each piece they are the last already.
                 if len(self._states) > 1:
-                    states = last_states(states, key)
+                    states = latest_per_key(states, key)
                 self._target.merge(states, key, mark)
         self._states, self._emptied = [], None
         self._hold(self.schema)
@@ -388,11 +396,11 @@ class Walk:
     def _hold(self, schema: TableSchema) -> None:
         """The Delta table has the columns of this."""
         self._came_from = _as_they_are(schema)
-        self._held = _described(shape_of(schema))
+        self._held = _described(delta_schema(schema))
 
     def _shape(self, schema: TableSchema, mark: Mark | None) -> None:
         """Give the Delta table the columns that the table has."""
-        wanted, held = shape_of(schema), self._target.columns()
+        wanted, held = delta_schema(schema), self._target.columns()
         if held is None:
             self._target.create(wanted, {})
             return
@@ -417,7 +425,7 @@ class Walk:
             added = [field for field in wanted if field.name not in held.names]
             self._target.add_columns(added, mark)
         else:
-            self._target.reshape(wanted, came_from, mark)
+            self._target.rewrite_columns(wanted, came_from, mark)
 
     def _check_held(self, found: Mapping[str, pa.DataType]) -> None:
         """MirrorError where the Delta table has neither the columns of before nor those of now.
@@ -430,7 +438,7 @@ class Walk:
         if others:
             raise self._error(
                 "the Delta table has columns that the mirror did not give it, or lacks some that it"
-                f" did: {', '.join(sorted({name for name, _ in others}))}; {LOAD_ANEW}"
+                f" did: {', '.join(sorted({name for name, _ in others}))}; {RELOAD_HINT}"
             )
 
     def _is_empty(self) -> bool:
@@ -441,7 +449,7 @@ class Walk:
         """A statement changed the rows; see `_lose`."""
         query = f"{(told['query'] or '')[:200]!r}"
         reason = f"a statement changed rows without telling the log which: {query}"
-        self._lose(told["seq"], reason, brings=may_bring_rows(told["query"]))
+        self._lose(told["seq"], reason, brings=may_add_rows(told["query"]))
         self._told = None
 
     def _lose(self, seq: Mapping[str, int], reason: str, *, brings: bool = False) -> None:
@@ -459,13 +467,13 @@ class Walk:
             self._emptied = self._with_epoch(seq)
             self._states.clear()
             return
-        begins = None if self._load is None else self._load.begins_behind
+        begins = None if self._load is None else self._load.restart_after
         if begins is not None:
             begins(self._with_epoch(seq))
             self._is_unread = True
         self._merge(replace(self._mark, version=at, batch=None, fingerprint=None))
         if begins is None:
-            raise self._error(f"{reason}; {LOAD_ANEW}")
+            raise self._error(f"{reason}; {RELOAD_HINT}")
 
     def _with_epoch(self, seq: Mapping[str, int]) -> dict[str, int]:
         return {"epoch": self._mark.log.epoch, **seq}

@@ -75,7 +75,7 @@ class Wanted:
         names = {column.name for schema in schemas for column in schema.columns}
         return sorted((name for name in names if fold(name) in given), key=_order_of(given))
 
-    def expect_partition_columns(self, table: Table, schemas: Iterable[TableSchema]) -> None:
+    def check_partition_columns(self, table: Table, schemas: Iterable[TableSchema]) -> None:
         """OptionError where a table does not have a column by which it is to be partitioned."""
         for schema in schemas:
             names = {fold(column.name) for column in schema.columns}
@@ -83,7 +83,7 @@ class Wanted:
                 if fold(column) not in names:
                     raise OptionError(f"partition_by: {'.'.join(table)} has no column {column!r}")
 
-    def expect_partitioned_tables(self, there: Iterable[Table]) -> None:
+    def check_partitioned_tables(self, there: Iterable[Table]) -> None:
         """OptionError where `partition_by` names a table that is not there.
 
         there : the wanted tables of the server.

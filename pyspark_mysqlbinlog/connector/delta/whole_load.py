@@ -16,22 +16,22 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import compute
 
-from pyspark_mysqlbinlog.checkpoints.versions import Version, is_gone, start_of
+from pyspark_mysqlbinlog.checkpoints.versions import Version, is_dropped, valid_from
 from pyspark_mysqlbinlog.connector.delta.apply import SEQ, SEQ_TYPE
-from pyspark_mysqlbinlog.connector.delta.marks import place, place_of
-from pyspark_mysqlbinlog.connector.delta.typed import TypedRows
-from pyspark_mysqlbinlog.connector.delta.walk import LOAD_ANEW, shape_of
+from pyspark_mysqlbinlog.connector.delta.marks import pack_position, place
+from pyspark_mysqlbinlog.connector.delta.typed import RowImageReader
+from pyspark_mysqlbinlog.connector.delta.walk import RELOAD_HINT, delta_schema
 from pyspark_mysqlbinlog.errors import MirrorError, SchemaError, UnrepresentableValueError
 from pyspark_mysqlbinlog.tables import TableSchema
 
 __all__ = [
-    "WholeLoad",
-    "gone_at",
-    "gone_behind",
+    "KeylessSnapshot",
+    "last_drop_after",
+    "drops_after",
     "is_keyless",
-    "shape_text",
-    "whole_load",
-    "whole_rows",
+    "schema_fingerprint",
+    "find_keyless_snapshot",
+    "keyless_rows",
 ]
 
 # The stubs know neither chunked arrays beside plain values nor what comes of them.
@@ -42,7 +42,7 @@ _BEGIN, _LOADED = -2, -1
 
 
 @dataclass(frozen=True, slots=True)
-class WholeLoad:
+class KeylessSnapshot:
     """All rows of a table at one place.
 
     Attributes
@@ -60,7 +60,7 @@ class WholeLoad:
         return place(self.seq["file"], self.seq["pos"])
 
 
-def whole_load(changes: pa.Table, table: str) -> WholeLoad | None:
+def find_keyless_snapshot(changes: pa.Table, table: str) -> KeylessSnapshot | None:
     """The last whole load in a batch; None where there is none.
 
     Raises MirrorError where the table could not be read so.
@@ -76,18 +76,18 @@ def whole_load(changes: pa.Table, table: str) -> WholeLoad | None:
         cure = f"{problem} to this user" if problem.startswith("GRANT") else problem
         raise MirrorError(
             f"the table has no key, and its rows can't be read at one place in the log: {cure}, and"
-            f" {LOAD_ANEW}",
+            f" {RELOAD_HINT}",
             table=table,
         )
     if len(found) > 1 and found[-2]["seq"] == last["seq"]:
         raise MirrorError(
-            f"it was altered while it was being loaded: all of it was read twice; {LOAD_ANEW}",
+            f"it was altered while it was being loaded: all of it was read twice; {RELOAD_HINT}",
             table=table,
         )
     seq, its = _fields(changes.column("seq")), pc.equal(changes.column("op"), "r")
     for name, value in {**last["seq"], "row": last["seq"]["row"] + 1}.items():
         its = pc.and_(its, pc.equal(seq[name], value))
-    return WholeLoad(last["seq"], changes.filter(its))
+    return KeylessSnapshot(last["seq"], changes.filter(its))
 
 
 def _fields(seq: pa.ChunkedArray[Any]) -> dict[str, Any]:
@@ -100,26 +100,26 @@ def _last_try(begin: Mapping[str, Any]) -> tuple[int, int, int]:
     return seq["file"], seq["pos"], -seq["row"]
 
 
-def whole_rows(load: WholeLoad, schema: TableSchema) -> pa.Table:
+def keyless_rows(load: KeylessSnapshot, schema: TableSchema) -> pa.Table:
     """The rows, as the Delta table is to have them.
 
     schema : of the table where the batch ends, which is no later than the rows.
     """
     texts = load.rows.column("after")
     try:
-        rows = TypedRows(schema.columns, schema.full_name).read(texts)
+        rows = RowImageReader(schema.columns, schema.full_name).read(texts)
     except (SchemaError, UnrepresentableValueError) as error:
         raise MirrorError(
-            f"it was altered while it was being loaded ({error.message}); {LOAD_ANEW}",
+            f"it was altered while it was being loaded ({error.message}); {RELOAD_HINT}",
             table=schema.full_name,
         ) from None
     seq = pa.array([{**load.seq, "row": _LOADED}] * rows.num_rows, SEQ_TYPE)
-    return rows.append_column(SEQ, seq).cast(shape_of(schema))
+    return rows.append_column(SEQ, seq).cast(delta_schema(schema))
 
 
-def shape_text(schema: TableSchema) -> str:
+def schema_fingerprint(schema: TableSchema) -> str:
     """The columns of a table's Delta table, whatever their order."""
-    return json.dumps(sorted((field.name, str(field.type)) for field in shape_of(schema)))
+    return json.dumps(sorted((field.name, str(field.type)) for field in delta_schema(schema)))
 
 
 def is_keyless(versions: Iterable[Version]) -> bool:
@@ -128,12 +128,12 @@ def is_keyless(versions: Iterable[Version]) -> bool:
     return isinstance(last, TableSchema) and not last.row_key
 
 
-def gone_at(versions: Iterable[Version], behind: int) -> int | None:
+def last_drop_after(versions: Iterable[Version], behind: int) -> int | None:
     """The last place at which a table went, behind another place; None where it did not."""
-    return max(gone_behind(versions, behind), default=None)
+    return max(drops_after(versions, behind), default=None)
 
 
-def gone_behind(versions: Iterable[Version], place: int) -> list[int]:
+def drops_after(versions: Iterable[Version], place: int) -> list[int]:
     """The places behind another one at which a table went, ascending."""
-    places = (place_of(start_of(version)) for version in versions if is_gone(version))
+    places = (pack_position(valid_from(version)) for version in versions if is_dropped(version))
     return [at for at in places if at > place]

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pyspark_mysqlbinlog.checkpoints.load_state import Bound
-from pyspark_mysqlbinlog.connector.load.conditions import intervals_behind, where, within
+from pyspark_mysqlbinlog.connector.load.conditions import gaps_after, where, within
 from pyspark_mysqlbinlog.connector.load.keys import KeyColumn, LoadKey
 from pyspark_mysqlbinlog.names import Table, quoted
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
@@ -50,7 +50,7 @@ def next_bound(
     # Told of the row that was found: as a condition it would make several intervals of one.
     is_within = within(key, last)
     left = rows
-    for condition, order in intervals_behind(key, after):
+    for condition, order in gaps_after(key, after):
         rows_of = _from(table, key, condition)
         fetched = _fetched(key, is_within)
         found = client.query(f"{fetched} {rows_of} {_ordered(order)} LIMIT {left - 1}, 1")

@@ -50,15 +50,20 @@ from pyspark_mysqlbinlog.checkpoints.load_state import Chunk
 from pyspark_mysqlbinlog.checkpoints.position import BEGINNING, FIRST_EVENT, Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.load.bounds import where
-from pyspark_mysqlbinlog.connector.load.exact_rows import begin_row, row_of_rows
+from pyspark_mysqlbinlog.connector.load.exact_rows import data_row_number, marker_row
 from pyspark_mysqlbinlog.connector.load.keys import choose_key
-from pyspark_mysqlbinlog.connector.load.partition import LoadPartition
-from pyspark_mysqlbinlog.connector.load.prover import Prover
-from pyspark_mysqlbinlog.connector.load.sizes import engine_of, hold_definition, is_gone, says_gone
+from pyspark_mysqlbinlog.connector.load.partition import ChunkPartition
+from pyspark_mysqlbinlog.connector.load.prover import VisibilityChecker
+from pyspark_mysqlbinlog.connector.load.sizes import (
+    engine_of,
+    is_dropped,
+    is_missing_table_error,
+    pin_definition,
+)
 from pyspark_mysqlbinlog.connector.load.watermark import Watermark
 from pyspark_mysqlbinlog.connector.log.file_order import FileOrder
 from pyspark_mysqlbinlog.connector.log.prefetch import Interrupt, prefetched
-from pyspark_mysqlbinlog.connector.log.retry import LOG, known_server
+from pyspark_mysqlbinlog.connector.log.retry import LOG, call_with_retry
 from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.connector.ranges.reader import SchemasAt, payload_factory
 from pyspark_mysqlbinlog.connector.ranges.typed_rows import typed_payload, typed_schema
@@ -102,7 +107,7 @@ _NO_SUCH_KEY, _QUERY_INTERRUPTED, _TABLE_DEFINITION_CHANGED = 1176, 1317, 1412
 
 
 def read_chunks(
-    options: Options, partition: LoadPartition, schema: pa.Schema, *, typed: bool = False
+    options: Options, partition: ChunkPartition, schema: pa.Schema, *, typed: bool = False
 ) -> Generator[pa.RecordBatch]:
     """Record batches of one task's chunks.
 
@@ -143,14 +148,14 @@ class _Look(NamedTuple):
 class _Connected:
     """One task's connection, made again when it is lost, and what it knows of the server."""
 
-    def __init__(self, options: Options, partition: LoadPartition, *, typed: bool) -> None:
+    def __init__(self, options: Options, partition: ChunkPartition, *, typed: bool) -> None:
         self.options = options
         self.partition = partition
         self.typed = typed
         self.excludes = options.column_filter(partition.case_sensitive).excludes
         self.connect = partial(ReplicaClient.connect, options.server_settings())
         self._client: ReplicaClient | None = None
-        self._prover: Prover | None = None
+        self._prover: VisibilityChecker | None = None
         # What a table looked like when its last chunk was read, which is before the next one's
         # watermark.
         self._looks: dict[Table, _Look] = {}
@@ -164,7 +169,7 @@ class _Connected:
     def client(self) -> ReplicaClient:
         """A connection whose SELECTs give rows as they are stored."""
         if self._client is None:
-            client = known_server(_RETRY_TIMEOUT, self.connect)
+            client = call_with_retry(_RETRY_TIMEOUT, self.connect)
             self._client = client
             check_identity(client, self.partition.server_uuid)
             client.begin_raw_rows()
@@ -197,16 +202,18 @@ class _Connected:
             return watermark, False
         return replace(watermark, position=since), True
 
-    def begin_exactly(self, client: ReplicaClient, table: Table, engine: str) -> Watermark:
-        return self._asked(client).begin_exactly(client, self.connect, table, engine)
+    def begin_at_exact_position(
+        self, client: ReplicaClient, table: Table, engine: str
+    ) -> Watermark:
+        return self._asked(client).begin_at_exact_position(client, self.connect, table, engine)
 
-    def _asked(self, client: ReplicaClient) -> Prover:
+    def _asked(self, client: ReplicaClient) -> VisibilityChecker:
         if self._prover is None:
             wanted, case_sensitive = (
                 self.options.snapshot_visibility_check,
                 self.partition.case_sensitive,
             )
-            self._prover = Prover.ask(client, wanted, case_sensitive=case_sensitive)
+            self._prover = VisibilityChecker.ask(client, wanted, case_sensitive=case_sensitive)
         return self._prover
 
     def look(self, client: ReplicaClient, table: Table) -> _Look:
@@ -214,7 +221,7 @@ class _Connected:
         schema = read_table_schema(client, table, case_sensitive=self.partition.case_sensitive)
         engine = engine_of(client, table)
         if schema is None or engine is None:
-            if is_gone(client, table):
+            if is_dropped(client, table):
                 raise _GoneError
             raise _AlteredError(".".join(table))
         self._looks[table] = _Look(schema, engine)
@@ -231,7 +238,7 @@ def _expecting_table() -> Iterator[None]:
     try:
         yield
     except ServerError as error:
-        if says_gone(error):
+        if is_missing_table_error(error):
             raise _GoneError from None
         raise
 
@@ -263,7 +270,7 @@ def _batches(
     problem = connected.missing_lock(client, chunk.table, look.engine) if is_exact else None
     with _expecting_table():
         watermark = (
-            connected.begin_exactly(client, chunk.table, look.engine)
+            connected.begin_at_exact_position(client, chunk.table, look.engine)
             if is_exact and problem is None
             else connected.watermark(client, chunk.table, look.engine)
         )
@@ -272,14 +279,14 @@ def _batches(
         problem = _ANOTHER_SEQUENCE
         # It holds a lock.
         connected.drop()
-    begin = partial(begin_row, arrow_schema, chunk.table, watermark, epoch=partition.epoch)
+    begin = partial(marker_row, arrow_schema, chunk.table, watermark, epoch=partition.epoch)
     if problem is not None:
         yield begin(attempt=attempt, problem=problem)
         return
     if not is_exact:
         client.query("START TRANSACTION WITH CONSISTENT SNAPSHOT")
     with _expecting_table():
-        hold_definition(client, chunk.table)
+        pin_definition(client, chunk.table)
     if connected.look(client, chunk.table) != look:
         raise _AlteredError(".".join(chunk.table))
     typed_json = options.payload_kind == "variant" or options.json_type == "variant"
@@ -308,7 +315,7 @@ def _batches(
             server_id=watermark.server_id,
         )
         for batch in _decoded(decoder, blocks):
-            yield _as_loaded(batch, row_of_rows(attempt) if is_exact else _BEFORE_ALL_ROWS)
+            yield _as_loaded(batch, data_row_number(attempt) if is_exact else _BEFORE_ALL_ROWS)
     if is_exact:
         # Its session may have a lock, and gives up locks at once.
         connected.drop()

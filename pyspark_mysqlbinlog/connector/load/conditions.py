@@ -17,7 +17,7 @@ from pyspark_mysqlbinlog.checkpoints.load_state import Bound
 from pyspark_mysqlbinlog.connector.load.keys import KeyColumn, LoadKey
 from pyspark_mysqlbinlog.names import quoted
 
-__all__ = ["intervals_behind", "where", "within"]
+__all__ = ["gaps_after", "where", "within"]
 
 # Numbers in one list: MySQL 5.7.9 to 5.7.11 allow the optimizer 1.5 MB for ranges, and each number
 # takes it 230 bytes.
@@ -136,9 +136,7 @@ def _among(column: KeyColumn, numbers: range) -> str:
     return f"{quoted(column.name)} IN ({listed})"
 
 
-def intervals_behind(
-    key: LoadKey, after: Bound | None
-) -> Iterator[tuple[str, Sequence[KeyColumn]]]:
+def gaps_after(key: LoadKey, after: Bound | None) -> Iterator[tuple[str, Sequence[KeyColumn]]]:
     """The rows behind a bound, in order: conditions, and the columns that differ in each.
 
     Each is one interval of the index. The server takes a condition of several for more than it is,

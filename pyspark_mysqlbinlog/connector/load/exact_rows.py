@@ -3,7 +3,7 @@
 Elsewhere a load's rows and the changes of the log overlap, and the newer one of a key wins. Rows
 that no key tells apart are counted, so each must be either loaded or logged behind the load. Hence
 the rows of such a table are those at one place in the log, with all before it and nothing behind it
-(see `Prover.begin_exactly`).
+(see `VisibilityChecker.begin_at_exact_position`).
 
 A row with `op` ``t`` comes in front of them: at its place the table has the rows that follow, and
 no others. So a table without rows has a place, too. A try that broke off in the middle has left
@@ -21,20 +21,20 @@ from pyspark_mysqlbinlog.connector.load.watermark import Watermark
 from pyspark_mysqlbinlog.decoder.payloads.envelope import Envelope, Run
 from pyspark_mysqlbinlog.names import Table
 
-__all__ = ["begin_row", "row_of_begin", "row_of_rows"]
+__all__ = ["marker_row", "marker_row_number", "data_row_number"]
 
 
-def row_of_begin(attempt: int) -> int:
+def marker_row_number(attempt: int) -> int:
     """The `row` in `seq` of what comes in front of the rows of a try; the first try is 1."""
     return -2 * attempt
 
 
-def row_of_rows(attempt: int) -> int:
+def data_row_number(attempt: int) -> int:
     """The `row` in `seq` of the rows of a try."""
-    return row_of_begin(attempt) + 1
+    return marker_row_number(attempt) + 1
 
 
-def begin_row(
+def marker_row(
     schema: pa.Schema,
     table: Table,
     watermark: Watermark,
@@ -63,7 +63,7 @@ def begin_row(
         absent=None,
     )
     envelope = Envelope(schema)
-    envelope.add(run, row_of_begin(attempt), 1)
+    envelope.add(run, marker_row_number(attempt), 1)
     before, after = (_nothing(schema, name) for name in ("before", "after"))
     return envelope.finish(before, after, {})
 

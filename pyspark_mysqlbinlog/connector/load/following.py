@@ -11,33 +11,33 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 
-from pyspark_mysqlbinlog.checkpoints.load_state import LoadState, TableLoad
+from pyspark_mysqlbinlog.checkpoints.load_state import SnapshotState, TableSnapshotState
 from pyspark_mysqlbinlog.checkpoints.position import BEGINNING, Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
-from pyspark_mysqlbinlog.checkpoints.versions import UnknownFrom
+from pyspark_mysqlbinlog.checkpoints.versions import UnknownSchema
 from pyspark_mysqlbinlog.errors import OptionError
 from pyspark_mysqlbinlog.names import Table, table_folding
 
 __all__ = [
     "altered_tables",
     "begin_load",
-    "expect_conditions",
-    "follow_log",
+    "check_conditions",
+    "advance",
     "follow_options",
     "next_sequence",
-    "note_read",
+    "record_high_watermark",
     "reload_tables",
 ]
 
 
 def begin_load(
     history: SchemaHistory, position: Position, wants: Callable[[str, str], bool]
-) -> LoadState:
+) -> SnapshotState:
     """Every wanted table that is there at `position` is to be read."""
-    return LoadState(pending=tuple(map(TableLoad, _there(history, position, wants))))
+    return SnapshotState(pending=tuple(map(TableSnapshotState, _there(history, position, wants))))
 
 
-def expect_conditions(
+def check_conditions(
     tables: Iterable[Table], history: SchemaHistory, position: Position, *, case_sensitive: bool
 ) -> None:
     """OptionError where `snapshotWhere` names a table that is not there.
@@ -55,26 +55,26 @@ def expect_conditions(
 
 
 def follow_options(
-    state: LoadState,
+    state: SnapshotState,
     history: SchemaHistory,
     position: Position,
     wants: Callable[[str, str], bool],
-) -> LoadState:
+) -> SnapshotState:
     """The query wants other tables than before: those that it did not want are to be read."""
     kept = tuple(load for load in state.pending if wants(*load.table))
     completed = frozenset(table for table in state.completed if wants(*table))
     known = completed.union(load.table for load in kept)
     new = [table for table in _there(history, position, wants) if table not in known]
-    return replace(state, completed=completed, pending=(*kept, *map(TableLoad, new)))
+    return replace(state, completed=completed, pending=(*kept, *map(TableSnapshotState, new)))
 
 
 def reload_tables(
-    state: LoadState,
+    state: SnapshotState,
     name: str,
     history: SchemaHistory,
     position: Position,
     wants: Callable[[str, str], bool],
-) -> LoadState:
+) -> SnapshotState:
     """All tables that `wants` are to be read again, under a name that is remembered.
 
     Raises OptionError where there are none: a typo would be remembered as done.
@@ -88,13 +88,13 @@ def reload_tables(
     return replace(_read_again(state, again), reload=name)
 
 
-def follow_log(
-    state: LoadState,
+def advance(
+    state: SnapshotState,
     history: SchemaHistory,
     position: Position,
     wants: Callable[[str, str], bool],
     unknown: Collection[Table],
-) -> LoadState:
+) -> SnapshotState:
     """The state where a batch ends that begins at `state`; it has no chunks of its own yet.
 
     Parameters
@@ -112,7 +112,7 @@ def follow_log(
 
 
 def altered_tables(
-    state: LoadState, history: SchemaHistory, start: Position, end: Position
+    state: SnapshotState, history: SchemaHistory, start: Position, end: Position
 ) -> dict[Table, Position]:
     """Where tables look other, behind `start` and up to `end`, than their loaded rows may.
 
@@ -124,13 +124,13 @@ def altered_tables(
         begun = [each for each in history.versions(*table) if start < each[0] <= end]
         until = state.high_watermarks.get(table, (0, 0))
         for at, what in begun:
-            is_unknown = isinstance(what, UnknownFrom) and not what.gone
+            is_unknown = isinstance(what, UnknownSchema) and not what.gone
             if is_unknown or (at.number, at.pos) <= until:
                 found[table] = at
     return found
 
 
-def note_read(state: LoadState, position: Position, end: Position) -> LoadState:
+def record_high_watermark(state: SnapshotState, position: Position, end: Position) -> SnapshotState:
     """The state at an offset's position, when the log ends at `end`: up to there it may be seen."""
     place = position.number, position.pos
     until = {table: at for table, at in state.high_watermarks.items() if at > place}
@@ -140,7 +140,7 @@ def note_read(state: LoadState, position: Position, end: Position) -> LoadState:
     return replace(state, high_watermarks=until)
 
 
-def next_sequence(state: LoadState) -> LoadState:
+def next_sequence(state: SnapshotState) -> SnapshotState:
     """The state where the log's next sequence of files begins, in which positions are its own."""
     until = {
         table: place
@@ -150,12 +150,12 @@ def next_sequence(state: LoadState) -> LoadState:
     return replace(state, chunks=(), high_watermarks=until)
 
 
-def _read_again(state: LoadState, tables: Collection[Table]) -> LoadState:
+def _read_again(state: SnapshotState, tables: Collection[Table]) -> SnapshotState:
     pending = tuple(load for load in state.pending if load.table not in tables)
     return replace(
         state,
         completed=state.completed.difference(tables),
-        pending=(*pending, *map(TableLoad, tables)),
+        pending=(*pending, *map(TableSnapshotState, tables)),
     )
 
 
@@ -165,12 +165,12 @@ def _there(
     """The wanted tables that are there at `position`, sorted."""
     for table in history.tables():
         state = history.state(position, *table)
-        is_gone = isinstance(state, UnknownFrom) and state.gone
-        if wants(*table) and state is not None and not is_gone:
+        is_dropped = isinstance(state, UnknownSchema) and state.gone
+        if wants(*table) and state is not None and not is_dropped:
             yield table
 
 
 def _is_gone(history: SchemaHistory, position: Position, table: Table) -> bool:
     """Whether the log says so; a table of which it says nothing is there."""
     state = history.state(position, *table)
-    return isinstance(state, UnknownFrom) and state.gone
+    return isinstance(state, UnknownSchema) and state.gone

@@ -11,28 +11,28 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from pyspark_mysqlbinlog.checkpoints.load_state import LoadState
+from pyspark_mysqlbinlog.checkpoints.load_state import SnapshotState
 from pyspark_mysqlbinlog.checkpoints.offset import Offset
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.load.following import (
+    advance,
     altered_tables,
-    expect_conditions,
-    follow_log,
+    check_conditions,
     follow_options,
     next_sequence,
-    note_read,
+    record_high_watermark,
     reload_tables,
 )
-from pyspark_mysqlbinlog.connector.load.partition import LoadPartition
-from pyspark_mysqlbinlog.connector.load.planner import BatchLimits, LoadPlanner
+from pyspark_mysqlbinlog.connector.load.partition import ChunkPartition
+from pyspark_mysqlbinlog.connector.load.planner import BatchLimits, ChunkPlanner
 from pyspark_mysqlbinlog.connector.load.progress import LoadProgress
-from pyspark_mysqlbinlog.connector.load.prover import Prover
+from pyspark_mysqlbinlog.connector.load.prover import VisibilityChecker
 from pyspark_mysqlbinlog.connector.load.sizes import engine_of, is_innodb
 from pyspark_mysqlbinlog.connector.load.tasks import load_tasks
-from pyspark_mysqlbinlog.connector.load.unknown_rows import UnknownRows
+from pyspark_mysqlbinlog.connector.load.unknown_rows import InvalidatedTables
 from pyspark_mysqlbinlog.connector.load.watermark import Watermark
-from pyspark_mysqlbinlog.connector.options.checks import expect_wanted_conditions
+from pyspark_mysqlbinlog.connector.options.checks import check_condition_tables
 from pyspark_mysqlbinlog.connector.options.log_lines import LOGGER
 from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.names import Table
@@ -55,7 +55,7 @@ class _Proofs:
     def __init__(self, options: Options, *, case_sensitive: bool) -> None:
         self._options = options
         self._case_sensitive = case_sensitive
-        self._prover: Prover | None = None
+        self._prover: VisibilityChecker | None = None
 
     def begin(self) -> Callable[[ReplicaClient, Table], None]:
         """What waits until all that is in the log now can be seen in a table.
@@ -79,7 +79,9 @@ class _Proofs:
     def _prove(self, client: ReplicaClient, table: Table, engine: str) -> Watermark:
         if self._prover is None:
             wanted = self._options.snapshot_visibility_check
-            self._prover = Prover.ask(client, wanted, case_sensitive=self._case_sensitive)
+            self._prover = VisibilityChecker.ask(
+                client, wanted, case_sensitive=self._case_sensitive
+            )
         connect = partial(ReplicaClient.connect, self._options.server_settings())
         watermark = self._prover.prove(client, connect, table, engine)
         LOGGER.info("loading %s: %s proves what is visible", ".".join(table), watermark.proof)
@@ -98,22 +100,22 @@ class Load:
     unknown_rows : is to be told of statements, where tables are loaded again by themselves.
     """
 
-    def __init__(self, options: Options, planner: LoadPlanner, *, case_sensitive: bool) -> None:
+    def __init__(self, options: Options, planner: ChunkPlanner, *, case_sensitive: bool) -> None:
         self._options = options
         self._planner = planner
         self._case_sensitive = case_sensitive
         self._tables = options.table_filter(case_sensitive)
-        expect_wanted_conditions(options, case_sensitive)
+        check_condition_tables(options, case_sensitive)
         self._progress = LoadProgress()
-        self._noted: tuple[Offset, LoadState, LoadState] | None = None
-        self.unknown_rows: UnknownRows | None = None
+        self._noted: tuple[Offset, SnapshotState, SnapshotState] | None = None
+        self.unknown_rows: InvalidatedTables | None = None
         if options.reload_after_ddl:
-            self.unknown_rows = UnknownRows(self._tables.wants, case_sensitive=case_sensitive)
+            self.unknown_rows = InvalidatedTables(self._tables.wants, case_sensitive=case_sensitive)
 
     @classmethod
     def of(cls, options: Options, *, case_sensitive: bool) -> Load:
         """For these options, with a planner that connects when it is first asked."""
-        planner = LoadPlanner(
+        planner = ChunkPlanner(
             options.server_settings(),
             begin_proofs=_Proofs(options, case_sensitive=case_sensitive).begin,
             case_sensitive=case_sensitive,
@@ -122,24 +124,26 @@ class Load:
         )
         return cls(options, planner, case_sensitive=case_sensitive)
 
-    def resumed(self, offset: Offset, history_of: Callable[[], SchemaHistory]) -> LoadState | None:
+    def resumed(
+        self, offset: Offset, history_of: Callable[[], SchemaHistory]
+    ) -> SnapshotState | None:
         """What an offset says of the load, for the options of today; None where there is none.
 
         history_of : gives what is known of the tables that are wanted today; it may ask a server.
         """
         state, options = offset.load, self._options
         position, wants = offset.position, self._tables.wants
-        if state is not None and offset.tables != options.tables_mark:
+        if state is not None and offset.tables != options.table_filter_hash:
             state = follow_options(state, history_of(), position, wants)
         if options.reload is None or (state is not None and state.reload == options.reload[0]):
             return state
         name, tables = options.reload
         history = history_of()
         conditions = options.conditions(self._case_sensitive)
-        expect_conditions(conditions, history, position, case_sensitive=self._case_sensitive)
+        check_conditions(conditions, history, position, case_sensitive=self._case_sensitive)
         if state is None:
             # Nothing was to be loaded so far: all that is there is in step.
-            state = follow_log(LoadState(), history, position, wants, ())
+            state = advance(SnapshotState(), history, position, wants, ())
         again = options.reload_filter(self._case_sensitive)
         state = reload_tables(
             state, name, history, position, lambda *table: wants(*table) and again.wants(*table)
@@ -149,13 +153,13 @@ class Load:
 
     def followed(
         self,
-        state: LoadState | None,
+        state: SnapshotState | None,
         history: SchemaHistory,
         start: Position,
         position: Position,
         renamed: Collection[Table],
-    ) -> LoadState | None:
-        """The state at a batch's end that the log gives, where there is a load; see `follow_log`.
+    ) -> SnapshotState | None:
+        """The state at a batch's end that the log gives, where there is a load; see `advance`.
 
         start, position : of the batch.
         renamed : tables that got their names in it.
@@ -164,8 +168,8 @@ class Load:
         if any(wants(*table) for table in renamed):
             self._planner.forget()
         if self.unknown_rows is None:
-            return None if state is None else follow_log(state, history, position, wants, renamed)
-        altered = altered_tables(state or LoadState(), history, start, position)
+            return None if state is None else advance(state, history, position, wants, renamed)
+        altered = altered_tables(state or SnapshotState(), history, start, position)
         # A statement counts more than that its table was being read.
         lost = {
             table: at
@@ -174,7 +178,7 @@ class Load:
         }
         if state is None and not lost and not any(wants(*table) for table in renamed):
             return None
-        state = state or LoadState()
+        state = state or SnapshotState()
         if lost:
             self._planner.forget()
         for table in sorted(lost):
@@ -182,24 +186,24 @@ class Load:
         pending = {load.table for load in state.pending}
         kept = {table: place for table, place in state.invalidated_at.items() if table in pending}
         kept |= {table: (at.number, at.pos) for table, at in lost.items()}
-        followed = follow_log(state, history, position, wants, {*lost, *renamed})
+        followed = advance(state, history, position, wants, {*lost, *renamed})
         return replace(followed, invalidated_at=kept)
 
-    def next_sequence(self, state: LoadState | None) -> LoadState | None:
+    def next_sequence(self, state: SnapshotState | None) -> SnapshotState | None:
         """The state where the log's next sequence of files begins; None where there is no load."""
         if self.unknown_rows is not None:
             self.unknown_rows.forget()
         return None if state is None else next_sequence(state)
 
     def noted(
-        self, state: LoadState, offset: Offset, end_of_log: Callable[[], Position]
-    ) -> LoadState:
+        self, state: SnapshotState, offset: Offset, end_of_log: Callable[[], Position]
+    ) -> SnapshotState:
         """The state at an offset, with what the chunks of its batch may have seen of the log."""
         if self.unknown_rows is None or not (state.chunks or state.high_watermarks):
             return state
         if self._noted is None or self._noted[:2] != (offset, state):
             end = end_of_log() if state.chunks else offset.position
-            self._noted = offset, state, note_read(state, offset.position, end)
+            self._noted = offset, state, record_high_watermark(state, offset.position, end)
         return self._noted[2]
 
     def limits(
@@ -215,14 +219,14 @@ class Load:
         weight = _WEIGHT_IN_PACKETS if in_packets else 1.0
         return BatchLimits.of(rows, most_bytes, options.max_connections, weight=weight, steps=steps)
 
-    def planned(self, state: LoadState, limits: BatchLimits) -> LoadState:
+    def planned(self, state: SnapshotState, limits: BatchLimits) -> SnapshotState:
         """The state at the end of a batch that reads the next chunks, however long that takes."""
         while True:
-            planned = self.planned_soon(state, limits)
+            planned = self.try_planned(state, limits)
             if planned is not None:
                 return planned
 
-    def planned_soon(self, state: LoadState, limits: BatchLimits) -> LoadState | None:
+    def try_planned(self, state: SnapshotState, limits: BatchLimits) -> SnapshotState | None:
         """The same; None where it takes long, and then it is to be asked for again."""
         until, lost = state.high_watermarks, state.invalidated_at
         planned = self._planner.next_batch(_to_plan(state), limits, patience=_PATIENCE)
@@ -234,11 +238,11 @@ class Load:
             self._planner.close()
         return planned
 
-    def plan_ahead(self, state: LoadState, limits: BatchLimits) -> None:
+    def plan_ahead(self, state: SnapshotState, limits: BatchLimits) -> None:
         """Begin with what `planned` will be asked for."""
         self._planner.plan_ahead(_to_plan(state), limits)
 
-    def tasks(self, last: Offset, most: int) -> list[LoadPartition]:
+    def tasks(self, last: Offset, most: int) -> list[ChunkPartition]:
         """At most `most` tasks that read the chunks of the batch that ends there."""
         return load_tasks(self._options, last, most, case_sensitive=self._case_sensitive)
 
@@ -251,6 +255,6 @@ class Load:
         self._planner.close()
 
 
-def _to_plan(state: LoadState) -> LoadState:
+def _to_plan(state: SnapshotState) -> SnapshotState:
     """What the planner is told: what is planned ahead holds, whatever the log grows to."""
     return replace(state, high_watermarks={}, invalidated_at={})

@@ -11,11 +11,11 @@ from pyspark_mysqlbinlog.checkpoints.load_state import Chunk
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.names import Table
 
-__all__ = ["LoadPartition"]
+__all__ = ["ChunkPartition"]
 
 
 @dataclass
-class LoadPartition(InputPartition):
+class ChunkPartition(InputPartition):
     """The chunks of one task, read one after the other over one connection.
 
     Attributes

@@ -21,17 +21,17 @@ from functools import partial
 from time import monotonic
 from typing import TypeVar
 
-from pyspark_mysqlbinlog.checkpoints.load_state import Chunk, LoadState, TableLoad
+from pyspark_mysqlbinlog.checkpoints.load_state import Chunk, SnapshotState, TableSnapshotState
 from pyspark_mysqlbinlog.connector.load.bounds import last_bound, next_bound
 from pyspark_mysqlbinlog.connector.load.keys import choose_key
-from pyspark_mysqlbinlog.connector.load.sizes import TableSize, is_gone, table_sizes
-from pyspark_mysqlbinlog.connector.log.retry import LOG, known_server
+from pyspark_mysqlbinlog.connector.load.sizes import TableSize, is_dropped, table_sizes
+from pyspark_mysqlbinlog.connector.log.retry import LOG, call_with_retry
 from pyspark_mysqlbinlog.connector.server.information_schema import read_table_schema
 from pyspark_mysqlbinlog.errors import LostConnectionError, UnknownSchemaError
 from pyspark_mysqlbinlog.names import Table
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
 
-__all__ = ["BatchLimits", "LoadPlanner"]
+__all__ = ["BatchLimits", "ChunkPlanner"]
 
 T = TypeVar("T")
 Prove = Callable[[ReplicaClient, Table], None]
@@ -80,7 +80,7 @@ class BatchLimits:
         )
 
 
-class LoadPlanner:
+class ChunkPlanner:
     """Finds the chunks of batches, over a connection of its own that it keeps.
 
     Parameters
@@ -122,7 +122,7 @@ class LoadPlanner:
         """About how large the tables are of which batches were planned, as far as is known."""
         return self._sizes
 
-    def plan_ahead(self, state: LoadState, limits: BatchLimits) -> None:
+    def plan_ahead(self, state: SnapshotState, limits: BatchLimits) -> None:
         """Begin to plan what `next_batch` will be asked for."""
         if self._ahead is None:
             self._ahead = self._plan(_to_plan(state), limits)
@@ -137,8 +137,8 @@ class LoadPlanner:
             ahead.planned.cancel()
 
     def next_batch(
-        self, state: LoadState, limits: BatchLimits, *, patience: float
-    ) -> LoadState | None:
+        self, state: SnapshotState, limits: BatchLimits, *, patience: float
+    ) -> SnapshotState | None:
         """The state at the end of a batch that reads the next chunks; at least one.
 
         Tables that are not there any more are passed over. So a state that comes back without
@@ -164,7 +164,7 @@ class LoadPlanner:
             self._ahead = self._plan(_to_plan(planned), limits)
         return planned
 
-    def _plan(self, state: LoadState, limits: BatchLimits) -> _Ahead:
+    def _plan(self, state: SnapshotState, limits: BatchLimits) -> _Ahead:
         return _Ahead(state, limits, self._thread.submit(self._planned, state, limits))
 
     # --- in the thread
@@ -174,7 +174,7 @@ class LoadPlanner:
             self._client.close()
             self._client = None
 
-    def _sizes_of(self, state: LoadState) -> dict[Table, TableSize]:
+    def _sizes_of(self, state: SnapshotState) -> dict[Table, TableSize]:
         """Of all that wait; asked for once."""
         if any(load.table not in self._sizes for load in state.pending):
             wanted = {load.table for load in state.pending}
@@ -182,7 +182,7 @@ class LoadPlanner:
             self._sizes = {table: found.get(table, TableSize()) for table in wanted}
         return self._sizes
 
-    def _planned(self, state: LoadState, limits: BatchLimits) -> LoadState:
+    def _planned(self, state: SnapshotState, limits: BatchLimits) -> SnapshotState:
         # A batch read has no first batch to be quick with.
         grows = limits.chunks is not None
         is_first = grows and state.rows == 0
@@ -234,11 +234,11 @@ class LoadPlanner:
         return min(most, max(_FEWEST_ROWS, min(_MOST_ROWS, self._chunk_bytes // size.row_bytes)))
 
     def _next_chunk(
-        self, load: TableLoad, rows: int, prove: Prove, client: ReplicaClient
+        self, load: TableSnapshotState, rows: int, prove: Prove, client: ReplicaClient
     ) -> _Planned | None:
         schema = read_table_schema(client, load.table, case_sensitive=self._case_sensitive)
         if schema is None:
-            if is_gone(client, load.table):
+            if is_dropped(client, load.table):
                 return None
             raise UnknownSchemaError(
                 "the server does not describe a table that is there; start again with the same"
@@ -260,7 +260,7 @@ class LoadPlanner:
             # behind it are left to the log.
             prove(client, load.table)
             last = last_bound(client, load.table, key)
-            load = TableLoad(load.table, key.mark, None, last)
+            load = TableSnapshotState(load.table, key.mark, None, last)
         if load.last is None:
             # It was empty when its load began.
             return _Planned(None, 0, None)
@@ -275,7 +275,7 @@ class LoadPlanner:
         """What the server answers, over a new connection when the old one is lost."""
         while True:
             if self._client is None:
-                self._client = known_server(
+                self._client = call_with_retry(
                     self._retry_timeout, ReplicaClient.connect, self._settings
                 )
             try:
@@ -286,7 +286,7 @@ class LoadPlanner:
                 self._client = None
 
 
-def _to_plan(state: LoadState) -> LoadState:
+def _to_plan(state: SnapshotState) -> SnapshotState:
     """A state without what belongs to the batch that ends there."""
     return replace(state, chunks=(), empty=frozenset())
 
@@ -297,16 +297,16 @@ class _Planned:
 
     chunk: Chunk | None
     rows: int | None
-    rest: TableLoad | None
+    rest: TableSnapshotState | None
 
 
 @dataclass(frozen=True, slots=True)
 class _Ahead:
     """A batch that is being planned."""
 
-    state: LoadState
+    state: SnapshotState
     limits: BatchLimits
-    planned: Future[LoadState]
+    planned: Future[SnapshotState]
 
 
 class _Budget:

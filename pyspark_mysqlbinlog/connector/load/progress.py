@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from time import monotonic
 from typing import Any
 
-from pyspark_mysqlbinlog.checkpoints.load_state import LoadState
+from pyspark_mysqlbinlog.checkpoints.load_state import SnapshotState
 from pyspark_mysqlbinlog.connector.load.sizes import TableSize
 from pyspark_mysqlbinlog.connector.options.log_lines import LOGGER
 from pyspark_mysqlbinlog.names import Table
@@ -24,7 +24,7 @@ class LoadProgress:
         self._logged_at = monotonic()
         self._told: dict[str, Any] | None = None
 
-    def planned(self, state: LoadState, sizes: Mapping[Table, TableSize]) -> None:
+    def planned(self, state: SnapshotState, sizes: Mapping[Table, TableSize]) -> None:
         """A batch is planned, at whose end the load is at `state`."""
         now = monotonic()
         if self._began is None:
@@ -49,7 +49,7 @@ class LoadProgress:
         """What the query's progress tells; None while nothing is loaded."""
         return self._told
 
-    def _log(self, state: LoadState) -> None:
+    def _log(self, state: SnapshotState) -> None:
         assert self._told is not None
         if state.is_done:
             LOGGER.info("the load is done with this batch: about %d rows", state.rows)

@@ -10,11 +10,11 @@ from typing import Literal, Self
 
 from pyspark_mysqlbinlog.connector.load.sizes import is_innodb
 from pyspark_mysqlbinlog.connector.load.watermark import (
-    ATTEMPTS,
-    Attempt,
-    KeptLock,
+    CHECKS,
     Proof,
+    SessionTableLock,
     TableLock,
+    VisibilityCheck,
     Watermark,
 )
 from pyspark_mysqlbinlog.connector.log.retry import LOG
@@ -27,18 +27,18 @@ from pyspark_mysqlbinlog.errors import (
 from pyspark_mysqlbinlog.names import Table, quoted
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 
-__all__ = ["Prover", "Wanted"]
+__all__ = ["VisibilityChecker", "Wanted"]
 
 # The option snapshotVisibilityCheck.
 Wanted = Literal["auto", "gtid", "innodb_trx", "lock"]
 
 # How long one proof is waited for before the next one has its turn, or a line is logged.
-_TURN = 10.0
+POLL_SLICE_SECONDS = 10.0
 _PATIENCE = 600.0
 
 
 @dataclass(frozen=True, slots=True)
-class Prover:
+class VisibilityChecker:
     """Which proofs there are on a server, for an account.
 
     Attributes
@@ -140,14 +140,14 @@ class Prover:
         ServerError : what `ReplicaClient.query` raises; 1146 where the table is gone.
         OptionError, AccessDeniedError : as for `proofs`.
         """
-        attempts = [ATTEMPTS[proof](client, connect, table) for proof in self.proofs(table, engine)]
+        attempts = [CHECKS[proof](client, connect, table) for proof in self.proofs(table, engine)]
         return _first(attempts, table, patience)
 
     def missing_lock(self, table: Table, engine: str) -> str | None:
-        """What `begin_exactly` lacks; None where it can be done."""
+        """What `begin_at_exact_position` lacks; None where it can be done."""
         return self._missing(table, engine).get("lock")
 
-    def begin_exactly(
+    def begin_at_exact_position(
         self,
         client: ReplicaClient,
         connect: Callable[[], ReplicaClient],
@@ -172,12 +172,12 @@ class Prover:
         lock = (
             TableLock(client, connect, table, begin)
             if is_innodb(engine)
-            else KeptLock(client, table)
+            else SessionTableLock(client, table)
         )
         return _first([lock], table, patience)
 
 
-def _first(attempts: Sequence[Attempt], table: Table, patience: float) -> Watermark:
+def _first(attempts: Sequence[VisibilityCheck], table: Table, patience: float) -> Watermark:
     """What the first of them proves; each has its turn."""
     deadline = monotonic() + patience
     with ExitStack() as stack:
@@ -185,7 +185,7 @@ def _first(attempts: Sequence[Attempt], table: Table, patience: float) -> Waterm
             stack.enter_context(attempt)
         while True:
             for attempt in attempts:
-                watermark = attempt.wait(min(_TURN, max(deadline - monotonic(), 0.0)))
+                watermark = attempt.wait(min(POLL_SLICE_SECONDS, max(deadline - monotonic(), 0.0)))
                 if watermark is not None:
                     return watermark
                 LOG.warning(

@@ -13,10 +13,10 @@ __all__ = [
     "TableSize",
     "engine_of",
     "engines_of",
-    "hold_definition",
+    "pin_definition",
     "is_innodb",
-    "is_gone",
-    "says_gone",
+    "is_dropped",
+    "is_missing_table_error",
     "table_sizes",
 ]
 
@@ -72,31 +72,31 @@ def engines_of(client: ReplicaClient, tables: Collection[Table]) -> dict[Table, 
     return {(row[0], row[1]): str(row[2]) for row in rows if (row[0], row[1]) in tables}
 
 
-def hold_definition(client: ReplicaClient, table: Table) -> None:
+def pin_definition(client: ReplicaClient, table: Table) -> None:
     """Inside of a transaction nobody alters the table until it ends.
 
     Raises
     ------
-    ServerError : what `ReplicaClient.query` raises; see `says_gone`.
+    ServerError : what `ReplicaClient.query` raises; see `is_missing_table_error`.
     """
     name = quoted(*table)
     client.query(f"SELECT SQL_NO_CACHE 1 FROM {name} LIMIT 0")  # noqa: S608 (it is quoted)
 
 
-def says_gone(error: ServerError) -> bool:
+def is_missing_table_error(error: ServerError) -> bool:
     """Whether the server says that there is no such table, or no such database."""
     return error.code in (_NO_SUCH_TABLE, _UNKNOWN_DATABASE)
 
 
-def is_gone(client: ReplicaClient, table: Table) -> bool:
+def is_dropped(client: ReplicaClient, table: Table) -> bool:
     """Whether there is no table of this name, of which information_schema has no description.
 
     It leaves out what the account may not see, too; that is told by AccessDeniedError.
     """
     try:
-        hold_definition(client, table)
+        pin_definition(client, table)
     except ServerError as error:
-        if says_gone(error):
+        if is_missing_table_error(error):
             return True
         raise
     rows = client.query(

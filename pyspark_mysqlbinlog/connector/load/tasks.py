@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pyspark_mysqlbinlog.checkpoints.offset import Offset
-from pyspark_mysqlbinlog.connector.load.partition import LoadPartition
+from pyspark_mysqlbinlog.connector.load.partition import ChunkPartition
 from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.names import table_folding
 
@@ -12,7 +12,7 @@ __all__ = ["load_tasks"]
 
 def load_tasks(
     options: Options, last: Offset, most: int, *, case_sensitive: bool, in_turn: bool = False
-) -> list[LoadPartition]:
+) -> list[ChunkPartition]:
     """At most `most` tasks, each with about as many chunks as the others.
 
     last : where the batch ends.
@@ -31,7 +31,7 @@ def load_tasks(
     }
     count = min(len(chunks), max(most, 1))
     return [
-        LoadPartition(
+        ChunkPartition(
             tuple(chunks[task * len(chunks) // count : (task + 1) * len(chunks) // count])
             if in_turn
             else tuple(chunks[task::count]),

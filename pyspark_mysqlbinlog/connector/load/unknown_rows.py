@@ -20,13 +20,13 @@ from pyspark_mysqlbinlog.names import Table
 from pyspark_mysqlbinlog.protocol.events import Event
 from pyspark_mysqlbinlog.tables import TableSchema
 
-__all__ = ["UnknownRows"]
+__all__ = ["InvalidatedTables"]
 
 # A table that is gone has no rows; one that comes back has those that the log tells.
 _REMOVES = frozenset({StatementKind.DROP_TABLE, StatementKind.DROP_DATABASE})
 
 
-class UnknownRows:
+class InvalidatedTables:
     """Notes such tables, with the place behind the statement.
 
     Parameters

@@ -18,7 +18,7 @@ visible yet. Three ways, each enough by itself:
     switch it ON, the server waits for transactions without a GTID. Not on 5.6, which gives GTIDs
     back before the engine's commit.
 ``innodb_trx``
-    Wants PROCESS. A transaction is listed in information_schema.INNODB_TRX from its first change
+    Captures PROCESS. A transaction is listed in information_schema.INNODB_TRX from its first change
     until others see its changes. The list is a copy that the server renews when nobody has read it
     for 100 ms, so a reading counts only if it lists a transaction of our own that was begun behind
     the place's reading. That also shows that the list was not cut off by its limit of 16 MB, for
@@ -26,7 +26,7 @@ visible yet. Three ways, each enough by itself:
     until they are gone, or until their session is seen idle: what it had committed before that is
     visible. So a session that forgot to end its transaction stands in nobody's way.
 ``lock``
-    Wants LOCK TABLES. A session that has changed a table holds a lock on it until others see the
+    Captures LOCK TABLES. A session that has changed a table holds a lock on it until others see the
     changes: LOCK TABLES … READ is given when nobody holds one, and the place is read under it. It
     is given up after a second, since whoever wants to write the table queues behind it, and tried
     again. On 5.6 only InnoDB's own lock on the table does it, which autocommit=0 asks for. Tables
@@ -51,7 +51,7 @@ from pyspark_mysqlbinlog.errors import LostConnectionError, ServerError
 from pyspark_mysqlbinlog.names import Table, quoted
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 
-__all__ = ["ATTEMPTS", "Attempt", "Proof", "KeptLock", "TableLock", "Watermark"]
+__all__ = ["CHECKS", "VisibilityCheck", "Proof", "SessionTableLock", "TableLock", "Watermark"]
 
 Proof = Literal["gtid", "innodb_trx", "lock"]
 
@@ -88,7 +88,7 @@ class Watermark:
         return self.proof != "lock"
 
 
-class Attempt(ABC):
+class VisibilityCheck(ABC):
     """One proof, waited for in turns; a context manager, which closes its connection.
 
     Parameters
@@ -124,7 +124,7 @@ class Attempt(ABC):
         """The watermark; None when it was not proven within so many seconds."""
 
 
-class _Gtids(Attempt):
+class _Gtids(VisibilityCheck):
     proof: ClassVar[Proof] = "gtid"
 
     def __init__(
@@ -174,7 +174,7 @@ def owned_gtids(text: str) -> dict[str, str]:
     return owned
 
 
-class _InnoDBTransactions(Attempt):
+class _InnoDBTransactions(VisibilityCheck):
     proof: ClassVar[Proof] = "innodb_trx"
 
     def __init__(
@@ -244,7 +244,7 @@ class _InnoDBTransactions(Attempt):
         return {int(thread) for thread, command in rows if command != "Sleep"}
 
 
-class TableLock(Attempt):
+class TableLock(VisibilityCheck):
     """LOCK TABLES … READ, of a connection of its own.
 
     while_locked : is called while nobody can change the table, behind the place's reading. What is
@@ -272,7 +272,7 @@ class TableLock(Attempt):
                 own.query(f"LOCK TABLES {quoted(*self._table)} READ")
                 watermark = Watermark.read(own, self.proof)
                 self._while_locked()
-                self._let_go(own)
+                self._release(own)
                 return watermark
             except ServerError as error:
                 if isinstance(error, LostConnectionError) or error.code != _LOCK_WAIT_TIMEOUT:
@@ -292,11 +292,11 @@ class TableLock(Attempt):
         )
         return own
 
-    def _let_go(self, own: ReplicaClient) -> None:
+    def _release(self, own: ReplicaClient) -> None:
         own.query("UNLOCK TABLES")
 
 
-class KeptLock(TableLock):
+class SessionTableLock(TableLock):
     """LOCK TABLES … READ of the client itself, which is its session's to the end."""
 
     def __init__(self, client: ReplicaClient, table: Table) -> None:
@@ -305,11 +305,11 @@ class KeptLock(TableLock):
     def __exit__(self, *_: object) -> None:
         pass
 
-    def _let_go(self, own: ReplicaClient) -> None:
+    def _release(self, own: ReplicaClient) -> None:
         pass
 
 
-ATTEMPTS: dict[Proof, type[Attempt]] = {
+CHECKS: dict[Proof, type[VisibilityCheck]] = {
     "gtid": _Gtids,
     "innodb_trx": _InnoDBTransactions,
     "lock": TableLock,

@@ -28,7 +28,7 @@ from pyspark_mysqlbinlog.errors import (
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 from pyspark_mysqlbinlog.protocol.events import Event
 from pyspark_mysqlbinlog.protocol.server_errors import log_replaced
-from pyspark_mysqlbinlog.protocol.walker import FileHead, LogWalker
+from pyspark_mysqlbinlog.protocol.walker import EventReader, FileHead
 
 __all__ = [
     "LAST_DUMP_START",
@@ -60,7 +60,7 @@ class Dump:
     Parameters
     ----------
     known : the fingerprint of `start`; without one, nothing is compared.
-    told_version, on_heartbeat : see LogWalker.
+    told_version, on_heartbeat : see EventReader.
 
     Raises
     ------
@@ -89,13 +89,13 @@ class Dump:
         self.stream = client.dump(start.file, begin, blocking=blocking)
         # The file that the server sends, whatever the ROTATE at the end of the last one named.
         self._file = start.file
-        self.walker = LogWalker(
+        self.walker = EventReader(
             start.file,
             begin,
             self.stream.checksum,
             told_version,
             on_heartbeat,
-            on_file=self._expect_same_sequence,
+            on_file=self._check_same_sequence,
         )
         # What was read already, and belongs to whoever reads.
         self._first: Event | None = None
@@ -205,7 +205,7 @@ class Dump:
             raise self._replaced("no event ends at this position")
         check_fingerprint(start, behind(self.walker.head, event), known)
 
-    def _expect_same_sequence(self, file: str) -> None:
+    def _check_same_sequence(self, file: str) -> None:
         before, self._file = self._file, file
         if file == before or continues_sequence(before, file):
             return

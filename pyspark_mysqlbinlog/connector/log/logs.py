@@ -34,7 +34,7 @@ from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
 from pyspark_mysqlbinlog.protocol.events import Event
 from pyspark_mysqlbinlog.protocol.files import FileStream, is_binlog
 from pyspark_mysqlbinlog.protocol.messages import parse_server_version
-from pyspark_mysqlbinlog.protocol.walker import LogWalker
+from pyspark_mysqlbinlog.protocol.walker import EventReader
 
 __all__ = [
     "NO_LIMIT",
@@ -359,13 +359,13 @@ def _scanned_file(
         yield found
 
 
-def _started(stream: FileStream, path: Path, pos: int) -> tuple[LogWalker, Event | None]:
+def _started(stream: FileStream, path: Path, pos: int) -> tuple[EventReader, Event | None]:
     """A walker of a file from `pos` on, and the file's first event where it is there.
 
     Without the FORMAT_DESCRIPTION at the file's beginning nothing of it can be read.
     """
     _check_inside(path, pos)
-    walker = LogWalker(path.name, FIRST_EVENT)
+    walker = EventReader(path.name, FIRST_EVENT)
     raw = stream.next_event()
     if raw is None:
         return walker, None
@@ -388,7 +388,7 @@ def _check_inside(path: Path, pos: int) -> None:
         )
 
 
-def _check_not_inside_first(walker: LogWalker, path: Path, pos: int) -> None:
+def _check_not_inside_first(walker: EventReader, path: Path, pos: int) -> None:
     if FIRST_EVENT < pos < walker.pos:
         raise InvalidPositionError(
             "the position lies inside the file's first event; give one that SHOW BINLOG EVENTS"

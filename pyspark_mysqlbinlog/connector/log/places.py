@@ -20,7 +20,7 @@ from pyspark_mysqlbinlog.errors import BinlogPurgedError, InvalidPositionError
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 from pyspark_mysqlbinlog.protocol.events import EventType
 
-__all__ = ["check_there", "place_of"]
+__all__ = ["check_there", "pack_position"]
 
 # What stands at the beginning of a file, before its first transaction.
 _FILE_HEAD = frozenset(
@@ -33,7 +33,7 @@ _FILE_HEAD = frozenset(
 )
 
 
-def place_of(
+def pack_position(
     client: ReplicaClient, log: ServerLog, files: Mapping[str, int], place: Place
 ) -> Position:
     """The place in the log.

@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator
 from threading import Condition, Thread
 from typing import Generic, Protocol, TypeVar
 
-__all__ = ["Interrupt", "InterruptedReadError", "prefetched"]
+__all__ = ["Interrupt", "ReadCancelledError", "prefetched"]
 
 T = TypeVar("T")
 # Whoever reads a socket that was shut down comes back at once; a file takes no time.
@@ -23,7 +23,7 @@ class _Connection(Protocol):
     def abort(self) -> None: ...
 
 
-class InterruptedReadError(Exception):
+class ReadCancelledError(Exception):
     """Nobody wants what was to be read: the thread ends by it, and no one sees it."""
 
 
@@ -40,9 +40,9 @@ class Interrupt:
         self._connection: _Connection | None = None
 
     def check(self) -> None:
-        """InterruptedReadError when nobody wants any more, for whoever is about to connect."""
+        """ReadCancelledError when nobody wants any more, for whoever is about to connect."""
         if self.stopped:
-            raise InterruptedReadError
+            raise ReadCancelledError
 
     def watch(self, connection: _Connection) -> None:
         """The connection that is being read now."""

@@ -21,7 +21,7 @@ from pyspark_mysqlbinlog.errors import (
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
 from pyspark_mysqlbinlog.protocol.server_errors import log_replaced
 
-__all__ = ["IdleCheck", "told_apart"]
+__all__ = ["IdleReplacementCheck", "explain_dump_error"]
 
 LOG = logging.getLogger("pyspark_mysqlbinlog")
 
@@ -30,7 +30,7 @@ _DUMP_REFUSED = 1236
 _IDLE_CHECK_INTERVAL = 60.0
 
 
-def told_apart(
+def explain_dump_error(
     settings: ServerSettings, start: Position, known: Fingerprint | None, error: MySQLBinlogError
 ) -> MySQLBinlogError:
     """A BinlogReplacedError in place of a dump's error, where the log was replaced.
@@ -61,7 +61,7 @@ def told_apart(
     return error
 
 
-class IdleCheck:
+class IdleReplacementCheck:
     """Looks after a dump in which nothing comes, now and then.
 
     A server may go on with heartbeats after RESET MASTER, of a file that is gone (5.6, 5.7 and

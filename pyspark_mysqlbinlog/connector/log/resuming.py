@@ -15,7 +15,7 @@ from pyspark_mysqlbinlog.connector.log.dump import Dump, Limit, ScannedDump
 from pyspark_mysqlbinlog.connector.log.fingerprints import behind
 from pyspark_mysqlbinlog.connector.log.logs import ServerLog
 from pyspark_mysqlbinlog.connector.log.prefetch import Interrupt
-from pyspark_mysqlbinlog.connector.log.retry import lost_connection
+from pyspark_mysqlbinlog.connector.log.retry import reconnect_retry
 from pyspark_mysqlbinlog.connector.server.settings import check_identity
 from pyspark_mysqlbinlog.decoder.kernel.log_scanner import LogScanner, Run
 from pyspark_mysqlbinlog.errors import LogSequenceError, LostConnectionError
@@ -23,7 +23,7 @@ from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 from pyspark_mysqlbinlog.protocol.events import Event, EventType
 from pyspark_mysqlbinlog.protocol.messages import Rotate
 
-__all__ = ["ResumingLog"]
+__all__ = ["ReconnectingLog"]
 
 Found = TypeVar("Found", bound="Run | Event")
 # Gives what comes next; None at the end.
@@ -35,7 +35,7 @@ _PULL_RETRY_TIMEOUT = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class ResumingLog(ServerLog):
+class ReconnectingLog(ServerLog):
     """A server's log whose reader does not notice a broken connection.
 
     Attributes
@@ -60,7 +60,7 @@ class ResumingLog(ServerLog):
     def _resume(self, start: Position, following: Callable[[Dump], Next[Found]]) -> Iterator[Found]:
         here, known = start, self.fingerprint_of(start)
         while True:
-            retrying = lost_connection(_PULL_RETRY_TIMEOUT)
+            retrying = reconnect_retry(_PULL_RETRY_TIMEOUT)
             try:
                 client, dump, find, found = retrying(self._open, here, known, following)
             except LogSequenceError:

@@ -24,7 +24,7 @@ from tenacity import (
 
 from pyspark_mysqlbinlog.errors import ConnectionFailedError, LostConnectionError
 
-__all__ = ["LOG", "connected_again", "first_connection", "known_server", "lost_connection"]
+__all__ = ["LOG", "log_reconnected", "initial_retry", "call_with_retry", "reconnect_retry"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -35,7 +35,7 @@ _FIRST_TRIES = 3
 _LONGEST_WAIT = 30.0
 
 
-def first_connection() -> Retrying:
+def initial_retry() -> Retrying:
     """Three tries, for a server that should be there.
 
     Between them is less than a second, but each may take up to connectTimeout.
@@ -49,7 +49,7 @@ def first_connection() -> Retrying:
     )
 
 
-def lost_connection(timeout: float) -> Retrying:
+def reconnect_retry(timeout: float) -> Retrying:
     """Tries for `timeout` seconds, for a server that was there."""
     return Retrying(
         retry=retry_if_exception_type(LostConnectionError),
@@ -60,19 +60,19 @@ def lost_connection(timeout: float) -> Retrying:
     )
 
 
-def known_server(
+def call_with_retry(
     timeout: float, connect: Callable[P, T], *arguments: P.args, **keywords: P.kwargs
 ) -> T:
     """What `connect` gives, for a server that was there: tried for `timeout` seconds."""
     began = monotonic()
-    retrying = lost_connection(timeout)
+    retrying = reconnect_retry(timeout)
     result = retrying(connect, *arguments, **keywords)
     if retrying.statistics["attempt_number"] > 1:
-        connected_again(began)
+        log_reconnected(began)
     return result
 
 
-def connected_again(lost_at: float) -> None:
+def log_reconnected(lost_at: float) -> None:
     """Say that what was lost, by the clock of `monotonic`, is there again."""
     LOG.warning("connected again after %.1f s", monotonic() - lost_at)
 

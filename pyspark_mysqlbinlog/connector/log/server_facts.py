@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyspark_mysqlbinlog.connector.log.retry import known_server
+from pyspark_mysqlbinlog.connector.log.retry import call_with_retry
 from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.connector.server.settings import ServerFacts
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
@@ -17,4 +17,4 @@ def server_facts(options: Options) -> ServerFacts:
         with ReplicaClient.connect(options.server_settings()) as client:
             return ServerFacts.ask(client)
 
-    return known_server(options.retry_timeout, ask)
+    return call_with_retry(options.retry_timeout, ask)

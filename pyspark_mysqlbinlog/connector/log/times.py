@@ -69,14 +69,14 @@ def _walk(log: Log, start: Position, seconds: float) -> Position | None:
             if event.type == EventType.FORMAT_DESCRIPTION_EVENT:
                 boundary = log.position(event.file, event.start)
             continue
-        if not transaction.going_on and event.timestamp >= seconds:
+        if not transaction.in_progress and event.timestamp >= seconds:
             return boundary
         statement = None
         if event.type == EventType.QUERY_EVENT:
             query = Query.parse(event.body)
             statement = classify(query.sql, query.database)
         transaction.follow(event, statement)
-        if not transaction.going_on:
+        if not transaction.in_progress:
             boundary = log.position(event.file, event.end)
     return None
 

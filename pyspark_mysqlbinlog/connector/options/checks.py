@@ -10,7 +10,7 @@ from pyspark_mysqlbinlog.connector.options.model import Options, told
 from pyspark_mysqlbinlog.errors import OptionError
 from pyspark_mysqlbinlog.names import Table
 
-__all__ = ["check_together", "check_batch", "check_stream", "expect_wanted_conditions"]
+__all__ = ["check_together", "check_batch", "check_stream", "check_condition_tables"]
 
 _OF_STRUCTS = (
     "schema_evolution_mode",
@@ -85,7 +85,7 @@ def _check_load(options: Options, texts: Mapping[str, str]) -> None:
         options.reload_filter(True)
 
 
-def expect_wanted_conditions(options: Options, case_sensitive: bool) -> None:
+def check_condition_tables(options: Options, case_sensitive: bool) -> None:
     """OptionError where a condition is for a table that is not wanted, when the server was asked.
 
     case_sensitive : whether it tells names of tables by case.

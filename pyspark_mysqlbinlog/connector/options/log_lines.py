@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import logging
 
-__all__ = ["LOGGER", "show_log_lines"]
+__all__ = ["LOGGER", "configure_logging"]
 
 LOGGER = logging.getLogger("pyspark_mysqlbinlog")
 
 _FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
-def show_log_lines() -> None:
+def configure_logging() -> None:
     """Write lines from INFO on to stderr, unless somebody has said what becomes of them."""
     if LOGGER.hasHandlers():
         return

@@ -447,7 +447,7 @@ class Options(BaseModel):
         return TableFilter.parse(self.tables, self.exclude_tables, case_sensitive)
 
     @property
-    def tables_mark(self) -> str:
+    def table_filter_hash(self) -> str:
         """A short text that is another one when other tables are wanted."""
         texts = repr((self.tables, self.exclude_tables)).encode("utf-8", "surrogatepass")
         return f"{crc32(texts):08x}"

@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 from pyspark_mysqlbinlog.errors import OptionError
 
-__all__ = ["NOT_BUILT", "NotBuilt", "refuse_not_built"]
+__all__ = ["UNSUPPORTED", "UnsupportedOption", "reject_unsupported"]
 
 
-class NotBuilt(NamedTuple):
+class UnsupportedOption(NamedTuple):
     """Values of an option that this version refuses by name.
 
     Attributes
@@ -28,16 +28,16 @@ class NotBuilt(NamedTuple):
     instead: str
 
 
-NOT_BUILT = (
-    NotBuilt("startingOffset", "gtid:.*", "give FILE:POS or a time"),
-    NotBuilt("endingOffset", "gtid:.*", "give FILE:POS or a time"),
-    NotBuilt("failOnDataLoss", "false", "leave it out"),
+UNSUPPORTED = (
+    UnsupportedOption("startingOffset", "gtid:.*", "give FILE:POS or a time"),
+    UnsupportedOption("endingOffset", "gtid:.*", "give FILE:POS or a time"),
+    UnsupportedOption("failOnDataLoss", "false", "leave it out"),
 )
 
 
-def refuse_not_built(texts: Mapping[str, str]) -> None:
+def reject_unsupported(texts: Mapping[str, str]) -> None:
     """OptionError for the first rule that applies; `texts` are under the options' right names."""
-    for rule in NOT_BUILT:
+    for rule in UNSUPPORTED:
         text = texts.get(rule.option)
         if text is not None and re.fullmatch(rule.values, text.strip(), re.IGNORECASE | re.DOTALL):
             raise OptionError(

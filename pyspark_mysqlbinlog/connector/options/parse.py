@@ -13,7 +13,7 @@ from pydantic import SecretStr, ValidationError
 
 from pyspark_mysqlbinlog.connector.options.checks import check_together
 from pyspark_mysqlbinlog.connector.options.model import FIELDS, Options, told
-from pyspark_mysqlbinlog.connector.options.not_built import refuse_not_built
+from pyspark_mysqlbinlog.connector.options.not_built import reject_unsupported
 from pyspark_mysqlbinlog.connector.options.values import Earliest, Snapshot
 from pyspark_mysqlbinlog.errors import OptionError
 
@@ -34,7 +34,7 @@ def parse_options(given: Mapping[str, str]) -> Options:
         with another; the message names it, and no secret.
     """
     texts = _known(given)
-    refuse_not_built(texts)
+    reject_unsupported(texts)
     try:
         options = Options.model_validate(texts)
     except ValidationError as error:

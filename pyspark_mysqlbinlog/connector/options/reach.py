@@ -13,13 +13,13 @@ from functools import lru_cache
 from pyspark_mysqlbinlog.connector.options.table_filter import Pattern, TableFilter
 from pyspark_mysqlbinlog.names import SYSTEM_DATABASES, folding
 
-__all__ = ["database_named_by", "excludes_all_of", "is_covered", "named_databases", "reaches"]
+__all__ = ["single_database", "excludes_all_of", "is_covered", "named_databases", "reaches"]
 
 _META = frozenset(".^$*+?{}[]()|")
 _QUANTIFIERS = ("*", "+", "?", "{")
 
 
-def database_named_by(pattern: Pattern) -> str | None:
+def single_database(pattern: Pattern) -> str | None:
     """The one database whose tables it can match; None when there may be several."""
     if pattern.parts:
         database = pattern.parts[0]
@@ -31,7 +31,7 @@ def database_named_by(pattern: Pattern) -> str | None:
 def named_databases(tables: TableFilter) -> Iterator[str]:
     """Those that the patterns of `tables` name, whether they exist or not."""
     for pattern in tables.included:
-        name = database_named_by(pattern)
+        name = single_database(pattern)
         if name is not None:
             yield name
 
@@ -93,7 +93,7 @@ def _like_tokens(like: str) -> tuple[str, ...]:
 def _reaches(pattern: Pattern, database: str, case_sensitive: bool) -> bool | None:
     if pattern.parts:
         return pattern.database_matches(database)
-    name = database_named_by(pattern)
+    name = single_database(pattern)
     fold = folding(case_sensitive)
     return None if name is None else fold(name) == fold(database)
 

@@ -11,10 +11,10 @@ from dataclasses import replace
 
 from pyspark_mysqlbinlog.connector.log.logs import ScannedLog
 from pyspark_mysqlbinlog.connector.log.prefetch import Interrupt, prefetched
-from pyspark_mysqlbinlog.connector.log.resuming import ResumingLog
+from pyspark_mysqlbinlog.connector.log.resuming import ReconnectingLog
 from pyspark_mysqlbinlog.connector.ranges.bounds import RangeBounds, check_between
 from pyspark_mysqlbinlog.connector.ranges.cutting import RangePartition
-from pyspark_mysqlbinlog.connector.ranges.steps import RangeSteps
+from pyspark_mysqlbinlog.connector.ranges.steps import SubBatchBoundaries
 from pyspark_mysqlbinlog.connector.tail.earlier_xa import search_before_range
 from pyspark_mysqlbinlog.decoder.kernel.log_scanner import LogScanner, Run
 from pyspark_mysqlbinlog.decoder.wanted.event_filter import EventFilter
@@ -35,18 +35,18 @@ def wanted_blocks(
     wants: Callable[[str, str], bool],
     *,
     operations: frozenset[str],
-    steps: RangeSteps | None = None,
+    steps: SubBatchBoundaries | None = None,
 ) -> Generator[EventBlock]:
     """Fetched in a thread beside whoever takes them, if that can save time.
 
     steps : is told how far the log was read.
     """
-    if not isinstance(log, ResumingLog) and _cores() == 1:
+    if not isinstance(log, ReconnectingLog) and _cores() == 1:
         # A file's bytes are there: on one core the thread would only take turns with the decode.
         return scanned_blocks(log, partition, wants, operations=operations, steps=steps)
     return prefetched(
         lambda interrupt: scanned_blocks(
-            replace(log, interrupt=interrupt) if isinstance(log, ResumingLog) else log,
+            replace(log, interrupt=interrupt) if isinstance(log, ReconnectingLog) else log,
             partition,
             wants,
             operations=operations,
@@ -72,7 +72,7 @@ def scanned_blocks(
     *,
     operations: frozenset[str],
     interrupt: Interrupt | None = None,
-    steps: RangeSteps | None = None,
+    steps: SubBatchBoundaries | None = None,
 ) -> Generator[EventBlock]:
     """The blocks, made by whoever takes them; fewer when the interrupt says that nobody wants any.
 

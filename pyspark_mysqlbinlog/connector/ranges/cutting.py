@@ -16,15 +16,15 @@ from pyspark.sql.datasource import InputPartition
 from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.log.logs import FileLog
-from pyspark_mysqlbinlog.connector.tail.buffer import MOST_CARRIED, Span
+from pyspark_mysqlbinlog.connector.tail.buffer import MAX_INLINE_BYTES_PER_TASK, Span
 from pyspark_mysqlbinlog.protocol.blocks import EventBlock
 
-__all__ = ["MOST_CARRIED_IN_ALL", "Cut", "RangePartition", "cut", "pulled"]
+__all__ = ["MAX_INLINE_BYTES_PER_BATCH", "Cut", "RangePartition", "cut", "pulled"]
 
 # More tasks than this cost Spark more than fetching their events by one (docs/performance.md).
 _MOST_CARRIED_TASKS = 4
 # Bytes of a batch.
-MOST_CARRIED_IN_ALL = _MOST_CARRIED_TASKS * MOST_CARRIED
+MAX_INLINE_BYTES_PER_BATCH = _MOST_CARRIED_TASKS * MAX_INLINE_BYTES_PER_TASK
 
 
 @dataclass
@@ -85,7 +85,7 @@ def cut(
     pending_xa: tuple[str, ...],
     fingerprint: Fingerprint | None = None,
     target_bytes: int,
-    most_pulls: int,
+    max_fetches: int,
 ) -> list[Cut]:
     """Cut what lies behind `start` into ranges, in log order.
 
@@ -94,7 +94,7 @@ def cut(
     spans : what the batch holds.
     pending_xa, fingerprint : at `start`.
     target_bytes : log bytes of a pulled range, about, unless there would be too many of them.
-    most_pulls : how many pulled ranges there may be.
+    max_fetches : how many pulled ranges there may be.
     """
     parts: list[Cut] = []
     for span in spans:
@@ -102,26 +102,26 @@ def cut(
         if span.start.position > start:
             begin, pending_xa = span.start.position, span.start.pending_xa
             fingerprint = span.start.fingerprint
-        if span.blocks is not None and span.kept_bytes <= MOST_CARRIED:
+        if span.blocks is not None and span.kept_bytes <= MAX_INLINE_BYTES_PER_TASK:
             part = Cut(begin, span.end.position, span.log_bytes, span.blocks, pending_xa)
             parts.append(replace(part, fingerprint=fingerprint))
         else:
             parts += _pieces(begin, span, pending_xa, fingerprint)
         pending_xa = span.end.pending_xa
-    cuts = _cut_kinds(parts, target_bytes, most_pulls)
+    cuts = _cut_kinds(parts, target_bytes, max_fetches)
     carried = sum(part.blocks is not None for part in cuts)
-    if len(cuts) - carried <= most_pulls and carried <= _MOST_CARRIED_TASKS:
+    if len(cuts) - carried <= max_fetches and carried <= _MOST_CARRIED_TASKS:
         return cuts
     # Too many: fetch all of it.
-    return _even([replace(part, blocks=None) for part in parts], target_bytes, most_pulls)
+    return _even([replace(part, blocks=None) for part in parts], target_bytes, max_fetches)
 
 
-def _cut_kinds(parts: list[Cut], target_bytes: int, most_pulls: int) -> list[Cut]:
+def _cut_kinds(parts: list[Cut], target_bytes: int, max_fetches: int) -> list[Cut]:
     """Join neighbours, but not what is carried with what is pulled."""
     cuts: list[Cut] = []
     for is_pulled, neighbours in groupby(parts, lambda part: part.blocks is None):
         if is_pulled:
-            cuts += _even(list(neighbours), target_bytes, most_pulls)
+            cuts += _even(list(neighbours), target_bytes, max_fetches)
         else:
             cuts += _carriable(neighbours)
     return cuts
@@ -177,7 +177,7 @@ def _carriable(parts: Iterable[Cut]) -> list[Cut]:
     for part in parts:
         more = sum(len(block.data) for block in part.blocks or ())
         size += more
-        if tasks and size <= MOST_CARRIED:
+        if tasks and size <= MAX_INLINE_BYTES_PER_TASK:
             tasks[-1].append(part)
         else:
             tasks.append([part])

@@ -11,8 +11,8 @@ from pyspark_mysqlbinlog.connector.log.retry import LOG
 from pyspark_mysqlbinlog.connector.ranges.bounds import RangeBounds, check_between
 from pyspark_mysqlbinlog.connector.ranges.cutting import Cut, cut
 from pyspark_mysqlbinlog.connector.tail.buffer import LogBuffer, Mark
-from pyspark_mysqlbinlog.connector.tail.earlier_xa import EarlierXa
-from pyspark_mysqlbinlog.connector.tail.log_walk import LogWalk
+from pyspark_mysqlbinlog.connector.tail.earlier_xa import PreparedXaSearch
+from pyspark_mysqlbinlog.connector.tail.log_walk import TransactionScanner
 from pyspark_mysqlbinlog.decoder.kernel.implementation import implementation
 from pyspark_mysqlbinlog.decoder.kernel.log_scanner import LogScanner, Run
 from pyspark_mysqlbinlog.decoder.wanted.event_filter import EventFilter
@@ -52,10 +52,10 @@ def cut_files(
     MySQLBinlogError : for what can't be passed in the log, and an end that is no boundary.
     """
     earlier: list[str] = []
-    search = EarlierXa.of_files(log, start, wants)
+    search = PreparedXaSearch.of_files(log, start, wants)
 
     def earlier_xa(xid: str) -> None:
-        search.expect_unwanted(xid)
+        search.check_not_captured(xid)
         earlier.append(xid)
 
     def walked() -> list[Cut]:
@@ -87,7 +87,7 @@ def _walked(
     # Without room for events; and nobody else will ask for spans, so there is no waiting.
     buffer = LogBuffer(begin, capacity=0, granularity=max(target_bytes // _PARTS_OF_RANGE, 1))
     buffer.take_all()
-    walk = LogWalk(begin, filtering, buffer, position=log.position, last_start=NO_LIMIT)
+    walk = TransactionScanner(begin, filtering, buffer, position=log.position, last_start=NO_LIMIT)
     bounds = RangeBounds(log, start, end, is_boundary=not is_open)
     scanner: LogScanner | None = None
     found: Iterator[Run | Event] = log.events(start)
@@ -114,7 +114,7 @@ def _walked(
         buffer.finished(),
         pending_xa=pending_xa,
         target_bytes=target_bytes,
-        most_pulls=_MOST_RANGES,
+        max_fetches=_MOST_RANGES,
     )
 
 

@@ -27,13 +27,13 @@ from pyspark_mysqlbinlog.connector.ranges.handoff_format import (
     unpack_handoff,
 )
 
-__all__ = ["HAND_OVER", "HandOver"]
+__all__ = ["HANDOFF_OPTION", "BatchHandoff"]
 
 # Among a stream's options: the folder. A mirror gives it; it is no option of users.
-HAND_OVER = "handover"
+HANDOFF_OPTION = "handover"
 
 
-class HandOver:
+class BatchHandoff:
     """One batch at a time.
 
     Parameters
@@ -48,7 +48,7 @@ class HandOver:
         self._taken: tuple[tuple[Offset, Offset], Sequence[RangePartition]] | None = None
 
     @classmethod
-    def new(cls, parent: str | None = None) -> HandOver | None:
+    def new(cls, parent: str | None = None) -> BatchHandoff | None:
         """One in a new folder, or None where no folder can be made.
 
         parent : where folders are made; such a folder goes with this object. None for the usual

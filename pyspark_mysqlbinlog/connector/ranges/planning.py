@@ -19,7 +19,7 @@ def range_partitions(
     *,
     facts: ServerFacts,
     target_bytes: int,
-    most_pulls: int,
+    max_fetches: int,
 ) -> list[RangePartition]:
     """The ranges of one batch, in log order.
 
@@ -28,7 +28,7 @@ def range_partitions(
     first : where the batch begins, with the pending XA transactions that hold there.
     last : where it ends, with the schemas of all of it.
     spans : what the buffer holds of it; None when it can't tell.
-    target_bytes, most_pulls : see `cutting.cut`.
+    target_bytes, max_fetches : see `cutting.cut`.
     """
     if spans is None:
         cuts = pulled(first.position, last.position, first.prepared_xa, first.fingerprint)
@@ -39,7 +39,7 @@ def range_partitions(
             pending_xa=first.prepared_xa,
             fingerprint=first.fingerprint,
             target_bytes=target_bytes,
-            most_pulls=most_pulls,
+            max_fetches=max_fetches,
         )
     known = {part.start: part.fingerprint for part in cuts}
     known[last.position] = last.fingerprint

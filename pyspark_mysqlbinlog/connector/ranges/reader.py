@@ -11,13 +11,13 @@ from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
 from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.log.logs import FileLog, Log, ScannedLog
-from pyspark_mysqlbinlog.connector.log.resuming import ResumingLog
+from pyspark_mysqlbinlog.connector.log.resuming import ReconnectingLog
 from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.connector.ranges.blocks import wanted_blocks
 from pyspark_mysqlbinlog.connector.ranges.bounds import RangeBounds, check_between
 from pyspark_mysqlbinlog.connector.ranges.cutting import RangePartition
 from pyspark_mysqlbinlog.connector.ranges.statement_rows import StatementRows
-from pyspark_mysqlbinlog.connector.ranges.steps import RangeSteps
+from pyspark_mysqlbinlog.connector.ranges.steps import SubBatchBoundaries
 from pyspark_mysqlbinlog.connector.tail.earlier_xa import search_before_range
 from pyspark_mysqlbinlog.decoder.decode import Decoder
 from pyspark_mysqlbinlog.decoder.kernel.implementation import implementation
@@ -71,7 +71,7 @@ def read_range(
     schema: pa.Schema,
     payload: PayloadFactory | None = None,
     *,
-    steps: RangeSteps | None = None,
+    steps: SubBatchBoundaries | None = None,
 ) -> Generator[pa.RecordBatch]:
     """Record batches of one range, in log order.
 
@@ -109,7 +109,7 @@ def _read_range(
     partition: RangePartition,
     schema: pa.Schema,
     payload: PayloadFactory | None,
-    steps: RangeSteps | None,
+    steps: SubBatchBoundaries | None,
 ) -> Generator[pa.RecordBatch]:
     wants = options.table_filter(partition.case_sensitive).wants
     log = None if partition.blocks is not None else _log_of(options, partition)
@@ -162,7 +162,7 @@ def _log_of(options: Options, partition: RangePartition) -> ScannedLog:
         partition.log.check_chain(is_whole=False)
         return partition.log
     known = partition.start, partition.fingerprint
-    return ResumingLog(options.server_settings(), known, server_uuid=partition.server_uuid)
+    return ReconnectingLog(options.server_settings(), known, server_uuid=partition.server_uuid)
 
 
 def payload_factory(options: Options, case_sensitive: bool) -> PayloadFactory:

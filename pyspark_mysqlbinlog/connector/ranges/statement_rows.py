@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
-from pyspark_mysqlbinlog.checkpoints.versions import UnknownFrom
+from pyspark_mysqlbinlog.checkpoints.versions import UnknownSchema
 from pyspark_mysqlbinlog.decoder.events.statements import DDL_KINDS
 from pyspark_mysqlbinlog.decoder.payloads.envelope import StatementRow
 from pyspark_mysqlbinlog.decoder.sql.classifier import Statement, StatementKind
@@ -118,7 +118,7 @@ class StatementRows:
     def _was_there(self, event: Event, name: Table) -> bool | None:
         """Whether a table was there in front of the statement; None where nobody knows."""
         state = self._history.state(self._position(event, event.start), *name)
-        return None if state is None else not (isinstance(state, UnknownFrom) and state.gone)
+        return None if state is None else not (isinstance(state, UnknownSchema) and state.gone)
 
     def _row(self, op: str, event: Event, name: Table, text: str) -> StatementRow:
         schema = self._history.at(self._position(event, event.start), *name)

@@ -15,7 +15,7 @@ from pyspark_mysqlbinlog.decoder.kernel.log_scanner import Run
 from pyspark_mysqlbinlog.protocol.events import Event, EventType
 from pyspark_mysqlbinlog.protocol.walker import FileHead
 
-__all__ = ["Boundary", "RangeSteps", "most_load_steps", "most_steps"]
+__all__ = ["Boundary", "SubBatchBoundaries", "max_snapshot_sub_batches", "max_sub_batches"]
 
 _MOST_STEPS = 8
 # Of a load they are larger, and what the log brings meanwhile waits for their end.
@@ -28,7 +28,7 @@ _BETWEEN_FILES = frozenset(
 )
 
 
-def most_steps() -> int:
+def max_sub_batches() -> int:
     """How many steps a batch of a mirror may have, about: a step has what a batch may bring.
 
     Only the kernel reads in steps.
@@ -36,7 +36,7 @@ def most_steps() -> int:
     return 1 if implementation() == "python" else _MOST_STEPS
 
 
-def most_load_steps() -> int:
+def max_snapshot_sub_batches() -> int:
     """The same of a batch that loads rows."""
     return 1 if implementation() == "python" else _MOST_LOAD_STEPS
 
@@ -49,7 +49,7 @@ class Boundary:
     fingerprint: Fingerprint
 
 
-class RangeSteps:
+class SubBatchBoundaries:
     """Boundaries of a range, found as its log is read.
 
     Whoever reads runs ahead of whoever takes the rows. A boundary is told before any row behind it

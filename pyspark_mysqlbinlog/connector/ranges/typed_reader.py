@@ -18,7 +18,7 @@ from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.checkpoints.versions import Version
 from pyspark_mysqlbinlog.connector.ranges.reader import read_range, unpacked_schemas
-from pyspark_mysqlbinlog.connector.ranges.steps import RangeSteps
+from pyspark_mysqlbinlog.connector.ranges.steps import SubBatchBoundaries
 from pyspark_mysqlbinlog.connector.ranges.typed_rows import (
     nested_payload,
     nested_schema,
@@ -60,7 +60,7 @@ def read_typed_stretches(
     partition: RangePartition,
     schema: pa.Schema,
     *,
-    steps: RangeSteps | None = None,
+    steps: SubBatchBoundaries | None = None,
 ) -> Generator[list[pa.RecordBatch]]:
     """The same, stretch by stretch of log: the batches of one come before those of the next.
 

@@ -41,9 +41,9 @@ from pyspark_mysqlbinlog.protocol.events import Event, EventType
 from pyspark_mysqlbinlog.protocol.messages import parse_server_version
 from pyspark_mysqlbinlog.tables import TableSchema
 
-__all__ = ["follow_log", "history_of_log", "history_of_server"]
+__all__ = ["advance", "history_of_log", "history_of_server"]
 
-Wants = Callable[[str, str], bool]
+Captures = Callable[[str, str], bool]
 
 _QUERY = int(EventType.QUERY_EVENT)
 _FORMAT_DESCRIPTION = int(EventType.FORMAT_DESCRIPTION_EVENT)
@@ -66,7 +66,7 @@ def history_of_server(
     client: ReplicaClient,
     log: ScannedLog,
     start: Position | None,
-    wants: Wants,
+    wants: Captures,
     *,
     case_sensitive: bool,
     unwanted: bool = False,
@@ -156,7 +156,7 @@ def _since(
     ddls: list[_Ddl],
     start: Position,
     charsets: dict[str, str],
-    wants: Wants,
+    wants: Captures,
     *,
     case_sensitive: bool,
     explicit: bool,
@@ -183,7 +183,9 @@ def _since(
     return history
 
 
-def _split(tables: list[TableSchema], wants: Wants) -> tuple[list[TableSchema], list[TableSchema]]:
+def _split(
+    tables: list[TableSchema], wants: Captures
+) -> tuple[list[TableSchema], list[TableSchema]]:
     wanted: list[TableSchema] = []
     others: list[TableSchema] = []
     for schema in tables:
@@ -202,14 +204,14 @@ def _bounded(others: list[TableSchema], near: set[str]) -> list[TableSchema]:
     return kept
 
 
-def history_of_log(log: ScannedLog, start: Position, wants: Wants) -> SchemaHistory:
+def history_of_log(log: ScannedLog, start: Position, wants: Captures) -> SchemaHistory:
     """The schema history that a log tells by itself, from `start` to its end."""
     tracker = SchemaTracker(SchemaHistory(), wants, case_sensitive=True, server_default=True)
-    follow_log(log, start, tracker)
+    advance(log, start, tracker)
     return tracker.history.select(wants)
 
 
-def follow_log(log: ScannedLog, start: Position, *trackers: SchemaTracker) -> None:
+def advance(log: ScannedLog, start: Position, *trackers: SchemaTracker) -> None:
     """Have trackers follow the log's DDL from `start` to its end."""
     for ddl in _ddl(log, start, None):
         for tracker in trackers:
@@ -238,7 +240,7 @@ def _ddl(log: ScannedLog, start: Position, end: Position | None) -> Iterator[_Dd
             versions[event.file] = parse_server_version(event.body)
 
 
-def _touches(ddl: _Ddl, wants: Wants, databases: set[str]) -> bool:
+def _touches(ddl: _Ddl, wants: Captures, databases: set[str]) -> bool:
     """Whether it may have changed what was read of wanted tables, which lie in `databases`."""
     statement = ddl.statement
     if statement.database is not None:

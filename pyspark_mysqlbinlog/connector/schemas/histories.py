@@ -6,7 +6,7 @@ from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.log.logs import FileLog, ServerLog
-from pyspark_mysqlbinlog.connector.log.retry import known_server
+from pyspark_mysqlbinlog.connector.log.retry import call_with_retry
 from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.connector.options.table_filter import ColumnFilter, TableFilter
 from pyspark_mysqlbinlog.connector.schemas.baseline import history_of_server
@@ -19,7 +19,7 @@ from pyspark_mysqlbinlog.names import fold, table_folding
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 from pyspark_mysqlbinlog.tables import TableSchema
 
-__all__ = ["check_columns", "expect_literals", "history_for_other_tables", "history_of_files"]
+__all__ = ["check_columns", "check_named_tables", "history_for_other_tables", "history_of_files"]
 
 
 def history_of_files(log: FileLog, options: Options) -> SchemaHistory:
@@ -44,7 +44,7 @@ def history_for_other_tables(
     """
     settings = options.server_settings()
     log = ServerLog.seen_from(settings, position, fingerprint)
-    with known_server(options.retry_timeout, ReplicaClient.connect, settings) as client:
+    with call_with_retry(options.retry_timeout, ReplicaClient.connect, settings) as client:
         case_sensitive = ServerFacts.ask(client).case_sensitive
         tables = options.table_filter(case_sensitive)
         found, _ = history_of_server(
@@ -65,12 +65,12 @@ def history_for_other_tables(
         if found.state(position, *name) is None:
             history = history.without(position, *name, "it was not wanted when the query began")
     history = history.merged(found)
-    expect_literals(tables, history, case_sensitive)
+    check_named_tables(tables, history, case_sensitive)
     check_columns(options.column_filter(case_sensitive), history, case_sensitive)
     return history
 
 
-def expect_literals(tables: TableFilter, history: SchemaHistory, case_sensitive: bool) -> None:
+def check_named_tables(tables: TableFilter, history: SchemaHistory, case_sensitive: bool) -> None:
     """Tables that are named literally must exist, now or in the log that is to be read."""
     folded = table_folding(case_sensitive)
     known = set(map(folded, history.tables()))

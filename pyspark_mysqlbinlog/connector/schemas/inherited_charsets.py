@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.log.logs import NO_LIMIT, ScannedLog
-from pyspark_mysqlbinlog.connector.schemas.baseline import follow_log
+from pyspark_mysqlbinlog.connector.schemas.baseline import advance
 from pyspark_mysqlbinlog.connector.schemas.tracker import SchemaTracker
 from pyspark_mysqlbinlog.decoder.events.field_types import describe_field
 from pyspark_mysqlbinlog.decoder.events.table_map import TableMap
@@ -42,7 +42,7 @@ from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 
 __all__ = ["history_without_server"]
 
-Wants = Callable[[str, str], bool]
+Captures = Callable[[str, str], bool]
 
 _TABLE_MAP = int(EventType.TABLE_MAP_EVENT)
 _WITH_LENGTH = ("char", "varchar")
@@ -53,14 +53,14 @@ _TELL_THEMSELVES = ("utf8", "utf8mb3", "utf8mb4")
 class _OtherwiseTracker(SchemaTracker):
     """Takes another character set wherever the session's is taken for the database's."""
 
-    def _assumed(self, charset: str | None) -> str | None:
+    def _known_charset(self, charset: str | None) -> str | None:
         if charset is None:
             return None
         return "ascii" if charset in _TELL_THEMSELVES else "utf8mb4"
 
 
 def history_without_server(
-    seeded: ScannedLog, log: ScannedLog, start: Position, wants: Wants
+    seeded: ScannedLog, log: ScannedLog, start: Position, wants: Captures
 ) -> SchemaHistory:
     """The schema history that a log tells by itself, from `start` to its end.
 
@@ -72,7 +72,7 @@ def history_without_server(
     """
     guessed = SchemaTracker(SchemaHistory(), wants, case_sensitive=True, server_default=True)
     otherwise = _OtherwiseTracker(SchemaHistory(), wants, case_sensitive=True, server_default=True)
-    follow_log(seeded, start, guessed, otherwise)
+    advance(seeded, start, guessed, otherwise)
     doubts = _Doubts(guessed.history, otherwise.history)
     if any(doubts.rests_on_guess(*name) for name in guessed.history.tables() if wants(*name)):
         for event in _table_maps(log, start, doubts.databases):

@@ -1,7 +1,7 @@
 """Whether the patterns of `tables` meet anything, and whether the account may see it.
 
-A table that is named must exist (see `histories.expect_literals`). A pattern may be for tables that
-come later, so one that meets none is told in the log alone. But where the account may not see what
+A table that is named must exist (see `histories.check_named_tables`). A pattern may be for tables
+that come later, so one that meets none is only logged. But where the account may not see what
 a pattern wants, the first row would stop the query, hours later: that is refused at the start, as
 far as the grants tell it for certain. What they can't tell is told in the log.
 """
@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.options.reach import (
-    database_named_by,
     excludes_all_of,
     is_covered,
+    single_database,
 )
 from pyspark_mysqlbinlog.connector.options.table_filter import Pattern, TableFilter
 from pyspark_mysqlbinlog.connector.server.grants import Grants
@@ -77,7 +77,7 @@ def findings(tables: TableFilter, grants: Grants, known: Collection[Table]) -> I
             yield Finding(False, "option tables is not given, and the server has no tables now")
         return
     for pattern in tables.included:
-        name = database_named_by(pattern)
+        name = single_database(pattern)
         if pattern.literal is None and (name is None or not excludes_all_of(tables, name)):
             yield from _of_pattern(pattern, name, tables, grants, known)
 

@@ -14,9 +14,9 @@ from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import DataType, StructField, StructType
 
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
-from pyspark_mysqlbinlog.checkpoints.versions import UnknownFrom
+from pyspark_mysqlbinlog.checkpoints.versions import UnknownSchema
 from pyspark_mysqlbinlog.connector.log.logs import FileLog
-from pyspark_mysqlbinlog.connector.log.retry import first_connection
+from pyspark_mysqlbinlog.connector.log.retry import initial_retry
 from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.connector.options.table_filter import ColumnFilter, TableFilter
 from pyspark_mysqlbinlog.connector.schemas.histories import history_of_files
@@ -45,7 +45,7 @@ def read_payload_type(options: Options) -> StructType:
         columns = options.column_filter(True)
         return payload_type(schemas, options.struct_options, columns, nested=tables.nests)
     settings = options.server_settings()
-    with first_connection()(ReplicaClient.connect, settings) as client:
+    with initial_retry()(ReplicaClient.connect, settings) as client:
         case_sensitive = ServerFacts.ask(client).case_sensitive
         tables = options.table_filter(case_sensitive)
         schemas = read_table_schemas(client, tables.wants)
@@ -117,7 +117,7 @@ def _last_of(history: SchemaHistory, database: str, table: str) -> TableSchema:
             table=f"{database}.{table}",
         )
     last = versions[-1][1]
-    reason = f" ({last.reason})" if isinstance(last, UnknownFrom) and last.reason else ""
+    reason = f" ({last.reason})" if isinstance(last, UnknownSchema) and last.reason else ""
     raise UnknownSchemaError(
         "the log does not tell the columns of this table, which payload=struct needs"
         f"{reason}; begin with the log that has its CREATE TABLE, or give it with schemaDdl, or set"

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from pyspark_mysqlbinlog.charsets import charset_of_collation
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
-from pyspark_mysqlbinlog.checkpoints.versions import UnknownFrom, Version, is_gone
+from pyspark_mysqlbinlog.checkpoints.versions import UnknownSchema, Version, is_dropped
 from pyspark_mysqlbinlog.decoder.sql.alter import apply_alter
 from pyspark_mysqlbinlog.decoder.sql.alter_clauses import parse_alter
 from pyspark_mysqlbinlog.decoder.sql.classifier import StatementKind
@@ -35,7 +35,7 @@ __all__ = ["MOST_UNWANTED_COLUMNS", "SchemaTracker", "last_change"]
 
 _KIND = StatementKind
 # A schema, or why there is none; None where nothing was ever heard of the table.
-State = TableSchema | UnknownFrom | None
+State = TableSchema | UnknownSchema | None
 # Stands for the server's charset, which need not be known where a statement tells another.
 _SERVERS = "the server's"
 # In these sql_modes the server writes CREATE TABLE without the table's options, or without any
@@ -140,9 +140,9 @@ class SchemaTracker:
             self._create(ddl)
         elif kind is _KIND.DROP_TABLE:
             for table in statement.tables:
-                ddl.states[self._name(table)] = UnknownFrom(f"it was dropped at {end}", gone=True)
+                ddl.states[self._name(table)] = UnknownSchema(f"it was dropped at {end}", gone=True)
         elif uses_temporary and (kind is _KIND.ALTER_TABLE or logged.context.mariadb):
-            self._of_either(ddl)
+            self._maybe_temporary(ddl)
         elif kind is _KIND.RENAME_TABLE:
             self._rename(ddl)
         else:
@@ -158,7 +158,7 @@ class SchemaTracker:
         """
         if self.history is self._pruned:
             return
-        history = self.history.needed_from(position)
+        history = self.history.from_position(position)
         unwanted = [name for name in history.tables() if not self._wants(*name)]
         unwanted.sort(key=lambda name: (last_change(self.history, name), name), reverse=True)
         came = {
@@ -175,9 +175,9 @@ class SchemaTracker:
             _, state = versions[-1]
             columns += len(state.columns) if isinstance(state, TableSchema) else 0
             # No row needs the versions before the last; but they tell what was renamed.
-            renamed = [each for each in versions if is_gone(each) and each[0] in came]
+            renamed = [each for each in versions if is_dropped(each) and each[0] in came]
             is_within = isinstance(state, TableSchema) and columns <= MOST_UNWANTED_COLUMNS
-            last = () if is_gone(versions[-1]) else versions[-1:]
+            last = () if is_dropped(versions[-1]) else versions[-1:]
             kept[name] = (*renamed, *last) if renamed or is_within else ()
         self.history = self._pruned = history.with_versions(kept)
 
@@ -228,7 +228,7 @@ class SchemaTracker:
                 check_written_labels(ddl.logged.query, None, schema)
             ddl.states[name] = schema
         except SchemaError as error:
-            ddl.states[name] = UnknownFrom(f"{ddl.place}, can't be followed: {error.message}")
+            ddl.states[name] = UnknownSchema(f"{ddl.place}, can't be followed: {error.message}")
 
     def _lacks_charset(self, ddl: _Ddl) -> bool:
         """Whether the table may have another charset than its database, and the text not tell.
@@ -247,7 +247,7 @@ class SchemaTracker:
 
     def _is_absent(self, name: Table, state: State) -> bool:
         """Whether the table is known not to be there."""
-        if isinstance(state, UnknownFrom):
+        if isinstance(state, UnknownSchema):
             return state.gone
         if state is not None:
             return False
@@ -263,7 +263,7 @@ class SchemaTracker:
         for table in statement.tables[1:]:
             # An exchanged partition has the columns of its table.
             if table not in renamed and table not in statement.exchanged:
-                ddl.states[self._name(table)] = UnknownFrom(f"{ddl.place}, can't be followed")
+                ddl.states[self._name(table)] = UnknownSchema(f"{ddl.place}, can't be followed")
         self._rename(ddl)
 
     def _altered(self, ddl: _Ddl, before: State) -> State:
@@ -282,11 +282,11 @@ class SchemaTracker:
         except MySQLBinlogError as error:
             if ddl.logged.statement.only_indexes:
                 return _without_unique_keys(before)
-            return UnknownFrom(f"{ddl.place}, can't be followed: {error.message}")
+            return UnknownSchema(f"{ddl.place}, can't be followed: {error.message}")
         if not alter.touches_schema:
             return before
         # The text differs with each statement: since when the table looks as it does now is known.
-        return UnknownFrom(f"{ddl.place}, changed it when its columns were not known")
+        return UnknownSchema(f"{ddl.place}, changed it when its columns were not known")
 
     def _failed(self, ddl: _Ddl) -> None:
         """A statement that is logged with its error: it did something all the same.
@@ -297,11 +297,11 @@ class SchemaTracker:
             if ddl.logged.statement.only_indexes:
                 ddl.states[name] = _without_unique_keys(self._state(ddl, name))
                 continue
-            ddl.states[name] = UnknownFrom(
+            ddl.states[name] = UnknownSchema(
                 f"{ddl.place}, failed with error {ddl.logged.query.error_code} on the server"
             )
 
-    def _of_either(self, ddl: _Ddl) -> None:
+    def _maybe_temporary(self, ddl: _Ddl) -> None:
         """An ALTER or RENAME of tables or of temporary ones that hide them, which none can tell.
 
         (See `stops.check_flagged_truncate`. Only MariaDB renames temporary tables.)
@@ -310,7 +310,7 @@ class SchemaTracker:
             ddl.states[name] = (
                 _without_unique_keys(self._state(ddl, name))
                 if ddl.logged.statement.only_indexes
-                else UnknownFrom(f"{ddl.place}, may be of a temporary table")
+                else UnknownSchema(f"{ddl.place}, may be of a temporary table")
             )
 
     def _rename(self, ddl: _Ddl) -> None:
@@ -318,10 +318,10 @@ class SchemaTracker:
             old, new = map(self._name, pair)
             state = self._state(ddl, old)
             if not isinstance(state, TableSchema):
-                state = UnknownFrom(
+                state = UnknownSchema(
                     f"{ddl.place}, renamed {'.'.join(old)} to it, whose columns were not known"
                 )
-            ddl.states[old] = UnknownFrom(f"it was renamed at {ddl.end}", gone=True)
+            ddl.states[old] = UnknownSchema(f"it was renamed at {ddl.end}", gone=True)
             ddl.states[new] = state
             self._on_rename(ddl.end, new)
 
@@ -335,12 +335,14 @@ class SchemaTracker:
             for name in self.history.tables():
                 if name[0] == database:
                     reason = f"its database was dropped at {ddl.end}"
-                    ddl.states[name] = UnknownFrom(reason, gone=True)
+                    ddl.states[name] = UnknownSchema(reason, gone=True)
             self._whole.add(database)
             self._without_charset.discard(database)
             charset = None
         if statement.kind is _KIND.CREATE_DATABASE:
-            if statement.if_not_exists and (known is not None or not self._has_no(database)):
+            if statement.if_not_exists and (
+                known is not None or not self._lacks_database(database)
+            ):
                 return  # logged although nothing may have been created
             self._whole.add(database)
             charset = self._given_charset(ddl, database, None)
@@ -352,7 +354,7 @@ class SchemaTracker:
         if charset != known and (last is None or last < ddl.end):
             self.history = self.history.with_charset(ddl.end, database, charset)
 
-    def _has_no(self, database: str) -> bool:
+    def _lacks_database(self, database: str) -> bool:
         """Whether a database whose charset is not known is known not to be there."""
         if database in self._without_charset:
             return False
@@ -380,10 +382,10 @@ class SchemaTracker:
         """The charset that a CREATE TABLE inherits: its database's."""
         known = self.history.charset_at(ddl.begin, database)
         if known is None and self._server_default and database not in self._without_charset:
-            return self._assumed(ddl.server_charset)
+            return self._known_charset(ddl.server_charset)
         return known
 
-    def _assumed(self, charset: str | None) -> str | None:
+    def _known_charset(self, charset: str | None) -> str | None:
         """What the session's character set is taken for, where the database's is not told."""
         return charset
 

@@ -17,7 +17,7 @@ from dataclasses import replace
 
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
-from pyspark_mysqlbinlog.checkpoints.versions import UnknownFrom
+from pyspark_mysqlbinlog.checkpoints.versions import UnknownSchema
 from pyspark_mysqlbinlog.connector.log.logs import ServerLog
 from pyspark_mysqlbinlog.connector.schemas.baseline import history_of_server
 from pyspark_mysqlbinlog.connector.schemas.evolution import Evolution
@@ -29,13 +29,13 @@ from pyspark_mysqlbinlog.names import Table, table_folding
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
 from pyspark_mysqlbinlog.protocol.events import Event
 
-__all__ = ["SchemaWatch", "learned", "unknown_among"]
+__all__ = ["SchemaGuard", "learned", "unknown_among"]
 
 # Table maps remembered as passed; servers repeat them byte for byte.
 _REMEMBERED = 10_000
 
 
-class SchemaWatch:
+class SchemaGuard:
     """Looks at the table maps of wanted tables.
 
     Parameters
@@ -60,9 +60,9 @@ class SchemaWatch:
         self._history: SchemaHistory | None = None
         self._passed: set[bytes] = set()
         # Why tables are not known that the server was asked for in vain.
-        self._asked: dict[Table, UnknownFrom] = {}
+        self._asked: dict[Table, UnknownSchema] = {}
 
-    def pass_map(
+    def check_table_map(
         self, history: SchemaHistory, event: Event, since: Position, *, is_mariadb: bool
     ) -> SchemaHistory:
         """The history, with the columns of the table map's table in it.
@@ -114,7 +114,7 @@ class SchemaWatch:
             # Not asked for again at each of its rows, whatever other tables' DDL comes.
             history = history.without(since, *table, reason)
             state = history.state(here, *table)
-            assert isinstance(state, UnknownFrom)
+            assert isinstance(state, UnknownSchema)
             self._asked[table] = state
         return history
 
@@ -188,14 +188,14 @@ def unknown_among(
     return [
         table
         for table in tables
-        if isinstance(state := history.state(position, *table), UnknownFrom)
+        if isinstance(state := history.state(position, *table), UnknownSchema)
         and not state.gone
         and not history.is_known_later(position, *table)
     ]
 
 
 def _only(tables: Collection[Table], *, case_sensitive: bool) -> Callable[[str, str], bool]:
-    """Wants these tables."""
+    """Captures these tables."""
     folded = table_folding(case_sensitive)
     wanted = set(map(folded, tables))
     return lambda database, name: folded((database, name)) in wanted

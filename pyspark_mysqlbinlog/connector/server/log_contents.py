@@ -26,7 +26,7 @@ from pyspark_mysqlbinlog.errors import (
 from pyspark_mysqlbinlog.names import folding
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 
-__all__ = ["LogFilter", "check_log_contents", "left_out_by"]
+__all__ = ["DatabaseFilter", "check_log_contents", "left_out_by"]
 
 _DATABASES = "SELECT SCHEMA_NAME FROM information_schema.SCHEMATA"
 # The second name since 8.0.26; Galera applies its cluster's changes as a replica does.
@@ -37,7 +37,7 @@ _VARIABLES = (
 
 
 @dataclass(frozen=True, slots=True)
-class LogFilter:
+class DatabaseFilter:
     """The filters of a log; without names in it, one of the two leaves nothing out.
 
     Attributes
@@ -50,7 +50,7 @@ class LogFilter:
     but: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, only: str, but: str) -> LogFilter:
+    def of(cls, only: str, but: str) -> DatabaseFilter:
         """As SHOW MASTER STATUS shows them, separated by commas."""
         return cls(_names(only), _names(but))
 
@@ -65,7 +65,7 @@ class LogFilter:
             return f"binlog_do_db shows {', '.join(self.only)}"
         return f"binlog_ignore_db shows {', '.join(self.but)}"
 
-    def leaves_out(self, database: str) -> bool:
+    def excludes(self, database: str) -> bool:
         # Names are compared letter by letter, also where those of tables are not.
         return database not in self.only if self.only else database in self.but
 
@@ -90,7 +90,7 @@ def check_log_contents(client: ReplicaClient, tables: TableFilter) -> None:
 
 def _check_filter(client: ReplicaClient, tables: TableFilter) -> None:
     status = master_status(client)
-    filtering = LogFilter.of(*map(str, status[2:4])) if len(status) >= 4 else LogFilter()
+    filtering = DatabaseFilter.of(*map(str, status[2:4])) if len(status) >= 4 else DatabaseFilter()
     if filtering.is_empty:
         return
     existing = [str(name) for (name,) in client.query(_DATABASES)]
@@ -120,12 +120,12 @@ def _check_filter(client: ReplicaClient, tables: TableFilter) -> None:
 
 
 def left_out_by(
-    filtering: LogFilter, tables: TableFilter, existing: Sequence[str]
+    filtering: DatabaseFilter, tables: TableFilter, existing: Sequence[str]
 ) -> tuple[list[str], list[str]]:
     """The databases left out that are wanted, and those that may be: that can't be told."""
     fold = folding(tables.case_sensitive)
     names = {*existing, *filtering.but, *map(fold, named_databases(tables))}
-    wanted = {name: reaches(tables, name) for name in sorted(names) if filtering.leaves_out(name)}
+    wanted = {name: reaches(tables, name) for name in sorted(names) if filtering.excludes(name)}
     return (
         [name for name, is_wanted in wanted.items() if is_wanted],
         [name for name, is_wanted in wanted.items() if is_wanted is None],

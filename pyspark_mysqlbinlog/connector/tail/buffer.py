@@ -29,7 +29,7 @@ from pyspark_mysqlbinlog.decoder.kernel.log_scanner import Run
 from pyspark_mysqlbinlog.protocol.blocks import PackedEvents
 from pyspark_mysqlbinlog.protocol.events import HEADER_LENGTH, Event
 
-__all__ = ["MOST_CARRIED", "LogBuffer", "Mark", "Piece", "Span"]
+__all__ = ["MAX_INLINE_BYTES_PER_TASK", "LogBuffer", "Mark", "Piece", "Span"]
 
 # DDL statements in one batch; each may make another version of a table in its offset.
 _MOST_CHANGES = 20
@@ -37,7 +37,7 @@ _MOST_CHANGES = 20
 
 # Spark warns of a "very large task" from 1,000 KiB on, and dies of 60 MB ones: what is larger than
 # this is never carried, and so never kept.
-MOST_CARRIED = 900_000
+MAX_INLINE_BYTES_PER_TASK = 900_000
 
 
 class LogBuffer:
@@ -126,7 +126,7 @@ class LogBuffer:
         """
         ends, kept = run.ends, run.kept_until
         # Received in one piece (see protocol/chunks.py): each may be carried.
-        assert run.kept_bytes <= MOST_CARRIED
+        assert run.kept_bytes <= MAX_INLINE_BYTES_PER_TASK
         with self._changed:
             at, last_end = 0, run.start - log_bytes
             while at < len(ends):
@@ -191,7 +191,7 @@ class LogBuffer:
 
     # --- Spark's side
 
-    def cut_at(self, position: Position) -> None:
+    def force_boundary_at(self, position: Position) -> None:
         """Let no span reach across `position`: a run is to end there."""
         with self._changed:
             self._cut = position
@@ -260,7 +260,7 @@ class LogBuffer:
         with self._changed:
             return any(start < mark.position <= end for mark in self._changes)
 
-    def take_tip(self, until: Position | None = None) -> Mark | None:
+    def advance_to_tip(self, until: Position | None = None) -> Mark | None:
         """The last boundary that was walked; None when something wanted lies before it.
 
         None, too, when it lies behind `until`: the tail walks on while Spark's calls look at it.
@@ -341,7 +341,7 @@ class LogBuffer:
             self._transaction_kept += size
             if self._transaction is None:
                 return
-            if self._transaction_kept > min(self._room, MOST_CARRIED):
+            if self._transaction_kept > min(self._room, MAX_INLINE_BYTES_PER_TASK):
                 # No room, or too much for a task to carry: whoever needs it fetches it.
                 self._transaction = None
             else:
@@ -366,7 +366,7 @@ class LogBuffer:
         if cut is not None and cut.number == here.number and here <= cut:
             behind = bisect_right(ends, cut.pos, at)
         if self._open.is_kept:
-            room = min(self._room, MOST_CARRIED - self._open.kept_bytes)
+            room = min(self._room, MAX_INLINE_BYTES_PER_TASK - self._open.kept_bytes)
             behind = min(behind, bisect_right(kept, kept[at] + room, at + 1) - 1)
         # The first wanted transaction with which the span is long enough.
         long_enough = bisect_left(ends, self._granularity - self._open.log_bytes + last_end, at)
@@ -412,7 +412,7 @@ class LogBuffer:
         return self._cut is not None and self._tip.position <= self._cut < mark.position
 
     def _take_transaction(self, mark: Mark, rows: int, pieces: Sequence[Piece]) -> None:
-        if self._open.kept_bytes + self._transaction_kept > MOST_CARRIED:
+        if self._open.kept_bytes + self._transaction_kept > MAX_INLINE_BYTES_PER_TASK:
             # What is small enough to be carried must not share a span with what is not.
             self._close_span()
         self._open.add(mark, self._transaction, self._transaction_kept, rows, pieces)

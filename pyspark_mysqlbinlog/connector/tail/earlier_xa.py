@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.log.file_order import FileOrder
 from pyspark_mysqlbinlog.connector.log.logs import NO_LIMIT, FileLog, Log, ScannedLog
-from pyspark_mysqlbinlog.connector.log.resuming import ResumingLog
-from pyspark_mysqlbinlog.connector.log.retry import first_connection
+from pyspark_mysqlbinlog.connector.log.resuming import ReconnectingLog
+from pyspark_mysqlbinlog.connector.log.retry import initial_retry
 from pyspark_mysqlbinlog.connector.server.settings import binlog_files
 from pyspark_mysqlbinlog.decoder.events.rows import OPERATIONS
 from pyspark_mysqlbinlog.decoder.events.statements import Statement, StatementKind
@@ -38,7 +38,7 @@ from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
 from pyspark_mysqlbinlog.protocol.events import Event, EventType
 from pyspark_mysqlbinlog.protocol.messages import Query, XaPrepare
 
-__all__ = ["EarlierXa", "search_before_range"]
+__all__ = ["PreparedXaSearch", "search_before_range"]
 
 _QUERY = int(EventType.QUERY_EVENT)
 _TABLE_MAP = int(EventType.TABLE_MAP_EVENT)
@@ -58,7 +58,7 @@ class _Prepared:
 
 
 @dataclass(frozen=True, slots=True)
-class EarlierXa:
+class PreparedXaSearch:
     """Looks for XA transactions in front of a boundary.
 
     Parameters
@@ -78,7 +78,7 @@ class EarlierXa:
     @classmethod
     def of_files(
         cls, log: FileLog, before: Position, wants: Callable[[str, str], bool]
-    ) -> EarlierXa:
+    ) -> PreparedXaSearch:
         return cls(log, log.begins, before, wants)
 
     @classmethod
@@ -89,17 +89,19 @@ class EarlierXa:
         before: Position,
         wants: Callable[[str, str], bool],
         stopped: Callable[[], bool] = lambda: False,
-    ) -> EarlierXa:
+    ) -> PreparedXaSearch:
         def ask() -> dict[str, int]:
-            with first_connection()(ReplicaClient.connect, settings) as client:
+            with initial_retry()(ReplicaClient.connect, settings) as client:
                 return binlog_files(client)
 
         def begins() -> list[Position]:
             return [*FileOrder(ask, before.file).sizes()]
 
-        return cls(ResumingLog(settings, server_uuid=server_uuid), begins, before, wants, stopped)
+        return cls(
+            ReconnectingLog(settings, server_uuid=server_uuid), begins, before, wants, stopped
+        )
 
-    def expect_unwanted(self, xid: str) -> None:
+    def check_not_captured(self, xid: str) -> None:
         """Look for the transaction that XA COMMIT has just named.
 
         Raises
@@ -151,7 +153,7 @@ class EarlierXa:
         wanted: dict[int, str] = {}
         table = ""
         for event in self._inside(self.log.events(prepared.begin), prepared.begin):
-            if not state.going_on:
+            if not state.in_progress:
                 begin = begin._replace(pos=event.start)
                 wanted.clear()
                 table = ""
@@ -206,10 +208,10 @@ def search_before_range(
     stopped: Callable[[], bool] = lambda: False,
 ) -> Callable[[str], None] | None:
     """For whoever reads a range of a server's log; of files the planner has looked at all."""
-    if not isinstance(log, ResumingLog):
+    if not isinstance(log, ReconnectingLog):
         return None
-    search = EarlierXa.of_server(log.settings, log.server_uuid, before, wants, stopped)
-    return search.expect_unwanted
+    search = PreparedXaSearch.of_server(log.settings, log.server_uuid, before, wants, stopped)
+    return search.check_not_captured
 
 
 def _statement(event: Event) -> Statement:

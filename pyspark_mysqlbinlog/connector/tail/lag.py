@@ -40,7 +40,7 @@ __all__ = ["EndOfLog", "Lag", "LagThread"]
 _JUST_NOW = 2
 _ASK_AFTER = 5.0
 _LOOK_EVERY = 1.0
-_TOO_OLD = 60.0
+STALE_AFTER_SECONDS = 60.0
 _MOST_TIMES = 4096
 
 
@@ -177,7 +177,10 @@ class Lag:
                 del self._sizes[number]
             self._look_at_the_time(now)
             end = self._end
-            if end is not None and now - end.observed_at > _TOO_OLD + self._heartbeat_interval:
+            if (
+                end is not None
+                and now - end.observed_at > STALE_AFTER_SECONDS + self._heartbeat_interval
+            ):
                 end = None
             behind = None if end is None else self._bytes_to(end.position)
             return {

@@ -25,7 +25,7 @@ from pyspark_mysqlbinlog.protocol.events import HEADER_LENGTH, ROWS_EVENT_TYPES,
 from pyspark_mysqlbinlog.protocol.messages import Rotate
 from pyspark_mysqlbinlog.protocol.walker import FileHead
 
-__all__ = ["FollowedSchemas", "LogWalk"]
+__all__ = ["FollowedSchemas", "TransactionScanner"]
 
 _ROTATE = int(EventType.ROTATE_EVENT)
 _TABLE_MAP = int(EventType.TABLE_MAP_EVENT)
@@ -51,7 +51,7 @@ class FollowedSchemas(Protocol):
         ...
 
 
-class LogWalk:
+class TransactionScanner:
     """Takes a log's events in order, or runs of them.
 
     Parameters

@@ -19,10 +19,10 @@ from time import monotonic
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.log.dump import LAST_DUMP_START, Dump, ScannedDump
-from pyspark_mysqlbinlog.connector.log.replaced import IdleCheck, told_apart
-from pyspark_mysqlbinlog.connector.log.retry import LOG, connected_again, lost_connection
+from pyspark_mysqlbinlog.connector.log.replaced import IdleReplacementCheck, explain_dump_error
+from pyspark_mysqlbinlog.connector.log.retry import LOG, log_reconnected, reconnect_retry
 from pyspark_mysqlbinlog.connector.schemas.tracker import SchemaTracker, last_change
-from pyspark_mysqlbinlog.connector.schemas.watch import SchemaWatch, unknown_among
+from pyspark_mysqlbinlog.connector.schemas.watch import SchemaGuard, unknown_among
 from pyspark_mysqlbinlog.connector.server.grants import Grants
 from pyspark_mysqlbinlog.connector.server.settings import (
     ServerFacts,
@@ -31,9 +31,9 @@ from pyspark_mysqlbinlog.connector.server.settings import (
     server_time,
 )
 from pyspark_mysqlbinlog.connector.tail.buffer import LogBuffer, Mark
-from pyspark_mysqlbinlog.connector.tail.earlier_xa import EarlierXa
+from pyspark_mysqlbinlog.connector.tail.earlier_xa import PreparedXaSearch
 from pyspark_mysqlbinlog.connector.tail.lag import EndOfLog, Lag, LagThread
-from pyspark_mysqlbinlog.connector.tail.log_walk import LogWalk
+from pyspark_mysqlbinlog.connector.tail.log_walk import TransactionScanner
 from pyspark_mysqlbinlog.decoder.kernel.implementation import implementation
 from pyspark_mysqlbinlog.decoder.kernel.log_scanner import LogScanner, Run
 from pyspark_mysqlbinlog.decoder.payloads.row_counter import RowCounter
@@ -82,7 +82,7 @@ class Tail:
         wants: Callable[[str, str], bool],
         buffer: LogBuffer,
         retry_timeout: float,
-        watch: SchemaWatch | None = None,
+        watch: SchemaGuard | None = None,
         operations: frozenset[str] = frozenset({"truncate"}),
         count_rows: bool = False,
         check: Callable[[ReplicaClient], None] = lambda _: None,
@@ -96,7 +96,7 @@ class Tail:
         self._server_uuid = server_uuid
         self._wants = wants
         self._start = start
-        self._walk: LogWalk | None = None
+        self._walk: TransactionScanner | None = None
         self._retry_timeout = retry_timeout
         self._watch = watch
         self._operations = operations
@@ -105,7 +105,7 @@ class Tail:
         # By the clock of `monotonic`: when the connection broke, or the first was wanted.
         self._lost_at = 0.0
         self._compared = False
-        self._idle: IdleCheck | None = None
+        self._idle: IdleReplacementCheck | None = None
         self._is_retrying = False
         # By the clock of `monotonic`; None while there is no connection.
         self._connected_at: float | None = None
@@ -174,7 +174,9 @@ class Tail:
             self.buffer.fail(end)
         except MySQLBinlogError as error:
             mark = self._mark
-            self.buffer.fail(told_apart(self._settings, mark.position, mark.fingerprint, error))
+            self.buffer.fail(
+                explain_dump_error(self._settings, mark.position, mark.fingerprint, error)
+            )
         except BaseException as error:
             # Whatever it is, the query must end with it and not wait for a thread that is gone.
             self.buffer.fail(MySQLBinlogError(f"the tail failed: {type(error).__name__}: {error}"))
@@ -182,7 +184,7 @@ class Tail:
 
     def _run_until_lost(self) -> None:
         """Connect, with as many tries as are due, and walk until the connection breaks."""
-        for attempt in lost_connection(self._retry_timeout):
+        for attempt in reconnect_retry(self._retry_timeout):
             with attempt:
                 mark, began = self._mark, monotonic()
                 self._connected_at = None
@@ -214,7 +216,7 @@ class Tail:
             self._client = client
             check_identity(client, self._server_uuid)
             self._check(client)
-            search = EarlierXa.of_server(
+            search = PreparedXaSearch.of_server(
                 self._settings,
                 self._server_uuid,
                 mark.position,
@@ -226,7 +228,7 @@ class Tail:
                 mark.pending_xa,
                 client.server_version,
                 operations=self._operations,
-                earlier_xa=lambda xid: self._expect_unwanted(search, xid),
+                earlier_xa=lambda xid: self._check_not_captured(search, xid),
             )
             schemas = _Schemas(
                 client,
@@ -246,9 +248,9 @@ class Tail:
                 told_version=filtering.written_by,
                 on_heartbeat=self._heartbeat,
             )
-            self._idle = IdleCheck(self._settings, lambda: self.scanned)
+            self._idle = IdleReplacementCheck(self._settings, lambda: self.scanned)
             self._compared = True
-            self._walk = walk = LogWalk(
+            self._walk = walk = TransactionScanner(
                 mark,
                 filtering,
                 self.buffer,
@@ -259,7 +261,7 @@ class Tail:
                 head=dump.head,
             )
             if self._is_retrying:
-                connected_again(self._lost_at)
+                log_reconnected(self._lost_at)
                 self._is_retrying = False
             self._connected_at = monotonic()
             # Rows are counted event by event.
@@ -273,9 +275,9 @@ class Tail:
         if not self.buffer.closed:
             raise LostConnectionError("the server ended a dump that should have gone on for ever")
 
-    def _expect_unwanted(self, search: EarlierXa, xid: str) -> None:
+    def _check_not_captured(self, search: PreparedXaSearch, xid: str) -> None:
         try:
-            search.expect_unwanted(xid)
+            search.check_not_captured(xid)
         except ConnectionFailedError as error:
             # The few tries of its own connections are over, and retryTimeout need not be. That is
             # a failed try of the tail, however long it took: else there would be no end of them.
@@ -287,7 +289,7 @@ class Tail:
         if self._idle is not None:
             self._idle.heartbeat()
 
-    def _scan(self, dump: Dump, walk: LogWalk, filtering: EventFilter) -> None:
+    def _scan(self, dump: Dump, walk: TransactionScanner, filtering: EventFilter) -> None:
         """The same by the compiled scan: what it understands comes in runs."""
         scanner = LogScanner(filtering, whole_maps=self._watch is not None, ask_at=walk.piece_due)
         scanned = ScannedDump(dump, scanner)
@@ -315,7 +317,7 @@ class _Schemas:
         client: ReplicaClient,
         history: SchemaHistory,
         wants: Callable[[str, str], bool],
-        watch: SchemaWatch | None,
+        watch: SchemaGuard | None,
         buffer: LogBuffer,
         *,
         on_rename: Callable[[Position, Table], None],
@@ -371,7 +373,7 @@ class _Schemas:
             return
         tracker = self._tracker
         try:
-            tracker.history = self._watch.pass_map(
+            tracker.history = self._watch.check_table_map(
                 tracker.history, event, boundary, is_mariadb=self._is_mariadb
             )
         except MySQLBinlogError as error:

@@ -69,7 +69,7 @@ class TransactionState:
         self._forget()
 
     @property
-    def going_on(self) -> bool:
+    def in_progress(self) -> bool:
         """Whether a transaction has begun that has not ended yet."""
         return self.in_group or self.named
 
@@ -141,10 +141,10 @@ class TransactionState:
             self.begin(statement.xid)
         elif kind is _KIND.SAVEPOINT:
             self.savepoint(statement.savepoint or "")
-        elif kind in _END_STATEMENTS or self.stands_alone(kind):
+        elif kind in _END_STATEMENTS or self.is_standalone(kind):
             self.end()
 
-    def stands_alone(self, kind: StatementKind) -> bool:
+    def is_standalone(self, kind: StatementKind) -> bool:
         """Whether a statement is a transaction by itself, as DDL is."""
         return not (self.in_group or kind in _PART_STATEMENTS)
 
@@ -228,7 +228,7 @@ class TransactionContext:
             if self.tx_pos is None or (state.in_group and not state.begun_by_gtid):
                 self._begin(event.start, None)
             self.thread_id = query.thread_id
-        elif statement.kind not in _END_STATEMENTS and state.stands_alone(statement.kind):
+        elif statement.kind not in _END_STATEMENTS and state.is_standalone(statement.kind):
             if self.tx_pos is None:
                 self.tx_pos = event.start
             self.thread_id = query.thread_id

@@ -106,7 +106,7 @@ class _Range:
         loop = self._loop
         while True:
             if self._python.pending:
-                yield from self._stay()
+                yield from self._fall_back()
                 if self._python.pending:
                     if loop.offset < len(block.data):
                         raise _damaged(block, loop.offset)
@@ -123,9 +123,9 @@ class _Range:
                 self._make_plan(loop.event(TABLE_ID_LENGTH))
             else:
                 self._patience = _PATIENCE
-                yield from self._by_hand(loop.event(), loop.stopped_at)
+                yield from self._decode_in_python(loop.event(), loop.stopped_at)
 
-    def _stay(self) -> Iterator[pa.RecordBatch]:
+    def _fall_back(self) -> Iterator[pa.RecordBatch]:
         """The Python decoder's events, as long as it keeps them; or up to the block's end."""
         loop, python = self._loop, self._python
         while python.pending and loop.has_event():
@@ -138,9 +138,9 @@ class _Range:
                     return
                 else:
                     self._patience -= 1
-            yield from self._by_hand(event, (0, 0))
+            yield from self._decode_in_python(event, (0, 0))
 
-    def _by_hand(self, event: Event, begin: tuple[int, int]) -> Iterator[pa.RecordBatch]:
+    def _decode_in_python(self, event: Event, begin: tuple[int, int]) -> Iterator[pa.RecordBatch]:
         """Give the next event to the Python decoder."""
         loop, python = self._loop, self._python
         loop.save(python.transaction)

@@ -54,6 +54,6 @@ inline bool is_rows_event(uint8_t type) {
 // MARIADB_GTID_EVENT: number u64 | domain u32 | flags u8. It stands for BEGIN unless it stands
 // alone, which its flags say.
 inline constexpr size_t MARIADB_GTID = 13;
-inline bool stands_alone(const uint8_t* mariadb_gtid) { return (mariadb_gtid[12] & 0x01) != 0; }
+inline bool is_standalone(const uint8_t* mariadb_gtid) { return (mariadb_gtid[12] & 0x01) != 0; }
 
 }  // namespace mysqlbinlog

@@ -1,9 +1,9 @@
 """A log, read ahead by runs where the compiled scan understands it, else event by event.
 
-`LogWalker` and `EventFilter` own the state of the log, and everything unusual is theirs. What comes
-in between, row changes of tables whose names were met before, the scan passes without a Python
-object per event; then it tells the two where they are. A run holds what it kept: either whole
-transactions, or a part of the one that is going on.
+`EventReader` and `EventFilter` own the state of the log, and everything unusual is theirs. The
+scan passes what comes in between, row changes of tables whose names were met before, without a
+Python object per event; then it tells the two where they are. A run holds what it kept: either
+whole transactions, or a part of the one in progress.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pyspark_mysqlbinlog.errors import MySQLBinlogError
 from pyspark_mysqlbinlog.protocol.blocks import EventBlock, PackedEvents, event_at
 from pyspark_mysqlbinlog.protocol.chunks import EventStream
 from pyspark_mysqlbinlog.protocol.events import Event, EventType
-from pyspark_mysqlbinlog.protocol.walker import LogWalker
+from pyspark_mysqlbinlog.protocol.walker import EventReader
 
 if TYPE_CHECKING:
     from pyspark_mysqlbinlog.decoder.kernel._scan import Scanner
@@ -121,7 +121,7 @@ class LogScanner:
         self._filtering = filtering
         self._ask_at = ask_at
         self._scanner = Scanner(whole_maps=whole_maps)
-        self._walker: LogWalker | None = None
+        self._walker: EventReader | None = None
         self._stream: EventStream | None = None
         self._verified = 0
         # What is known of the next step: that the stream has too little, or that it is the twin's.
@@ -130,14 +130,14 @@ class LogScanner:
     def learn(self, event: Event) -> None:
         """A table map that the filter was fed, and that may pass from now on."""
         if event.type == _TABLE_MAP and self._filtering is not None:
-            is_wanted = self._filtering.is_wanted_id(table_id_of(event.body))
+            is_wanted = self._filtering.is_captured_id(table_id_of(event.body))
             self._scanner.learn(event.body, is_wanted)
 
     def forget_maps(self) -> None:
         """Every wanted table's map is to be looked at again."""
         self._scanner.forget_maps()
 
-    def open(self, stream: EventStream, walker: LogWalker) -> None:
+    def open(self, stream: EventStream, walker: EventReader) -> None:
         """Go on with another stream of events."""
         self._stream, self._walker = stream, walker
         self._verified, self._next = 0, ""
@@ -176,7 +176,7 @@ class LogScanner:
             # A dump that the server refuses in its middle is refused at the place it had reached.
             raise error.with_location(walker.file, walker.pos) from None
 
-    def _scan(self, stream: EventStream, walker: LogWalker, limit: int) -> Run | None:
+    def _scan(self, stream: EventStream, walker: EventReader, limit: int) -> Run | None:
         filtering, scanner = self._filtering, self._scanner
         group = None if filtering is None else filtering.group
         between = filtering is not None and filtering.between_transactions

@@ -230,7 +230,7 @@ def table_plan(
         key = None if plan.key is None else [name.encode() for name in plan.key]
     except UnicodeEncodeError:
         return None
-    doubtful = [column.is_doubtful_before for column in plan.columns]
+    doubtful = [column.before_image_unreliable for column in plan.columns]
     return loop.table_plan(names[0], names[1], key, programs, rows, steps, doubtful)
 
 

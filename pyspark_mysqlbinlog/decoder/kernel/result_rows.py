@@ -15,7 +15,7 @@ from pyspark_mysqlbinlog.decoder.result_rows.encode import IMAGES_BYTES, Encoded
 
 if TYPE_CHECKING:
     from pyspark_mysqlbinlog.decoder.kernel._result_rows import RowEncoder
-    from pyspark_mysqlbinlog.decoder.result_rows.read import MakesImages
+    from pyspark_mysqlbinlog.decoder.result_rows.read import RowImageEncoder
 
 __all__ = ["KernelRowImages", "row_images"]
 
@@ -23,7 +23,7 @@ _PACKET_HEAD = 4
 _FRACTIONAL = (Kind.TIME, Kind.DATETIME, Kind.TIMESTAMP)
 
 
-def row_images(plan: ResultPlan) -> MakesImages:
+def row_images(plan: ResultPlan) -> RowImageEncoder:
     """What makes the row images of a plan in this process."""
     # Rows with answers beside a JSON column are the Python twin's anyhow.
     if implementation() == "python" or plan.asks_beside:

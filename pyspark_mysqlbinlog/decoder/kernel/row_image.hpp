@@ -48,9 +48,9 @@ public:
     void set_rows(size_t side, TableRows* rows) { rows_[side] = rows; }
     // The next column; the steps are those of each side. Where it is in doubt, it is left out of
     // the before images of updates.
-    void add_column(const Step& before, const Step& after, bool is_doubtful_before) {
-        columns_.push_back(Both{{before, after}, is_doubtful_before});
-        has_doubtful_ = has_doubtful_ || is_doubtful_before;
+    void add_column(const Step& before, const Step& after, bool before_image_unreliable) {
+        columns_.push_back(Both{{before, after}, before_image_unreliable});
+        has_doubtful_ = has_doubtful_ || before_image_unreliable;
     }
 
     // The image with these columns; null where the Python twin must say what is wrong. Images that
@@ -76,7 +76,7 @@ public:
 private:
     struct Both {
         Step side[2];
-        bool is_doubtful_before;
+        bool before_image_unreliable;
     };
 
     std::unique_ptr<Image> make_image(size_t side, bool leaves_out,
@@ -89,7 +89,7 @@ private:
         for (size_t at = 0; at < columns_.size(); ++at) {
             const Step& step = columns_[at].side[side];
             const bool is_present = bit_at(Raw::of(present).data, at);
-            if (is_present && leaves_out && columns_[at].is_doubtful_before) {
+            if (is_present && leaves_out && columns_[at].before_image_unreliable) {
                 image->steps.push_back(step);
                 image->steps.back().fate = Step::Fate::Skip;
                 image->reads_all = false;

@@ -275,7 +275,7 @@ private:
         return false;
     }
 
-    // The event at at_, every rule of LogWalker checked; false when the scan must stop there.
+    // The event at at_, every rule of EventReader checked; false when the scan must stop there.
     bool read(Event& event) {
         size_t offset = at_;
         size_t length;
@@ -366,7 +366,7 @@ private:
                     break;
                 case Kind::MariadbGtid:
                     if (state.is_going_on() || event.body_size < MARIADB_GTID ||
-                        stands_alone(event.body)) {
+                        is_standalone(event.body)) {
                         return stopped(ScanStop::Odd);
                     }
                     frame[frame_size++] = segment(event);

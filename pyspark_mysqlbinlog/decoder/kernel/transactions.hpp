@@ -147,7 +147,7 @@ private:
     bool follow_mariadb_gtid(const EventView& event) {
         if (event.size < MARIADB_GTID) return false;
         begin(event.start);
-        state.gtid(!stands_alone(event.body));
+        state.gtid(!is_standalone(event.body));
         gtid.is_set = true;
         gtid.text.clear();
         append_number(gtid.text, load32(event.body + 8));

@@ -40,10 +40,10 @@ class ColumnPlan:
     schema: ColumnSchema | None = None
 
     @property
-    def is_doubtful_before(self) -> bool:
+    def before_image_unreliable(self) -> bool:
         """Whether it is left out of the before images of updates: see ColumnSchema."""
         return self.codec is not None and (
-            self.schema is not None and self.schema.is_doubtful_before
+            self.schema is not None and self.schema.before_image_unreliable
         )
 
 
@@ -80,7 +80,7 @@ class RowPlan:
         # None where it is not known: names made up for a table map tell no key.
         self.key: tuple[str, ...] | None = schema.primary_key
         self.columns = columns
-        self._has_doubtful = any(column.is_doubtful_before for column in columns)
+        self._has_doubtful = any(column.before_image_unreliable for column in columns)
         # With what is in doubt left out, and with all there is.
         self._images: dict[tuple[bytes, bool], ImagePlan] = {}
 
@@ -127,7 +127,7 @@ class RowPlan:
             held, absent = [], []
             for at, column in enumerate(self.columns):
                 if present[at >> 3] >> (at & 7) & 1:
-                    if is_updated and column.is_doubtful_before:
+                    if is_updated and column.before_image_unreliable:
                         # Passed over as an excluded one, and named.
                         held.append(replace(column, codec=None))
                         absent.append(column.name)

@@ -23,7 +23,7 @@ from pyspark_mysqlbinlog.decoder.events.field_types import (
     field_type_name,
 )
 from pyspark_mysqlbinlog.decoder.result_rows.json_text import JsonPath
-from pyspark_mysqlbinlog.decoder.result_rows.json_types import NumbersAsked
+from pyspark_mysqlbinlog.decoder.result_rows.json_types import NumberTypeQuery
 from pyspark_mysqlbinlog.decoder.schemas.fit import expected_fields
 from pyspark_mysqlbinlog.decoder.values.sizes import stored_size
 from pyspark_mysqlbinlog.errors import SchemaMismatchError
@@ -74,7 +74,7 @@ _COMES_AS: dict[str, frozenset[int]] = {
     **dict.fromkeys(_TEXTS | _BLOBS, _BLOB_CODES),
     **dict.fromkeys(SPATIAL_TYPES, frozenset({FieldType.GEOMETRY})),
 }
-_NOTHING_ASKED = NumbersAsked()
+_NOTHING_ASKED = NumberTypeQuery()
 
 
 class Kind(IntEnum):
@@ -127,7 +127,7 @@ class SelectedColumn:
     code: int
     metadata: int
     size: int
-    numbers: NumbersAsked = _NOTHING_ASKED
+    numbers: NumberTypeQuery = _NOTHING_ASKED
     typed: bool = False
 
     @property

@@ -94,7 +94,7 @@ class RowImages:
         Raises
         ------
         MalformedResultError : with the table; the row is not what the plan says.
-        UntoldNumbers : a document's numbers have types that were not asked for.
+        UntypedNumbers : a document's numbers have types that were not asked for.
         UnrepresentableValueError : with the table; they can't be asked for.
         """
         try:

@@ -2,8 +2,8 @@
 
 The text of a document does not tell them all (see `json_text`). So beside a JSON column stands what
 JSON_TYPE says of certain paths in it: those that were met in the table's documents. A document with
-a number whose type matters and whose path was not asked for is an `UntoldNumbers`, and the rows are
-asked for again with its paths. Documents of one table mostly have the same few.
+a number whose type matters and whose path was not asked for is an `UntypedNumbers`, and the rows
+are asked for again with its paths. Documents of one table mostly have the same few.
 
 Where they have not, or a document has very many numbers, its size decides: JSON_STORAGE_SIZE
 (5.7.22) is asked for as well. A document that takes as many bytes as the one that is made from its
@@ -22,7 +22,7 @@ from typing import NamedTuple
 from pyspark_mysqlbinlog.decoder.result_rows.json_text import JsonPath
 from pyspark_mysqlbinlog.errors import MalformedResultError
 
-__all__ = ["MOST_IN_DOCUMENT", "MOST_PATHS", "NumbersAsked", "Told", "UntoldNumbers"]
+__all__ = ["MOST_IN_DOCUMENT", "MOST_PATHS", "NumberTypeQuery", "Told", "UntypedNumbers"]
 
 # Of one column.
 MOST_PATHS = 2000
@@ -31,7 +31,7 @@ MOST_IN_DOCUMENT = 1000
 _SAMPLE = 50
 
 
-class UntoldNumbers(Exception):  # noqa: N818 - no error: the reader asks for them
+class UntypedNumbers(Exception):  # noqa: N818 - no error: the reader asks for them
     """A document has numbers whose types were not asked for.
 
     Attributes
@@ -56,7 +56,7 @@ class Told(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class NumbersAsked:
+class NumberTypeQuery:
     """What is asked for beside a JSON column.
 
     Attributes
@@ -70,7 +70,7 @@ class NumbersAsked:
     is_full: bool = False
     has_size: bool = True
 
-    def more(self, paths: Collection[JsonPath]) -> NumbersAsked:
+    def more(self, paths: Collection[JsonPath]) -> NumberTypeQuery:
         """With these paths, too."""
         added = sorted(set(paths).difference(self.paths), key=repr)
         wanted = (*self.paths, *added)

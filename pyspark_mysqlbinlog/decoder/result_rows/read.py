@@ -8,11 +8,11 @@ from typing import Protocol
 from pyspark_mysqlbinlog.decoder.result_rows.columns import ResultPlan
 from pyspark_mysqlbinlog.decoder.result_rows.encode import IMAGES_BYTES, Encoded, RowImages
 from pyspark_mysqlbinlog.decoder.result_rows.json_text import JsonPath
-from pyspark_mysqlbinlog.decoder.result_rows.json_types import MOST_PATHS, UntoldNumbers
+from pyspark_mysqlbinlog.decoder.result_rows.json_types import MOST_PATHS, UntypedNumbers
 from pyspark_mysqlbinlog.errors import ServerError
 from pyspark_mysqlbinlog.protocol.result_set import ResultSet
 
-__all__ = ["Asks", "MakesImages", "read_images", "read_rows"]
+__all__ = ["Asks", "RowImageEncoder", "read_images", "read_rows"]
 
 # Without a default database the server does not know where to look for one that it does not have.
 _NO_SUCH_FUNCTION = (1046, 1305)
@@ -26,7 +26,7 @@ class Asks(Protocol):
         ...
 
 
-class MakesImages(Protocol):
+class RowImageEncoder(Protocol):
     """Both implementations: `encode.RowImages` and the kernel's."""
 
     @property
@@ -45,7 +45,7 @@ def read_rows(
     client: Asks,
     plan: ResultPlan,
     behind: str = "",
-    make: Callable[[ResultPlan], MakesImages] = RowImages,
+    make: Callable[[ResultPlan], RowImageEncoder] = RowImages,
 ) -> Iterator[bytes]:
     """The images of a table's rows, in parts as `read_images` gives them.
 
@@ -76,14 +76,14 @@ def read_rows(
             continue
         try:
             yield from read_images(result, images)
-        except UntoldNumbers as untold:
+        except UntypedNumbers as untold:
             plan = plan.asking(_all_untold(result, images, untold))
         else:
             return
 
 
 def _all_untold(
-    result: ResultSet, images: MakesImages, first: UntoldNumbers
+    result: ResultSet, images: RowImageEncoder, first: UntypedNumbers
 ) -> dict[str, set[JsonPath]]:
     """What all the rows want that have not been taken out of the result; it is read to its end."""
     paths = first.paths
@@ -92,20 +92,20 @@ def _all_untold(
             continue
         try:
             images.encode_row(payload)
-        except UntoldNumbers as untold:
+        except UntypedNumbers as untold:
             for column, more in untold.paths.items():
                 paths.setdefault(column, set()).update(more)
     return paths
 
 
-def read_images(result: ResultSet, images: MakesImages) -> Iterator[bytes]:
+def read_images(result: ResultSet, images: RowImageEncoder) -> Iterator[bytes]:
     """The images of a result's rows, about `IMAGES_BYTES` in each part, or one row that is larger.
 
     Raises
     ------
     SchemaMismatchError : the result has other columns than the plan; nothing has been given.
     MalformedResultError : a row can't be read.
-    UntoldNumbers : a document has them; the rows behind are in the result still.
+    UntypedNumbers : a document has them; the rows behind are in the result still.
     LostConnectionError, ServerError : what `ResultSet.next_row` raises.
     """
     images.plan.check(result.columns)

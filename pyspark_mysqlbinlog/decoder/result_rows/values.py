@@ -17,7 +17,7 @@ from pyspark_mysqlbinlog.decoder.result_rows.json_text import Numbers, binary_js
 from pyspark_mysqlbinlog.decoder.result_rows.json_types import (
     MOST_IN_DOCUMENT,
     MOST_PATHS,
-    UntoldNumbers,
+    UntypedNumbers,
 )
 from pyspark_mysqlbinlog.decoder.values.decimals import (
     BYTES_OF_DIGITS,
@@ -342,7 +342,7 @@ class _JsonEncoder:
         return b"", end
 
     def encode(self, data: bytes, pos: int) -> tuple[bytes, int]:
-        """Raises UntoldNumbers, too; UnrepresentableValueError where asking is no way out."""
+        """Raises UntypedNumbers, too; UnrepresentableValueError where asking is no way out."""
         column = self._column
         what, asked = column.what, column.numbers
         raw, end = _lenenc(what, data, pos)
@@ -352,7 +352,7 @@ class _JsonEncoder:
         if numbers.untold:
             is_large = len(numbers.untold) > MOST_IN_DOCUMENT
             if not (asked.is_full or (is_large and asked.paths)):
-                raise UntoldNumbers(column.schema.name, numbers.untold)
+                raise UntypedNumbers(column.schema.name, numbers.untold)
             unsigned = Numbers(column.typed, told.types, unsigned=True)
             likely = {len(document), len(binary_json(raw, what, unsigned))}
             if not numbers.as_they_look or told.size not in likely:

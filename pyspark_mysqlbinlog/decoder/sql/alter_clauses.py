@@ -20,9 +20,9 @@ from pyspark_mysqlbinlog.decoder.sql.column_types import (
     parse_charset_name,
 )
 from pyspark_mysqlbinlog.decoder.sql.create import (
+    check_undecoded,
     elements,
     index_or_constraint,
-    check_undecoded,
     skip_element,
     skip_set_statement,
 )

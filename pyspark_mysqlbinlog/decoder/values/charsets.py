@@ -27,7 +27,7 @@ __all__ = [
     "bytes_per_character",
     "can_hold",
     "decoder_of",
-    "doubtful_characters",
+    "ambiguous_characters",
     "text_decoder",
 ]
 
@@ -259,7 +259,7 @@ def text_decoder(what: str, charset: str | None) -> Decode:
 
 
 @cache
-def doubtful_characters(charset: str) -> frozenset[str]:
+def ambiguous_characters(charset: str) -> frozenset[str]:
     """The characters of which a text does not tell by which of several codes they are stored.
 
     Among them ``?``, as which every code without a character is shown.

@@ -33,7 +33,7 @@ from pyspark_mysqlbinlog.protocol.events import (
 )
 from pyspark_mysqlbinlog.protocol.messages import MariadbGtid, XaPrepare, parse_server_version
 
-__all__ = ["EventFilter", "GroupState"]
+__all__ = ["EventFilter", "TransactionScanState"]
 
 
 def _types(*kinds: EventType) -> frozenset[int]:
@@ -75,7 +75,7 @@ _PASSED_OVER = _types(
 _KIND = StatementKind
 
 
-class GroupState(NamedTuple):
+class TransactionScanState(NamedTuple):
     """What the compiled scan has to know of the transaction that is going on.
 
     Attributes
@@ -147,28 +147,28 @@ class EventFilter:
     @property
     def in_transaction(self) -> bool:
         """Whether a transaction has begun that has not ended yet."""
-        return self._transaction.going_on
+        return self._transaction.in_progress
 
     @property
     def between_transactions(self) -> bool:
         """Whether the next event begins a transaction, and nothing is kept in mind."""
         transaction = self._transaction
-        return not (transaction.going_on or self._rows_query or transaction.savepoints)
+        return not (transaction.in_progress or self._rows_query or transaction.savepoints)
 
     @property
-    def group(self) -> GroupState | None:
+    def group(self) -> TransactionScanState | None:
         """The state of the transaction that is going on; None before its BEGIN."""
         transaction = self._transaction
         if not transaction.in_group:
             return None
-        return GroupState(
+        return TransactionScanState(
             self._wanted_ids,
             bool(self._frame),
             self._rows_query is not None,
             transaction.rows_seen,
         )
 
-    def is_wanted_id(self, table_id: int) -> bool:
+    def is_captured_id(self, table_id: int) -> bool:
         """Whether the table that a table map has announced under this id is wanted."""
         return self._wanted_ids[table_id]
 
@@ -332,9 +332,7 @@ class EventFilter:
             return []
         if kind is _KIND.ROLLBACK_TO:
             since = transaction.savepoints.get(statement.savepoint or "", 0)
-            stops.check_rolled_back(
-                self._kept_rows_events - since, "is rolled back to a savepoint"
-            )
+            stops.check_rolled_back(self._kept_rows_events - since, "is rolled back to a savepoint")
             return []
         if kind is _KIND.XA_COMMIT or kind is _KIND.XA_ROLLBACK:
             if transaction.in_group:
@@ -348,7 +346,7 @@ class EventFilter:
     def _other_statement(self, event: Event, logged: LoggedStatement) -> list[Event]:
         statement = logged.statement
         kind = statement.kind
-        is_alone = self._transaction.stands_alone(kind)
+        is_alone = self._transaction.is_standalone(kind)
         kept: list[Event] = []
         if kind is _KIND.DML and statement.whole_table and is_alone:
             # A client's statement stands between BEGIN and COMMIT. Alone, it is the server's own:

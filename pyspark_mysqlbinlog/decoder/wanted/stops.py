@@ -40,7 +40,7 @@ __all__ = [
     "check_unmapped_rows",
 ]
 
-Wants = Callable[[str, str], bool]
+Captures = Callable[[str, str], bool]
 
 
 def check_outside(event: Event) -> NoReturn:
@@ -53,7 +53,7 @@ def check_outside(event: Event) -> NoReturn:
 
 def check_no_transaction(state: TransactionState, event: Event) -> None:
     """An event that stands between two transactions only."""
-    if state.going_on:
+    if state.in_progress:
         raise MalformedEventError(
             f"{type_name(event.type)} comes inside a transaction that has not ended"
         )
@@ -61,7 +61,7 @@ def check_no_transaction(state: TransactionState, event: Event) -> None:
 
 def check_whole_file(state: TransactionState, event: Event) -> None:
     """The same of an event that is part of a file, not of a transaction."""
-    if state.going_on:
+    if state.in_progress:
         raise MalformedEventError(
             f"{type_name(event.type)} comes inside a transaction: the file ends before its"
             " transaction does; the server crashed here, or the file is cut short"
@@ -105,7 +105,7 @@ def check_unknown_statement(logged: LoggedStatement) -> NoReturn:
     )
 
 
-def check_statement(statement: Statement, wants: Wants) -> None:
+def check_statement(statement: Statement, wants: Captures) -> None:
     """DML, or CREATE TABLE … SELECT, as a statement: of a wanted table, or of who knows which."""
     tables = statement.tables
     wanted = None if tables is None else [name for name in tables if wants(*name)]
@@ -121,7 +121,7 @@ def check_statement(statement: Statement, wants: Wants) -> None:
     )
 
 
-def check_flagged_truncate(statement: Statement, wants: Wants) -> None:
+def check_flagged_truncate(statement: Statement, wants: Captures) -> None:
     """One with the flag of temporary tables: of a wanted table, or of one that hides it.
 
     In a procedure the flag is set from the first temporary table on, whatever comes next;

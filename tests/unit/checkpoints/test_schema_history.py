@@ -137,7 +137,7 @@ def test_a_change_leaves_the_old_value_and_other_tables_alone() -> None:
 def test_versions_that_nothing_can_see_are_let_go(
     history: SchemaHistory, position: Position, starts: list[int]
 ) -> None:
-    needed = history.needed_from(position)
+    needed = history.from_position(position)
     assert [start.pos for start, _ in needed.versions("shop", "orders")] == starts
     for later in (position, at(position.pos + 60), at(4, 2)):
         assert needed.at(later, "shop", "orders") == history.at(later, "shop", "orders")

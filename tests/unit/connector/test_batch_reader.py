@@ -15,7 +15,7 @@ from pyspark_mysqlbinlog.connector.columns import envelope
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.connector.ranges.cutting import RangePartition
 from pyspark_mysqlbinlog.connector.server.settings import ServerFacts
-from pyspark_mysqlbinlog.connector.start import LogStart
+from pyspark_mysqlbinlog.connector.start import ResolvedStart
 from pyspark_mysqlbinlog.errors import ConnectionFailedError, LostConnectionError
 from pyspark_mysqlbinlog.protocol.events import Event
 
@@ -42,7 +42,7 @@ def reader_of(monkeypatch: pytest.MonkeyPatch, log: LostLog) -> MySQLBinlogReade
     """Its start is found; its end is a time, which is looked for in the log."""
     given = {"host": "db", "user": "repl", "endingOffset": "2100-01-01"}
     files = {END.file: END.pos}
-    start = LogStart(log, START, END, SchemaHistory(), "", ServerFacts(True, "5.7.41"), files)
+    start = ResolvedStart(log, START, END, SchemaHistory(), "", ServerFacts(True, "5.7.41"), files)
     monkeypatch.setattr(batch_reader, "start_of_server", lambda options, streaming: start)
     return MySQLBinlogReader(parse_options(given), envelope(StringType()))
 

@@ -11,8 +11,8 @@ from pyspark.sql.types import StringType
 from pyspark_mysqlbinlog.connector.columns import arrow_schema, envelope
 from pyspark_mysqlbinlog.connector.datasource import MySQLBinlogDataSource
 from pyspark_mysqlbinlog.connector.packets import (
-    LEAN_PACKETS,
-    PACKETS,
+    IPC_ROWS,
+    SLIM_IPC_ROWS,
     lean,
     packets,
     unpacked,
@@ -51,14 +51,14 @@ def _batch(*texts: str | None) -> pa.RecordBatch:
     ids=["none", "empty", "one", "some"],
 )
 def test_what_was_put_in(batches: list[pa.RecordBatch]) -> None:
-    frame = pa.Table.from_batches(packets(iter(batches)), arrow_schema(PACKETS))
+    frame = pa.Table.from_batches(packets(iter(batches)), arrow_schema(IPC_ROWS))
     assert frame.num_rows == len(batches)
     assert unpacked(frame) == [pa.Table.from_batches(batches, _SCHEMA)]
 
 
 def _reader(payload: str) -> object:
     options = {"host": "h", "user": "u", "payload": payload, "tables": "a.b"}
-    return MySQLBinlogDataSource(options).streamReader(PACKETS)
+    return MySQLBinlogDataSource(options).streamReader(IPC_ROWS)
 
 
 def test_a_stream_of_json_gives_packets() -> None:
@@ -79,8 +79,8 @@ def test_packets_of_several_kinds() -> None:
     row = {"op": "r", "after": {"a": 1, "d": None}, "source": {"row": 0}}
     loaded = pa.RecordBatch.from_pylist([row], typed)
     batches = [_batch("{}"), loaded, _batch(None), loaded]
-    made = packets(iter(batches), LEAN_PACKETS)
-    frame = pa.Table.from_batches(made, arrow_schema(LEAN_PACKETS))
+    made = packets(iter(batches), SLIM_IPC_ROWS)
+    frame = pa.Table.from_batches(made, arrow_schema(SLIM_IPC_ROWS))
     assert unpacked(frame) == [
         lean(pa.Table.from_batches([batches[0], batches[2]])),
         lean(pa.Table.from_batches([loaded, loaded])),

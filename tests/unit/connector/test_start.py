@@ -13,7 +13,7 @@ from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.log.logs import FileLog
 from pyspark_mysqlbinlog.connector.options.values import FilePosition, Latest, Place, Timestamp
 from pyspark_mysqlbinlog.connector.server.settings import ServerFacts
-from pyspark_mysqlbinlog.connector.start import LogStart, resolve_end
+from pyspark_mysqlbinlog.connector.start import ResolvedStart, resolve_end
 from pyspark_mysqlbinlog.errors import BinlogPurgedError, InvalidPositionError, MySQLBinlogError
 from pyspark_mysqlbinlog.protocol.events import Event
 
@@ -54,7 +54,7 @@ def end_of(log: DumpedLog, place: Place, start: Position | None = None) -> Posit
     files = {Path(path).name: Path(path).stat().st_size for path in log.log.paths}
     start = start or log.log.begins()[0]
     facts = ServerFacts(True, "5.7.41")
-    found = LogStart(log, start, log.log.end(), SchemaHistory(), "", facts, files)
+    found = ResolvedStart(log, start, log.log.end(), SchemaHistory(), "", facts, files)
     return resolve_end(found, place)
 
 

@@ -18,7 +18,7 @@ from pyspark_mysqlbinlog.errors import (
     MySQLBinlogError,
     ServerError,
 )
-from pyspark_mysqlbinlog.protocol.server_errors import dump_refused, refused
+from pyspark_mysqlbinlog.protocol.server_errors import dump_error, refused
 
 OperationalError = pymysql.err.OperationalError
 # How 5.6 and 5.7 end their 1236 texts.
@@ -120,7 +120,7 @@ DUMP: list[tuple[int, str, type[MySQLBinlogError], str]] = [
 def test_error_packets_of_a_dump(
     code: int, text: str, kind: type[MySQLBinlogError], words: str
 ) -> None:
-    error = dump_refused(code, text, "mysql-bin.000001", 4)
+    error = dump_error(code, text, "mysql-bin.000001", 4)
     assert type(error) is kind
     assert words in error.message
     if isinstance(error, ServerError):

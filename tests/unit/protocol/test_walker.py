@@ -31,7 +31,7 @@ from pyspark_mysqlbinlog.protocol.events import (
     EventType,
     type_name,
 )
-from pyspark_mysqlbinlog.protocol.walker import LogWalker
+from pyspark_mysqlbinlog.protocol.walker import EventReader
 
 T = EventType
 FILE = "mysql-bin.000003"
@@ -53,9 +53,9 @@ def format_description(log_pos: int = 0, *, algorithm: int = 1, flags: int = 0) 
     return raw_event(T.FORMAT_DESCRIPTION_EVENT, body, log_pos=log_pos, flags=flags)
 
 
-def walker_at(pos: int, *, checksum: bool = True) -> LogWalker:
+def walker_at(pos: int, *, checksum: bool = True) -> EventReader:
     """A walker that a dump from `pos` has set up."""
-    walker = LogWalker(FILE, pos)
+    walker = EventReader(FILE, pos)
     assert walker.feed(format_description(algorithm=int(checksum))) is None
     return walker
 
@@ -117,7 +117,7 @@ def test_every_truncation_and_a_tail_are_errors(raw: bytes) -> None:
         assert (caught.value.file, caught.value.position) == (FILE, start)
 
 
-def walker_behind(pos: int) -> LogWalker:
+def walker_behind(pos: int) -> EventReader:
     """A walker that walked one event that ends at `pos`."""
     walker = walker_at(pos - 31)
     assert walker.feed(raw_event(T.XID_EVENT, bytes(8), log_pos=pos)) is not None
@@ -127,7 +127,7 @@ def walker_behind(pos: int) -> LogWalker:
 @pytest.mark.parametrize("checksum", [CRC32, OFF])
 def test_made_up_rotate_at_the_start_of_a_dump(checksum: ChecksumAlgorithm) -> None:
     """The server sends it with its own checksum setting, before any FORMAT_DESCRIPTION."""
-    walker = LogWalker(FILE, 4, checksum)
+    walker = EventReader(FILE, 4, checksum)
     raw = raw_event(
         T.ROTATE_EVENT,
         rotate_body(FILE),
@@ -147,12 +147,12 @@ def test_made_up_rotate_at_the_start_of_a_dump(checksum: ChecksumAlgorithm) -> N
 def test_made_up_rotate_with_a_wrong_checksum() -> None:
     raw = raw_event(T.ROTATE_EVENT, rotate_body(FILE), log_pos=0, flags=ARTIFICIAL_FLAG)
     with pytest.raises(ChecksumError):
-        LogWalker(FILE, 4, CRC32).feed(raw[:-1] + bytes([raw[-1] ^ 1]))
+        EventReader(FILE, 4, CRC32).feed(raw[:-1] + bytes([raw[-1] ^ 1]))
 
 
 def test_start_in_mid_file() -> None:
     """ROTATE to the start's position, FORMAT_DESCRIPTION with log_pos 0, then the log."""
-    walker = LogWalker("", 0, CRC32)
+    walker = EventReader("", 0, CRC32)
     rotate = rotate_body(FILE, 389)
     assert walker.feed(raw_event(T.ROTATE_EVENT, rotate, log_pos=0, flags=ARTIFICIAL_FLAG)) is None
     assert walker.feed(format_description(0)) is None
@@ -199,31 +199,31 @@ def test_in_use_flag_is_not_in_the_checksum() -> None:
     """The server sets it in the file's first event and clears it when it closes the file."""
     closed = format_description(123)
     in_use = closed[:17] + b"\x01\x00" + closed[19:]
-    event = LogWalker(FILE, 4).feed(in_use)
+    event = EventReader(FILE, 4).feed(in_use)
     assert event is not None
     assert (event.end, event.flags) == (123, 1)
     with pytest.raises(ChecksumError):
-        LogWalker(FILE, 4).feed(closed[:17] + b"\x02\x00" + closed[19:])
+        EventReader(FILE, 4).feed(closed[:17] + b"\x02\x00" + closed[19:])
 
 
 def test_format_description_has_a_checksum_where_others_have_none() -> None:
     raw = format_description(123, algorithm=0)
-    assert LogWalker(FILE, 4).feed(raw) is not None
+    assert EventReader(FILE, 4).feed(raw) is not None
     with pytest.raises(ChecksumError):
-        LogWalker(FILE, 4).feed(raw[:-1] + bytes([raw[-1] ^ 1]))
+        EventReader(FILE, 4).feed(raw[:-1] + bytes([raw[-1] ^ 1]))
 
 
 def test_a_repeated_format_description_may_have_a_stale_checksum() -> None:
     """A server changes its bytes for a start in mid-file; the CRC32 only where events have one."""
     stale = format_description(0, algorithm=0)[:-4] + bytes(4)
-    assert LogWalker(FILE, 389).feed(stale) is None
+    assert EventReader(FILE, 389).feed(stale) is None
     with pytest.raises(InvalidPositionError, match="CRC32"):
-        LogWalker(FILE, 389).feed(format_description(0, algorithm=1)[:-4] + bytes(4))
+        EventReader(FILE, 389).feed(format_description(0, algorithm=1)[:-4] + bytes(4))
 
 
 def test_server_5_5_knows_no_checksums() -> None:
     body = format_description_body("5.5.62-log")
-    walker = LogWalker(FILE, 4)
+    walker = EventReader(FILE, 4)
     end = 4 + 19 + len(body)
     raw = raw_event(T.FORMAT_DESCRIPTION_EVENT, body, log_pos=end, checksum=False)
     event = walker.feed(raw)
@@ -243,7 +243,7 @@ def test_the_algorithm_changes_from_file_to_file() -> None:
     third = LogBuilder("mysql-bin.000003", checksum=True)
     third.format_description().begin().xid()
     logs = (first, second, third)
-    walker = LogWalker(first.file, 4)
+    walker = EventReader(first.file, 4)
     found = [walker.feed(raw) for log in logs for raw in log.raws]
     expected = [(log.file, end) for log in logs for end in _ends([len(raw) for raw in log.raws])]
     assert [(event.file, event.end) for event in found if event] == expected
@@ -275,13 +275,13 @@ def test_a_start_inside_an_event_says_so() -> None:
         walker_at(390).feed(UPDATE)
     assert (caught.value.file, caught.value.position) == (FILE, 390)
     with pytest.raises(ChecksumError):
-        LogWalker(FILE, 4).feed(format_description(123)[:-1] + b"\x00")
+        EventReader(FILE, 4).feed(format_description(123)[:-1] + b"\x00")
 
 
 def test_an_event_before_any_format_description() -> None:
     raw = raw_event(T.XID_EVENT, bytes(8), log_pos=4 + 27, checksum=False)
     with pytest.raises(MalformedEventError, match="XID_EVENT comes before any FORMAT_DESCRIPTION"):
-        LogWalker(FILE, 4).feed(raw)
+        EventReader(FILE, 4).feed(raw)
 
 
 @pytest.mark.parametrize(
@@ -304,13 +304,13 @@ def test_format_descriptions_that_are_refused(
     checksum = len(body) > 57
     raw = raw_event(T.FORMAT_DESCRIPTION_EVENT, body, log_pos=23 + len(body), checksum=checksum)
     with pytest.raises(error, match=words):
-        LogWalker(FILE, 4).feed(raw)
+        EventReader(FILE, 4).feed(raw)
 
 
 @pytest.mark.parametrize("path", sorted(CAPTURED.glob("*.binlog")), ids=lambda path: path.stem)
 def test_captured_logs_are_walked_to_their_last_byte(path: object) -> None:
     file = CAPTURED / str(path)
-    walker = LogWalker(file.name, 4)
+    walker = EventReader(file.name, 4)
     last = 4
     for raw in raws_in(file):
         event = walker.feed(raw)

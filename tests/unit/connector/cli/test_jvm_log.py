@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from helpers.waiting import wait_until
-from pyspark_mysqlbinlog.connector.cli.jvm_log import jvm_lines_to, worth_telling
+from pyspark_mysqlbinlog.connector.cli.jvm_log import jvm_lines_to, relevant_lines
 
 # As Spark 4.3 on Java 17 and 25 writes them.
 GREETING = """\
@@ -40,13 +40,13 @@ BEHIND = ["2026-11-23 16:34:07,001 INFO pyspark_mysqlbinlog: another process sti
 
 
 def test_the_greeting_and_the_trace_of_the_ended_query_are_left_out() -> None:
-    found = worth_telling([*GREETING, *TOLD, *TRACE, *BEHIND])
+    found = relevant_lines([*GREETING, *TOLD, *TRACE, *BEHIND])
     assert list(found) == [line.rstrip("\n") for line in TOLD + BEHIND]
 
 
 def test_a_trace_of_anything_else_stays() -> None:
     lines = ["26/11/23 16:34:06 ERROR Utils: Uncaught exception in thread x\n", *TRACE]
-    assert list(worth_telling(lines)) == [line.rstrip("\n") for line in lines]
+    assert list(relevant_lines(lines)) == [line.rstrip("\n") for line in lines]
 
 
 def _fails(line: str) -> None:

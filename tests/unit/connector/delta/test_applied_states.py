@@ -11,12 +11,12 @@ import pytest
 
 from pyspark_mysqlbinlog.connector.delta.applied_states import AppliedState, AppliedStates
 from pyspark_mysqlbinlog.connector.delta.deltalake_engine import DeltalakeEngine, DeltalakeTarget
-from pyspark_mysqlbinlog.connector.delta.marks import LogName, Mark
+from pyspark_mysqlbinlog.connector.delta.marks import LogIdentity, Mark
 from pyspark_mysqlbinlog.errors import OffsetError
 
 # On local disk no session is needed.
 SPARK: Any = None
-LOG, QUERY, TABLE = LogName("uuid", 0, "mysql-bin"), "mysqlbinlog:query:q", ("d", "t")
+LOG, QUERY, TABLE = LogIdentity("uuid", 0, "mysql-bin"), "mysqlbinlog:query:q", ("d", "t")
 STATE = AppliedState(3, str(LOG), 500, 7)
 
 

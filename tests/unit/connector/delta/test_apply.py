@@ -13,9 +13,9 @@ from pyspark_mysqlbinlog.connector.delta.apply import (
     GONE,
     SEQ,
     SEQ_TYPE,
-    in_order,
-    last_states,
-    states_of,
+    final_states,
+    latest_per_key,
+    sorted_by_seq,
 )
 from pyspark_mysqlbinlog.tables import ColumnSchema as C
 from pyspark_mysqlbinlog.tables import TableSchema
@@ -82,8 +82,8 @@ def test_last_states_are_what_the_changes_leave(
 ) -> None:
     changes, touched = history
     random.shuffle(changes)
-    ordered = in_order(pa.Table.from_pylist(changes, SCHEMA))
-    states = last_states(states_of(ordered, TABLE, TABLE.primary_key), TABLE.primary_key)
+    ordered = sorted_by_seq(pa.Table.from_pylist(changes, SCHEMA))
+    states = latest_per_key(final_states(ordered, TABLE, TABLE.primary_key), TABLE.primary_key)
     found = {
         (row["a"], row["b"]): (None if row[GONE] else str(row["v"]), row[SEQ])
         for row in states.to_pylist()
@@ -101,7 +101,7 @@ def test_a_key_of_minus_0_is_that_of_0() -> None:
     for kind in (pa.float64(), pa.float32()):
         keys = pa.array([0.0, 1.0, -0.0, 0.5], kind)
         states = pa.table({"k": keys, "v": [1, 2, 3, 4], SEQ: seq, GONE: [False] * 4})
-        last = last_states(states, ["k"])
+        last = latest_per_key(states, ["k"])
         assert last.column("v").to_pylist() == [2, 3, 4]
         assert str(last.column("k")[1]) == "-0.0"
 
@@ -130,4 +130,4 @@ def test_last_states_of_a_key_of_one_column(keys: list[Any], cut: int) -> None:
     )
     # A float of 0 is the same with either sign.
     last = {key + 0.0 if isinstance(key, float) else key: at for at, key in enumerate(keys)}
-    assert last_states(states, ["k"]).column("v").to_pylist() == sorted(last.values())
+    assert latest_per_key(states, ["k"]).column("v").to_pylist() == sorted(last.values())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyspark_mysqlbinlog.connector.delta.column_names import delta_name, check_distinct
+from pyspark_mysqlbinlog.connector.delta.column_names import check_distinct, delta_name
 from pyspark_mysqlbinlog.errors import MirrorError
 
 

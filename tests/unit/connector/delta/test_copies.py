@@ -16,14 +16,14 @@ from hypothesis import strategies as st
 
 from pyspark_mysqlbinlog.connector.delta.apply import GONE, SEQ, SEQ_TYPE
 from pyspark_mysqlbinlog.connector.delta.copies import (
-    NetChange,
-    apply_copies,
+    MultiplicityChange,
+    apply_multiset,
+    canonical_row_bytes,
     net_changes,
-    row_texts,
 )
 from pyspark_mysqlbinlog.connector.delta.deltalake_engine import DeltalakeEngine
 from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget
-from pyspark_mysqlbinlog.connector.delta.marks import LogName, Mark
+from pyspark_mysqlbinlog.connector.delta.marks import LogIdentity, Mark
 from pyspark_mysqlbinlog.decoder.schemas.struct_types import GEOMETRY
 from pyspark_mysqlbinlog.errors import MirrorError
 
@@ -59,14 +59,14 @@ def table_of(rows: list[tuple[Any, ...]], schema: pa.Schema = COLUMNS) -> pa.Tab
     return pa.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in rows], schema)
 
 
-def states_of(changes: list[tuple[bool, tuple[Any, ...]]], pos: int) -> pa.Table:
+def final_states(changes: list[tuple[bool, tuple[Any, ...]]], pos: int) -> pa.Table:
     seq = {"epoch": 0, "file": 1, "pos": pos, "row": 0}
-    rows = [(*row, seq, is_gone) for is_gone, row in changes]
+    rows = [(*row, seq, is_tombstone) for is_tombstone, row in changes]
     return table_of(rows, TABLE.append(pa.field(GONE, pa.bool_())))
 
 
 def mark(pos: int) -> Mark:
-    return Mark(LogName("uuid", 0, "mysql-bin"), pos)
+    return Mark(LogIdentity("uuid", 0, "mysql-bin"), pos)
 
 
 def counted(target: DeltaTarget) -> Counter[str]:
@@ -88,14 +88,14 @@ def test_net_changes_are_what_counting_one_by_one_gives(
     for row in dict(changes):
         steps = [(at, -1 if gone else 1) for at, (each, gone) in enumerate(changes) if each == row]
         sums = [sum(step for _, step in steps[: count + 1]) for count in range(len(steps))]
-        expected[row] = NetChange(steps[-1][0], sums[-1], min(0, *sums))
+        expected[row] = MultiplicityChange(steps[-1][0], sums[-1], min(0, *sums))
     found = net_changes([row for row, _ in changes], [gone for _, gone in changes])
     assert sorted(map(repr, found)) == sorted(map(repr, expected.values()))
 
 
 @given(st.lists(ROWS, min_size=2, max_size=8))
 def test_equal_rows_have_equal_texts_and_others_have_not(rows: list[tuple[Any, ...]]) -> None:
-    texts = row_texts(table_of(rows)).to_pylist()
+    texts = canonical_row_bytes(table_of(rows)).to_pylist()
     assert [texts.index(text) for text in texts] == [
         [*map(repr, rows)].index(repr(row)) for row in rows
     ]
@@ -110,9 +110,9 @@ def batches(draw: st.DrawFn) -> list[list[tuple[bool, tuple[Any, ...]]]]:
     for _ in range(3):
         batch = []
         for row in draw(st.lists(st.sampled_from(pool), max_size=10)):
-            is_gone = there[repr(row)] > 0 and draw(st.booleans())
-            there[repr(row)] += -1 if is_gone else 1
-            batch.append((is_gone, row))
+            is_tombstone = there[repr(row)] > 0 and draw(st.booleans())
+            there[repr(row)] += -1 if is_tombstone else 1
+            batch.append((is_tombstone, row))
         found.append(batch)
     return found
 
@@ -127,9 +127,9 @@ def test_a_delta_table_has_each_row_as_often_as_the_changes_leave_it(
         target = DeltalakeEngine().target(f"{folder}/t")
         target.create(TABLE, {})
         for number, batch in enumerate(changes, 1):
-            for is_gone, row in batch:
-                (there.subtract if is_gone else there.update)(shown(table_of([row])))
-            apply_copies(target, states_of(batch, number), mark(number), "d.t")
+            for is_tombstone, row in batch:
+                (there.subtract if is_tombstone else there.update)(shown(table_of([row])))
+            apply_multiset(target, final_states(batch, number), mark(number), "d.t")
             assert counted(target) == +there
 
 
@@ -152,11 +152,11 @@ def test_a_row_that_is_not_there_can_not_go(
 
     target = DeltalakeEngine().target(str(tmp_path))
     target.create(TABLE, {})
-    apply_copies(target, states_of([(False, row(n)) for n in before], 1), mark(1), "d.t")
+    apply_multiset(target, final_states([(False, row(n)) for n in before], 1), mark(1), "d.t")
     found = counted(target)
     others = [(False, row(9)), *((gone, row(number)) for gone, number in changes)]
     with pytest.raises(MirrorError, match=r"^by position 2 of .* it is not what"):
-        apply_copies(target, states_of(others, 2), mark(2), "d.t")
+        apply_multiset(target, final_states(others, 2), mark(2), "d.t")
     # Nothing of the batch is there.
     assert counted(target) == found
     assert target.applied(str(mark(2).log)) == 1

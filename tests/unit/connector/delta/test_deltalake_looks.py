@@ -13,10 +13,10 @@ from deltalake import DeltaTable, write_deltalake
 from pyspark_mysqlbinlog.connector.delta import deltalake_engine
 from pyspark_mysqlbinlog.connector.delta.apply import SEQ, SEQ_TYPE
 from pyspark_mysqlbinlog.connector.delta.deltalake_engine import DeltalakeEngine, DeltalakeTarget
-from pyspark_mysqlbinlog.connector.delta.marks import LogName, Mark
+from pyspark_mysqlbinlog.connector.delta.marks import LogIdentity, Mark
 from pyspark_mysqlbinlog.errors import MirrorError
 
-LOG = LogName("uuid", 0, "mysql-bin")
+LOG = LogIdentity("uuid", 0, "mysql-bin")
 COLUMNS = pa.schema([pa.field("n", pa.int64()), pa.field(SEQ, SEQ_TYPE)])
 
 
@@ -101,7 +101,10 @@ def test_a_commit_before_the_properties_that_a_commit_needs(
     target.create(columns, {})
     other = DeltalakeEngine().target(target.uri)
     _once_before(
-        monkeypatch, deltalake_engine, "without_stats", lambda: other.set_properties({"p": "q"})
+        monkeypatch,
+        deltalake_engine,
+        "stats_properties_excluding",
+        lambda: other.set_properties({"p": "q"}),
     )
     target.append(rows(10**18).cast(columns), Mark(LOG, 200))
     assert target.count() == 1

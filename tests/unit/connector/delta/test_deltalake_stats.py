@@ -14,7 +14,7 @@ from pyarrow import dataset
 from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
 from pyspark_mysqlbinlog.connector.delta.apply import SEQ, SEQ_TYPE
 from pyspark_mysqlbinlog.connector.delta.deltalake_engine import DeltalakeEngine, DeltalakeTarget
-from pyspark_mysqlbinlog.connector.delta.marks import LogName, Mark
+from pyspark_mysqlbinlog.connector.delta.marks import LogIdentity, Mark
 
 _KIND = pa.decimal128(20, 0)
 _LONG, _SHORT = Decimal(2**63 + 1), Decimal(7)
@@ -29,7 +29,7 @@ def _columns(*names: str) -> pa.Schema:
 def _append(target: DeltalakeTarget, place: int, **values: Decimal) -> None:
     row = values | {SEQ: {"epoch": 0, "file": 1, "pos": place, "row": 0}}
     mark = Mark(
-        LogName("s", 0, "mysql-bin"),
+        LogIdentity("s", 0, "mysql-bin"),
         place,
         Fingerprint(1000 + place, 1, 10 + place, 100 + place),
         None,
@@ -57,7 +57,7 @@ def _target(path: Path, *names: str, **properties: str) -> DeltalakeTarget:
 def test_names_that_change_places(tmp_path: Path) -> None:
     target = _target(tmp_path / "t", "a", "b")
     _append(target, 1, a=_LONG, b=_SHORT)
-    target.reshape(_columns("a", "b"), {"a": "b", "b": "a", SEQ: SEQ})
+    target.rewrite_columns(_columns("a", "b"), {"a": "b", "b": "a", SEQ: SEQ})
     assert DeltaTable(tmp_path / "t").to_pyarrow_table().column("b").to_pylist() == [_LONG]
     _assert_found(tmp_path / "t")
 
@@ -68,7 +68,7 @@ def test_a_column_that_moves_to_the_front(tmp_path: Path) -> None:
     target = _target(tmp_path / "t", *names)
     _append(target, 1, **dict.fromkeys(names[:-1], _SHORT), **{names[-1]: _LONG})
     kept = names[20:]
-    target.reshape(_columns(*kept), {name: name for name in [*kept, SEQ]})
+    target.rewrite_columns(_columns(*kept), {name: name for name in [*kept, SEQ]})
     _assert_found(tmp_path / "t")
 
 

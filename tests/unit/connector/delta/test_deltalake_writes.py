@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 from pyspark_mysqlbinlog.connector.delta import deltalake_engine, deltalake_writes
 from pyspark_mysqlbinlog.connector.delta.apply import GONE, SEQ, SEQ_TYPE
 from pyspark_mysqlbinlog.connector.delta.deltalake_engine import DeltalakeEngine, DeltalakeTarget
-from pyspark_mysqlbinlog.connector.delta.marks import LogName, Mark
+from pyspark_mysqlbinlog.connector.delta.marks import LogIdentity, Mark
 from pyspark_mysqlbinlog.errors import MirrorError
 
-LOG = LogName("uuid", 0, "mysql-bin")
+LOG = LogIdentity("uuid", 0, "mysql-bin")
 UNSIGNED = pa.decimal128(20, 0)
 # (key, value, file and position of the change, whether the row is gone)
 State = tuple[int, str, tuple[int, int], bool]
@@ -34,10 +34,10 @@ def states(kind: pa.DataType, *rows: State) -> pa.Table:
         {
             'Key "1"': pa.array(keys, kind),
             "v": pa.array(
-                [None if is_gone else value for _, value, _, is_gone in rows], pa.string()
+                [None if is_tombstone else value for _, value, _, is_tombstone in rows], pa.string()
             ),
             SEQ: pa.array(seq, SEQ_TYPE),
-            GONE: pa.array([is_gone for *_, is_gone in rows], pa.bool_()),
+            GONE: pa.array([is_tombstone for *_, is_tombstone in rows], pa.bool_()),
         }
     )
 
@@ -104,7 +104,7 @@ def test_as_a_merge_leaves_them(
                 rows = states(kind, *batch)
                 merge(written, rows, number)
                 with pytest.MonkeyPatch.context() as patch:
-                    patch.setattr(deltalake_engine, "write_without_merge", lambda *_, **__: False)
+                    patch.setattr(deltalake_engine, "append_or_replace", lambda *_, **__: False)
                     merge(merged, rows, number)
                 assert rows_of(written) == rows_of(merged)
 
@@ -113,13 +113,13 @@ def test_as_a_merge_leaves_them(
 
 def test_one_commit_with_its_mark(tmp_path: Path) -> None:
     table = target(tmp_path, pa.int64())
-    for place, expected, is_gone in (
+    for place, expected, is_tombstone in (
         (1, "Append", False),
         (2, "Overwrite", False),
         (3, "Overwrite", True),
     ):
         version = table._now().version()
-        merge(table, states(pa.int64(), (7, "x", (1, place), is_gone)), place)
+        merge(table, states(pa.int64(), (7, "x", (1, place), is_tombstone)), place)
         assert table._now().version() == version + 1
         assert (operation(table), table.applied(str(LOG))) == (expected, place)
     assert table.is_empty()
@@ -171,7 +171,7 @@ def test_when_it_takes_a_merge(  # noqa: PLR0917 (a case's values)
 ) -> None:
     table = target(tmp_path, pa.int64(), properties=properties)
     merge(table, states(pa.int64(), held), 1)
-    monkeypatch.setattr(deltalake_writes, "MOST_REPLACED", most)
+    monkeypatch.setattr(deltalake_writes, "MAX_REPLACED_KEYS", most)
     merge(table, states(pa.int64(), *ROWS), 2)
     assert operation(table) == expected
 

@@ -9,7 +9,7 @@ import pytest
 from deltalake.exceptions import CommitFailedError, DeltaError
 from pyspark.errors import AnalysisException
 
-from pyspark_mysqlbinlog.connector.delta.engine import overtaken
+from pyspark_mysqlbinlog.connector.delta.engine import commit_conflict_error
 from pyspark_mysqlbinlog.connector.delta.failures import run_for_table
 from pyspark_mysqlbinlog.errors import (
     LostConnectionError,
@@ -92,7 +92,7 @@ def test_the_same_error_twice_stops_the_table(error: BaseException) -> None:
         SystemExit(1),
         GeneratorExit(),
         RuntimeError("another mirror writes this table"),
-        overtaken("/lake/t"),
+        commit_conflict_error("/lake/t"),
         OptionError("history: it has other columns"),
         LostConnectionError("lost"),
         DeltaError("No space left on device (os error 28)"),

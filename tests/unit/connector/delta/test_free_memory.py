@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from pyspark_mysqlbinlog.connector.delta import free_memory
-from pyspark_mysqlbinlog.connector.delta.free_memory import give_back
+from pyspark_mysqlbinlog.connector.delta.free_memory import trim_after_batch
 
 # Blocks of threads that have ended, freed but for every hundredth: no arena's end becomes free.
 _SCRIPT = """
@@ -31,7 +31,7 @@ for _ in range(3):
     thread.join()
 before = resident()
 free_memory._done -= 60
-free_memory.give_back(int(sys.argv[1]))
+free_memory.trim_after_batch(int(sys.argv[1]))
 print(before, resident())
 """
 
@@ -62,11 +62,11 @@ def test_not_behind_every_large_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(free_memory, "_done", 100.0)
     for now, size in (101, 1 << 30), (111, 1000), (112, 1 << 30), (113, 1 << 30), (123, 1 << 30):
         monkeypatch.setattr(free_memory, "monotonic", lambda now=now: float(now))
-        give_back(size)
+        trim_after_batch(size)
     assert len(calls) == 2
 
 
 def test_with_another_c_library(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(free_memory, "_malloc_trim", lambda: None)
     monkeypatch.setattr(free_memory, "_done", -1000.0)
-    give_back(1 << 30)
+    trim_after_batch(1 << 30)

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pyspark_mysqlbinlog.connector.delta.key_values import expect_distinct_keys
+from pyspark_mysqlbinlog.connector.delta.key_values import check_keys_unambiguous
 from pyspark_mysqlbinlog.errors import MirrorError
 from pyspark_mysqlbinlog.tables import ColumnSchema as C
 from pyspark_mysqlbinlog.tables import TableSchema
@@ -17,7 +17,7 @@ def _expect(column: C, *values: Any) -> None:
     schema = TableSchema("d", "t", (column, C("v", "varchar", 9, charset="ascii")), (column.name,))
     # What is no key does not matter.
     states = pa.table({column.name: pa.array(values), "v": pa.array(["?"] * len(values))})
-    expect_distinct_keys(states, schema, [column.name])
+    check_keys_unambiguous(states, schema, [column.name])
 
 
 def _text(charset: str) -> C:

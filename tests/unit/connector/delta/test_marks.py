@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
 from pyspark_mysqlbinlog.connector.delta.marks import (
-    LogName,
+    LogIdentity,
     Mark,
     fingerprint_of,
-    number_and_pos,
     place,
+    unpack_position,
 )
 from pyspark_mysqlbinlog.errors import InvalidPositionError
 
@@ -22,7 +22,7 @@ NUMBERS = st.tuples(st.integers(0, (1 << 23) - 1), st.integers(0, (1 << 40) - 1)
 @given(NUMBERS, NUMBERS)
 def test_places_are_ordered_as_positions(one: tuple[int, int], other: tuple[int, int]) -> None:
     assert (place(*one) < place(*other)) == (one < other)
-    assert number_and_pos(place(*one)) == one
+    assert unpack_position(place(*one)) == one
     assert place(*one) < 1 << 63
 
 
@@ -34,7 +34,7 @@ def test_what_does_not_fit_is_refused(number: int, pos: int) -> None:
 
 def test_a_mark_keeps_the_boundary_and_what_tells_the_log() -> None:
     known = Fingerprint(1_795_217_343, 5, 31, 0xFFFFFFFF)
-    log = LogName("uuid", 0, "mysql-bin")
+    log = LogIdentity("uuid", 0, "mysql-bin")
     kept = dict(Mark(log, place(3, 4), known, ("q", 7)).identifiers)
     assert all(0 <= number < 1 << 63 for number in kept.values())
     assert kept[str(log)] == place(3, 4)

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from pyspark_mysqlbinlog.connector.delta.apply import GONE, SEQ_TYPE, states_of
-from pyspark_mysqlbinlog.connector.delta.prepared import PreparedStates, prepared_states
-from pyspark_mysqlbinlog.connector.delta.typed_images import TypedImages
+from pyspark_mysqlbinlog.connector.delta.apply import GONE, SEQ_TYPE, final_states
+from pyspark_mysqlbinlog.connector.delta.prepared import PrecomputedStates, precompute_states
+from pyspark_mysqlbinlog.connector.delta.typed_images import ImageStore
 from pyspark_mysqlbinlog.tables import ColumnSchema as C
 from pyspark_mysqlbinlog.tables import TableSchema
 
@@ -41,9 +41,9 @@ STATEMENT = pa.Table.from_pylist([change(25, "t", None, None)], SCHEMA)
 
 def prepared(
     changes: pa.Table, schema: TableSchema, *, last_values: bool = False
-) -> PreparedStates | None:
-    return prepared_states(
-        {NAME: changes}, TypedImages(), schemas={NAME: schema}, last_values=last_values
+) -> PrecomputedStates | None:
+    return precompute_states(
+        {NAME: changes}, ImageStore(), schemas={NAME: schema}, last_values=last_values
     ).get(NAME)
 
 
@@ -53,7 +53,7 @@ def test_of_all_changes(*, last_values: bool) -> None:
     assert found is not None
     assert found.of(CHANGES, TABLE, last_values=not last_values) is None
     states = found.of(CHANGES, TABLE, last_values=last_values)
-    assert states == states_of(CHANGES, TABLE, ["id"], last_values=last_values)
+    assert states == final_states(CHANGES, TABLE, ["id"], last_values=last_values)
     assert states is not None
     gone, there = states.select(["id", "v", GONE]).to_pylist()
     assert gone == {"id": 2, "v": 2 if last_values else None, GONE: True}
@@ -63,7 +63,7 @@ def test_of_all_changes(*, last_values: bool) -> None:
 def test_changes_that_come_out_of_order() -> None:
     found = prepared(CHANGES.take([3, 1, 2, 0]), TABLE)
     assert found is not None
-    assert found.of(CHANGES, TABLE, last_values=False) == states_of(CHANGES, TABLE, ["id"])
+    assert found.of(CHANGES, TABLE, last_values=False) == final_states(CHANGES, TABLE, ["id"])
 
 
 def test_not_of_a_part_of_them() -> None:
@@ -82,7 +82,7 @@ def test_not_of_another_version() -> None:
 
 def test_none_without_a_key_or_one_version() -> None:
     assert prepared(CHANGES, KEYLESS) is None
-    unknown = prepared_states({NAME: CHANGES}, TypedImages(), schemas={}, last_values=False)
+    unknown = precompute_states({NAME: CHANGES}, ImageStore(), schemas={}, last_values=False)
     assert unknown == {}
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from helpers.table_batches import NAME, Change, TableBatches, change
-from pyspark_mysqlbinlog.checkpoints.load_state import Chunk, LoadState, TableLoad
+from pyspark_mysqlbinlog.checkpoints.load_state import Chunk, SnapshotState, TableSnapshotState
 from pyspark_mysqlbinlog.connector.delta.mirrored_table import LOADING
 from pyspark_mysqlbinlog.errors import MirrorError
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
@@ -16,7 +16,7 @@ COLUMNS = (ColumnSchema("id", "int", nullable=False), ColumnSchema("v", "int", n
 BY_ID, KEYLESS = (TableSchema(*NAME, COLUMNS, key) for key in (("id",), ()))
 TEXT = (COLUMNS[0], ColumnSchema("v", "varchar", 9, charset="latin1", nullable=False))
 TEXT_BY_ID, TEXT_BY_V = (TableSchema(*NAME, TEXT, key) for key in (("id",), ("v",)))
-DONE = LoadState()
+DONE = SnapshotState()
 
 
 @pytest.fixture
@@ -24,12 +24,12 @@ def mirrored(tmp_path: Path) -> TableBatches:
     return TableBatches(tmp_path)
 
 
-def pending(lost: int) -> LoadState:
-    return LoadState(pending=(TableLoad(NAME),), invalidated_at={NAME: (1, lost)})
+def pending(lost: int) -> SnapshotState:
+    return SnapshotState(pending=(TableSnapshotState(NAME),), invalidated_at={NAME: (1, lost)})
 
 
-def read(lost: int, key: str = "key") -> LoadState:
-    return LoadState(chunks=(Chunk(NAME, key),), invalidated_at={NAME: (1, lost)})
+def read(lost: int, key: str = "key") -> SnapshotState:
+    return SnapshotState(chunks=(Chunk(NAME, key),), invalidated_at={NAME: (1, lost)})
 
 
 def loaded(pos: int, number: int, v: int | str) -> Change:

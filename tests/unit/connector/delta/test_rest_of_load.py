@@ -9,18 +9,21 @@ import pyarrow as pa
 import pytest
 
 from helpers.table_batches import NAME, Change, TableBatches, change, changes_table
-from pyspark_mysqlbinlog.checkpoints.load_state import Chunk, LoadState, TableLoad
+from pyspark_mysqlbinlog.checkpoints.load_state import Chunk, SnapshotState, TableSnapshotState
 from pyspark_mysqlbinlog.connector.delta.mirrored_table import LOADING
 from pyspark_mysqlbinlog.connector.delta.rest_of_load import conditions_of
-from pyspark_mysqlbinlog.connector.delta.typed_images import TypedImages
+from pyspark_mysqlbinlog.connector.delta.typed_images import ImageStore
 from pyspark_mysqlbinlog.errors import MirrorError
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 
 KEY = ColumnSchema("id", "int", nullable=False)
 BEFORE = TableSchema(*NAME, (KEY, ColumnSchema("v", "int")), ("id",))
 AFTER = TableSchema(*NAME, (*BEFORE.columns, ColumnSchema("w", "int")), ("id",))
-UNREAD, READ = LoadState(pending=(TableLoad(NAME),)), LoadState(chunks=(Chunk(NAME, "key"),))
-DONE = LoadState()
+UNREAD, READ = (
+    SnapshotState(pending=(TableSnapshotState(NAME),)),
+    SnapshotState(chunks=(Chunk(NAME, "key"),)),
+)
+DONE = SnapshotState()
 
 
 @pytest.fixture
@@ -41,9 +44,9 @@ def answers(mirrored: TableBatches, *rows: Change) -> list[str]:
     """What the server shows of the rows that are asked for; the conditions are kept."""
     asked: list[str] = []
 
-    def rows_where(condition: str) -> tuple[pa.Table, TypedImages]:
+    def rows_where(condition: str) -> tuple[pa.Table, ImageStore]:
         asked.append(condition)
-        return changes_table(*rows), TypedImages()
+        return changes_table(*rows), ImageStore()
 
     mirrored.rows_where = rows_where
     return asked

@@ -11,12 +11,12 @@ from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
 from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
 from pyspark_mysqlbinlog.connector.delta.apply import SEQ, SEQ_TYPE
 from pyspark_mysqlbinlog.connector.delta.deltalake_engine import DeltalakeEngine, DeltalakeTarget
-from pyspark_mysqlbinlog.connector.delta.marks import LogName, Mark, place_of
-from pyspark_mysqlbinlog.connector.delta.same_log import SameLog
+from pyspark_mysqlbinlog.connector.delta.marks import LogIdentity, Mark, pack_position
+from pyspark_mysqlbinlog.connector.delta.same_log import LogIdentityCheck
 from pyspark_mysqlbinlog.connector.log.logs import is_looked_for
 from pyspark_mysqlbinlog.errors import MirrorError
 
-_LOG = LogName("server", 0, "mysql-bin")
+_LOG = LogIdentity("server", 0, "mysql-bin")
 # Further into a file than one looks.
 _FAR = 1 << 30
 _HEAD = Fingerprint(1000, 1)
@@ -28,7 +28,7 @@ def _target(path: Path, pos: int, known: Fingerprint) -> DeltalakeTarget:
     target = DeltalakeEngine().target(str(path))
     columns = pa.schema([pa.field("id", pa.int64()), pa.field(SEQ, SEQ_TYPE)])
     target.create(columns, {})
-    place = place_of(Position.of("binlog.000001", pos))
+    place = pack_position(Position.of("binlog.000001", pos))
     target.append(columns.empty_table(), Mark(_LOG, place, known))
     return target
 
@@ -56,10 +56,10 @@ def test_what_lies_in_front_of_the_place(
     assert is_looked_for(Position.of("binlog.000001", pos)) == (pos == 500)
     target = _target(tmp_path / "t", pos, known)
     start = Position.of("binlog.000001", FIRST_EVENT)
-    same = SameLog("d.t", target, lambda _: found, "load it anew")
-    place = place_of(Position.of("binlog.000001", pos))
+    same = LogIdentityCheck("d.t", target, lambda _: found, "load it anew")
+    place = pack_position(Position.of("binlog.000001", pos))
     if is_same:
-        same.expect_same(place, start, _LOG)
+        same.check_same_log(place, start, _LOG)
     else:
         with pytest.raises(MirrorError, match="the log has another event in front of"):
-            same.expect_same(place, start, _LOG)
+            same.check_same_log(place, start, _LOG)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyspark_mysqlbinlog.connector.delta.targets import Targets, expect_apart
+from pyspark_mysqlbinlog.connector.delta.targets import Targets, check_paths_disjoint
 from pyspark_mysqlbinlog.errors import OptionError
 
 
@@ -65,6 +65,6 @@ def test_tables_at_one_place_or_inside_of_one_another(templates: list[str], said
     parsed = [Targets.parse(template) for template in templates]
     if said:
         with pytest.raises(OptionError, match=said):
-            expect_apart(tables, parsed)
+            check_paths_disjoint(tables, parsed)
     else:
-        expect_apart(tables, parsed)
+        check_paths_disjoint(tables, parsed)

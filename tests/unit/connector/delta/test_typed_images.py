@@ -10,17 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyspark_mysqlbinlog.connector.delta.typed import TypedRows
+from pyspark_mysqlbinlog.connector.delta.typed import RowImageReader
 from pyspark_mysqlbinlog.connector.delta.typed_images import (
     IMAGE,
     ImagePart,
-    TypedImages,
-    with_numbers,
+    ImageStore,
+    with_image_ids,
 )
 from pyspark_mysqlbinlog.errors import SchemaError, UnrepresentableValueError
 from pyspark_mysqlbinlog.tables import ColumnSchema as C
 
-ROWS = TypedRows([C("a", "int"), C("b c", "decimal", 9, 2)], "d.t")
+ROWS = RowImageReader([C("a", "int"), C("b c", "decimal", 9, 2)], "d.t")
 
 
 def structs(*values: dict[str, Any] | None, **types: pa.DataType) -> pa.ChunkedArray[Any]:
@@ -31,7 +31,7 @@ def structs(*values: dict[str, Any] | None, **types: pa.DataType) -> pa.ChunkedA
 
 
 def changes_of(texts: list[str | None], part: int | None) -> pa.Table:
-    return with_numbers(pa.table({"after": pa.array(texts, pa.string())}), part)
+    return with_image_ids(pa.table({"after": pa.array(texts, pa.string())}), part)
 
 
 def numbers(first: int, count: int) -> st.SearchStrategy[list[int | None]]:
@@ -56,7 +56,7 @@ def test_parts_and_texts_in_any_order(data: st.DataObject) -> None:
     expected += found
     places = data.draw(st.lists(st.integers(0, len(expected) - 1)) if expected else st.just([]))
     chosen = pa.concat_tables(tables).take(pa.array(places, pa.int64()))
-    images = TypedImages([ImagePart(part, part) for part in parts])
+    images = ImageStore([ImagePart(part, part) for part in parts])
     read = images.read(chosen, "after", ROWS)
     assert read.schema == ROWS.schema
     assert read.column("a").to_pylist() == [expected[place] for place in places]
@@ -70,7 +70,7 @@ def test_parts_and_texts_in_any_order(data: st.DataObject) -> None:
 
 def test_texts_need_no_numbers() -> None:
     changes = changes_of(['{"a":1,"b c":2}'], None).drop([IMAGE])
-    assert TypedImages().read(changes, "after", ROWS).to_pylist() == [
+    assert ImageStore().read(changes, "after", ROWS).to_pylist() == [
         {"a": 1, "b_c": Decimal("2.00")}
     ]
 
@@ -84,7 +84,7 @@ def test_a_column_that_the_table_does_not_have() -> None:
     images = structs({"a": 1, "x": 1}, a=pa.int32(), x=pa.int32())
     with pytest.raises(SchemaError, match="does not have there: x"):
         ROWS.adopt(images)
-    only = TypedRows([C("a", "int")], "d.t", only=True)
+    only = RowImageReader([C("a", "int")], "d.t", only=True)
     assert only.adopt(images).to_pylist() == [{"a": 1}]
 
 
@@ -92,14 +92,14 @@ def test_names_that_look_like_paths() -> None:
     names = ["id", ".id", ".", "..", "a.b", ".a.b", "a", "[0]", "0", "*", '"id"', "`", "\\"]
     kind = pa.struct([(name, pa.int32()) for name in names])
     images = pa.chunked_array([pa.array([dict(zip(names, range(99), strict=False))], kind)])
-    read = TypedRows([C(name, "int") for name in names], "d.t").adopt(images)
+    read = RowImageReader([C(name, "int") for name in names], "d.t").adopt(images)
     assert [column[0].as_py() for column in read.columns] == list(range(len(names)))
 
 
 def test_the_size_is_that_of_the_images() -> None:
     images = structs({"a": 1}, {"a": 2}, a=pa.int32())
     changes = pa.concat_tables([changes_of(["", ""], 0), changes_of(["{}"], None)])
-    typed = TypedImages([ImagePart(images, images)])
+    typed = ImageStore([ImagePart(images, images)])
     assert typed.size_of(changes) == 2 * images.nbytes
     assert typed.size_of(changes.slice(1)) == images.nbytes
     assert typed.size_of(changes.slice(2)) == typed.size_of(changes.drop([IMAGE])) == 0

@@ -11,8 +11,13 @@ from typing import Any
 import pytest
 
 from helpers.table_batches import NAME, Change, TableBatches, change
-from pyspark_mysqlbinlog.checkpoints.load_state import Bound, Chunk, LoadState, TableLoad
-from pyspark_mysqlbinlog.checkpoints.versions import UnknownFrom
+from pyspark_mysqlbinlog.checkpoints.load_state import (
+    Bound,
+    Chunk,
+    SnapshotState,
+    TableSnapshotState,
+)
+from pyspark_mysqlbinlog.checkpoints.versions import UnknownSchema
 from pyspark_mysqlbinlog.connector.delta.mirrored_table import LOADING, STOPPED
 from pyspark_mysqlbinlog.errors import MirrorError
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
@@ -20,8 +25,8 @@ from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 KEY = ColumnSchema("id", "int", nullable=False)
 BEFORE = TableSchema(*NAME, (KEY, ColumnSchema("v", "int")), ("id",))
 BEHIND = TableSchema(*NAME, (KEY, ColumnSchema("v", "varchar", 9, charset="utf8mb4")), ("id",))
-GONE = UnknownFrom("it was dropped", gone=True)
-UNKNOWN = UnknownFrom("nobody knows")
+GONE = UnknownSchema("it was dropped", gone=True)
+UNKNOWN = UnknownSchema("nobody knows")
 ALTER = change("ddl", 340, query="ALTER TABLE t MODIFY v VARCHAR(9)")
 
 
@@ -30,15 +35,15 @@ def state(
     chunk: tuple[str, ...] | None = None,
     high_watermarks: int | None = None,
     lost: int | None = None,
-) -> LoadState:
+) -> SnapshotState:
     """How far the load has come.
 
     left : the key behind which rows are still to be read; "" is all of them.
     chunk : the key behind which the batch's chunk begins; () is the table's beginning.
     """
     behind: Bound | None = (left,) if left else None
-    return LoadState(
-        pending=() if left is None else (TableLoad(NAME, "key", behind),),
+    return SnapshotState(
+        pending=() if left is None else (TableSnapshotState(NAME, "key", behind),),
         chunks=() if chunk is None else (Chunk(NAME, "key", chunk or None, None),),
         high_watermarks={} if high_watermarks is None else {NAME: (1, high_watermarks)},
         invalidated_at={} if lost is None else {NAME: (1, lost)},
@@ -50,8 +55,8 @@ class Mirrored(TableBatches):
         self,
         end: int,
         *changes: Change,
-        load: LoadState | None = None,
-        versions: Sequence[tuple[int, TableSchema | UnknownFrom]] = ((4, BEFORE),),
+        load: SnapshotState | None = None,
+        versions: Sequence[tuple[int, TableSchema | UnknownSchema]] = ((4, BEFORE),),
         reloads: bool = True,
     ) -> None:
         load = load or state()

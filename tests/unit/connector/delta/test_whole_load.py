@@ -10,8 +10,8 @@ import pytest
 
 from helpers import table_batches
 from helpers.table_batches import NAME, Change, TableBatches
-from pyspark_mysqlbinlog.checkpoints.load_state import Chunk, LoadState, TableLoad
-from pyspark_mysqlbinlog.checkpoints.versions import UnknownFrom
+from pyspark_mysqlbinlog.checkpoints.load_state import Chunk, SnapshotState, TableSnapshotState
+from pyspark_mysqlbinlog.checkpoints.versions import UnknownSchema
 from pyspark_mysqlbinlog.errors import MirrorError
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 
@@ -19,7 +19,7 @@ A = ColumnSchema("a", "int")
 PLAIN = TableSchema(*NAME, (A,))
 WIDE = TableSchema(*NAME, (ColumnSchema("a", "bigint"),))
 KEYED = TableSchema(*NAME, (A,), ("a",))
-GONE = UnknownFrom("it was dropped", gone=True)
+GONE = UnknownSchema("it was dropped", gone=True)
 
 
 def change(
@@ -40,7 +40,7 @@ class Mirrored(TableBatches):
         self,
         end: int,
         *changes: Change,
-        versions: Sequence[tuple[int, TableSchema | UnknownFrom]] = ((4, PLAIN),),
+        versions: Sequence[tuple[int, TableSchema | UnknownSchema]] = ((4, PLAIN),),
         pending: bool = False,
         chunk: str | None = None,
     ) -> None:
@@ -48,8 +48,8 @@ class Mirrored(TableBatches):
 
         chunk : the key of the one that it reads; "" is the whole table.
         """
-        state = LoadState(
-            pending=(TableLoad(NAME),) if pending else (),
+        state = SnapshotState(
+            pending=(TableSnapshotState(NAME),) if pending else (),
             chunks=() if chunk is None else (Chunk(NAME, chunk),),
         )
         super().batch(end, *changes, versions=versions, load=state, reloads=False)
@@ -120,7 +120,7 @@ STOPPED: list[tuple[dict[str, Any], list[Change], str]] = [
     ({"chunk": "mark"}, [], "read by one"),
     ({"chunk": "mark"}, [*load(300, 1), change("r", 300, 1, -1)], "read by one"),
     ({"pending": True, "versions": [(4, PLAIN), (190, KEYED)]}, [], "got a key"),
-    ({"chunk": "", "versions": [(4, UnknownFrom("x"))]}, load(300, 1), "columns are not known"),
+    ({"chunk": "", "versions": [(4, UnknownSchema("x"))]}, load(300, 1), "columns are not known"),
 ]
 
 

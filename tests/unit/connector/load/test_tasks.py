@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyspark_mysqlbinlog.checkpoints.load_state import Chunk, LoadState
+from pyspark_mysqlbinlog.checkpoints.load_state import Chunk, SnapshotState
 from pyspark_mysqlbinlog.checkpoints.offset import Offset
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.load.tasks import load_tasks
@@ -19,7 +19,7 @@ def tasks(count: int, most: int, *, in_turn: bool) -> list[list[str]]:
     """The bounds of each task's chunks, of a batch that has so many."""
     chunks = [Chunk(("shop", "orders"), "PRIMARY", upto=(str(n),)) for n in range(count)]
     last = Offset(
-        Position.of("mysql-bin.000003", 1000), snapshot=LoadState(chunks=tuple(chunks)).pack()
+        Position.of("mysql-bin.000003", 1000), snapshot=SnapshotState(chunks=tuple(chunks)).pack()
     )
     found = load_tasks(OPTIONS, last, most, case_sensitive=True, in_turn=in_turn)
     return [[chunk.upto[0] for chunk in task.chunks if chunk.upto] for task in found]

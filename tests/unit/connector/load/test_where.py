@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pyspark_mysqlbinlog.checkpoints.load_state import Bound
 from pyspark_mysqlbinlog.connector.load.bounds import next_bound
-from pyspark_mysqlbinlog.connector.load.conditions import intervals_behind, where, within
+from pyspark_mysqlbinlog.connector.load.conditions import gaps_after, where, within
 from pyspark_mysqlbinlog.connector.load.keys import KeyColumn, LoadKey
 
 VALUES = range(4)
@@ -65,7 +65,7 @@ def test_the_intervals_behind_a_bound_are_what_is_behind_it_in_order(
     key = _key(kinds)
     after = data.draw(st.tuples(*(st.sampled_from(VALUES) for _ in kinds)))
     found = []
-    for condition, columns in intervals_behind(key, tuple(map(str, after))):
+    for condition, columns in gaps_after(key, tuple(map(str, after))):
         rows = _met(key, condition)
         found += rows
         same = len(kinds) - len(columns)
@@ -87,7 +87,7 @@ def test_rows_within_a_bound(data: st.DataObject, kinds: list[KeyColumn]) -> Non
 @pytest.mark.parametrize("count", [63, 64, 65, 65535])
 def test_many_labels_are_asked_for_in_lists(count: int) -> None:
     key = LoadKey("k", (KeyColumn("e", "enum", None, count),), "mark")
-    conditions = [condition for condition, _ in intervals_behind(key, ("0",))]
+    conditions = [condition for condition, _ in gaps_after(key, ("0",))]
     lists = [condition.removeprefix("`e` IN (").rstrip(")") for condition in conditions]
     numbers = ",".join(lists).replace("`e` = ", "").split(",")
     assert [*map(int, numbers)] == [*range(1, count + 1)]

@@ -13,7 +13,7 @@ from helpers.refused_options import SECRET, SERVER, refused
 from pyspark_mysqlbinlog.connector.columns import envelope
 from pyspark_mysqlbinlog.connector.datasource import MySQLBinlogDataSource
 from pyspark_mysqlbinlog.connector.options.model import FIELDS, told
-from pyspark_mysqlbinlog.connector.options.not_built import NOT_BUILT
+from pyspark_mysqlbinlog.connector.options.not_built import UNSUPPORTED
 from pyspark_mysqlbinlog.errors import OptionError
 
 
@@ -155,4 +155,4 @@ def test_a_batch_read_of_a_server_takes_a_streams_options() -> None:
 
 
 def test_every_rule_of_what_is_not_built_names_an_option() -> None:
-    assert {rule.option for rule in NOT_BUILT} <= set(FIELDS)
+    assert {rule.option for rule in UNSUPPORTED} <= set(FIELDS)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from pyspark_mysqlbinlog.connector.options.reach import (
-    database_named_by,
     excludes_all_of,
     is_covered,
     reaches,
+    single_database,
 )
 from pyspark_mysqlbinlog.connector.options.table_filter import TableFilter
-from pyspark_mysqlbinlog.connector.server.log_contents import LogFilter, left_out_by
+from pyspark_mysqlbinlog.connector.server.log_contents import DatabaseFilter, left_out_by
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ from pyspark_mysqlbinlog.connector.server.log_contents import LogFilter, left_ou
 def test_the_one_database_of_a_pattern(pattern: str, database: str | None) -> None:
     (found,) = TableFilter.parse(pattern).included
     assert found.text == pattern
-    assert database_named_by(found) == database
+    assert single_database(found) == database
 
 
 @pytest.mark.parametrize(
@@ -115,5 +115,5 @@ def test_globs_that_a_grants_pattern_covers(glob: str, like: str, covered: bool)
 def test_what_a_filter_leaves_out(
     only: str, but: str, tables: str | None, left_out: list[str], perhaps: list[str]
 ) -> None:
-    found = left_out_by(LogFilter.of(only, but), TableFilter.parse(tables), ["shop", "crm"])
+    found = left_out_by(DatabaseFilter.of(only, but), TableFilter.parse(tables), ["shop", "crm"])
     assert found == (left_out, perhaps)

@@ -19,11 +19,11 @@ from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.log.fingerprints import behind
 from pyspark_mysqlbinlog.connector.log.logs import FileLog
 from pyspark_mysqlbinlog.connector.log.prefetch import Interrupt, prefetched
-from pyspark_mysqlbinlog.connector.log.resuming import ResumingLog
+from pyspark_mysqlbinlog.connector.log.resuming import ReconnectingLog
 from pyspark_mysqlbinlog.connector.ranges.blocks import scanned_blocks, wanted_blocks
 from pyspark_mysqlbinlog.connector.ranges.cutting import RangePartition
 from pyspark_mysqlbinlog.connector.ranges.reader import _wanted
-from pyspark_mysqlbinlog.connector.ranges.steps import Boundary, RangeSteps
+from pyspark_mysqlbinlog.connector.ranges.steps import Boundary, SubBatchBoundaries
 from pyspark_mysqlbinlog.decoder.wanted.event_filter import EventFilter
 from pyspark_mysqlbinlog.errors import MySQLBinlogError
 from pyspark_mysqlbinlog.protocol.blocks import EventBlock, pack_events, unpack_events
@@ -36,7 +36,7 @@ from pyspark_mysqlbinlog.protocol.events import (
 )
 from pyspark_mysqlbinlog.protocol.walker import FileHead
 
-Wants = Callable[[str, str], bool]
+Captures = Callable[[str, str], bool]
 Found = tuple[list[Event], str]
 
 
@@ -52,7 +52,7 @@ def until_error(events: Iterable[Event]) -> Found:
 STATEMENTS = frozenset({"truncate", "ddl"})
 
 
-def compare(log: FileLog, partition: RangePartition, wants: Wants) -> Found:
+def compare(log: FileLog, partition: RangePartition, wants: Captures) -> Found:
     expected = until_error(_wanted(log, partition, wants, operations=STATEMENTS))
     assert (
         until_error(unpack_events(scanned_blocks(log, partition, wants, operations=STATEMENTS)))
@@ -112,7 +112,7 @@ def test_steps_end_where_transactions_do(name: str, size: int) -> None:
         known = behind(head, event)
         if filtering.ended and known is not None:
             ends[Boundary(log.position(event.file, event.end), known)] = wanted
-    steps = RangeSteps(size)
+    steps = SubBatchBoundaries(size)
     partition, everything = part(start, log.end()), lambda *_: True
     for _ in scanned_blocks(log, partition, everything, operations=frozenset(), steps=steps):
         pass
@@ -256,7 +256,9 @@ def test_closing_ends_a_thread_that_tries_to_connect() -> None:
 
         def make(interrupt: Interrupt) -> Generator[object]:
             yield "something"
-            yield from ResumingLog(settings, interrupt=interrupt).events(Position.of("b.000001", 4))
+            yield from ReconnectingLog(settings, interrupt=interrupt).events(
+                Position.of("b.000001", 4)
+            )
 
         items = prefetched(make, lambda _: 1, 10)
         next(items)

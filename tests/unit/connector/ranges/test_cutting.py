@@ -17,7 +17,7 @@ from pyspark_mysqlbinlog.connector.tail.buffer import Mark, Piece, Span
 from pyspark_mysqlbinlog.protocol.blocks import EventBlock, pack_events, unpack_events
 from pyspark_mysqlbinlog.protocol.events import HEADER_LENGTH, EventType
 
-MOST_CARRIED = 900_000
+MAX_INLINE_BYTES_PER_TASK = 900_000
 EMPTY = SchemaHistory()
 
 
@@ -48,10 +48,10 @@ def spans_of(
 
 
 def cut_up(
-    spans: list[Span], *, target_bytes: int = 32 << 20, most_pulls: int = 4, start: int = 4
+    spans: list[Span], *, target_bytes: int = 32 << 20, max_fetches: int = 4, start: int = 4
 ) -> list[Cut]:
     return cut(
-        at(start), spans, pending_xa=("first",), target_bytes=target_bytes, most_pulls=most_pulls
+        at(start), spans, pending_xa=("first",), target_bytes=target_bytes, max_fetches=max_fetches
     )
 
 
@@ -109,14 +109,14 @@ def test_carried_and_pulled_are_not_joined() -> None:
 )
 def test_pulls_have_about_the_target_size(target: int, sizes: list[int]) -> None:
     """And about the same, so that none ends late."""
-    cuts = cut_up(spans_of([(100, None)] * 6), target_bytes=target, most_pulls=10)
+    cuts = cut_up(spans_of([(100, None)] * 6), target_bytes=target, max_fetches=10)
     assert [part.log_bytes for part in cuts] == sizes
 
 
 @given(st.lists(st.integers(1, 1000), min_size=1), st.integers(1, 5000), st.integers(1, 20))
 def test_pulls_are_even(sizes: list[int], target: int, most: int) -> None:
     """As even as spans allow: none is longer than its share and the half of a span on each side."""
-    cuts = cut_up(spans_of([(size, None) for size in sizes]), target_bytes=target, most_pulls=most)
+    cuts = cut_up(spans_of([(size, None) for size in sizes]), target_bytes=target, max_fetches=most)
     assert sum(part.log_bytes for part in cuts) == sum(sizes)
     assert len(cuts) <= most
     share = sum(sizes) / min(most, max(1, round(sum(sizes) / target)))
@@ -124,21 +124,21 @@ def test_pulls_are_even(sizes: list[int], target: int, most: int) -> None:
 
 
 def test_more_pulls_than_connections_get_larger() -> None:
-    cuts = cut_up(spans_of([(100, None)] * 100), target_bytes=100, most_pulls=4)
+    cuts = cut_up(spans_of([(100, None)] * 100), target_bytes=100, max_fetches=4)
     assert [part.log_bytes for part in cuts] == [2500] * 4
 
 
 def test_carried_between_pulls_is_pulled_too_when_there_are_too_many() -> None:
     sizes: list[tuple[int, int | None]] = [(1000, None), (100, 50)] * 50
-    cuts = cut_up(spans_of(sizes), most_pulls=2)
+    cuts = cut_up(spans_of(sizes), max_fetches=2)
     assert len(cuts) <= 2
     assert all(part.blocks is None for part in cuts)
     assert sum(part.log_bytes for part in cuts) == 55_000
 
 
 def test_too_many_carried_tasks_are_pulled() -> None:
-    assert len(cut_up(spans_of([(900_000, 900_000)] * 4), most_pulls=3)) == 4
-    cuts = cut_up(spans_of([(900_000, 900_000)] * 5), most_pulls=3)
+    assert len(cut_up(spans_of([(900_000, 900_000)] * 4), max_fetches=3)) == 4
+    cuts = cut_up(spans_of([(900_000, 900_000)] * 5), max_fetches=3)
     assert len(cuts) == 1
     assert all(part.blocks is None for part in cuts)
 
@@ -161,7 +161,7 @@ def test_a_long_transaction_is_cut_inside() -> None:
     ]
     assert [part.prelude for part in cuts] == [(), prelude, prelude, prelude]
     assert [part.ends_inside for part in cuts] == [True, True, True, False]
-    halves = cut_up(spans_of([(4000, None)], {0: pieces}), target_bytes=1000, most_pulls=2)
+    halves = cut_up(spans_of([(4000, None)], {0: pieces}), target_bytes=1000, max_fetches=2)
     assert [(part.start, part.end) for part in halves] == [(at(4), at(2004)), (at(2004), at(4004))]
     assert [part.ends_inside for part in halves] == [True, False]
 
@@ -191,7 +191,7 @@ SPAN = st.tuples(
 )
 @settings(max_examples=60)
 def test_all_of_it_in_order_once(
-    described: list[tuple[int, int | None, bool]], target_bytes: int, most_pulls: int
+    described: list[tuple[int, int | None, bool]], target_bytes: int, max_fetches: int
 ) -> None:
     sizes: list[tuple[int, int | None]] = [
         (max(log_bytes, kept or 0), kept) for log_bytes, kept, _ in described
@@ -206,7 +206,7 @@ def test_all_of_it_in_order_once(
             )
         pos += log_bytes
     spans = spans_of(sizes, pieces)
-    cuts = cut_up(spans, target_bytes=target_bytes, most_pulls=most_pulls)
+    cuts = cut_up(spans, target_bytes=target_bytes, max_fetches=max_fetches)
 
     # Neither gaps nor overlaps.
     assert bool(cuts) == bool(spans)
@@ -217,14 +217,14 @@ def test_all_of_it_in_order_once(
     assert sum(part.log_bytes for part in cuts) == sum(log_bytes for log_bytes, _ in sizes)
     # Bounds.
     pulls = [part for part in cuts if part.blocks is None]
-    assert len(pulls) <= most_pulls
+    assert len(pulls) <= max_fetches
     assert len(cuts) - len(pulls) <= 64
     # What is carried is what the spans hold, in order.
     kept = {event.start: event for span in spans for event in unpack_events(span.blocks or ())}
     for part in cuts:
         if part.blocks is not None:
             events = list(unpack_events(part.blocks))
-            assert sum(len(block.data) for block in part.blocks) <= MOST_CARRIED
+            assert sum(len(block.data) for block in part.blocks) <= MAX_INLINE_BYTES_PER_TASK
             inside = [kept[pos] for pos in sorted(kept) if part.start.pos <= pos < part.end.pos]
             assert events == inside
     # A range that ends inside of a transaction is followed by one that has its beginning.

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
-from pyspark_mysqlbinlog.checkpoints.load_state import LoadState
+from pyspark_mysqlbinlog.checkpoints.load_state import SnapshotState
 from pyspark_mysqlbinlog.checkpoints.offset import Offset
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.ranges.cutting import RangePartition
-from pyspark_mysqlbinlog.connector.ranges.hand_over import HandOver
+from pyspark_mysqlbinlog.connector.ranges.hand_over import BatchHandoff
 from pyspark_mysqlbinlog.protocol.blocks import EventBlock
 
 FIRST = Offset(Position.of("mysql-bin.000003", 1000), fingerprint=Fingerprint(1, 2, 30, 4))
@@ -25,7 +25,7 @@ LATER = replace(FIRST, position=Position.of("mysql-bin.000003", 3000))
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[str]:
-    made = HandOver.new(str(tmp_path))
+    made = BatchHandoff.new(str(tmp_path))
     assert made is not None
     yield made.folder
     assert Path(made.folder).is_dir()
@@ -37,8 +37,8 @@ def carried(first: Offset, last: Offset) -> RangePartition:
 
 def test_a_batch(folder: str) -> None:
     ranges = carried(FIRST, LAST), carried(LAST, LATER)
-    HandOver(folder).give(FIRST, LATER, ranges)
-    mirror = HandOver(folder)
+    BatchHandoff(folder).give(FIRST, LATER, ranges)
+    mirror = BatchHandoff(folder)
     assert mirror.take(FIRST, LATER) == ranges
     assert mirror.take(FIRST, LATER) == ranges
     assert not any(Path(folder).iterdir())
@@ -53,11 +53,11 @@ def test_a_batch(folder: str) -> None:
         # The log was begun anew, with other events at the same places.
         (FIRST, replace(LAST, fingerprint=Fingerprint(1, 2, 30, 5))),
         (FIRST, replace(LAST, schemas="others")),
-        (FIRST, replace(LAST, snapshot=LoadState(rows=1).pack())),
+        (FIRST, replace(LAST, snapshot=SnapshotState(rows=1).pack())),
     ],
 )
 def test_another_batch(folder: str, other: tuple[Offset, Offset]) -> None:
-    reader, mirror = HandOver(folder), HandOver(folder)
+    reader, mirror = BatchHandoff(folder), BatchHandoff(folder)
     reader.give(FIRST, LAST, [carried(FIRST, LAST)])
     assert mirror.take(*other) is None
     reader.give(*other, [carried(*other)])
@@ -66,7 +66,7 @@ def test_another_batch(folder: str, other: tuple[Offset, Offset]) -> None:
 
 
 def test_what_is_not_carried_is_not_handed_over(folder: str) -> None:
-    reader, mirror = HandOver(folder), HandOver(folder)
+    reader, mirror = BatchHandoff(folder), BatchHandoff(folder)
     pulled = replace(carried(LAST, LATER), blocks=None)
     reader.give(FIRST, LATER, [carried(FIRST, LAST), pulled])
     assert mirror.take(FIRST, LATER) is None
@@ -102,14 +102,14 @@ def test_every_field_of_a_range_is_handed_over(folder: str) -> None:
         if getattr(ranges[0], field.name) == getattr(defaults, field.name)
     }
     assert same == {"log"}  # each other field is tried with a value that is not its default
-    HandOver(folder).give(FIRST, LATER, ranges)
-    assert HandOver(folder).take(FIRST, LATER) == ranges
+    BatchHandoff(folder).give(FIRST, LATER, ranges)
+    assert BatchHandoff(folder).take(FIRST, LATER) == ranges
 
 
 def test_a_damaged_file_is_ignored(folder: str) -> None:
     file = Path(folder) / "batch"
     block = EventBlock("mysql-bin.000003", 1500, 4, b"event" * 9)
-    HandOver(folder).give(FIRST, LAST, [replace(carried(FIRST, LAST), blocks=(block,))])
+    BatchHandoff(folder).give(FIRST, LAST, [replace(carried(FIRST, LAST), blocks=(block,))])
     whole = file.read_bytes()
     other_version = whole.replace(b'"version": 1', b'"version": 2')
     assert other_version != whole
@@ -117,9 +117,9 @@ def test_a_damaged_file_is_ignored(folder: str) -> None:
     cut = [whole[:length] for length in range(len(whole) - 8)]
     for damaged in (*cut, other_version, b"{}", pickle.dumps(((FIRST, LAST), ()))):
         file.write_bytes(damaged)
-        assert HandOver(folder).take(FIRST, LAST) is None
+        assert BatchHandoff(folder).take(FIRST, LAST) is None
     file.write_bytes(whole)
-    assert HandOver(folder).take(FIRST, LAST) is not None
+    assert BatchHandoff(folder).take(FIRST, LAST) is not None
 
 
 def test_nothing_that_is_read_from_the_file_is_run(folder: str, tmp_path: Path) -> None:
@@ -128,21 +128,21 @@ def test_nothing_that_is_read_from_the_file_is_run(folder: str, tmp_path: Path) 
             return Path.touch, (tmp_path / "was run",)
 
     (Path(folder) / "batch").write_bytes(pickle.dumps(((FIRST, LAST), Runs())))
-    assert HandOver(folder).take(FIRST, LAST) is None
+    assert BatchHandoff(folder).take(FIRST, LAST) is None
     assert not (tmp_path / "was run").exists()
 
 
 def test_a_batch_without_ranges(folder: str) -> None:
     """Its reader knows that nothing of it is wanted."""
-    HandOver(folder).give(FIRST, LAST, [])
-    assert HandOver(folder).take(FIRST, LAST) == ()
+    BatchHandoff(folder).give(FIRST, LAST, [])
+    assert BatchHandoff(folder).take(FIRST, LAST) == ()
 
 
 def test_who_was_given_nothing(folder: str) -> None:
-    mirror = HandOver(folder)
+    mirror = BatchHandoff(folder)
     assert mirror.take(FIRST, LAST) is None
     assert not mirror.works()
-    HandOver(folder).give(FIRST, LAST, [carried(FIRST, LAST)])
+    BatchHandoff(folder).give(FIRST, LAST, [carried(FIRST, LAST)])
     assert mirror.take(FIRST, LAST) is not None
     assert mirror.works()
     Path(folder).rmdir()
@@ -152,31 +152,31 @@ def test_who_was_given_nothing(folder: str) -> None:
 
 def test_a_folder_that_is_elsewhere(tmp_path: Path) -> None:
     folder = str(tmp_path / "elsewhere")
-    HandOver(folder).give(FIRST, LAST, [carried(FIRST, LAST)])
-    assert HandOver(folder).take(FIRST, LAST) is None
+    BatchHandoff(folder).give(FIRST, LAST, [carried(FIRST, LAST)])
+    assert BatchHandoff(folder).take(FIRST, LAST) is None
     assert not any(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("mode", [0o701, 0o710, 0o755])
 def test_a_folder_that_others_may_look_into(folder: str, mode: int) -> None:
-    HandOver(folder).give(FIRST, LAST, [carried(FIRST, LAST)])
+    BatchHandoff(folder).give(FIRST, LAST, [carried(FIRST, LAST)])
     Path(folder).chmod(mode)
-    assert HandOver(folder).take(FIRST, LAST) is None
-    HandOver(folder).give(LAST, LATER, [carried(LAST, LATER)])
+    assert BatchHandoff(folder).take(FIRST, LAST) is None
+    BatchHandoff(folder).give(LAST, LATER, [carried(LAST, LATER)])
     Path(folder).chmod(0o700)
-    assert HandOver(folder).take(LAST, LATER) is None
+    assert BatchHandoff(folder).take(LAST, LATER) is None
 
 
 def test_a_folder_of_somebody_else(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    HandOver(folder).give(FIRST, LAST, [carried(FIRST, LAST)])
+    BatchHandoff(folder).give(FIRST, LAST, [carried(FIRST, LAST)])
     monkeypatch.setattr("os.getuid", lambda: Path(folder).stat().st_uid + 1)
-    assert HandOver(folder).take(FIRST, LAST) is None
+    assert BatchHandoff(folder).take(FIRST, LAST) is None
 
 
 def test_a_link_in_the_folders_place(folder: str, tmp_path: Path) -> None:
-    HandOver(folder).give(FIRST, LAST, [carried(FIRST, LAST)])
+    BatchHandoff(folder).give(FIRST, LAST, [carried(FIRST, LAST)])
     (tmp_path / "link").symlink_to(folder)
-    assert HandOver(str(tmp_path / "link")).take(FIRST, LAST) is None
+    assert BatchHandoff(str(tmp_path / "link")).take(FIRST, LAST) is None
 
 
 def test_a_disk_that_is_full(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -189,19 +189,19 @@ def test_a_disk_that_is_full(folder: str, monkeypatch: pytest.MonkeyPatch) -> No
 
     with monkeypatch.context() as patched:
         patched.setattr(Path, "write_bytes", fail)
-        HandOver(folder).give(FIRST, LAST, [carried(FIRST, LAST)])
+        BatchHandoff(folder).give(FIRST, LAST, [carried(FIRST, LAST)])
         assert [*Path(folder).iterdir()] == []
         patched.setattr(Path, "unlink", fail_too)
-        HandOver(folder).give(FIRST, LAST, [carried(FIRST, LAST)])
-    assert HandOver(folder).take(FIRST, LAST) is None
-    assert HandOver.new(str(Path(folder) / "none")) is None
+        BatchHandoff(folder).give(FIRST, LAST, [carried(FIRST, LAST)])
+    assert BatchHandoff(folder).take(FIRST, LAST) is None
+    assert BatchHandoff.new(str(Path(folder) / "none")) is None
 
 
 def test_the_folder_goes_with_the_mirrors_object(tmp_path: Path) -> None:
-    mirror = HandOver.new(str(tmp_path))
+    mirror = BatchHandoff.new(str(tmp_path))
     assert mirror is not None
     folder = Path(mirror.folder)
-    HandOver(mirror.folder).give(FIRST, LAST, [carried(FIRST, LAST)])
+    BatchHandoff(mirror.folder).give(FIRST, LAST, [carried(FIRST, LAST)])
     copy = pickle.loads(pickle.dumps(mirror))
     assert copy.take(FIRST, LAST) is not None
     del copy

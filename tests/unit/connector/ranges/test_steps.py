@@ -8,9 +8,9 @@ import pytest
 
 from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
 from pyspark_mysqlbinlog.checkpoints.position import Position
-from pyspark_mysqlbinlog.connector.log.prefetch import Interrupt, InterruptedReadError
+from pyspark_mysqlbinlog.connector.log.prefetch import Interrupt, ReadCancelledError
 from pyspark_mysqlbinlog.connector.ranges import steps as steps_module
-from pyspark_mysqlbinlog.connector.ranges.steps import Boundary, RangeSteps, most_steps
+from pyspark_mysqlbinlog.connector.ranges.steps import Boundary, SubBatchBoundaries, max_sub_batches
 from pyspark_mysqlbinlog.protocol.checksum import event_checksum
 from pyspark_mysqlbinlog.protocol.events import Event, EventType
 
@@ -23,7 +23,7 @@ START = Fingerprint(created=1_700_000_000, server_id=7)
 class Reading:
     """A range that is read event by event, each 100 bytes long."""
 
-    steps: RangeSteps
+    steps: SubBatchBoundaries
     start: Fingerprint | None = START
     at: Position = BEGIN
 
@@ -64,17 +64,17 @@ def event_at(position: Position, kind: EventType) -> Event:
 
 
 def test_each_has_so_much_that_is_wanted_in_front_of_it() -> None:
-    reading = Reading(RangeSteps(250))
+    reading = Reading(SubBatchBoundaries(250))
     reading.events(100, 100, 100, 100, 100, 100, 100)
     assert reading.found() == [1300, 1600]
-    reading = Reading(RangeSteps(250))
+    reading = Reading(SubBatchBoundaries(250))
     reading.events(0, 0, 300, 0, 0, 0, 10, 250)
     reading.events(0)
     assert reading.found() == [1300, 1800]
 
 
 def test_none_lies_in_a_transaction() -> None:
-    reading = Reading(RangeSteps(250))
+    reading = Reading(SubBatchBoundaries(250))
     reading.events(*[100] * 5, ends=False)
     reading.events(0, 0)
     assert reading.found() == [1600]
@@ -82,7 +82,7 @@ def test_none_lies_in_a_transaction() -> None:
 
 def test_none_lies_at_the_end_of_what_was_read() -> None:
     """It may be the range's own, or that of a file, which is spelled otherwise."""
-    reading = Reading(RangeSteps(100))
+    reading = Reading(SubBatchBoundaries(100))
     reading.events(100)
     assert reading.found() == []
     reading.events(0, kind=EventType.ROTATE_EVENT)
@@ -91,7 +91,7 @@ def test_none_lies_at_the_end_of_what_was_read() -> None:
 
 
 def test_a_file_ends_and_the_next_one_has_another_time_of_its_own() -> None:
-    reading = Reading(RangeSteps(150))
+    reading = Reading(SubBatchBoundaries(150))
     reading.events(100)
     for kind in EventType.ROTATE_EVENT, EventType.FORMAT_DESCRIPTION_EVENT:
         reading.events(0, kind=kind)
@@ -103,13 +103,13 @@ def test_a_file_ends_and_the_next_one_has_another_time_of_its_own() -> None:
 
 
 def test_what_is_not_known_is_no_boundary() -> None:
-    reading = Reading(RangeSteps(100), start=None)
+    reading = Reading(SubBatchBoundaries(100), start=None)
     reading.events(100, 100, 100)
     assert reading.found() == []
 
 
 def test_they_are_told_to_whoever_has_come_to_them() -> None:
-    reading = Reading(RangeSteps(100))
+    reading = Reading(SubBatchBoundaries(100))
     reading.events(100, 100, 100)
     assert reading.steps.before((3, 1099)) is None
     boundary = reading.steps.before((3, 1100))
@@ -121,7 +121,7 @@ def test_they_are_told_to_whoever_has_come_to_them() -> None:
 
 def test_a_range_that_is_read_again_has_its_own_places_once_more() -> None:
     """The first reading ran on into a file that was begun at another time."""
-    reading = Reading(RangeSteps(100))
+    reading = Reading(SubBatchBoundaries(100))
     reading.events(100, 100, 50)
     reading.events(0, kind=EventType.FORMAT_DESCRIPTION_EVENT)
     reading.events(50, 100)
@@ -136,10 +136,10 @@ def test_a_range_that_is_read_again_has_its_own_places_once_more() -> None:
 
 def test_whoever_wants_no_more_ends_the_reading() -> None:
     interrupt = Interrupt()
-    reading = Reading(RangeSteps(100, interrupt.check))
+    reading = Reading(SubBatchBoundaries(100, interrupt.check))
     reading.events(10)
     interrupt.stop()
-    with pytest.raises(InterruptedReadError):
+    with pytest.raises(ReadCancelledError):
         reading.events(10)
 
 
@@ -148,4 +148,4 @@ def test_only_the_kernel_reads_in_steps(
     monkeypatch: pytest.MonkeyPatch, kernel: str, most: int
 ) -> None:
     monkeypatch.setattr(steps_module, "implementation", lambda: kernel)
-    assert most_steps() == most
+    assert max_sub_batches() == most

@@ -24,14 +24,14 @@ from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.batch_reader import MySQLBinlogReader
 from pyspark_mysqlbinlog.connector.columns import arrow_schema, envelope
-from pyspark_mysqlbinlog.connector.delta.apply import in_order
+from pyspark_mysqlbinlog.connector.delta.apply import sorted_by_seq
 from pyspark_mysqlbinlog.connector.delta.collect import by_table, collected
-from pyspark_mysqlbinlog.connector.delta.typed import TypedRows
-from pyspark_mysqlbinlog.connector.delta.typed_images import IMAGE, TypedImages
+from pyspark_mysqlbinlog.connector.delta.typed import RowImageReader
+from pyspark_mysqlbinlog.connector.delta.typed_images import IMAGE, ImageStore
 from pyspark_mysqlbinlog.connector.log.logs import FileLog
 from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
-from pyspark_mysqlbinlog.connector.packets import LEAN_PACKETS, packets
+from pyspark_mysqlbinlog.connector.packets import SLIM_IPC_ROWS, packets
 from pyspark_mysqlbinlog.connector.ranges import typed_reader
 from pyspark_mysqlbinlog.connector.ranges.cutting import RangePartition
 from pyspark_mysqlbinlog.connector.ranges.reader import read_range
@@ -54,20 +54,20 @@ ID = ColumnSchema("id", "int")
 class Frame:
     """What a batch of Spark's has, of these packets."""
 
-    schema = LEAN_PACKETS
+    schema = SLIM_IPC_ROWS
 
     def __init__(self, batches: Iterable[pa.RecordBatch]) -> None:
-        schema = arrow_schema(LEAN_PACKETS)
-        self._table = pa.Table.from_batches([*packets(iter(batches), LEAN_PACKETS)], schema)
+        schema = arrow_schema(SLIM_IPC_ROWS)
+        self._table = pa.Table.from_batches([*packets(iter(batches), SLIM_IPC_ROWS)], schema)
 
     def toArrow(self) -> pa.Table:  # noqa: N802
         return self._table
 
 
-def tables_of(batches: Iterable[pa.RecordBatch]) -> tuple[dict[Table, pa.Table], TypedImages]:
+def tables_of(batches: Iterable[pa.RecordBatch]) -> tuple[dict[Table, pa.Table], ImageStore]:
     frame: Any = Frame(batches)
     changes, images = collected(frame, with_source=False)
-    return {name: in_order(part) for name, part in by_table(changes).items()}, images
+    return {name: sorted_by_seq(part) for name, part in by_table(changes).items()}, images
 
 
 def options_of(path: str) -> Options:
@@ -137,7 +137,7 @@ def assert_same(options: Options, partition: RangePartition) -> int:
             typed += its.num_rows
             assert its.column(IMAGE).null_count == 0
             schema = schema_at(partition, name, there.column("seq")[0].as_py())
-            rows = TypedRows(schema.columns, schema.full_name)
+            rows = RowImageReader(schema.columns, schema.full_name)
             adopted, read = images.read(its, side, rows), texts.read(there, side, rows)
             assert adopted.schema == read.schema
             # Texts, for NaN is no number, and -0.0 is 0.0.

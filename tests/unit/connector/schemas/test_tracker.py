@@ -153,7 +153,7 @@ def test_cut_overs_with_a_restart_after_every_statement(statements: tuple[str, .
         *_, event = log.events()
         feed(tracker, event, here)
         tracker.forget_before(here)
-        history = tracker.history.needed_from(here)
+        history = tracker.history.from_position(here)
     schema = history.at(here, "d", "t")
     assert schema is not None
     assert [column.name for column in schema.columns] == ["id", "v"]
@@ -290,7 +290,7 @@ def test_databases() -> None:
     assert found == ["gbk", "gbk", "utf8", None, None]
     assert list(history.databases()) == ["one"]
     assert list(history.tables()) == []
-    assert list(history.needed_from(LogBuilder().position(ends[-1])).databases()) == []
+    assert list(history.from_position(LogBuilder().position(ends[-1])).databases()) == []
 
 
 def session(collation_server: int) -> bytes:

@@ -43,7 +43,7 @@ def test_nothing_wanted() -> None:
     end = log.transaction(wanted=False)
     assert log.buffer.furthest(at(4), None) is None
     assert log.buffer.tip == mark(end)
-    assert log.buffer.take_tip() == mark(end)
+    assert log.buffer.advance_to_tip() == mark(end)
     assert log.buffer.spans(at(4), end) == []
 
 
@@ -145,7 +145,7 @@ def test_no_span_reaches_across_the_cut() -> None:
     log = new_log(granularity=10_000)
     log.transaction()
     last = log.transaction()
-    log.buffer.cut_at(last)
+    log.buffer.force_boundary_at(last)
     log.transaction()
     assert log.buffer.furthest(at(4), None, last) == mark(last)
 
@@ -153,7 +153,7 @@ def test_no_span_reaches_across_the_cut() -> None:
 def test_nor_does_a_rotation_carry_a_span_across_the_cut() -> None:
     log = new_log(granularity=10_000)
     last = log.transaction()
-    log.buffer.cut_at(last)
+    log.buffer.force_boundary_at(last)
     log.rotate()
     log.transaction()
     assert log.buffer.furthest(at(4), None, last) == mark(last)
@@ -205,7 +205,7 @@ def test_the_start_is_a_handed_out_boundary() -> None:
 def test_the_tip_of_unwanted_traffic_keeps_its_spelling() -> None:
     log = new_log()
     log.transaction(wanted=False)
-    tip = log.buffer.take_tip()
+    tip = log.buffer.advance_to_tip()
     assert tip == mark(at(104))
     log.rotate()
     end = log.transaction()
@@ -219,10 +219,10 @@ def test_the_tip_is_not_for_taking_while_something_wanted_lies_before_it() -> No
     log = new_log(granularity=10_000)
     log.transaction()
     log.transaction(wanted=False)
-    assert log.buffer.take_tip() is None
+    assert log.buffer.advance_to_tip() is None
     end = log.buffer.furthest(at(4), None)
     assert end is not None
-    assert log.buffer.take_tip() == mark(log.here)
+    assert log.buffer.advance_to_tip() == mark(log.here)
 
 
 # --- bounds

@@ -82,7 +82,7 @@ class Reader:
             self._take(end.position)
 
     def tip(self) -> None:
-        tip = self.log.buffer.take_tip()
+        tip = self.log.buffer.advance_to_tip()
         waiting = len(self.log.wanted) - self.delivered
         assert (tip is None) == (waiting > 0)
         if tip is not None and tip.position > self.start:
@@ -158,11 +158,11 @@ def test_a_run_with_a_target_gets_all_before_it_and_nothing_behind(
             else:
                 ends.transaction()
         target = ends.here
-        log.buffer.cut_at(target)
+        log.buffer.force_boundary_at(target)
     walk(before)
     if not early:
         target = log.here
-        log.buffer.cut_at(target)
+        log.buffer.force_boundary_at(target)
     walk(after)
     start, delivered = at(4), []
     while (end := log.buffer.furthest(start, limit, target)) is not None:

@@ -80,7 +80,7 @@ def test_a_run_is_its_transactions(
     here, history, before = at(4), EMPTY, 0
     if cut is not None:
         for buffer in buffers:
-            buffer.cut_at(at(cut[1], cut[0]))
+            buffer.force_boundary_at(at(cut[1], cut[0]))
     handed = here
     for step in steps:
         if step == "rotate":

@@ -11,7 +11,7 @@ from helpers.events import LogBuilder, xa_prepare_body
 from helpers.filtered import xa, xid
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.log.logs import FileLog
-from pyspark_mysqlbinlog.connector.tail.earlier_xa import EarlierXa
+from pyspark_mysqlbinlog.connector.tail.earlier_xa import PreparedXaSearch
 from pyspark_mysqlbinlog.errors import LostConnectionError, UnsupportedTransactionError
 from pyspark_mysqlbinlog.protocol.events import EventType
 
@@ -35,7 +35,7 @@ def file(number: int = 1) -> LogBuilder:
 
 def search(log: FileLog, before: Position | None = None) -> None:
     before = before or log.end()
-    EarlierXa.of_files(log, before, lambda _, table: table == "t").expect_unwanted(A)
+    PreparedXaSearch.of_files(log, before, lambda _, table: table == "t").check_not_captured(A)
 
 
 def test_unwanted_in_this_file_or_an_older_one(tmp_path: Path) -> None:
@@ -95,6 +95,6 @@ def test_what_comes_behind_the_start_is_not_it(tmp_path: Path) -> None:
 
 def test_a_search_that_nobody_waits_for(tmp_path: Path) -> None:
     log = log_of(tmp_path, xa(file(), b"a", "x"))
-    search_ = EarlierXa(log, log.begins, log.end(), lambda *_: True, lambda: True)
+    search_ = PreparedXaSearch(log, log.begins, log.end(), lambda *_: True, lambda: True)
     with pytest.raises(LostConnectionError, match="stopped"):
-        search_.expect_unwanted(A)
+        search_.check_not_captured(A)

@@ -47,11 +47,11 @@ LOGS: list[tuple[Callable[[LogBuilder], LogBuilder], str]] = [
 
 def letter(state: TransactionState) -> str:
     if state.ended:
-        assert not state.going_on
+        assert not state.in_progress
         return "e"
     if state.in_group:
         return "b"
-    return "n" if state.going_on else "."
+    return "n" if state.in_progress else "."
 
 
 @pytest.mark.parametrize(("build", "letters"), LOGS)

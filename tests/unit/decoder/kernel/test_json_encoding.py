@@ -9,7 +9,7 @@ import pytest
 from helpers.result_packets import counted, plan_of, row
 from helpers.result_row_twins import RowTwins
 from helpers.value_bytes import column
-from pyspark_mysqlbinlog.decoder.result_rows.json_types import UntoldNumbers
+from pyspark_mysqlbinlog.decoder.result_rows.json_types import UntypedNumbers
 from pyspark_mysqlbinlog.decoder.values.json_binary import json_text, parse_json
 from pyspark_mysqlbinlog.errors import MalformedResultError
 
@@ -151,7 +151,7 @@ def test_texts_that_are_not_utf8() -> None:
 def test_types_that_matter(text: str) -> None:
     """The kernel takes none for granted; what the text itself tells it uses."""
     document = document_of(TYPED, text.encode())
-    assert isinstance(document, UntoldNumbers) == bool(TYPED.by_hand)
+    assert isinstance(document, UntypedNumbers) == bool(TYPED.by_hand)
 
 
 @pytest.mark.parametrize("kind", ["array", "object", "text"])

@@ -22,7 +22,7 @@ from helpers.events import (
 )
 from helpers.scan_twins import (
     FILE,
-    Wants,
+    Captures,
     always,
     by_scan,
     by_twins,
@@ -35,7 +35,7 @@ from pyspark_mysqlbinlog.decoder.wanted.event_filter import EventFilter
 from pyspark_mysqlbinlog.protocol.checksum import ChecksumAlgorithm
 from pyspark_mysqlbinlog.protocol.client import DumpStream
 from pyspark_mysqlbinlog.protocol.events import IGNORABLE_FLAG, EventType
-from pyspark_mysqlbinlog.protocol.walker import LogWalker
+from pyspark_mysqlbinlog.protocol.walker import EventReader
 
 T = EventType
 LOGS = sorted(CAPTURED.glob("*.binlog"))
@@ -47,7 +47,7 @@ def test_captured_logs(path: Path, packets: bool) -> None:
     """Whole, in pieces down to one byte, through buffers large and small; all wanted, or some."""
     raws = raws_in(path)
     data = framed(raws) if packets else b"".join(raws)
-    filters: list[Wants] = [lambda *_: True, lambda *_: False]
+    filters: list[Captures] = [lambda *_: True, lambda *_: False]
     filters += [
         lambda *name, salt=salt: bool(zlib.crc32(f"{salt}{name}".encode()) & 1) for salt in "ab"
     ]
@@ -109,7 +109,7 @@ def test_from_a_socket() -> None:
     log.begin().rows(1, "t", *range(100_000)).xid()
     raws = log.raws
     data = framed(raws) + b"\x01\x00\x00\x00\xfe"
-    expected = by_twins(data, LogWalker(FILE, 4), EventFilter(wants), packets=True)
+    expected = by_twins(data, EventReader(FILE, 4), EventFilter(wants), packets=True)
     ours, theirs = socket.socketpair()
 
     def send() -> None:
@@ -126,7 +126,7 @@ def test_from_a_socket() -> None:
     with ours:
         ours.settimeout(20)
         stream = DumpStream(ours, "h:1", FILE, 4, ChecksumAlgorithm.OFF)
-        found = by_scan(stream, LogWalker(FILE, 4), EventFilter(wants))
+        found = by_scan(stream, EventReader(FILE, 4), EventFilter(wants))
     peer.join()
     assert found.told == expected.told
     assert found.left < 20
@@ -165,7 +165,7 @@ def test_a_position_that_wraps_at_4_gib() -> None:
     found = compare(
         b"".join(in_format(log)),
         packets=False,
-        walker=lambda: LogWalker(FILE, (1 << 32) - 700),
+        walker=lambda: EventReader(FILE, (1 << 32) - 700),
     )
     assert len(found.places) == 20
     assert found.left < 15

@@ -8,7 +8,7 @@ from itertools import product
 import pytest
 
 from pyspark_mysqlbinlog.charsets import MAX_BYTES_PER_CHARACTER
-from pyspark_mysqlbinlog.decoder.values.charsets import decoder_of, doubtful_characters
+from pyspark_mysqlbinlog.decoder.values.charsets import ambiguous_characters, decoder_of
 
 _UNICODE = {"binary", "utf8", "utf8mb4", "ucs2", "utf16", "utf16le", "utf32"}
 _ONE_EACH = {
@@ -19,7 +19,7 @@ _ONE_EACH = {
 
 @pytest.mark.parametrize("charset", sorted(_UNICODE | _ONE_EACH))
 def test_sets_that_have_one_code_for_each_character(charset: str) -> None:
-    assert doubtful_characters(charset) == frozenset()
+    assert ambiguous_characters(charset) == frozenset()
 
 
 @pytest.mark.parametrize("charset", sorted({*MAX_BYTES_PER_CHARACTER} - _UNICODE - {"gb18030"}))
@@ -36,9 +36,9 @@ def test_characters_of_all_codes_of_up_to_two_bytes(charset: str) -> None:
             if len(text) == 1:
                 counts[text] += 1
     several = {character for character, count in counts.items() if count > 1}
-    assert several <= doubtful_characters(charset)
+    assert several <= ambiguous_characters(charset)
     if MAX_BYTES_PER_CHARACTER[charset] <= 2:
-        assert several == doubtful_characters(charset)
+        assert several == ambiguous_characters(charset)
 
 
 def test_gb18030() -> None:
@@ -51,4 +51,4 @@ def test_gb18030() -> None:
     counts.update(decode(bytes(code)) for code in fours)
     assert counts.total() == 1_611_668
     assert {character for character, count in counts.items() if count > 1} == {"?"}
-    assert doubtful_characters("gb18030") == {"?"}
+    assert ambiguous_characters("gb18030") == {"?"}
