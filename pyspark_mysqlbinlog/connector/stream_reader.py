@@ -174,18 +174,26 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         # Asked for behind the end: its file is in the list.
         self._target = current_position(client), binlog_files(client)
         self._target_due, self._noted_at = False, time()
+        if self._tail is not None:
+            # Before what is written from now on comes.
+            self._cut_at_target(self._tail, self._tail.buffer.tip.position)
 
-    def _target_seen_from(self, offset: Offset) -> Position | None:
-        """Where the run ends, ordered as an offset's file sees it; None where it has no end."""
+    def _cut_at_target(self, tail: Tail, position: Position) -> Position | None:
+        """Let no batch reach across the run's end, which it returns as a position's file sees it."""
+        target = self._target_seen_from(position)
+        if target is not None:
+            tail.buffer.force_boundary_at(target)
+        return target
+
+    def _target_seen_from(self, position: Position) -> Position | None:
+        """Where the run ends, ordered as a position's file sees it; None where it has no end."""
         if self._target is None:
             return None
         target, sizes = self._target
-        if self._initial is not None and offset.position.file not in sizes:
+        if self._initial is not None and position.file not in sizes:
             # A start of this very run, which was looked up later.
-            return target if target.file == offset.position.file else BEGINNING
-        return FileOrder(lambda: sizes, offset.position.file, sizes).position(
-            target.file, target.pos
-        )
+            return target if target.file == position.file else BEGINNING
+        return FileOrder(lambda: sizes, position.file, sizes).position(target.file, target.pos)
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """The furthest boundary within the limit: at least one transaction, never part of one."""
@@ -203,9 +211,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
                 return start
         tail = self._tail_from(offset)
         buffer = tail.buffer
-        target = self._target_seen_from(offset)
-        if target is not None:
-            buffer.force_boundary_at(target)
+        target = self._cut_at_target(tail, offset.position)
         position = self._committed = offset.position
         buffer.release(position)
         most = self._most(limit)
@@ -451,7 +457,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
             # It was known as the sequence before sees it.
             self._end = None
         self._epoch = offset.epoch
-        target = self._target_seen_from(offset)
+        target = self._target_seen_from(offset.position)
         if target is not None:
             self._end = EndOfLog(target, self._noted_at)
         mark = self._mark_of(offset)
