@@ -179,7 +179,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
             self._cut_at_target(self._tail, self._tail.buffer.tip.position)
 
     def _cut_at_target(self, tail: Tail, position: Position) -> Position | None:
-        """Let no batch reach across the run's end, which it returns as a position's file sees it."""
+        """Let no batch reach across the run's end, which it returns, as `position` sees it."""
         target = self._target_seen_from(position)
         if target is not None:
             tail.buffer.force_boundary_at(target)

@@ -15,8 +15,8 @@ from pyspark_mysqlbinlog.connector.delta.targets import Targets
 pytestmark = pytest.mark.both_engines
 
 _CREATE = (
-    "CREATE TABLE t (`the key` INT, _seq VARCHAR(9), `_GONE` INT, `_row_number` INT, `x.y` INT,"
-    " `q\"'` INT, PRIMARY KEY (`the key`, _seq))"
+    "CREATE TABLE t (`the key` INT, _seq VARCHAR(9), `_TOMBSTONE` INT, `_row_number` INT,"
+    " `x.y` INT, `q\"'` INT, PRIMARY KEY (`the key`, _seq))"
 )
 _FILL = (
     "INSERT INTO t VALUES (1, 'a', 10, 100, 7, 8), (2, 'b', 20, 200, 7, 8), (3, 'c', 0, 0, 0, 0)"
@@ -35,7 +35,7 @@ def test_columns_are_renamed(
     )
     mirrored.run()
     mirrored.execute(
-        "UPDATE t SET `_GONE` = 11 WHERE `the key` = 1",
+        "UPDATE t SET `_TOMBSTONE` = 11 WHERE `the key` = 1",
         "UPDATE t SET _seq = 'B' WHERE `the key` = 2",
         "UPDATE t SET `the key` = 30 WHERE `the key` = 3",
         "DELETE FROM t WHERE `the key` = 30",
@@ -47,7 +47,7 @@ def test_columns_are_renamed(
     mirrored.run()
     rows = mirrored.rows("t")
     assert rows.column_names == [
-        *("the_key", "_seq_", "_GONE_", "_order_", "x_y", "q\"'", "more___less")
+        *("the_key", "_seq_", "_TOMBSTONE_", "_row_number_", "x_y", "q\"'", "more___less")
     ]
     found = sorted((tuple(row.values()) for row in rows.to_pylist()), key=repr)
     assert found == mirrored.select("t")[1]

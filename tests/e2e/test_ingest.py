@@ -77,7 +77,7 @@ def test_it_loads_follows_and_stops(live_server: Server, database: str, tmp_path
     expected = rows_of_server(live_server, database, "orders")
     assert rows_of_delta(tmp_path, database, "orders") == expected
     changes = DeltaTable(tmp_path / "changes" / database / "orders").to_pyarrow_table()
-    assert sorted(map(str, changes["op"].to_pylist())) == ["reset", "r", "r", "u"]
+    assert sorted(map(str, changes["op"].to_pylist())) == ["r", "r", "reset", "u"]
 
 
 @pytest.mark.parametrize("width", [150, 80])
@@ -105,9 +105,9 @@ def test_a_terminal_shows_the_tables(
     os.close(theirs)
     shown = Shown(ours)
     try:
-        shown.wait_for(database, "in step", "2", process)
+        shown.wait_for(database, "in sync", "2", process)
         live_server.execute("INSERT INTO orders VALUES (3, 3)", database=database)
-        shown.wait_for(database, "in step", "3", process)
+        shown.wait_for(database, "in sync", "3", process)
         os.write(ours, b"\x03")
         assert process.wait(120) == 0, shown.text
     finally:

@@ -78,9 +78,9 @@ def test_progress_tells_how_far_the_query_is_behind(
     source = progress(query, lambda it: is_idle_at(it, before), "the query is at the log's end")
     told = source["latestOffset"]
     assert (told["bytes_behind"], told["seconds_behind"]) == (0, 0)
-    assert told["time"] is not None
+    assert told["last_event_time"] is not None
     end = source["endOffset"]
-    assert told["committed"] == {"file": end["file"], "pos": end["pos"]}
+    assert told["delivered"] == {"file": end["file"], "pos": end["pos"]}
 
     # What only unwanted tables add is no lag, though the offset stays where it was.
     live_server.execute(
@@ -121,15 +121,15 @@ def test_progress_tells_a_backlog(
     batches = [source for source in sources if source["numInputRows"]]
     assert [source["numInputRows"] for source in batches] == [1000, 1000, 1000]
     told = [source["latestOffset"] for source in batches]
-    assert told[0]["committed"] == {"file": start[0], "pos": start[1]}
+    assert told[0]["delivered"] == {"file": start[0], "pos": start[1]}
 
-    def left(committed: dict[str, Any]) -> int:
-        files = sum(size for file, size in sizes.items() if committed["file"] <= file < end[0])
-        begin: int = committed["pos"]
+    def left(delivered: dict[str, Any]) -> int:
+        files = sum(size for file, size in sizes.items() if delivered["file"] <= file < end[0])
+        begin: int = delivered["pos"]
         return files + end[1] - begin
 
     # Not known (null) before the server has told the sizes of its files.
     known = [each for each in told if each["bytes_behind"] is not None]
     assert known
-    assert [each["bytes_behind"] for each in known] == [left(each["committed"]) for each in known]
+    assert [each["bytes_behind"] for each in known] == [left(each["delivered"]) for each in known]
     assert all(each["seconds_behind"] >= 0 for each in known)

@@ -96,7 +96,7 @@ def test_bytes_up_to_the_end_of_the_log(
     there = bytes_between(any_server, start)
     assert there > 0
     found = reports(spark, lambda it: it["bytes_behind"] == there, f"{there} bytes are told")
-    assert found["committed"] == {"file": start["file"], "pos": start["pos"]}
+    assert found["delivered"] == {"file": start["file"], "pos": start["pos"]}
     assert found["seconds_behind"] >= 0
     end = spark.next_batch(start)
     while (end["file"], end["pos"]) != any_server.position():
@@ -146,7 +146,7 @@ def test_unwanted_changes_leave_nothing_behind(
     found = reports(spark, lambda it: at_end(any_server, it), "the server's end is told")
     assert (found["bytes_behind"], found["seconds_behind"]) == (0, 0)
     # Without an offset that moved.
-    assert found["committed"] == {"file": start["file"], "pos": start["pos"]}
+    assert found["delivered"] == {"file": start["file"], "pos": start["pos"]}
     assert found["time"] is not None
 
 
