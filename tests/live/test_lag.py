@@ -147,7 +147,7 @@ def test_unwanted_changes_leave_nothing_behind(
     assert (found["bytes_behind"], found["seconds_behind"]) == (0, 0)
     # Without an offset that moved.
     assert found["delivered"] == {"file": start["file"], "pos": start["pos"]}
-    assert found["time"] is not None
+    assert found["last_event_time"] is not None
 
 
 def test_seconds_are_those_of_the_oldest_change_that_is_missing(
