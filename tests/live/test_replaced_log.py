@@ -207,18 +207,3 @@ def test_a_log_that_was_not_replaced(shop: LocalServer, new_stream: NewStream) -
         assert end == new_stream(shop, TABLE).initial()
         # And pulled by an executor.
         assert ids(new_stream(shop, TABLE).rows(place, end)) == rows
-
-
-def test_a_checkpoint_of_version_1(shop: LocalServer, new_stream: NewStream) -> None:
-    """It has nothing to compare; the first new offset has."""
-    _, end = stopped(new_stream, shop)
-    assert end.pop("fingerprint")
-    end["v"] = 1
-    insert(shop, TABLE, 3)
-    got, behind = follow(new_stream(shop, TABLE), end, 1)
-    assert got == [3]
-    assert behind["fingerprint"]["length"] > 0
-    # Where the position is no longer there, that much can be told.
-    shop.execute("RESET MASTER")
-    with pytest.raises(BinlogReplacedError, match="RESET MASTER"):
-        new_stream(shop, TABLE).next_batch(end)
