@@ -159,7 +159,7 @@ class StreamSnapshot:
         return self._the_load().followed(state, mark.history, start, mark.position, renamed)
 
     def next_sequence(
-        self, offset: Offset, end_of_log: Callable[[], Position]
+        self, offset: Offset, begin: Position, end_of_log: Callable[[], Position]
     ) -> SnapshotState | None:
         """The state where the log's next sequence of files begins, after an offset.
 
@@ -169,7 +169,7 @@ class StreamSnapshot:
         if self._load is None and state is None:
             return None
         load = self._the_load()
-        return load.next_sequence(state and load.noted(state, offset, end_of_log))
+        return load.next_sequence(state and load.noted(state, offset, end_of_log), begin)
 
     def changes_tables(self, buffer: LogBuffer, start: Position, end: Position) -> bool:
         """Whether tables change between two positions, or are to be loaded again."""

@@ -299,7 +299,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         )
         self._moved_at = monotonic()
         mark = Mark(begin, history, last.pending_xa, fingerprint)
-        state = self._load.next_sequence(offset, lambda: self._end_of_log(offset))
+        state = self._load.next_sequence(offset, begin, lambda: self._end_of_log(offset))
         return replace(
             self._offset(offset, mark, state), epoch=offset.epoch + 1, tables=offset.tables
         )
