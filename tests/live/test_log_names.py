@@ -263,6 +263,20 @@ def test_a_batch_read_has_the_columns_of_each_place(shop: LocalServer) -> None:
         read_batch(shop, start)
 
 
+def test_an_unknown_table_that_is_shown_later_lacks_no_grant(
+    shop: LocalServer, new_stream: NewStream
+) -> None:
+    """Its columns are known from its next DDL on, which lies in the next sequence."""
+    start = "{}:{}".format(*shop.position())
+    insert(shop, TABLE, 1)
+    restart_with_log_name(shop, "bbb-bin")
+    shop.execute(f"ALTER TABLE {TABLE} ADD c INT")
+    stream = new_stream(shop, TABLE, startingOffset=start)
+    with pytest.raises(UnknownSchemaError) as error:
+        follow(stream, begun(stream), 1)
+    assert "GRANT" not in error.value.message
+
+
 def test_a_time_is_found_in_the_order_of_the_index(shop: LocalServer) -> None:
     """The first file is the oldest, whatever its number is."""
     for number, name in enumerate(("ccc-bin", "bbb-bin", "aaa-bin")):

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import replace
 
-from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.checkpoints.position import END_OF_SEQUENCE, Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.checkpoints.versions import UnknownSchema
 from pyspark_mysqlbinlog.connector.log.logs import ServerLog
@@ -61,6 +61,8 @@ class SchemaGuard:
         self._passed: set[bytes] = set()
         # Why tables are not known that the server was asked for in vain.
         self._asked: dict[Table, UnknownSchema] = {}
+        # Those of them that the server shows, as they are after a later DDL.
+        self._shown: set[Table] = set()
 
     def check_table_map(
         self, history: SchemaHistory, event: Event, since: Position, *, is_mariadb: bool
@@ -93,7 +95,7 @@ class SchemaGuard:
                 raise unknown_schema(
                     table_map,
                     history.reason(here, database, table),
-                    is_shown=history.is_known_later(here, database, table),
+                    is_shown=(database, table) in self._shown,
                 )
         schema = described or schema
         if schema is not None and self._evolution is not None:
@@ -109,8 +111,11 @@ class SchemaGuard:
     ) -> SchemaHistory:
         """Ask the server, whose answer holds from the table's last DDL behind `since` on."""
         reason = history.reason(here, *table)
-        history = self._asked_for(history, [table], since)
+        found = self._asked_for(history, [table], since, all_sequences=True)
+        history = found.until(END_OF_SEQUENCE)
         if history.at(here, *table) is None:
+            if found.is_known_later(here, *table):
+                self._shown.add(table)
             # Not asked for again at each of its rows, whatever other tables' DDL comes.
             history = history.without(since, *table, reason)
             state = history.state(here, *table)
@@ -145,7 +150,12 @@ class SchemaGuard:
         return history
 
     def _asked_for(
-        self, history: SchemaHistory, tables: Collection[Table], since: Position
+        self,
+        history: SchemaHistory,
+        tables: Collection[Table],
+        since: Position,
+        *,
+        all_sequences: bool = False,
     ) -> SchemaHistory:
         with ReplicaClient.connect(self._settings) as client:
             return learned(
@@ -155,6 +165,7 @@ class SchemaGuard:
                 tables,
                 since,
                 case_sensitive=self._case_sensitive,
+                all_sequences=all_sequences,
             )
 
 
@@ -166,6 +177,7 @@ def learned(
     since: Position,
     *,
     case_sensitive: bool,
+    all_sequences: bool = False,
 ) -> SchemaHistory:
     """The history, with what the server and its log tell of some tables from a boundary on.
 
@@ -173,7 +185,12 @@ def learned(
     """
     wants = _only(tables, case_sensitive=case_sensitive)
     found, _ = history_of_server(
-        client, ServerLog.seen_from(settings, since), since, wants, case_sensitive=case_sensitive
+        client,
+        ServerLog.seen_from(settings, since),
+        since,
+        wants,
+        case_sensitive=case_sensitive,
+        all_sequences=all_sequences,
     )
     return history.merged(found)
 
