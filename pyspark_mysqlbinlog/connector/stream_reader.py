@@ -230,7 +230,8 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
             # run may lie behind the target: it was looked up later.)
             self._check_identity(offset)
             raise log_replaced(f"it ends at {target}, before it", position.file, position.pos)
-        # Trigger.Once asks for all there is, once; what comes meanwhile may come along.
+        # Trigger.Once asks once for all there is in this sequence; what comes meanwhile may come
+        # along.
         end = self._end_of_log(offset) if target is None and most is None else target
         if most is None:
             buffer.take_all()
