@@ -21,6 +21,7 @@ from pyspark_mysqlbinlog.checkpoints.versions import UnknownSchema
 from pyspark_mysqlbinlog.connector.log.logs import ServerLog
 from pyspark_mysqlbinlog.connector.schemas.baseline import history_of_server
 from pyspark_mysqlbinlog.connector.schemas.evolution import Evolution
+from pyspark_mysqlbinlog.connector.server.information_schema import read_table_schema
 from pyspark_mysqlbinlog.decoder.events.table_map import TableMap, parse_table_name
 from pyspark_mysqlbinlog.decoder.schemas.optional_metadata import described_schema
 from pyspark_mysqlbinlog.decoder.schemas.unknown_schema import unknown_schema
@@ -140,14 +141,23 @@ class SchemaGuard:
     ) -> SchemaHistory:
         """The history, with the unique keys of tables that have no key that is known.
 
-        Not all are followed (see `TableSchema.unique_keys`), and a load reads by any of them.
+        Not all are followed (see `TableSchema.unique_keys`), and a load reads by any of them. The
+        log, which tells whether they hold there, is read only where the server shows any now.
         """
-        found = self.learn(SchemaHistory(), tables, since)
-        for name in tables:
+        shown_now = [name for name in tables if self._has_unique_keys(name)]
+        if not shown_now:
+            return history
+        found = self.learn(SchemaHistory(), shown_now, since)
+        for name in shown_now:
             known, shown = history.at(since, *name), found.at(since, *name)
             if known is not None and shown is not None and known.columns == shown.columns:
                 history = history.with_table(since, replace(known, unique_keys=shown.unique_keys))
         return history
+
+    def _has_unique_keys(self, table: Table) -> bool:
+        with ReplicaClient.connect(self._settings) as client:
+            schema = read_table_schema(client, table, case_sensitive=self._case_sensitive)
+        return schema is not None and bool(schema.unique_keys)
 
     def _asked_for(
         self,
