@@ -266,10 +266,12 @@ class LogSequenceError(PositionError):
     """The log continues under another base name (log_bin), or with numbers that do not grow.
 
     next_file : the first file there; empty where that is not known, and in a copy of the error.
+    next_head : that file's `FileHead`.
     """
 
     hint = "read each part by itself: up to the last file of the old name, and from the new"
     next_file: str = ""
+    next_head: tuple[int, int] = (0, 0)
 
 
 class InvalidPositionError(PositionError):

@@ -14,7 +14,7 @@ import bz2
 import json
 from base64 import b85decode, b85encode
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pyspark_mysqlbinlog.errors import OffsetError
@@ -98,6 +98,10 @@ class SnapshotState:
     def is_done(self) -> bool:
         """Whether all tables are loaded, or will be with this batch."""
         return not self.pending
+
+    def without_batch(self) -> SnapshotState:
+        """Return the state without what belongs to the batch that ends there."""
+        return replace(self, chunks=(), empty=frozenset())
 
     def pack(self) -> str:
         """As text; the same state is the same text."""

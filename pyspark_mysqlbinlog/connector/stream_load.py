@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark_mysqlbinlog.checkpoints.load_state import SnapshotState
 from pyspark_mysqlbinlog.checkpoints.offset import Offset
-from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.checkpoints.position import END_OF_SEQUENCE, Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.load.partition import ChunkPartition
 from pyspark_mysqlbinlog.connector.options.model import Options
@@ -107,8 +107,11 @@ class StreamSnapshot:
             if may_have_log:
                 mark = tail.buffer.furthest(position, limits.bytes, target, limits.rows)
             if mark is None and tail.next_sequence is not None:
-                # Behind all that is wanted; the next sequence begins with a batch of its own.
+                # After all that is wanted; the next sequence begins with a batch of its own.
                 mark = tail.buffer.advance_to_tip(until=target)
+                if mark is not None and mark.position <= position:
+                    # Nothing is left to deliver: an empty batch would end an AvailableNow run.
+                    mark = None
             elif mark is None and tail.buffer.error is not None:
                 raise tail.buffer.error
             followed = state
@@ -124,13 +127,27 @@ class StreamSnapshot:
                     or self.changes_tables(tail.buffer, position, mark.position)
                 )
                 of_load = self._limits(most_bytes, 1 if is_one else self._most_steps())
-                planned = self._the_load().try_planned(followed, of_load)
-                if planned is not None:
-                    return planned, mark
+                # A table without a key that this batch brings is planned with the next one, whose
+                # caller has looked at the log's end.
+                history = (mark or tail.buffer.tip).history
+                if self.reads_exactly(state, history) or not self.reads_exactly(followed, history):
+                    planned = self._the_load().try_planned(followed, of_load)
+                    if planned is not None:
+                        return planned, mark
             # What the log has does not wait for chunks; they come with a later batch.
             may_have_log = True
             if mark is not None:
                 return followed, mark
+
+    def reads_exactly(self, state: SnapshotState, history: SchemaHistory) -> bool:
+        """Whether a table without a key is pending, whose rows are read at one place in the log.
+
+        That place must lie in the sequence of files in which the batch lies.
+        """
+        if not self._options.snapshot_exact_keyless:
+            return False
+        schemas = (history.at(END_OF_SEQUENCE, *load.table) for load in state.pending)
+        return any(schema is None or not schema.row_key for schema in schemas)
 
     def followed(
         self, tail: Tail, state: SnapshotState | None, start: Position, mark: Mark
@@ -141,11 +158,18 @@ class StreamSnapshot:
         renamed = tail.renamed(start, mark.position)
         return self._the_load().followed(state, mark.history, start, mark.position, renamed)
 
-    def next_sequence(self, state: SnapshotState | None) -> SnapshotState | None:
-        """The state where the log's next sequence of files begins."""
+    def next_sequence(
+        self, offset: Offset, begin: Position, end_of_log: Callable[[], Position]
+    ) -> SnapshotState | None:
+        """The state where the log's next sequence of files begins, after an offset.
+
+        For the options with which the offset was made: those of today begin with the next batch.
+        """
+        state = offset.load
         if self._load is None and state is None:
             return None
-        return self._the_load().next_sequence(state)
+        load = self._the_load()
+        return load.next_sequence(state and load.noted(state, offset, end_of_log), begin)
 
     def changes_tables(self, buffer: LogBuffer, start: Position, end: Position) -> bool:
         """Whether tables change between two positions, or are to be loaded again."""

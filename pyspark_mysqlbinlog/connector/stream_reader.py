@@ -34,20 +34,17 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
 from pyspark_mysqlbinlog.checkpoints.load_state import SnapshotState
 from pyspark_mysqlbinlog.checkpoints.offset import Offset
 from pyspark_mysqlbinlog.checkpoints.position import (
     BEGINNING,
     END_OF_SEQUENCE,
-    FIRST_EVENT,
     Position,
 )
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.columns import arrow_schema
 from pyspark_mysqlbinlog.connector.load.partition import ChunkPartition
 from pyspark_mysqlbinlog.connector.log.file_order import FileOrder
-from pyspark_mysqlbinlog.connector.log.logs import ServerLog
 from pyspark_mysqlbinlog.connector.log.retry import call_with_retry, initial_retry
 from pyspark_mysqlbinlog.connector.log.server_facts import server_facts
 from pyspark_mysqlbinlog.connector.options.log_lines import LOGGER, configure_logging
@@ -217,8 +214,20 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         most = self._most(limit)
         load = self._load.at(offset, lambda: self._end_of_log(offset))
         if self._is_at_next_sequence(tail, position, target):
-            return self._begin_sequence(tail, offset, load).to_dict()
-        if load is not None and not load.is_done:
+            return self._begin_sequence(tail, offset).to_dict()
+        may_load = load is not None and not load.is_done
+        if (
+            load is not None
+            and may_load
+            and self._load.reads_exactly(load, buffer.tip.history)
+            and not self._end_of_log(offset).is_in_sequence_of(position)
+        ):
+            # Its place would lie in a later sequence: the stream must come there first.
+            may_load = False
+            if target is not None and target.is_in_sequence_of(position):
+                self._ask(self._note_target)
+                target = self._target_seen_from(offset)
+        if load is not None and may_load:
             load, mark = self._load.step(tail, load, position, most, target)
             self._moved_at = monotonic()
             return self._offset(offset, mark or self._mark_of(offset), load).to_dict()
@@ -227,7 +236,8 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
             # run may lie behind the target: it was looked up later.)
             self._check_identity(offset)
             raise log_replaced(f"it ends at {target}, before it", position.file, position.pos)
-        # Trigger.Once asks for all there is, once; what comes meanwhile may come along.
+        # Trigger.Once asks once for all there is in this sequence; what comes meanwhile may come
+        # along.
         end = self._end_of_log(offset) if target is None and most is None else target
         if most is None:
             buffer.take_all()
@@ -260,7 +270,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         if mark is None:
             mark = self._idle_move(buffer, position, target, at_once=has_ended)
         if mark is None and self._is_at_next_sequence(tail, position, target):
-            return self._begin_sequence(tail, offset, load).to_dict()
+            return self._begin_sequence(tail, offset).to_dict()
         if mark is None:
             return start
         self._moved_at = monotonic()
@@ -272,22 +282,19 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         """Whether nothing is left of the tail's sequence of files, and a run is to go beyond it."""
         if target is not None and target <= END_OF_SEQUENCE:
             return False
-        return tail.next_sequence is not None and tail.buffer.tip.position == position
+        at_end = tail.compared and tail.next_sequence is not None
+        return at_end and tail.buffer.tip.position == position
 
-    def _begin_sequence(self, tail: Tail, offset: Offset, load: SnapshotState | None) -> Offset:
+    def _begin_sequence(self, tail: Tail, offset: Offset) -> Offset:
         """The beginning of the log's next sequence of files, which begins another epoch.
 
-        offset : the end of the one before; the batch between the two is empty.
+        offset : the end of the one before; the batch between the two is empty. So what the options
+            of today load begins with the batch after it.
         """
-        file = tail.next_sequence
-        assert file is not None
-        begin, last = Position.of(file, FIRST_EVENT), tail.buffer.tip
-
-        def look(client: ReplicaClient) -> Fingerprint | None:
-            check_identity(client, offset.server_uuid)
-            return ServerLog(self._options.server_settings()).look_at(begin)
-
-        fingerprint = self._ask(look)
+        assert tail.next_sequence is not None
+        # As the tail has seen it: by now it may be another log's, which the next tail notices.
+        begin, fingerprint = tail.next_sequence
+        last = tail.buffer.tip
         # What holds there holds from the beginning, in positions of either sequence.
         history = last.history.from_position(last.position).until(BEGINNING)
         LOGGER.warning(
@@ -299,8 +306,10 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         )
         self._moved_at = monotonic()
         mark = Mark(begin, history, last.pending_xa, fingerprint)
-        state = self._load.next_sequence(load)
-        return replace(self._offset(offset, mark, state), epoch=offset.epoch + 1)
+        state = self._load.next_sequence(offset, begin, lambda: self._end_of_log(offset))
+        return replace(
+            self._offset(offset, mark, state), epoch=offset.epoch + 1, tables=offset.tables
+        )
 
     def _idle_move(
         self, buffer: LogBuffer, position: Position, target: Position | None, *, at_once: bool

@@ -29,7 +29,8 @@ div_precision_increment  these four change what a condition of `snapshotWhere` m
 default_week_format
 lc_time_names
 sql_auto_is_null
-timestamp                what the server's clock shows
+timestamp                what the server's clock shows; MariaDB allows DEFAULT under any
+                         secure_timestamp
 system_versioning_asof   SELECT shows the rows of a moment in the past (MariaDB 10.3.4)
 =======================  ==========================================================================
 
@@ -39,12 +40,16 @@ No statement sorts or concatenates rows, so the settings of those don't matter.
 The query cache (up to MySQL 5.7, MariaDB) can't be switched off by every session: on MySQL that is
 an error where it is off already. A SELECT that the cache answers opens no table, so it locks
 nothing; and a transaction is visible for a moment before the cache forgets what it changed. So
-each SELECT on a table has SQL_NO_CACHE.
+each SELECT on a table begins with UNCACHED_SELECT.
 """
 
 from __future__ import annotations
 
-__all__ = ["RAW_ROWS_SETTINGS", "SESSION_SETTINGS"]
+__all__ = [
+    "RAW_ROWS_SETTINGS",
+    "SESSION_SETTINGS",
+    "UNCACHED_SELECT",
+]
 
 _LONGEST = 31_536_000  # seconds: a year, the most that some timeouts take, and the default of one
 _READ_SECONDS = 600
@@ -69,6 +74,9 @@ SESSION_SETTINGS = (
     " = 0, SESSION idle_write_transaction_timeout = 0 */"
     " /*M!100304 , SESSION system_versioning_asof = DEFAULT */"
 )
+
+# In each SELECT on a table (see above).
+UNCACHED_SELECT = "SELECT SQL_NO_CACHE"
 
 # After them, for a session that reads rows: texts come in their column's own character set.
 RAW_ROWS_SETTINGS = (

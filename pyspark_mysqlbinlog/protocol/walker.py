@@ -61,6 +61,8 @@ class EventReader:
     on_heartbeat : called at each: a server sends it where its log has nothing more.
     on_file : is told the name of each file whose events come next, as a dump's made-up ROTATE has
         it; the walk is where it was until then.
+    on_head : is told the head of each file, and its FORMAT_DESCRIPTION; the walk has the head of
+        the file before until then.
 
     Attributes
     ----------
@@ -77,6 +79,7 @@ class EventReader:
         on_heartbeat: Callable[[], None] | None = None,
         *,
         on_file: Callable[[str], None] | None = None,
+        on_head: Callable[[FileHead, FormatDescription], None] | None = None,
     ) -> None:
         self.file = file
         self.pos = pos
@@ -86,6 +89,7 @@ class EventReader:
         self._told_version = told_version
         self._on_heartbeat = on_heartbeat
         self._on_file = on_file
+        self._on_head = on_head
 
     def seek(self, pos: int) -> None:
         """Go on at another place of the same file."""
@@ -132,8 +136,9 @@ class EventReader:
         if length != size:
             raise MalformedEventError(f"{type_name(kind)} says it has {length} bytes, found {size}")
         if kind == _FORMAT_DESCRIPTION:
-            body = self._format_description(raw, repeated=log_pos == 0)
-            self.head = FileHead(timestamp, server_id)
+            head = FileHead(timestamp, server_id)
+            body = self._format_description(raw, head, repeated=log_pos == 0)
+            self.head = head
         elif self._checksum:
             verify(raw)
             body = raw[HEADER_LENGTH : size - CHECKSUM_LENGTH]
@@ -180,7 +185,7 @@ class EventReader:
         """Whether a log_pos of 0 is a real one: the event ends at a multiple of 4 GiB."""
         return kind != _FORMAT_DESCRIPTION and (self.pos + size) & 0xFFFFFFFF == 0
 
-    def _format_description(self, raw: bytes, *, repeated: bool) -> bytes:
+    def _format_description(self, raw: bytes, head: FileHead, *, repeated: bool) -> bytes:
         format_description = FormatDescription.parse(raw[HEADER_LENGTH:])
         if format_description.binlog_version != 4 or format_description.header_length != 19:
             raise UnsupportedEventError(
@@ -192,6 +197,8 @@ class EventReader:
         stale = repeated and format_description.checksum is ChecksumAlgorithm.OFF
         if format_description.carries_checksum and not stale:
             verify(_without_in_use_flag(raw))
+        if self._on_head is not None:
+            self._on_head(head, format_description)
         self._checksum = format_description.checksum
         if self._told_version is not None:
             self._told_version(format_description.server_version)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pymysql
@@ -310,6 +311,9 @@ def assert_snapshot_and_changes(
     replay = Replay(tables.schemas)
     try:
         rows = [row for row in query.start().rows() if row["op"] == "r"]
+        # By the server's clock, whatever one the session began with.
+        now = datetime.now(UTC)
+        assert all(abs(now - row["ts"]) < timedelta(days=1) for row in rows)
         # Before all changes.
         place = {"epoch": 0, "file": 0, "row": 0}
         replay.apply(

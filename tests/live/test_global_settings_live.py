@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from time import time
+
 import pytest
 
 from helpers.global_settings import globally
@@ -11,6 +13,13 @@ from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 
 BROAD = ", ".join(f"`{'column of many letters ' * 2}{n:02d}` INT" for n in range(40))
 LABELS = ",".join(f"'label {n} {'x' * 40}'" for n in range(60))
+
+# Of MariaDB.
+IDLE_TIMEOUTS = (
+    "idle_transaction_timeout",
+    "idle_readonly_transaction_timeout",
+    "idle_write_transaction_timeout",
+)
 
 
 @pytest.fixture
@@ -58,13 +67,18 @@ def test_names_are_the_same_behind_an_init_connect(any_server: Server, any_datab
         f"GRANT SELECT ON *.* TO {user}@'%'",
     )
     settings = any_server.settings(user=user, password="secret", ssl_mode="DISABLED")
-    init = "SET NAMES latin1, SESSION sql_select_limit = 1, SESSION sql_mode = 'ANSI_QUOTES'"
+    init = (
+        "SET NAMES latin1, SESSION sql_select_limit = 1, SESSION sql_mode = 'ANSI_QUOTES',"
+        " SESSION timestamp = 1"
+    )
     try:
         with (
             globally(any_server, {"init_connect": init}),
             ReplicaClient.connect(settings) as client,
         ):
-            limit, mode = client.query("SELECT @@sql_select_limit, @@sql_mode")[0]
+            limit, mode, clock = client.query(
+                "SELECT @@sql_select_limit, @@sql_mode, UNIX_TIMESTAMP(NOW())"
+            )[0]
             found = client.query(
                 "SELECT COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_NAME = %s",
                 ["größe_€"],
@@ -72,6 +86,7 @@ def test_names_are_the_same_behind_an_init_connect(any_server: Server, any_datab
     finally:
         any_server.execute(f"DROP USER {user}@'%'")
     assert (limit > 1, mode, found) == (True, "ALLOW_INVALID_DATES", [("é",)])
+    assert abs(clock - time()) < 3600
 
 
 def test_a_session_sets_for_itself_what_could_change_an_answer(any_server: Server) -> None:
@@ -93,10 +108,11 @@ def test_a_session_sets_for_itself_what_could_change_an_answer(any_server: Serve
         "lc_time_names": "ja_JP",
         "sql_auto_is_null": 1,
     }
-    names = list(values)
-    with globally(any_server, values), client_of(any_server) as client:
-        found = client.query("SELECT " + ", ".join(f"@@SESSION.{name}" for name in names))[0]
-    assert dict(zip(names, found, strict=True)) == {
+    values |= dict.fromkeys(IDLE_TIMEOUTS, 1)
+    with globally(any_server, values) as known, client_of(any_server) as client:
+        found = client.query("SELECT " + ", ".join(f"@@SESSION.{name}" for name in known))[0]
+        is_mariadb = client.is_mariadb
+    expected = {
         "sql_select_limit": 2**64 - 1,
         "sql_big_selects": 1,
         "sql_quote_show_create": 1,
@@ -114,6 +130,9 @@ def test_a_session_sets_for_itself_what_could_change_an_answer(any_server: Serve
         "lc_time_names": "en_US",
         "sql_auto_is_null": 0,
     }
+    if is_mariadb:
+        expected |= dict.fromkeys(IDLE_TIMEOUTS, 0)
+    assert dict(zip(known, found, strict=True)) == expected
 
 
 def test_a_long_query_is_not_cut_short(any_server: Server) -> None:

@@ -47,7 +47,8 @@ def new_query(
     server: Server, database: str, queries: list[Query], tables: str = "*", **options: str
 ) -> Query:
     names = ", ".join(f"{database}.{name.strip()}" for name in tables.split(","))
-    query = Query(server, names, payload="json", startingOffset="snapshot", **options)
+    texts = {"payload": "json", "startingOffset": "snapshot", **options}
+    query = Query(server, names, **texts)
     queries.append(query)
     return query
 
@@ -274,6 +275,28 @@ def test_a_condition_limits_what_is_loaded(
     expected = any_server.execute(f"SELECT id FROM {database}.t WHERE a IN (3, 4)")
     assert {each["id"] for each in loaded(rows, f"{database}.t")} == {row[0] for row in expected}
     assert len(loaded(rows, f"{database}.u")) == 10
+
+
+def test_a_condition_for_a_table_that_the_log_creates_later(
+    any_server: Server, database: str, queries: list[Query]
+) -> None:
+    """After the position where a new query starts, or where a checkpoint stands."""
+    query = new_query(any_server, database, queries).start()
+    query.rows()
+    query.stop()
+    place = "{}:{}".format(*any_server.position())
+    any_server.execute(f"CREATE TABLE {database}.late (id INT PRIMARY KEY, a INT, b INT)")
+    fill(any_server, f"{database}.late", 1, 9)
+    where = json.dumps({f"{database}.late": "a = 3"})
+    new = {"startingOffset": place, "snapshotWhere": where}
+    assert len(new_query(any_server, database, queries, **new).start().rows()) == 9
+    query.texts |= {"reload": f"again: {database}.*", "snapshotWhere": where}
+    rows = query.start().rows()
+    assert_in_sync(any_server, [row for row in rows if row["table"] == "late"], f"{database}.late")
+    query.stop()
+    query.texts |= {"reload": f"more: {database}.*", "snapshotWhere": where.replace("late", "typo")}
+    with pytest.raises(OptionError, match=r"there is no table .*typo"):
+        query.start().rows()
 
 
 def test_a_table_without_a_key(any_server: Server, database: str, queries: list[Query]) -> None:

@@ -201,6 +201,20 @@ def test_rows_of_a_server_with_a_query_cache(caching: Server) -> None:
         assert_snapshot_and_changes(tables, account)
 
 
+@pytest.mark.parametrize("mode", ["YES", "SUPER"])
+def test_rows_of_a_server_whose_sessions_keep_their_clock(
+    request: pytest.FixtureRequest, mode: str
+) -> None:
+    """A session can set `timestamp` to nothing but DEFAULT there."""
+    request.getfixturevalue("mariadb")  # it says what is missing
+    with (
+        MariaDBServer([f"--secure-timestamp={mode}"]) as server,
+        with_tables(server, "clock") as tables,
+        plain_account(server) as account,
+    ):
+        assert_snapshot_and_changes(tables, account)
+
+
 def test_a_definition_is_held_though_the_answer_is_cached(caching: Server) -> None:
     with new_database(caching, "held") as database:
         caching.execute(f"CREATE TABLE {database}.t (a INT, b INT)")

@@ -22,6 +22,7 @@ from pyspark_mysqlbinlog.connector.load.conditions import gaps_after, where, wit
 from pyspark_mysqlbinlog.connector.load.keys import KeyColumn, LoadKey
 from pyspark_mysqlbinlog.names import Table, quoted
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
+from pyspark_mysqlbinlog.protocol.session import UNCACHED_SELECT
 from pyspark_mysqlbinlog.tables import INTEGER_TYPES
 
 __all__ = ["last_bound", "next_bound", "where"]
@@ -67,7 +68,7 @@ def next_bound(
 
 
 def _count(client: ReplicaClient, rows_of: str) -> int:
-    ((count,),) = client.query(f"SELECT SQL_NO_CACHE COUNT(*) {rows_of}")
+    ((count,),) = client.query(f"{UNCACHED_SELECT} COUNT(*) {rows_of}")
     return int(count)
 
 
@@ -86,7 +87,7 @@ def last_bound(client: ReplicaClient, table: Table, key: LoadKey) -> Bound | Non
 
 def _fetched(key: LoadKey, *more: str) -> str:
     """SELECT with the key's values, and more expressions."""
-    return "SELECT SQL_NO_CACHE " + ", ".join([*map(_whole, key.columns), *more])
+    return f"{UNCACHED_SELECT} " + ", ".join([*map(_whole, key.columns), *more])
 
 
 def _ordered(columns: Sequence[KeyColumn], direction: str = "ASC") -> str:

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pyspark_mysqlbinlog.checkpoints.load_state import SnapshotState, TableSnapshotState
 from pyspark_mysqlbinlog.checkpoints.position import BEGINNING, Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
-from pyspark_mysqlbinlog.checkpoints.versions import UnknownSchema
+from pyspark_mysqlbinlog.checkpoints.versions import UnknownSchema, is_dropped
 from pyspark_mysqlbinlog.errors import OptionError
 from pyspark_mysqlbinlog.names import Table, table_folding
 
@@ -38,16 +38,26 @@ def begin_load(
 
 
 def check_conditions(
-    tables: Iterable[Table], history: SchemaHistory, position: Position, *, case_sensitive: bool
+    tables: Iterable[Table],
+    history: SchemaHistory,
+    position: Position,
+    *,
+    case_sensitive: bool,
+    exists: Callable[[Table], bool] = lambda _: False,
 ) -> None:
     """OptionError where `snapshotWhere` names a table that is not there.
 
-    By a misspelt name a table would be loaded in full.
+    With a misspelt name a table would be loaded in full.
+
+    exists : whether the server has a table that is neither there at `position` nor, as far as the
+        history tells, later.
     """
     folded = table_folding(case_sensitive)
-    there = set(map(folded, _there(history, position, lambda *_: True)))
+    there = {
+        folded(table) for table in history.tables() if _is_ever_there(history, position, table)
+    }
     for table in tables:
-        if folded(table) not in there:
+        if folded(table) not in there and not exists(table):
             raise OptionError(
                 f"option snapshotWhere: there is no table {'.'.join(table)}; correct its name or"
                 " leave it out"
@@ -107,7 +117,7 @@ def advance(
     left = {load.table for load in pending}
     # What was not there before and is now, was created: its rows are in the log.
     completed = frozenset(there - left)
-    state = replace(state, completed=completed, pending=pending, chunks=(), empty=frozenset())
+    state = replace(state.without_batch(), completed=completed, pending=pending)
     return _read_again(state, [table for table in sorted(unknown) if table in there])
 
 
@@ -140,14 +150,16 @@ def record_high_watermark(state: SnapshotState, position: Position, end: Positio
     return replace(state, high_watermarks=until)
 
 
-def next_sequence(state: SnapshotState) -> SnapshotState:
-    """The state where the log's next sequence of files begins, in which positions are its own."""
+def next_sequence(state: SnapshotState, begin: Position) -> SnapshotState:
+    """The state at the beginning of the log's next sequence of files, in positions of its own."""
     until = {
         table: place
         for table, (number, pos) in state.high_watermarks.items()
         if (place := Position(number, pos, "").in_later_sequence(-1).order) > BEGINNING.order
     }
-    return replace(state, chunks=(), high_watermarks=until)
+    # Every statement before the beginning counts as one right there.
+    lost = dict.fromkeys(state.invalidated_at, begin.order)
+    return replace(state.without_batch(), high_watermarks=until, invalidated_at=lost)
 
 
 def _read_again(state: SnapshotState, tables: Collection[Table]) -> SnapshotState:
@@ -168,6 +180,14 @@ def _there(
         is_dropped = isinstance(state, UnknownSchema) and state.gone
         if wants(*table) and state is not None and not is_dropped:
             yield table
+
+
+def _is_ever_there(history: SchemaHistory, position: Position, table: Table) -> bool:
+    """Whether a table is there at `position`, or where the history ends."""
+    state = history.state(position, *table)
+    if state is not None and not _is_gone(history, position, table):
+        return True
+    return not is_dropped(history.versions(*table)[-1])
 
 
 def _is_gone(history: SchemaHistory, position: Position, table: Table) -> bool:

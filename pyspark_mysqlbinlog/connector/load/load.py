@@ -32,6 +32,7 @@ from pyspark_mysqlbinlog.connector.load.sizes import engine_of, is_innodb
 from pyspark_mysqlbinlog.connector.load.tasks import load_tasks
 from pyspark_mysqlbinlog.connector.load.unknown_rows import InvalidatedTables
 from pyspark_mysqlbinlog.connector.load.watermark import Watermark
+from pyspark_mysqlbinlog.connector.log.retry import call_with_retry
 from pyspark_mysqlbinlog.connector.options.checks import check_condition_tables
 from pyspark_mysqlbinlog.connector.options.log_lines import LOGGER
 from pyspark_mysqlbinlog.connector.options.model import Options
@@ -140,7 +141,13 @@ class Load:
         name, tables = options.reload
         history = history_of()
         conditions = options.conditions(self._case_sensitive)
-        check_conditions(conditions, history, position, case_sensitive=self._case_sensitive)
+        check_conditions(
+            conditions,
+            history,
+            position,
+            case_sensitive=self._case_sensitive,
+            exists=self._exists,
+        )
         if state is None:
             # Nothing was to be loaded so far: all that is there is in step.
             state = advance(SnapshotState(), history, position, wants, ())
@@ -150,6 +157,15 @@ class Load:
         )
         LOGGER.info("reload %r: %s are loaded again", name, tables)
         return state
+
+    def _exists(self, table: Table) -> bool:
+        """Whether the server has a table that the history at an offset does not have yet."""
+
+        def ask() -> bool:
+            with ReplicaClient.connect(self._options.server_settings()) as client:
+                return engine_of(client, table) is not None
+
+        return call_with_retry(self._options.retry_timeout, ask)
 
     def followed(
         self,
@@ -189,11 +205,11 @@ class Load:
         followed = advance(state, history, position, wants, {*lost, *renamed})
         return replace(followed, invalidated_at=kept)
 
-    def next_sequence(self, state: SnapshotState | None) -> SnapshotState | None:
+    def next_sequence(self, state: SnapshotState | None, begin: Position) -> SnapshotState | None:
         """The state where the log's next sequence of files begins; None where there is no load."""
         if self.unknown_rows is not None:
             self.unknown_rows.forget()
-        return None if state is None else next_sequence(state)
+        return None if state is None else next_sequence(state, begin)
 
     def noted(
         self, state: SnapshotState, offset: Offset, end_of_log: Callable[[], Position]
@@ -229,7 +245,7 @@ class Load:
     def try_planned(self, state: SnapshotState, limits: BatchLimits) -> SnapshotState | None:
         """The same; None where it takes long, and then it is to be asked for again."""
         until, lost = state.high_watermarks, state.invalidated_at
-        planned = self._planner.next_batch(_to_plan(state), limits, patience=_PATIENCE)
+        planned = self._planner.next_batch(_without_places(state), limits, patience=_PATIENCE)
         if planned is None:
             return None
         planned = replace(planned, high_watermarks=until, invalidated_at=lost)
@@ -240,7 +256,7 @@ class Load:
 
     def plan_ahead(self, state: SnapshotState, limits: BatchLimits) -> None:
         """Begin with what `planned` will be asked for."""
-        self._planner.plan_ahead(_to_plan(state), limits)
+        self._planner.plan_ahead(_without_places(state), limits)
 
     def tasks(self, last: Offset, most: int) -> list[ChunkPartition]:
         """At most `most` tasks that read the chunks of the batch that ends there."""
@@ -255,6 +271,6 @@ class Load:
         self._planner.close()
 
 
-def _to_plan(state: SnapshotState) -> SnapshotState:
+def _without_places(state: SnapshotState) -> SnapshotState:
     """What the planner is told: what is planned ahead holds, whatever the log grows to."""
     return replace(state, high_watermarks={}, invalidated_at={})

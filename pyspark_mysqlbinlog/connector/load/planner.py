@@ -125,7 +125,7 @@ class ChunkPlanner:
     def plan_ahead(self, state: SnapshotState, limits: BatchLimits) -> None:
         """Begin to plan what `next_batch` will be asked for."""
         if self._ahead is None:
-            self._ahead = self._plan(_to_plan(state), limits)
+            self._ahead = self._plan(state.without_batch(), limits)
 
     def forget(self) -> None:
         """Plan anew what is asked for next.
@@ -147,7 +147,7 @@ class ChunkPlanner:
         patience : seconds to wait; None comes back where the batch is not planned by then, and
             planning goes on.
         """
-        state = _to_plan(state)
+        state = state.without_batch()
         ahead, self._ahead = self._ahead, None
         if ahead is None or (ahead.state, ahead.limits) != (state, limits):
             if ahead is not None:
@@ -161,7 +161,7 @@ class ChunkPlanner:
             return None
         if planned.pending and planned.chunks:
             # Of no use where the log brings other tables meanwhile: then it is planned again.
-            self._ahead = self._plan(_to_plan(planned), limits)
+            self._ahead = self._plan(planned.without_batch(), limits)
         return planned
 
     def _plan(self, state: SnapshotState, limits: BatchLimits) -> _Ahead:
@@ -284,11 +284,6 @@ class ChunkPlanner:
                 LOG.warning("the load's connection is lost, connecting again: %s", error)
                 self._client.close()
                 self._client = None
-
-
-def _to_plan(state: SnapshotState) -> SnapshotState:
-    """A state without what belongs to the batch that ends there."""
-    return replace(state, chunks=(), empty=frozenset())
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pyspark_mysqlbinlog.errors import ServerError
 from pyspark_mysqlbinlog.names import Table, quoted
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
+from pyspark_mysqlbinlog.protocol.session import UNCACHED_SELECT
 
 __all__ = [
     "TableSize",
@@ -80,7 +81,7 @@ def pin_definition(client: ReplicaClient, table: Table) -> None:
     ServerError : what `ReplicaClient.query` raises; see `is_missing_table_error`.
     """
     name = quoted(*table)
-    client.query(f"SELECT SQL_NO_CACHE 1 FROM {name} LIMIT 0")  # noqa: S608 (it is quoted)
+    client.query(f"{UNCACHED_SELECT} 1 FROM {name} LIMIT 0")
 
 
 def is_missing_table_error(error: ServerError) -> bool:

@@ -3,6 +3,10 @@
 Where a fingerprint of the position is known, the dump begins one event earlier: that event, and the
 head of its file, which the server repeats at each start, tell whether this is still the log that
 the position was found in. Both are there already, so nobody waits for them.
+
+A dump outlives RESET MASTER, and continues at its file's place in the new index. So each file must
+be the one that the ROTATE of the file before names. Only a start of the server begins a file
+without a ROTATE before it, and the file's FORMAT_DESCRIPTION shows that.
 """
 
 from __future__ import annotations
@@ -27,6 +31,7 @@ from pyspark_mysqlbinlog.errors import (
 )
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 from pyspark_mysqlbinlog.protocol.events import Event
+from pyspark_mysqlbinlog.protocol.messages import FormatDescription
 from pyspark_mysqlbinlog.protocol.server_errors import log_replaced
 from pyspark_mysqlbinlog.protocol.walker import EventReader, FileHead
 
@@ -55,7 +60,7 @@ class Dump:
 
     It ends with its sequence of files: a server sends the files in the order of its index, and
     where the next one has another base name, or no greater number, positions there can't be
-    compared with those before.
+    compared with those before. The end is noticed when the next file's FORMAT_DESCRIPTION has come.
 
     Parameters
     ----------
@@ -65,8 +70,9 @@ class Dump:
     Raises
     ------
     BinlogReplacedError : the log is another one than that of the fingerprint.
-    LogSequenceError : everything up to the end of the sequence was given; it has the `next_file`.
-    BinlogGapError : the same, and the sequence had more files.
+    LogSequenceError : everything up to the end of the sequence was given; it has the `next_file`
+        and that file's head.
+    BinlogGapError : the file that the last ROTATE names is missing in the server's index.
     MySQLBinlogError : what a dump's beginning raises.
     """
 
@@ -95,12 +101,19 @@ class Dump:
             self.stream.checksum,
             told_version,
             on_heartbeat,
-            on_file=self._check_same_sequence,
+            on_file=self._check_not_missing,
+            on_head=self._check_continues,
         )
+        # Of the file that the walk has reached the end of: it, its end, and what its ROTATE named.
+        self._ended: tuple[str, int, str] | None = None
         # What was read already, and belongs to whoever reads.
         self._first: Event | None = None
         try:
             self._open(known)
+        except LogSequenceError:
+            if known is None or not known.length:
+                raise
+            raise self._replaced("it ends before this position") from None
         except (InvalidPositionError, ServerError) as error:
             if known is None or not _is_unreadable(error):
                 raise
@@ -205,9 +218,10 @@ class Dump:
             raise self._replaced("no event ends at this position")
         check_fingerprint(start, behind(self.walker.head, event), known)
 
-    def _check_same_sequence(self, file: str) -> None:
+    def _check_not_missing(self, file: str) -> None:
+        """BinlogGapError unless a file may follow, by its name; its head is looked at later."""
         before, self._file = self._file, file
-        if file == before or continues_sequence(before, file):
+        if file == before:
             return
         named = self.walker.file
         if named not in (before, file):
@@ -217,15 +231,32 @@ class Dump:
                 " start again with a new checkpoint, and load the tables anew",
                 file=before,
             )
+        self._ended = before, self.walker.pos, named
+
+    def _check_continues(self, head: FileHead, description: FormatDescription) -> None:
+        """LogSequenceError or BinlogReplacedError unless a file continues the one before it."""
+        if self._ended is None:
+            return
+        (before, end, named), self._ended = self._ended, None
+        file = self._file
+        if named == before and not description.created:
+            raise log_replaced(
+                f"no ROTATE leads from {before} to {file}, which was not begun by a start of the"
+                " server",
+                before,
+                end,
+            )
+        if continues_sequence(before, file):
+            return
         error = LogSequenceError(
             f"after {before} the server's index continues with {file}: the binlog has another base"
             " name (log_bin) or its numbers were started again, and positions on both sides can't"
             f" be compared; read up to the end of {before}, and from {file}:{FIRST_EVENT} on, one"
             " after the other",
             file=before,
-            position=self.walker.pos,
+            position=end,
         )
-        error.next_file = file
+        error.next_file, error.next_head = file, head
         raise error
 
     def _replaced(self, found: str) -> BinlogReplacedError:

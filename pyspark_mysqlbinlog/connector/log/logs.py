@@ -143,7 +143,8 @@ class ServerLog:
             except LogSequenceError as end:
                 if self.order is None or not end.next_file:
                     raise
-                here, known = Position.of(end.next_file, FIRST_EVENT), None
+                here = Position.of(end.next_file, FIRST_EVENT)
+                known = Fingerprint(*end.next_head)
             else:
                 return
 

@@ -15,12 +15,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import replace
 
-from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.checkpoints.position import END_OF_SEQUENCE, Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.checkpoints.versions import UnknownSchema
 from pyspark_mysqlbinlog.connector.log.logs import ServerLog
 from pyspark_mysqlbinlog.connector.schemas.baseline import history_of_server
 from pyspark_mysqlbinlog.connector.schemas.evolution import Evolution
+from pyspark_mysqlbinlog.connector.server.information_schema import read_table_schema
 from pyspark_mysqlbinlog.decoder.events.table_map import TableMap, parse_table_name
 from pyspark_mysqlbinlog.decoder.schemas.optional_metadata import described_schema
 from pyspark_mysqlbinlog.decoder.schemas.unknown_schema import unknown_schema
@@ -61,6 +62,8 @@ class SchemaGuard:
         self._passed: set[bytes] = set()
         # Why tables are not known that the server was asked for in vain.
         self._asked: dict[Table, UnknownSchema] = {}
+        # Those of them that the server shows, as they are after a later DDL.
+        self._shown: set[Table] = set()
 
     def check_table_map(
         self, history: SchemaHistory, event: Event, since: Position, *, is_mariadb: bool
@@ -93,7 +96,7 @@ class SchemaGuard:
                 raise unknown_schema(
                     table_map,
                     history.reason(here, database, table),
-                    is_shown=history.is_known_later(here, database, table),
+                    is_shown=(database, table) in self._shown,
                 )
         schema = described or schema
         if schema is not None and self._evolution is not None:
@@ -109,8 +112,11 @@ class SchemaGuard:
     ) -> SchemaHistory:
         """Ask the server, whose answer holds from the table's last DDL behind `since` on."""
         reason = history.reason(here, *table)
-        history = self._asked_for(history, [table], since)
+        found = self._asked_for(history, [table], since, all_sequences=True)
+        history = found.until(END_OF_SEQUENCE)
         if history.at(here, *table) is None:
+            if found.is_known_later(here, *table):
+                self._shown.add(table)
             # Not asked for again at each of its rows, whatever other tables' DDL comes.
             history = history.without(since, *table, reason)
             state = history.state(here, *table)
@@ -135,17 +141,31 @@ class SchemaGuard:
     ) -> SchemaHistory:
         """The history, with the unique keys of tables that have no key that is known.
 
-        Not all are followed (see `TableSchema.unique_keys`), and a load reads by any of them.
+        Not all are followed (see `TableSchema.unique_keys`), and a load reads by any of them. The
+        log, which tells whether they hold there, is read only where the server shows any now.
         """
-        found = self.learn(SchemaHistory(), tables, since)
-        for name in tables:
+        shown_now = [name for name in tables if self._has_unique_keys(name)]
+        if not shown_now:
+            return history
+        found = self.learn(SchemaHistory(), shown_now, since)
+        for name in shown_now:
             known, shown = history.at(since, *name), found.at(since, *name)
             if known is not None and shown is not None and known.columns == shown.columns:
                 history = history.with_table(since, replace(known, unique_keys=shown.unique_keys))
         return history
 
+    def _has_unique_keys(self, table: Table) -> bool:
+        with ReplicaClient.connect(self._settings) as client:
+            schema = read_table_schema(client, table, case_sensitive=self._case_sensitive)
+        return schema is not None and bool(schema.unique_keys)
+
     def _asked_for(
-        self, history: SchemaHistory, tables: Collection[Table], since: Position
+        self,
+        history: SchemaHistory,
+        tables: Collection[Table],
+        since: Position,
+        *,
+        all_sequences: bool = False,
     ) -> SchemaHistory:
         with ReplicaClient.connect(self._settings) as client:
             return learned(
@@ -155,6 +175,7 @@ class SchemaGuard:
                 tables,
                 since,
                 case_sensitive=self._case_sensitive,
+                all_sequences=all_sequences,
             )
 
 
@@ -166,6 +187,7 @@ def learned(
     since: Position,
     *,
     case_sensitive: bool,
+    all_sequences: bool = False,
 ) -> SchemaHistory:
     """The history, with what the server and its log tell of some tables from a boundary on.
 
@@ -173,7 +195,12 @@ def learned(
     """
     wants = _only(tables, case_sensitive=case_sensitive)
     found, _ = history_of_server(
-        client, ServerLog.seen_from(settings, since), since, wants, case_sensitive=case_sensitive
+        client,
+        ServerLog.seen_from(settings, since),
+        since,
+        wants,
+        case_sensitive=case_sensitive,
+        all_sequences=all_sequences,
     )
     return history.merged(found)
 

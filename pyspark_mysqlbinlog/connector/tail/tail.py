@@ -16,7 +16,8 @@ from collections.abc import Callable
 from threading import Thread
 from time import monotonic
 
-from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
+from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.log.dump import LAST_DUMP_START, Dump, ScannedDump
 from pyspark_mysqlbinlog.connector.log.replaced import IdleReplacementCheck, explain_dump_error
@@ -121,10 +122,12 @@ class Tail:
         return self._compared
 
     @property
-    def next_sequence(self) -> str | None:
-        """The first file of the next sequence, where the tail has walked to the end of its own."""
+    def next_sequence(self) -> tuple[Position, Fingerprint] | None:
+        """Where the next sequence begins, where the tail has walked to the end of its own."""
         error = self.buffer.error
-        return error.next_file if isinstance(error, LogSequenceError) else None
+        if not isinstance(error, LogSequenceError):
+            return None
+        return Position.of(error.next_file, FIRST_EVENT), Fingerprint(*error.next_head)
 
     @property
     def scanned(self) -> Position:

