@@ -189,6 +189,34 @@ def test_an_error_of_the_store_or_the_process(mirrored: MirroredDatabase, number
     mirrored.assert_equal("t", "u")
 
 
+@pytest.mark.both_engines
+def test_names_and_values_like_errors_of_the_store_stop_one_table(
+    mirrored: MirroredDatabase,
+) -> None:
+    """A constraint of the Delta table shows a row with all its columns."""
+    words = [
+        *("interrupted", "connection timed out", "no such file", "503 Service Unavailable"),
+        *("x: Generic S3 error: y", "(os error 28)", "a: error sending request", "Job 1 cancelled"),
+        *("java.net.SocketException: x", "x\\nCaused by: java.net.SocketException: y"),
+        *("<Code>SlowDown</Code>", "No space left on device", "[DELTA_CONCURRENT_APPEND] x"),
+    ]
+    names = ["cancelled_at", "timeout", "forbidden", *(f"c{at}" for at in range(3, len(words)))]
+    columns = ", ".join(f"`{name}` VARCHAR(60)" for name in names)
+    values = ", ".join(f"'{word}'" for word in words)
+    mirrored.execute(
+        f"CREATE TABLE connection (id INT PRIMARY KEY, {columns})",
+        f"INSERT INTO connection VALUES (1, {values})",
+    )
+    _run(mirrored)
+    mirrored.delta("connection").alter.add_constraint({"interrupted": "id < 2"})
+    mirrored.execute(f"INSERT INTO connection VALUES (2, {values})", "INSERT INTO u VALUES (2, 2)")
+    for _ in range(2):
+        assert [*_run(mirrored).stopped] == [f"{mirrored.database}.connection"]
+        mirrored.assert_equal("t", "u")
+        assert mirrored.rows("connection").num_rows == 1
+        mirrored.execute("UPDATE u SET v = v + 1")
+
+
 def test_an_error_that_does_not_come_again(mirrored: MirroredDatabase) -> None:
     _run(mirrored)
     mirrored.execute("INSERT INTO t VALUES (3, 'c', 3)", "DELETE FROM t WHERE id = 1")
