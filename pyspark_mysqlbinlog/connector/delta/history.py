@@ -192,11 +192,11 @@ class ChangeLog:
         if done is None:
             if self.stopped is not None and not batch.is_first and not may_begin:
                 return 0
-            begins = self._join(now, batch)
+            begins = self._join(now, batch, may_begin=may_begin)
         elif self.stopped is not None:
             self._go_on_again()  # it was another query that could not join
         if done is not None and not self._is_joined:
-            self._check_log(now, batch)
+            self._check_log(now, batch, may_begin=may_begin)
         held = _Held.of(self._target, batch.mark.log)
         if missing is not None or is_left:
             # Its marks tell more than its rows, where an older version of them was put back.
@@ -254,10 +254,16 @@ class ChangeLog:
         more = (_last_of(log), 0), (_LOADING, held.loading)
         self._target.set_properties({_CHANGES: str(log)}, replace(batch.mark, more=more))
 
-    def _check_log(self, now: TableVersions, batch: Batch) -> None:
-        """MirrorError unless it is in the log of a batch, which some batch has led it into."""
+    def _check_log(self, now: TableVersions, batch: Batch, *, may_begin: bool) -> None:
+        """MirrorError unless it is in the log of a batch, which some batch has led it into.
+
+        may_begin : all rows of the table come from here on.
+        """
         log, known = batch.mark.log, self._target.properties().get(_CHANGES, "")
         if known == str(log):
+            return
+        if may_begin and batch.loads(self._table) and log.continues(known):
+            self._target.set_properties({_CHANGES: str(log)})
             return
         # A table that was gone where the log before ended has nothing of it that is missing.
         if not known.startswith(log.of_server) or _begins_in(now, batch.start) is None:
@@ -265,10 +271,9 @@ class ChangeLog:
         self._target.set_properties({_CHANGES: str(log)}, Mark(log, pack_position(batch.start)))
 
     def _of_another_log(self, known: str | None, log: LogIdentity) -> MirrorError:
-        return self._error(
-            f"its changes are from another log ({known}, now {log}): give another place for its"
-            " change log"
-        )
+        # After a change of the base name the epoch is larger, and `seq` stays in order.
+        remedy = _LOAD_ANEW if log.continues(known) else "give another place for its change log"
+        return self._error(f"its changes are from another log ({known}, now {log}): {remedy}")
 
     def _remember(self, loading: int, batch: Batch) -> None:
         self._is_joined, self._loading = True, loading
@@ -321,8 +326,10 @@ class ChangeLog:
             f" table, is in its place, or another query has loaded it; {_LOAD_ANEW}"
         )
 
-    def _join(self, now: TableVersions, batch: Batch) -> int | None:
+    def _join(self, now: TableVersions, batch: Batch, *, may_begin: bool) -> int | None:
         """Go on in the change log, or begin it.
+
+        may_begin : as in `_check_log`.
 
         Gives the place from which on all of the table's rows come, where there was a gap before it.
         """
@@ -342,7 +349,7 @@ class ChangeLog:
                 )
             self._check_beginning(new, batch)
         elif known != log:
-            raise self._of_another_log(known, batch.mark.log)
+            self._check_log(now, batch, may_begin=may_begin)
         else:
             begins = self._go_on(held, new, batch)
         if columns is None:

@@ -9,6 +9,7 @@ import pytest
 from helpers.log_batches import LogBatches, change_row
 from helpers.table_batches import NAME
 from pyspark_mysqlbinlog.checkpoints.load_state import Chunk, SnapshotState, TableSnapshotState
+from pyspark_mysqlbinlog.connector.delta.marks import LogIdentity
 
 STOP = "the disk of the test"
 
@@ -104,3 +105,26 @@ def test_a_stop_that_the_delta_table_does_not_have_is_told(logged: LogBatches) -
         logged.batch(end, change_row("c", end, 3))
         assert logged.log.stopped == STOP
         assert [op for op, _ in logged.ops()] == ["c"]
+
+
+@pytest.mark.parametrize("is_new_checkpoint", [False, True])
+def test_a_reload_brings_it_into_a_log_that_it_did_not_follow(
+    logged: LogBatches, *, is_new_checkpoint: bool
+) -> None:
+    """It was stopped when the base name changed; its epoch is larger, so `seq` stays in order."""
+    logged.batch(100)
+    logged.batch(200, change_row("c", 200, 1))
+    logged.batch(300, change_row("c", 300, 2), fails=True)
+    if is_new_checkpoint:
+        logged.query, logged.state = "other", None
+        logged.again()
+    logged.batch(4, into=LogIdentity("uuid", 1, "other"))
+    logged.batch(50, change_row("c", 50, 3, epoch=1))
+    assert str(logged.log.stopped).startswith(STOP)
+    logged.batch(50, load=_pending("again"))
+    rows = change_row("r", 60, 1, epoch=1), change_row("c", 60, 4, epoch=1)
+    logged.batch(60, *rows, load=_read(1, is_last=True, reload="again"))
+    logged.again()
+    logged.batch(70, change_row("c", 70, 5, epoch=1))
+    assert logged.log.stopped is None
+    assert [op for op, _ in logged.ops()] == ["c", "reset", "r", "c", "c"]
