@@ -240,6 +240,55 @@ def test_a_stop_that_can_not_be_stored(mirrored: MirroredDatabase) -> None:
     mirrored.assert_equal("t", "u")
 
 
+@pytest.mark.both_engines
+@pytest.mark.parametrize("is_log", [False, True])
+def test_a_damaged_delta_log_stops_one_table(mirrored: MirroredDatabase, *, is_log: bool) -> None:
+    """Not even the stop can be stored in it: the checkpoint has it, also when it is repaired."""
+    mirrored.settings["change_log"] = change_log_of(mirrored)
+    _run(mirrored)
+    name, folder = f"{mirrored.database}.t", mirrored.folder / "lake" / mirrored.database / "t"
+    if is_log:
+        name, folder = f"the change log of {name}", log_of(mirrored, "t")
+    whole = folder.with_name("whole")
+    shutil.copytree(folder, whole)
+    for commit in (folder / "_delta_log").glob("*.json"):
+        commit.write_text("garbage")
+        commit.with_name(f".{commit.name}.crc").unlink(missing_ok=True)
+    mirrored.execute("INSERT INTO t VALUES (3, 'c', 3)", "INSERT INTO u VALUES (2, 2)")
+    for run in (_run, _run_last_batch_again, _run):
+        assert [*run(mirrored).stopped] == [name]
+        mirrored.assert_equal("u", *(["t"] if is_log else []))
+        assert_replay(mirrored, "u", "id")
+        # A batch that has changes of this table alone.
+        mirrored.execute("INSERT INTO t SELECT MAX(id) + 1, 'late', 4 FROM t AS before_it")
+    shutil.rmtree(folder)
+    shutil.move(whole, folder)
+    for _ in range(2):
+        assert [*_run(mirrored).stopped] == [name]
+        held = DeltaTable(folder)
+        assert held.metadata().configuration["mysqlbinlog.stopped"]
+        assert held.to_pyarrow_table().num_rows == 2
+        mirrored.execute("UPDATE u SET v = v + 1")
+    mirrored.options["reload"] = f"again: {mirrored.database}.t"
+    assert _run(mirrored).stopped == {}
+    mirrored.assert_equal("t", "u")
+    assert_replay(mirrored, "t", "id")
+
+
+def test_a_damaged_delta_log_of_the_only_table_fails_the_batch(mirrored: MirroredDatabase) -> None:
+    """That another Delta table can be written is not proven: it may be the store."""
+    mirrored.options["tables"] = f"{mirrored.database}.t"
+    _run(mirrored)
+    for commit in (mirrored.folder / "lake" / mirrored.database / "t" / "_delta_log").glob(
+        "*.json"
+    ):
+        commit.write_text("garbage")
+    mirrored.execute("INSERT INTO t VALUES (3, 'c', 3)")
+    for _ in range(2):
+        with pytest.raises(StreamingQueryException, match="Json error"):
+            _run(mirrored)
+
+
 def test_the_first_chunk_of_a_load_fails(mirrored: MirroredDatabase) -> None:
     """Where not even the load's begin could be noted, the next chunk is not taken for the first."""
     rows = ", ".join(f"({number}, 'a', 0)" for number in range(10, 3000))

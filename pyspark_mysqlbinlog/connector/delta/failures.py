@@ -7,8 +7,8 @@ run the same batch at every start, and no table would go on. So it stops its tab
   memory, a job that was cancelled, another writer's commit (see `store_errors`). These fail the
   batch, and pass;
 * the same happens a second time, a moment later, with everything about the table read again;
-* the stop can be stored in the Delta table. Otherwise a later start would go on without the changes
-  of this batch.
+* the stop can be stored in the Delta table, or in the checkpoint alone (see `unstored_stops`).
+  Otherwise a later start would go on without the changes of this batch.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from pyspark_mysqlbinlog.errors import (
 )
 from pyspark_mysqlbinlog.names import Table
 
-__all__ = ["run_for_table"]
+__all__ = ["may_concern_table", "run_for_table"]
 
 T = TypeVar("T")
 
@@ -67,7 +67,7 @@ def run_for_table(name: Table, work: Callable[[], T], read_again: Callable[[], o
     try:
         return _with_typed_values(name, work)
     except BaseException as error:
-        if not _may_concern_table(error):
+        if not may_concern_table(error):
             raise
     read_again()
     sleep(RETRY_SECONDS)
@@ -75,7 +75,7 @@ def run_for_table(name: Table, work: Callable[[], T], read_again: Callable[[], o
         return _with_typed_values(name, work)
     except BaseException as error:
         read_again()
-        if not _may_concern_table(error):
+        if not may_concern_table(error):
             raise
         raise MirrorError(_said(error), table=".".join(name)) from error
 
@@ -89,7 +89,8 @@ def _with_typed_values(name: Table, work: Callable[[], T]) -> T:
         ) from error
 
 
-def _may_concern_table(error: BaseException) -> bool:
+def may_concern_table(error: BaseException) -> bool:
+    """Whether an error may come of one table, and not of the store, the process or the query."""
     if isinstance(error, MySQLBinlogError):
         return False  # it has its own words, and is final
     chain = [*_chain(error)]

@@ -43,7 +43,7 @@ from pyspark_mysqlbinlog.errors import MirrorError, OptionError
 from pyspark_mysqlbinlog.names import Table
 from pyspark_mysqlbinlog.tables import TableSchema
 
-__all__ = ["COLUMNS", "RESET", "ChangeLog"]
+__all__ = ["COLUMNS", "RESET", "ChangeLog", "begins_load"]
 
 _LOG = logging.getLogger(__name__)
 # The stubs know neither chunked arrays beside plain values nor what comes of them.
@@ -174,7 +174,7 @@ class ChangeLog:
             return 0
         done = self._target.applied(batch.query)
         self._is_left = is_left = self._is_left or self._was_left(batch)
-        may_begin = _begins_load(batch, self._table) or (
+        may_begin = begins_load(batch, self._table) or (
             batch.has_read_none(self._table) and (batch.begins_reload or not is_left)
         )
         if is_left and not may_begin:
@@ -201,7 +201,7 @@ class ChangeLog:
         if missing is not None or is_left:
             # Its marks tell more than its rows, where an older version of them was put back.
             held = replace(held, boundary=min(held.boundary, pack_position(batch.start)), loading=0)
-        is_new_load = _begins_load(batch, self._table) and not self._has_begun(batch)
+        is_new_load = begins_load(batch, self._table) and not self._has_begun(batch)
         is_done = done is not None and done >= batch.number
         if is_done and held.boundary >= batch.mark.version and not is_new_load:
             self._remember(held.loading, batch)
@@ -313,7 +313,7 @@ class ChangeLog:
         MirrorError where the change log does not have the load that the batch goes on with.
         """
         this = _load_number(batch)
-        if _begins_load(batch, self._table):
+        if begins_load(batch, self._table):
             return this
         if _is_of_query(held.loading, this):
             return held.loading
@@ -427,7 +427,7 @@ def _last_of(log: LogIdentity) -> str:
     return f"{log}:last"
 
 
-def _begins_load(batch: Batch, table: Table) -> bool:
+def begins_load(batch: Batch, table: Table) -> bool:
     """Whether a load of a table begins in a batch, or begins again behind a statement."""
     if batch.load is None or batch.starts_snapshot(table):
         return batch.load is not None
