@@ -437,8 +437,10 @@ class DeltaMirror:
         """
         name, is_log = unstored.table, unstored.is_log
         state = self._applied.of(name, is_log=is_log)
+        if not unstored.is_of_table:
+            raise unstored.cause
         if state is None or state.stopped is None:
-            if not unstored.is_of_table or not can_write_any(self._targets_in_step()):
+            if not can_write_any(self._targets_in_step()):
                 raise unstored.cause
             state = AppliedState.of_unopened(state, batch, unstored.reason)
             self._applied.note(name, state, is_log=is_log)
