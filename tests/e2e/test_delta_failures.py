@@ -189,6 +189,34 @@ def test_an_error_of_the_store_or_the_process(mirrored: MirroredDatabase, number
     mirrored.assert_equal("t", "u")
 
 
+@pytest.mark.both_engines
+def test_names_and_values_like_errors_of_the_store_stop_one_table(
+    mirrored: MirroredDatabase,
+) -> None:
+    """A constraint of the Delta table shows a row with all its columns."""
+    words = [
+        *("interrupted", "connection timed out", "no such file", "503 Service Unavailable"),
+        *("x: Generic S3 error: y", "(os error 28)", "a: error sending request", "Job 1 cancelled"),
+        *("java.net.SocketException: x", "x\\nCaused by: java.net.SocketException: y"),
+        *("<Code>SlowDown</Code>", "No space left on device", "[DELTA_CONCURRENT_APPEND] x"),
+    ]
+    names = ["cancelled_at", "timeout", "forbidden", *(f"c{at}" for at in range(3, len(words)))]
+    columns = ", ".join(f"`{name}` VARCHAR(60)" for name in names)
+    values = ", ".join(f"'{word}'" for word in words)
+    mirrored.execute(
+        f"CREATE TABLE connection (id INT PRIMARY KEY, {columns})",
+        f"INSERT INTO connection VALUES (1, {values})",
+    )
+    _run(mirrored)
+    mirrored.delta("connection").alter.add_constraint({"interrupted": "id < 2"})
+    mirrored.execute(f"INSERT INTO connection VALUES (2, {values})", "INSERT INTO u VALUES (2, 2)")
+    for _ in range(2):
+        assert [*_run(mirrored).stopped] == [f"{mirrored.database}.connection"]
+        mirrored.assert_equal("t", "u")
+        assert mirrored.rows("connection").num_rows == 1
+        mirrored.execute("UPDATE u SET v = v + 1")
+
+
 def test_an_error_that_does_not_come_again(mirrored: MirroredDatabase) -> None:
     _run(mirrored)
     mirrored.execute("INSERT INTO t VALUES (3, 'c', 3)", "DELETE FROM t WHERE id = 1")
@@ -210,6 +238,55 @@ def test_a_stop_that_can_not_be_stored(mirrored: MirroredDatabase) -> None:
         _run(mirrored)
     assert _run(mirrored).stopped == {}
     mirrored.assert_equal("t", "u")
+
+
+@pytest.mark.both_engines
+@pytest.mark.parametrize("is_log", [False, True])
+def test_a_damaged_delta_log_stops_one_table(mirrored: MirroredDatabase, *, is_log: bool) -> None:
+    """Not even the stop can be stored in it: the checkpoint has it, also when it is repaired."""
+    mirrored.settings["change_log"] = change_log_of(mirrored)
+    _run(mirrored)
+    name, folder = f"{mirrored.database}.t", mirrored.folder / "lake" / mirrored.database / "t"
+    if is_log:
+        name, folder = f"the change log of {name}", log_of(mirrored, "t")
+    whole = folder.with_name("whole")
+    shutil.copytree(folder, whole)
+    for commit in (folder / "_delta_log").glob("*.json"):
+        commit.write_text("garbage")
+        commit.with_name(f".{commit.name}.crc").unlink(missing_ok=True)
+    mirrored.execute("INSERT INTO t VALUES (3, 'c', 3)", "INSERT INTO u VALUES (2, 2)")
+    for run in (_run, _run_last_batch_again, _run):
+        assert [*run(mirrored).stopped] == [name]
+        mirrored.assert_equal("u", *(["t"] if is_log else []))
+        assert_replay(mirrored, "u", "id")
+        # A batch that has changes of this table alone.
+        mirrored.execute("INSERT INTO t SELECT MAX(id) + 1, 'late', 4 FROM t AS before_it")
+    shutil.rmtree(folder)
+    shutil.move(whole, folder)
+    for _ in range(2):
+        assert [*_run(mirrored).stopped] == [name]
+        held = DeltaTable(folder)
+        assert held.metadata().configuration["mysqlbinlog.stopped"]
+        assert held.to_pyarrow_table().num_rows == 2
+        mirrored.execute("UPDATE u SET v = v + 1")
+    mirrored.options["reload"] = f"again: {mirrored.database}.t"
+    assert _run(mirrored).stopped == {}
+    mirrored.assert_equal("t", "u")
+    assert_replay(mirrored, "t", "id")
+
+
+def test_a_damaged_delta_log_of_the_only_table_fails_the_batch(mirrored: MirroredDatabase) -> None:
+    """That another Delta table can be written is not proven: it may be the store."""
+    mirrored.options["tables"] = f"{mirrored.database}.t"
+    _run(mirrored)
+    for commit in (mirrored.folder / "lake" / mirrored.database / "t" / "_delta_log").glob(
+        "*.json"
+    ):
+        commit.write_text("garbage")
+    mirrored.execute("INSERT INTO t VALUES (3, 'c', 3)")
+    for _ in range(2):
+        with pytest.raises(StreamingQueryException, match="Json error"):
+            _run(mirrored)
 
 
 def test_the_first_chunk_of_a_load_fails(mirrored: MirroredDatabase) -> None:

@@ -321,11 +321,11 @@ def _one_round(
             number += 1
             _change(mirrored, number)
 
-    with interrupted(monkeypatch, chance.randrange(1, 10), before_step):
+    with interrupted(monkeypatch, chance.randrange(1, 10), before_step, may_end=True):
         mirrored.run()
     HARMS[kind](mirrored, copies, chance, monkeypatch)
     if chance.random() < 0.5:
-        with interrupted(monkeypatch, chance.randrange(1, 5)):
+        with interrupted(monkeypatch, chance.randrange(1, 5), may_end=True):
             mirrored.run()
     mirrored.run()
     _assert_equal(mirrored, "a", "quiet")

@@ -27,16 +27,20 @@ def interrupted(
     monkeypatch: pytest.MonkeyPatch,
     steps: int,
     before_step: Callable[[], None] = lambda: None,
+    *,
+    may_end: bool = False,
 ) -> Iterator[None]:
-    """Runs of a mirror inside end before their step of this number, from 0, if they have as many.
+    """A run of a mirror inside ends before its step of this number, from 0.
 
     before_step : is called before each step.
+    may_end : the run may have fewer steps; else it is an AssertionError.
     """
-    take, left = DeltaMirror._take_step, steps
+    take, left, is_interrupted = DeltaMirror._take_step, steps, False
 
     def counted(mirror: DeltaMirror, *given: Any) -> None:
-        nonlocal left
+        nonlocal left, is_interrupted
         if not left:
+            is_interrupted = True
             raise _Interrupted
         left -= 1
         before_step()
@@ -49,6 +53,7 @@ def interrupted(
         except StreamingQueryException as error:
             if _Interrupted.__name__ not in str(error):
                 raise
+        assert is_interrupted or may_end, f"the run ended before step {steps}, after {steps - left}"
 
 
 class FolderCopies:
@@ -102,7 +107,7 @@ def _load_by_another(
 ) -> None:
     options = dict(mirrored.options)
     mirrored.options["tables"] = f"{mirrored.database}.t"
-    with interrupted(monkeypatch, chance.choice([1, 2, 3, 1000])):
+    with interrupted(monkeypatch, chance.choice([1, 2, 3, 1000]), may_end=True):
         mirrored.run("another checkpoint")
     mirrored.options = options
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 from pyspark_mysqlbinlog.checkpoints.load_state import SnapshotState
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.versions import UnknownSchema, Version
+from pyspark_mysqlbinlog.connector.delta.applied_states import AppliedState
 from pyspark_mysqlbinlog.connector.delta.apply import SEQ_TYPE
 from pyspark_mysqlbinlog.connector.delta.batch import Batch, TableVersions
 from pyspark_mysqlbinlog.connector.delta.deltalake_engine import DeltalakeEngine, DeltalakeTarget
@@ -67,6 +68,7 @@ class TableBatches:
     Attributes
     ----------
     last : the last batch.
+    state : what the checkpoint has of the table, as `AppliedStates` keeps it.
     """
 
     last: Batch
@@ -77,12 +79,18 @@ class TableBatches:
         self.load: SnapshotState | None = None
         # Reads rows that a load's condition left out.
         self.rows_where: RowsWhere | None = None
+        self.state: AppliedState | None = None
         self.again()
 
     def again(self) -> None:
-        """As a new process has it."""
+        """As a new process has it, with what the checkpoint has."""
         self.target: DeltalakeTarget = DeltalakeEngine().target(str(self.folder))
-        self.table = MirroredTable(NAME, self.target, lambda _: None)
+        self.table = MirroredTable(NAME, self.target, lambda _: None, self.state)
+
+    def new_checkpoint(self, query: str) -> None:
+        """As a query with this identifier has it, whose checkpoint has nothing of the table."""
+        self.query, self.state = query, None
+        self.again()
 
     def batch(
         self,
@@ -118,6 +126,7 @@ class TableBatches:
         self.last = batch
         rows = changes_table(*changes)
         self.table.apply(rows, TableVersions(tuple(now)), batch)
+        self.state = self.table.state
         self.start, self.load = end, load
 
     def rows(self) -> list[Any]:

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Self
 
 from pyspark_mysqlbinlog.connector.delta.batch import Batch
@@ -86,6 +86,15 @@ class AppliedState:
             stopped,
             None if stopped is None else batch.number,
         )
+
+    @classmethod
+    def of_unopened(cls, known: Self | None, batch: Batch, stopped: str) -> Self:
+        """What a Delta table had that is stopped in this batch, and can't be opened to have it.
+
+        known : what it had before; None where that is not known.
+        """
+        known = known or cls(0, str(batch.mark.log), None, None)
+        return replace(known, stopped=stopped, stopped_in=batch.number)
 
     def missing_in(self, target: DeltaTarget, query: str) -> str | None:
         """Why a Delta table is not what it was, nor what became of it; None where it may be.

@@ -4,22 +4,29 @@ An error of delta-rs or Spark shows what failed, and seldom why. If it failed th
 run the same batch at every start, and no table would go on. So it stops its table, provided that
 
 * it is not known to concern the store, the process or the query: network, credentials, a full disk,
-  memory, a job that was cancelled, another writer's commit. These fail the batch, and pass;
-* the same happens a second time, with everything about the table read again;
-* the stop can be stored in the Delta table. Otherwise a later start would go on without the changes
-  of this batch.
+  memory, a job that was cancelled, another writer's commit (see `store_errors`). These fail the
+  batch, and pass;
+* the same happens a second time, a moment later, with everything about the table read again;
+* the stop can be stored in the Delta table, or in the checkpoint alone (see `unstored_stops`).
+  Otherwise a later start would go on without the changes of this batch.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
+from time import sleep
 from typing import TypeVar
 
 import pyarrow as pa
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
+from pyspark_mysqlbinlog.connector.delta.store_errors import (
+    PATHS,
+    is_of_store,
+    os_error_codes,
+    without_traces,
+)
 from pyspark_mysqlbinlog.errors import (
     FormatError,
     MirrorError,
@@ -29,7 +36,7 @@ from pyspark_mysqlbinlog.errors import (
 )
 from pyspark_mysqlbinlog.names import Table
 
-__all__ = ["run_for_table"]
+__all__ = ["may_concern_table", "run_for_table"]
 
 T = TypeVar("T")
 
@@ -45,31 +52,9 @@ _OF_TABLES = (
 _OF_DELTA_RS = frozenset({"DeltaError", "PanicException"})
 _OF_VALUES = (SchemaError, UnrepresentableValueError, FormatError)
 _OF_ALL = (OSError, MemoryError, pa.ArrowCancelled)
-_OF_ALL_TEXT = re.compile(
-    # The disk, and the process.
-    r"no space left|disk quota|not enough space|read-only file system|too many open files"
-    r"|cannot allocate memory|out ?of ?memory|java heap space|gc overhead|resources exhausted"
-    # The way to the store, and its own troubles.
-    r"|timed? ?out|connection|connect error|broken pipe|error sending request|dns error"
-    r"|unknownhost|no route to host|network is|socketexception|temporarily|service ?unavailable"
-    r"|slow ?down|too ?many ?requests|throttl|internal ?(server ?)?error|bad gateway"
-    # Who may use it, and whether it is there.
-    r"|access ?denied|permission denied|forbidden|unauthori[sz]ed|unauthenticated|credential"
-    r"|invalidaccesskey|signaturedoesnotmatch|(expired|invalid) ?token|accountproblem"
-    r"|no ?such ?bucket|bucket does not exist|container ?(not ?found|does not exist)"
-    # Spark that ends, a query that is stopped, executors that went.
-    r"|cancell?ed|interrupted|shut ?down|stopped sparkcontext|executor ?lost|fetchfailed"
-    # Others that write.
-    r"|delta_(concurrent|metadata_changed|protocol_changed)",
-    re.IGNORECASE,
-)
-# Where Spark was, and not what happened: each of its errors has been in `java.util.concurrent`.
-_FRAMES = re.compile(
-    r"^\s+(?:at .*|\.\.\. \d+ more)$|^Driver stacktrace:$|stack backtrace:[\s\S]*", re.MULTILINE
-)
-_ANSI = re.compile(r"\x1b\[[0-9;]*m")
-# Paths have names of tables and values of rows in them.
-_PATHS = re.compile(r"\S*/\S*")
+_CONFLICTS = ("Concurrent", "MetadataChanged", "ProtocolChanged")
+# An error that passes should not meet both tries.
+RETRY_SECONDS = 1.0
 _MOST_SHOWN = 300
 _MOST_NAME_BYTES = 255
 
@@ -82,14 +67,15 @@ def run_for_table(name: Table, work: Callable[[], T], read_again: Callable[[], o
     try:
         return _with_typed_values(name, work)
     except BaseException as error:
-        if not _may_concern_table(error):
+        if not may_concern_table(error):
             raise
     read_again()
+    sleep(RETRY_SECONDS)
     try:
         return _with_typed_values(name, work)
     except BaseException as error:
         read_again()
-        if not _may_concern_table(error):
+        if not may_concern_table(error):
             raise
         raise MirrorError(_said(error), table=".".join(name)) from error
 
@@ -103,16 +89,34 @@ def _with_typed_values(name: Table, work: Callable[[], T]) -> T:
         ) from error
 
 
-def _may_concern_table(error: BaseException) -> bool:
+def may_concern_table(error: BaseException) -> bool:
+    """Whether an error may come of one table, and not of the store, the process or the query."""
     if isinstance(error, MySQLBinlogError):
         return False  # it has its own words, and is final
     chain = [*_chain(error)]
-    if any(isinstance(each, _OF_ALL) for each in chain):
+    if any(isinstance(each, _OF_ALL) and not _is_of_one_file(each) for each in chain):
         return False
-    if any(_OF_ALL_TEXT.search(_PATHS.sub("", _text(each).replace("</", "<"))) for each in chain):
+    if any(_is_conflict(each) or is_of_store(without_traces(str(each))) for each in chain):
         return False
     names = {kind.__name__ for kind in type(error).__mro__}
-    return isinstance(error, _OF_TABLES) or not names.isdisjoint(_OF_DELTA_RS)
+    # delta-rs raises errors of Arrow's as Exception, and some of a file as OSError.
+    is_plain = type(error) is Exception or isinstance(error, OSError)
+    return is_plain or isinstance(error, _OF_TABLES) or not names.isdisjoint(_OF_DELTA_RS)
+
+
+def _is_of_one_file(error: BaseException) -> bool:
+    """Whether an OSError is delta-rs's, of one file: such have no `errno`, but a text."""
+    if not isinstance(error, OSError) or error.errno is not None:
+        return False
+    text = without_traces(str(error))
+    is_told = isinstance(error, FileNotFoundError) or bool(os_error_codes(text))
+    return is_told and not is_of_store(text)
+
+
+def _is_conflict(error: BaseException) -> bool:
+    """Whether it is one of the classes of Delta for Spark, of others that write."""
+    name = type(error).__name__
+    return isinstance(error, PySparkException) and name.startswith(_CONFLICTS)
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
@@ -123,14 +127,10 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__ or error.__context__
 
 
-def _text(error: BaseException) -> str:
-    return _FRAMES.sub("", _ANSI.sub("", str(error)))
-
-
 def _said(error: BaseException) -> str:
     """The error in one line, shortened in the middle, and what to do."""
     # Spark's own words come first, and the cause last.
-    full = _text(error)
+    full = without_traces(str(error))
     text = " ".join(full.rpartition("Caused by: ")[2].split())
     if len(text) > _MOST_SHOWN:
         text = f"{text[: _MOST_SHOWN // 2]} … {text[-_MOST_SHOWN // 2 :]}"
@@ -148,5 +148,5 @@ def _said(error: BaseException) -> str:
 
 def _has_long_name(text: str) -> bool:
     """Whether an error is of a path with a part longer than a file name; Spark does not say so."""
-    parts = (part for path in _PATHS.findall(text) for part in path.split("/"))
+    parts = (part for path in PATHS.findall(text) for part in path.split("/"))
     return any(len(part.encode()) > _MOST_NAME_BYTES for part in parts)

@@ -43,7 +43,7 @@ from pyspark_mysqlbinlog.errors import MirrorError, OptionError
 from pyspark_mysqlbinlog.names import Table
 from pyspark_mysqlbinlog.tables import TableSchema
 
-__all__ = ["COLUMNS", "RESET", "ChangeLog"]
+__all__ = ["COLUMNS", "RESET", "ChangeLog", "begins_load"]
 
 _LOG = logging.getLogger(__name__)
 # The stubs know neither chunked arrays beside plain values nor what comes of them.
@@ -79,6 +79,8 @@ COLUMNS = pa.schema(_COLUMNS)
 _CHANGES = "mysqlbinlog.changeLogSource"
 # An identifier: which load of the table goes on; 0 for none.
 _LOADING = "mysqlbinlog:loading"
+# An identifier: which load of the table was the last to begin.
+_LAST_LOAD = "mysqlbinlog:lastLoad"
 # Of that number, for the batch in which the load began; those above are the query's.
 _BATCH_BITS = 32
 # In front of all changes at a place, and of rows that were loaded there.
@@ -147,7 +149,9 @@ class ChangeLog:
         self.stopped, self._is_left = error.message, True
         # What it had before is still asked for: the batch may come again.
         known = self.state or AppliedState.of(self._target, batch)
-        self.state = replace(known, stopped=error.message, stopped_in=batch.number)
+        # Changes are missing from the first stop on.
+        first = batch.number if known.stopped_in is None else min(known.stopped_in, batch.number)
+        self.state = replace(known, stopped=error.message, stopped_in=first)
 
     def append(self, changes: pa.Table, now: TableVersions, batch: Batch) -> int:
         """Append what is new of one batch's changes; returns how many."""
@@ -169,12 +173,16 @@ class ChangeLog:
         if not (changes.num_rows or is_loaded) and self._only_passed_by(now, batch):
             return 0
         done = self._target.applied(batch.query)
-        self._is_left = is_left = self._is_left or self._was_left(batch, done)
-        may_begin = _begins_load(batch, self._table) or (
+        self._is_left = is_left = self._is_left or self._was_left(batch)
+        may_begin = begins_load(batch, self._table) or (
             batch.has_read_none(self._table) and (batch.begins_reload or not is_left)
         )
         if is_left and not may_begin:
-            return 0  # what comes next may begin behind the place that it was stopped for
+            # What comes next may begin after the place that it was stopped for.
+            if self.stopped is None and self.state is not None and self.state.stopped is not None:
+                # The Delta table does not have the stop.
+                raise self._error(self.state.stopped)
+            return 0
         missing = None if self._is_joined else self._missing(batch)
         if missing is not None:
             if not may_begin:
@@ -184,16 +192,18 @@ class ChangeLog:
         if done is None:
             if self.stopped is not None and not batch.is_first and not may_begin:
                 return 0
-            begins = self._join(now, batch)
+            begins = self._join(now, batch, may_begin=may_begin)
         elif self.stopped is not None:
             self._go_on_again()  # it was another query that could not join
         if done is not None and not self._is_joined:
-            self._check_log(now, batch)
+            self._check_log(now, batch, may_begin=may_begin)
         held = _Held.of(self._target, batch.mark.log)
         if missing is not None or is_left:
             # Its marks tell more than its rows, where an older version of them was put back.
             held = replace(held, boundary=min(held.boundary, pack_position(batch.start)), loading=0)
-        if done is not None and done >= batch.number and held.boundary >= batch.mark.version:
+        is_new_load = begins_load(batch, self._table) and not self._has_begun(batch)
+        is_done = done is not None and done >= batch.number
+        if is_done and held.boundary >= batch.mark.version and not is_new_load:
             self._remember(held.loading, batch)
             return 0
         if done is not None and not self._is_joined:
@@ -210,7 +220,10 @@ class ChangeLog:
             count = rows.num_rows
             rows = rows.select(COLUMNS.names).cast(COLUMNS)
             rows = pa.concat_tables([*(self._begin_row(at, batch) for at in sorted(places)), rows])
-            self._target.append(rows, self._mark(rows, batch, replace(held, loading=loading)))
+            mark = self._mark(rows, batch, replace(held, loading=loading))
+            if load and load != held.loading:
+                mark = replace(mark, more=(*mark.more, (_LAST_LOAD, _last_load(batch))))
+            self._target.append(rows, mark)
         else:
             count = 0
         self._remember(loading, batch)
@@ -228,7 +241,7 @@ class ChangeLog:
         The change log has everything of the one before, of which nothing is left.
         """
         done = self._target.applied(batch.query)
-        if self._is_left or self._was_left(batch, done):
+        if self._is_left or self._was_left(batch):
             return  # it is stopped
         if done is None:
             return  # what comes next is appended after this query has joined it
@@ -241,10 +254,16 @@ class ChangeLog:
         more = (_last_of(log), 0), (_LOADING, held.loading)
         self._target.set_properties({_CHANGES: str(log)}, replace(batch.mark, more=more))
 
-    def _check_log(self, now: TableVersions, batch: Batch) -> None:
-        """MirrorError unless it is in the log of a batch, which some batch has led it into."""
+    def _check_log(self, now: TableVersions, batch: Batch, *, may_begin: bool) -> None:
+        """MirrorError unless it is in the log of a batch, which some batch has led it into.
+
+        may_begin : all rows of the table come from here on.
+        """
         log, known = batch.mark.log, self._target.properties().get(_CHANGES, "")
         if known == str(log):
+            return
+        if may_begin and batch.loads(self._table) and log.continues(known):
+            self._target.set_properties({_CHANGES: str(log)})
             return
         # A table that was gone where the log before ended has nothing of it that is missing.
         if not known.startswith(log.of_server) or _begins_in(now, batch.start) is None:
@@ -252,10 +271,9 @@ class ChangeLog:
         self._target.set_properties({_CHANGES: str(log)}, Mark(log, pack_position(batch.start)))
 
     def _of_another_log(self, known: str | None, log: LogIdentity) -> MirrorError:
-        return self._error(
-            f"its changes are from another log ({known}, now {log}): give another place for its"
-            " change log"
-        )
+        # After a change of the base name the epoch is larger, and `seq` stays in order.
+        remedy = _LOAD_ANEW if log.continues(known) else "give another place for its change log"
+        return self._error(f"its changes are from another log ({known}, now {log}): {remedy}")
 
     def _remember(self, loading: int, batch: Batch) -> None:
         self._is_joined, self._loading = True, loading
@@ -272,16 +290,22 @@ class ChangeLog:
         what = self.state.missing_in(self._target, batch.query)
         return None if what is None else self._error(f"{what}; {_LOAD_ANEW}")
 
-    def _was_left(self, batch: Batch, done: int | None) -> bool:
+    def _was_left(self, batch: Batch) -> bool:
         """Whether this query has stopped it in an earlier batch, and changes may be missing since.
 
-        done : the number of the query's last batch that it has.
+        The batches' numbers in Delta do not tell: those of an older checkpoint come once more.
         """
         left = None if self.state is None else self.state.stopped_in
-        if left is None or left >= batch.number or (done is not None and done >= batch.number):
+        if left is None or left >= batch.number or self._has_begun(batch):
             return False
-        # Another query may have brought them.
-        return _Held.of(self._target, batch.mark.log).boundary < pack_position(batch.start)
+        # Another query may have brought the changes, but not the rows of a load. Those have no
+        # place in the log: without traffic all of a load is at one place.
+        held = _Held.of(self._target, batch.log_before or batch.mark.log)
+        return batch.loads(self._table) or held.boundary <= pack_position(batch.start)
+
+    def _has_begun(self, batch: Batch) -> bool:
+        """Whether a load began in this very batch, which comes once more."""
+        return self.stopped is None and self._target.applied(_LAST_LOAD) == _last_load(batch)
 
     def _load_of(self, batch: Batch, held: _Held) -> int:
         """The number of the load of which a batch is a part.
@@ -289,7 +313,7 @@ class ChangeLog:
         MirrorError where the change log does not have the load that the batch goes on with.
         """
         this = _load_number(batch)
-        if _begins_load(batch, self._table):
+        if begins_load(batch, self._table):
             return this
         if _is_of_query(held.loading, this):
             return held.loading
@@ -302,8 +326,10 @@ class ChangeLog:
             f" table, is in its place, or another query has loaded it; {_LOAD_ANEW}"
         )
 
-    def _join(self, now: TableVersions, batch: Batch) -> int | None:
+    def _join(self, now: TableVersions, batch: Batch, *, may_begin: bool) -> int | None:
         """Go on in the change log, or begin it.
+
+        may_begin : as in `_check_log`.
 
         Gives the place from which on all of the table's rows come, where there was a gap before it.
         """
@@ -323,7 +349,7 @@ class ChangeLog:
                 )
             self._check_beginning(new, batch)
         elif known != log:
-            raise self._of_another_log(known, batch.mark.log)
+            self._check_log(now, batch, may_begin=may_begin)
         else:
             begins = self._go_on(held, new, batch)
         if columns is None:
@@ -401,7 +427,7 @@ def _last_of(log: LogIdentity) -> str:
     return f"{log}:last"
 
 
-def _begins_load(batch: Batch, table: Table) -> bool:
+def begins_load(batch: Batch, table: Table) -> bool:
     """Whether a load of a table begins in a batch, or begins again behind a statement."""
     if batch.load is None or batch.starts_snapshot(table):
         return batch.load is not None
@@ -414,6 +440,12 @@ def _load_number(batch: Batch) -> int:
     """A number for a load that begins in a batch; not 0."""
     query = int.from_bytes(blake2b(batch.query.encode(), digest_size=4).digest()) >> 1 | 1
     return query << _BATCH_BITS | batch.number
+
+
+def _last_load(batch: Batch) -> int:
+    """A number for the load that begins in this very batch, and in no other of its number."""
+    this = f"{batch.query} {batch.number} {pack_position(batch.start)}"
+    return int.from_bytes(blake2b(this.encode(), digest_size=8).digest()) >> 1
 
 
 def _is_of_query(load: int, other: int) -> bool:

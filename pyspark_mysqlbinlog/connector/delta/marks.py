@@ -89,6 +89,12 @@ class LogIdentity:
         """What the names of all logs of the server begin with."""
         return f"mysqlbinlog:{self.server}:"
 
+    def continues(self, known: str | None) -> bool:
+        """Whether another log, by its name, is an earlier one of the same server."""
+        if known is None or not known.startswith(self.of_server):
+            return False
+        return int(known.removeprefix(self.of_server).partition(":")[0]) < self.epoch
+
     @property
     def event(self) -> str:
         """The identifier of the event in front of the boundary."""

@@ -14,11 +14,11 @@ server's is stopped, with a word on what to do, and the others go on.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
+from contextlib import closing
 from functools import partial
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
@@ -27,7 +27,7 @@ from pyspark_mysqlbinlog.checkpoints.offset import Offset
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.checkpoints.versions import is_dropped, valid_from
-from pyspark_mysqlbinlog.connector.delta.applied_states import AppliedStates
+from pyspark_mysqlbinlog.connector.delta.applied_states import AppliedState, AppliedStates
 from pyspark_mysqlbinlog.connector.delta.batch import Batch, TableVersions
 from pyspark_mysqlbinlog.connector.delta.batch_offsets import BatchOffsets
 from pyspark_mysqlbinlog.connector.delta.cascade_watch import CascadeWatch
@@ -37,9 +37,9 @@ from pyspark_mysqlbinlog.connector.delta.column_names import delta_name
 from pyspark_mysqlbinlog.connector.delta.copies import log_row_identity
 from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget, Engine
 from pyspark_mysqlbinlog.connector.delta.engines import LazyEngine
-from pyspark_mysqlbinlog.connector.delta.failures import run_for_table
+from pyspark_mysqlbinlog.connector.delta.failures import may_concern_table, run_for_table
 from pyspark_mysqlbinlog.connector.delta.free_memory import trim_after_batch
-from pyspark_mysqlbinlog.connector.delta.history import ChangeLog
+from pyspark_mysqlbinlog.connector.delta.history import ChangeLog, begins_load
 from pyspark_mysqlbinlog.connector.delta.maintenance import Maintenance
 from pyspark_mysqlbinlog.connector.delta.marks import LogIdentity, Mark, pack_position
 from pyspark_mysqlbinlog.connector.delta.mirrored_table import MirroredTable
@@ -54,6 +54,7 @@ from pyspark_mysqlbinlog.connector.delta.purpose import check_checkpoint_targets
 from pyspark_mysqlbinlog.connector.delta.side_by_side import side_by_side
 from pyspark_mysqlbinlog.connector.delta.spark_sessions import is_classic
 from pyspark_mysqlbinlog.connector.delta.targets import Targets, check_paths_disjoint
+from pyspark_mysqlbinlog.connector.delta.unstored_stops import UnstoredStop, can_write_any
 from pyspark_mysqlbinlog.connector.delta.wanted import Wanted
 from pyspark_mysqlbinlog.connector.load.sizes import table_sizes
 from pyspark_mysqlbinlog.connector.log.logs import ServerLog
@@ -75,6 +76,7 @@ if TYPE_CHECKING:
 __all__ = ["DeltaMirror"]
 
 _LOG = logging.getLogger(__name__)
+_Kept = TypeVar("_Kept", MirroredTable, ChangeLog)
 # A batch is collected in the driver's memory, where it takes up to twenty times its bytes of log.
 _MOST_BYTES = "32m"
 # What the mirror's stream must be.
@@ -177,6 +179,7 @@ class DeltaMirror:
         self._applied = AppliedStates(checkpoint)
         self._tables: dict[Table, MirroredTable] = {}
         self._change_logs: dict[Table, ChangeLog] = {}
+        self._unopened: dict[str, str] = {}
         self._known: tuple[SchemaHistory, dict[Table, TableVersions]] | None = None
         self._query: str | None = None
         self._reading = DirectReader(parsed, with_source=change_log is not None)
@@ -219,9 +222,9 @@ class DeltaMirror:
     def stopped(self) -> Mapping[str, str]:
         """Tables that are kept in step no more, and why, as far as this process has seen."""
         stopped = {".".join(name): table.stopped for name, table in self._tables.items()} | {
-            f"the change log of {'.'.join(name)}": log.stopped
-            for name, log in self._change_logs.items()
+            _name_of_log(name): log.stopped for name, log in self._change_logs.items()
         }
+        stopped |= self._unopened
         return {name: reason for name, reason in stopped.items() if reason is not None}
 
     @property
@@ -234,7 +237,7 @@ class DeltaMirror:
 
     def __getstate__(self) -> dict[str, Any]:
         # Spark Connect runs batches in another process; what was opened stays in this one.
-        return self.__dict__ | {"_tables": {}, "_change_logs": {}}
+        return self.__dict__ | {"_tables": {}, "_change_logs": {}, "_unopened": {}}
 
     def __call__(self, batch: DataFrame, number: int) -> None:
         """Bring one batch in; what foreachBatch calls."""
@@ -262,10 +265,10 @@ class DeltaMirror:
         if self._maintenance is not None:
             self._maintenance.after_batch(self._uris())
         reasons = list(self.stopped.values())
-        is_all = len(reasons) == len(self._tables) + len(self._change_logs)
+        count = len(self._tables) + len(self._change_logs) + len(self._unopened)
         # A load that is asked for comes behind the batches that are planned.
         is_to_come = self._reload != ("" if end.load is None else end.load.reload)
-        if reasons and is_all and not (self._reload and is_to_come):
+        if reasons and len(reasons) == count and not (self._reload and is_to_come):
             raise MirrorError(f"every table is stopped; the first: {reasons[0]}")
 
     def _steps(self, batch: DataFrame, before: Offset, end: Offset) -> Generator[Step]:
@@ -287,7 +290,7 @@ class DeltaMirror:
 
     def _is_stopped(self, name: Table) -> bool:
         table = self._tables.get(name)
-        return table is not None and table.stopped is not None
+        return (table is not None and table.stopped is not None) or ".".join(name) in self._unopened
 
     def _take_step(
         self, step: Step, number: int, end: Offset, record: BatchTracker, spark: SparkSession
@@ -359,8 +362,12 @@ class DeltaMirror:
             if done:
                 changes, held = parts[name][0], partial(self._count_of, name)
                 record.add(name, changes, *done[0], held, images=batch.images.size_of(changes))
-        if failed:
-            raise failed[0]
+        for error in failed:
+            if not isinstance(error, UnstoredStop):
+                raise error
+        for error in failed:
+            assert isinstance(error, UnstoredStop)
+            self._stop_in_checkpoint(error, batch)
 
     def _bring_in(
         self, name: Table, changes: pa.Table, versions: TableVersions, batch: Batch
@@ -369,21 +376,91 @@ class DeltaMirror:
 
         Returns how many changes were new.
         """
+        return self._run(
+            name,
+            self._tables,
+            lambda: self._opened(name, versions),
+            lambda table: table.apply(changes, versions, batch),
+            batch,
+        )
+
+    def _append(self, name: Table, changes: pa.Table, versions: TableVersions, batch: Batch) -> int:
+        """One table's part of a batch, for its change log; one that has a gap is stopped."""
+        return self._run(
+            name,
+            self._change_logs,
+            lambda: self._opened_log(name),
+            lambda log: log.append(changes, versions, batch),
+            batch,
+            is_log=True,
+        )
+
+    def _run(
+        self,
+        name: Table,
+        kept: dict[Table, _Kept],
+        opened: Callable[[], _Kept],
+        work: Callable[[_Kept], int],
+        batch: Batch,
+        *,
+        is_log: bool = False,
+    ) -> int:
+        """Do a table's part of a batch, or stop it; UnstoredStop where Delta can't have the stop.
+
+        kept : where what was opened is kept.
+        """
+        told = _name_of_log(name) if is_log else ".".join(name)
+        if told in self._unopened and not (batch.begins_reload or begins_load(batch, name)):
+            return 0
         try:
-            count = run_for_table(
-                name,
-                lambda: self._opened(name, versions).apply(changes, versions, batch),
-                lambda: self._tables.pop(name, None),
-            )
+            count = run_for_table(name, lambda: work(opened()), lambda: kept.pop(name, None))
         except MirrorError as error:
-            with _cause_where_not_stored(error):
-                self._opened(name, versions).stop(error, batch)
-            _LOG.error("%s.%s is kept in step no more: %s", *name, error.message)
+            try:
+                opened().stop(error, batch)
+            except BaseException as failure:
+                if not isinstance(failure, Exception) and not may_concern_table(failure):
+                    raise
+                kept.pop(name, None)
+                raise UnstoredStop(name, error, failure, is_log=is_log) from None
+            _LOG.error("%s is kept in step no more: %s", told, error.message)
             count = 0
-        state = self._tables[name].state
+        self._unopened.pop(told, None)
+        state = kept[name].state
         if state is not None:
-            self._applied.note(name, state)
+            self._applied.note(name, state, is_log=is_log)
         return count
+
+    def _stop_in_checkpoint(self, unstored: UnstoredStop, batch: Batch) -> None:
+        """Stop a table whose Delta table can't have the stop, or raise what it is stopped for.
+
+        A later start knows of the stop by the checkpoint.
+        """
+        name, is_log = unstored.table, unstored.is_log
+        state = self._applied.of(name, is_log=is_log)
+        if not unstored.is_of_table:
+            raise unstored.cause
+        if state is None or state.stopped is None:
+            if not can_write_any(self._targets_in_step()):
+                raise unstored.cause
+            state = AppliedState.of_unopened(state, batch, unstored.reason)
+            self._applied.note(name, state, is_log=is_log)
+        told = _name_of_log(name) if is_log else ".".join(name)
+        self._unopened[told] = str(state.stopped)
+        _LOG.error(
+            "%s: stopped, which only the checkpoint records, because its Delta table cannot be"
+            " opened or written: %s",
+            told,
+            state.stopped,
+        )
+
+    def _targets_in_step(self) -> Iterator[DeltaTarget]:
+        """The Delta tables that are not stopped, as objects of their own."""
+        for name, table in self._tables.items():
+            if self._targets is not None and table.stopped is None:
+                yield self._engine.target(self._targets.of(name))
+        for log in self._change_logs.values():
+            if log.stopped is None:
+                yield self._change_log_engine.target(log.uri)
 
     def _opened(self, name: Table, versions: TableVersions) -> MirroredTable:
         table = self._tables.get(name)
@@ -401,24 +478,6 @@ class DeltaMirror:
         settings = parse_options(self._options).server_settings()
         with ReplicaClient.connect(settings) as client:
             return {name: size.rows for name, size in table_sizes(client, tables).items()}
-
-    def _append(self, name: Table, changes: pa.Table, versions: TableVersions, batch: Batch) -> int:
-        """One table's part of a batch, for its change log; one that has a gap is stopped."""
-        try:
-            count = run_for_table(
-                name,
-                lambda: self._opened_log(name).append(changes, versions, batch),
-                lambda: self._change_logs.pop(name, None),
-            )
-        except MirrorError as error:
-            with _cause_where_not_stored(error):
-                self._opened_log(name).stop(error, batch)
-            _LOG.error("the change log of %s.%s is stopped: %s", *name, error.message)
-            count = 0
-        state = self._change_logs[name].state
-        if state is not None:
-            self._applied.note(name, state, is_log=True)
-        return count
 
     def _opened_log(self, name: Table) -> ChangeLog:
         log = self._change_logs.get(name)
@@ -491,18 +550,8 @@ class DeltaMirror:
         return self._wanted
 
 
-@contextmanager
-def _cause_where_not_stored(stop: MirrorError) -> Iterator[None]:
-    """Raise what a table is stopped for, rather than that this could not be stored in it.
-
-    Then it is not this table alone, or a later start would not know of the stop.
-    """
-    try:
-        yield
-    except Exception:
-        if stop.__cause__ is None:
-            raise
-        raise stop.__cause__ from None
+def _name_of_log(name: Table) -> str:
+    return f"the change log of {'.'.join(name)}"
 
 
 def _maintenance(engine: Engine, every: str | None) -> Maintenance | None:

@@ -9,6 +9,7 @@ import pytest
 from deltalake.exceptions import CommitFailedError, DeltaError
 from pyspark.errors import AnalysisException
 
+from pyspark_mysqlbinlog.connector.delta import failures
 from pyspark_mysqlbinlog.connector.delta.engine import commit_conflict_error
 from pyspark_mysqlbinlog.connector.delta.failures import run_for_table
 from pyspark_mysqlbinlog.errors import (
@@ -20,6 +21,11 @@ from pyspark_mysqlbinlog.errors import (
 )
 
 _TABLE = ("shop", "orders")
+
+
+@pytest.fixture(autouse=True)
+def _no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(failures, "RETRY_SECONDS", 0)
 
 
 class PanicException(BaseException):
@@ -71,6 +77,11 @@ def test_what_goes_well_the_second_time_is_no_failure() -> None:
         ),
         # Names and values in paths tell nothing.
         DeltaError("Unable to open file /lake/timeout/connection/p=forbidden: File exists"),
+        # delta-rs gives errors of Arrow's and of one file in these classes.
+        Exception("Cast error: Cannot cast string 'x' to value of Int64 type"),
+        FileNotFoundError("Object at location /lake/t/x not found\n ↳ gone (os error 2)"),
+        OSError("Kernel error -> Generic LocalFileSystem error\n ↳ No folder (os error 20)"),
+        DeltaError("Generic S3 error: Client error with status 400: <Code>KeyTooLongError</Code>"),
     ],
 )
 def test_the_same_error_twice_stops_the_table(error: BaseException) -> None:
@@ -100,6 +111,28 @@ def test_the_same_error_twice_stops_the_table(error: BaseException) -> None:
         DeltaError("<Code>NoSuchBucket</Code>"),
         DeltaError("\x1b[31merror sending request\x1b[0m"),
         DeltaError("Resources exhausted: Failed to allocate"),
+        DeltaError("Generic LocalFileSystem error: Input/output error (os error 5)"),
+        DeltaError("Kernel error: Stale file handle (os error 116)"),
+        PanicException('on an `Err` value: Os { code: 28, kind: StorageFull, message: "" }'),
+        OSError(
+            "Kernel error -> Generic S3 error\n  \x1b[31m↳\x1b[0m Error performing GET http://x"
+            "\n \x1b[31m↳\x1b[0m tcp connect error\n ↳ Connection refused (os error 111)"
+        ),
+        DeltaError("Generic MicrosoftAzure error: Server returned non-2xx status code: 503"),
+        DeltaError("The operation lacked the necessary privileges to complete for path t/x: y"),
+        DeltaError("Object at location t not found: 404: <Code>NoSuchBucket</Code>"),
+        AnalysisException(
+            "[TASK_WRITE_FAILED] Task failed while writing rows to file:/t.\n\tat x.Y(Z:1)\n"
+            "Caused by: java.io.IOException: No space left on device\n\tat java.io.X(Y:1)"
+        ),
+        AnalysisException("x\nCaused by: java.io.IOException: Input/output error\n\tat a.B(C:1)"),
+        AnalysisException(
+            "y\nCaused by: java.io.FileNotFoundException: /t/x (Too many open files)"
+        ),
+        AnalysisException("y\nCaused by: java.net.SocketTimeoutException: Read timed out"),
+        AnalysisException("calling o1.x.\n: com.amazonaws.services.s3.model.AmazonS3Exception: z"),
+        AnalysisException("Job 3 cancelled because SparkContext was shut down"),
+        AnalysisException("most recent failure: Lost task 0.3: ExecutorLostFailure (executor 2)"),
         AnalysisException("Job 12 cancelled part of cancelled job group 5"),
         AnalysisException("java.lang.OutOfMemoryError: Java heap space"),
         AnalysisException("[DELTA_CONCURRENT_APPEND] files were added"),
@@ -112,6 +145,58 @@ def test_what_concerns_all_is_raised_at_once(error: BaseException) -> None:
     with pytest.raises(type(error)) as raised:
         _run(DeltaError("first another"), error)
     assert raised.value is error
+
+
+# Each was the name of a column, of a table or a value of a row.
+WORDS = (
+    "cancelled_at", "interrupted", "connection", "timeout", "timed out", "credential", "throttle",
+    "shutdown", "forbidden", "no such bucket", "no such file", "503", "503 Service Unavailable",
+    "error sending request", "Connection refused", "No space left on device", "os error 28",
+    "(os error 28)", "java.net.SocketException", "Resources exhausted", "Generic S3 error",
+    "x: Generic S3 error: y", "<Code>SlowDown</Code>", "java heap space", "access denied",
+)  # fmt: skip
+MESSAGES: tuple[tuple[type[Exception], str], ...] = (
+    (DeltaError, 'Schema error: No field named "{}".\nValid fields are s.id, t."{}", t.id.'),
+    (DeltaError, "Parquet error: ArrowError(CastError(\"Cannot cast string '{}' to Int32\"))"),
+    (
+        DeltaError,
+        "Preview of invalid data:\n\n+----+---+\n| id | {} |\n+----+---+\n| -1 | {} |\n+----+",
+    ),
+    (DeltaError, "Generic DeltaTable error: Unable to open file /lake/t/p={}/x.parquet: gone"),
+    (Exception, "Cast error: Cannot cast string '{}' to value of Int64 type"),
+    (AnalysisException, "[DELTA_FAILED_TO_MERGE_FIELDS] Failed to merge fields '{}' and '{}'"),
+    (AnalysisException, "[UNRESOLVED_COLUMN.WITH_SUGGESTION] A column with name `{}` is not there"),
+    (AnalysisException, "java.lang.IllegalArgumentException: requirement failed: `t`.`{}` is not"),
+    (pa.ArrowInvalid, "In column '{}': Failed to parse string: '{}' as a scalar of type int32"),
+)
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_names_and_values_are_not_taken_for_the_store(word: str) -> None:
+    for kind, message in MESSAGES:
+        in_path = word.replace(" ", "%20").replace(":", "%3A").replace("/", "%2F")
+        text = message.replace("{}", in_path if "/p={}" in message else word)
+        error = kind(text)
+        with pytest.raises(MirrorError) as raised:
+            _run(error, error)
+        assert raised.value.__cause__ is error, text
+
+
+@pytest.mark.parametrize(
+    "name", ["cancelled_at", "interrupted", "connection", "timeout", "shutdown"]
+)
+def test_names_without_quotes_are_not_taken_for_the_store(name: str) -> None:
+    error = DeltaError(f"Schema error: No field named {name}.\nValid fields are {name}, t.{name}.")
+    with pytest.raises(MirrorError):
+        _run(error, error)
+
+
+def test_the_second_try_comes_after_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr(failures, "RETRY_SECONDS", 1.5)
+    monkeypatch.setattr(failures, "sleep", pauses.append)
+    assert _run(DeltaError("Stale"), None) == (7, 1)
+    assert pauses == [1.5]
 
 
 def test_what_is_behind_an_error_counts() -> None:

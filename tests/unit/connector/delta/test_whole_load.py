@@ -75,8 +75,8 @@ def test_changes_before_the_place_of_a_load_are_in_its_rows(
     mirrored.batch(600, change("d", 450, 9), change("c", 500, 3), change("d", 550, 1))
     assert mirrored.rows() == [1, 2, 3]
     # Once more, from a lost checkpoint.
-    mirrored.start, mirrored.query = 400, "other"
-    mirrored.again()
+    mirrored.start = 400
+    mirrored.new_checkpoint("other")
     mirrored.batch(700, change("d", 450, 9), change("c", 500, 3), change("c", 650, 4))
     assert mirrored.rows() == [1, 2, 3, 4]
 
@@ -154,7 +154,6 @@ def test_a_table_that_goes_and_comes_while_its_load_is_waited_for(
 
 def test_a_load_that_another_query_began(mirrored: Mirrored) -> None:
     mirrored.batch(200, pending=True)
-    mirrored.again()
-    mirrored.query = "other"
+    mirrored.new_checkpoint("other")
     with pytest.raises(MirrorError, match="which another query began, is not done"):
         mirrored.batch(300, change("c", 250, 1))
