@@ -226,7 +226,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
             may_load = False
             if target is not None and target.is_in_sequence_of(position):
                 self._ask(self._note_target)
-                target = self._target_seen_from(offset)
+                target = self._target_seen_from(position)
         if load is not None and may_load:
             load, mark = self._load.step(tail, load, position, most, target)
             self._moved_at = monotonic()
