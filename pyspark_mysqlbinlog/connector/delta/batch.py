@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pyspark_mysqlbinlog.checkpoints.load_state import SnapshotState
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.versions import Version
+from pyspark_mysqlbinlog.connector.delta.apply import ROW_BEFORE_ALL
 from pyspark_mysqlbinlog.connector.delta.marks import LogIdentity, Mark, unpack_position
 from pyspark_mysqlbinlog.connector.delta.prepared import PrecomputedStates
 from pyspark_mysqlbinlog.connector.delta.rest_of_load import Limited
@@ -16,9 +17,6 @@ from pyspark_mysqlbinlog.names import Table
 from pyspark_mysqlbinlog.tables import TableSchema
 
 __all__ = ["Batch", "TableVersions"]
-
-# In front of all changes at a place, and of rows that were loaded there.
-_BEFORE_ALL = -2
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +139,7 @@ class Batch:
             "epoch": self.mark.log.epoch,
             "file": self.start.number,
             "pos": self.start.pos,
-            "row": _BEFORE_ALL,
+            "row": ROW_BEFORE_ALL,
         }
 
 

@@ -18,7 +18,6 @@ which may as well begin there.
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Mapping
 from dataclasses import replace
@@ -27,7 +26,6 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import compute
 
-from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.versions import Version, is_dropped
 from pyspark_mysqlbinlog.connector.delta.applied_states import AppliedState
 from pyspark_mysqlbinlog.connector.delta.apply import SEQ, SEQ_TYPE, key_of, sorted_by_seq
@@ -38,12 +36,16 @@ from pyspark_mysqlbinlog.connector.delta.marks import (
     LogIdentity,
     Mark,
     pack_position,
-    place,
     unpack_position,
 )
 from pyspark_mysqlbinlog.connector.delta.partition_values import check_partition_values
 from pyspark_mysqlbinlog.connector.delta.rest_of_load import conditions_of
-from pyspark_mysqlbinlog.connector.delta.same_log import FingerprintAt, LogIdentityCheck
+from pyspark_mysqlbinlog.connector.delta.same_log import (
+    FingerprintAt,
+    LogIdentityCheck,
+    position_of,
+)
+from pyspark_mysqlbinlog.connector.delta.snapshot_record import LOADING, SnapshotRecord
 from pyspark_mysqlbinlog.connector.delta.timeline import (
     Section,
     drop_applied,
@@ -69,21 +71,17 @@ from pyspark_mysqlbinlog.errors import MirrorError, MySQLBinlogError
 from pyspark_mysqlbinlog.names import Table
 from pyspark_mysqlbinlog.tables import TableSchema
 
-__all__ = ["LOADING", "LOG", "STOPPED", "MirroredTable"]
+__all__ = ["LOG", "STOPPED", "MirroredTable"]
 
 _LOG = logging.getLogger(__name__)
 # The stubs know neither chunked arrays beside plain values nor what comes of them.
 pc: Any = compute
 
 # Properties of a Delta table. Why it is kept in step no more; the log in which its `seq` lie; the
-# load that is going on, with the place at which it began; the place of a whole load, and its
-# columns.
+# place of a whole load, and its columns.
 STOPPED = "mysqlbinlog.stopped"
 LOG = "mysqlbinlog.sourceLog"
-LOADING = "mysqlbinlog.snapshotInProgress"
 LOADED = "mysqlbinlog.snapshotPosition"
-# Of a load: why rows of it can't be read. It is begun again at the statement that explains them.
-_VOID = "void"
 
 
 class MirroredTable:
@@ -117,9 +115,9 @@ class MirroredTable:
         self._checked_in: LogIdentity | None = None
         properties = target.properties()
         self.stopped = properties.get(STOPPED) or None
-        self._loading = properties.get(LOADING) or None
-        if self._loading and self.stopped is None and (why := json.loads(self._loading).get(_VOID)):
-            self._say_void(why)
+        self._loading = SnapshotRecord.of(properties.get(LOADING, ""))
+        if self._loading and self._loading.void and self.stopped is None:
+            self._say_void(self._loading.void)
 
     def stop(self, error: MirrorError, batch: Batch) -> None:
         """Keep the table in step no more, in this query or a later one, until it is loaded.
@@ -289,7 +287,7 @@ class MirroredTable:
             self._leave_out(error.message.removesuffix(f"; {RELOAD_HINT}"), batch)
             return
         check_partition_values(self._target, rows, self._name)
-        place = self._position(batch, *unpack_position(whole.place))
+        place = position_of(whole.place, batch.start)
         try:
             fingerprint = self._look_at(place)
         except MySQLBinlogError:
@@ -303,7 +301,7 @@ class MirroredTable:
 
     def _check_all_rows(self, batch: Batch) -> None:
         """MirrorError where a whole load would remove rows that its condition left out."""
-        had_rows = self._loading is not None and json.loads(self._loading).get("had_rows")
+        had_rows = self._loading is not None and self._loading.had_rows
         if had_rows and batch.limited(self._table) is not None:
             raise self._error(
                 "the table has no key, and snapshotWhere limits its load: which of its rows the"
@@ -331,16 +329,16 @@ class MirroredTable:
         """From which place on changes count; None where they wait for a whole load."""
         if self._loading is None:
             return 0
-        loading = json.loads(self._loading)
-        waits, keyless = loading.get("waits", False), is_keyless(now.versions)
+        loading = self._loading
+        waits, keyless = loading.waits, is_keyless(now.versions)
         if not waits and not keyless:
             return 0
         gone = last_drop_after(now.versions, pack_position(batch.start))
         if waits and gone is not None and not (keyless and batch.loads(self._table)):
             # What was to be loaded is no more.
-            self._note_load(loading | {"waits": False})
+            self._note_load(replace(loading, waits=False))
             return gone
-        if not keyless and _VOID not in loading and isinstance(now.versions[-1][1], TableSchema):
+        if not keyless and loading.void is None and isinstance(now.versions[-1][1], TableSchema):
             if not batch.reloads:
                 raise self._error(f"it got a key while its load was waited for; {RELOAD_HINT}")
             return self._count_since_key(loading, now, batch)
@@ -348,7 +346,7 @@ class MirroredTable:
         if is_read or pc.any(pc.equal(changes.column("op"), "r")).as_py():
             self._leave_out(KEYED_SNAPSHOT_OF_KEYLESS_TABLE, batch)
         elif not waits:
-            self._note_load(loading | {"waits": True})
+            self._note_load(replace(loading, waits=True))
         return None
 
     def _missing(self, now: TableVersions, batch: Batch) -> MirrorError | None:
@@ -376,7 +374,7 @@ class MirroredTable:
 
     def _has_load(self, batch: Batch) -> bool:
         """Whether a load of this query goes on."""
-        return self._loading is not None and json.loads(self._loading)["query"] == batch.query
+        return self._loading is not None and self._loading.query == batch.query
 
     def _is_to_begin(self, batch: Batch) -> bool:
         return batch.starts_snapshot(self._table) or batch.has_read_none(self._table)
@@ -393,7 +391,7 @@ class MirroredTable:
             return batch.begins_reload
         return missing is not None or not self._has_load(batch)
 
-    def _count_since_key(self, loading: Mapping[str, Any], now: TableVersions, batch: Batch) -> int:
+    def _count_since_key(self, loading: SnapshotRecord, now: TableVersions, batch: Batch) -> int:
         """The place from which on the table has a key, with which its load reads it after all.
 
         Nothing of it is read yet, so the load may as well begin there: no earlier row counts.
@@ -406,9 +404,8 @@ class MirroredTable:
         number, pos = unpack_position(since)
         begin = batch.begin | {"file": number, "pos": pos}
         self._target.empty(begin)
-        self._note_load(
-            {**loading, "waits": False, "from": begin}, None, Mark(batch.mark.log, since)
-        )
+        mark = Mark(batch.mark.log, since)
+        self._note_load(replace(loading, waits=False, begin=begin), mark=mark)
         return since
 
     def _leave_out(self, why: str, batch: Batch) -> None:
@@ -420,9 +417,8 @@ class MirroredTable:
             raise self._error(
                 why if why == KEYED_SNAPSHOT_OF_KEYLESS_TABLE else f"{why}; {RELOAD_HINT}"
             )
-        loading = json.loads(self._loading)
-        if _VOID not in loading or not loading.get("waits"):
-            self._note_load(loading | {_VOID: why, "waits": True})
+        if self._loading.void is None or not self._loading.waits:
+            self._note_load(replace(self._loading, void=why, waits=True))
             self._say_void(why)
 
     def _check_mirror(self, now: TableVersions, batch: Batch) -> None:
@@ -446,7 +442,7 @@ class MirroredTable:
             raise self._of_another_log(known, log)
         if self._is_restored():
             raise self._error(f"somebody put back an older version of its rows; {RELOAD_HINT}")
-        if self._loading and json.loads(self._loading)["query"] != batch.query:
+        if self._loading and self._loading.query != batch.query:
             raise self._error(f"its load, which another query began, is not done; {RELOAD_HINT}")
         applied = self._target.applied(str(batch.mark.log))
         if applied is not None:
@@ -475,11 +471,6 @@ class MirroredTable:
             )
         return known
 
-    def _position(self, batch: Batch, number: int, pos: int) -> Position:
-        """A place in the batch's log."""
-        base, _, digits = batch.start.file.rpartition(".")
-        return Position(number, pos, f"{base}.{number:0{len(digits)}d}")
-
     def _check_new_loads(self, changes: pa.Table, batch: Batch) -> None:
         """MirrorError where a loaded row could be older than what the Delta table has."""
         loaded = changes.select(["seq"]).filter(pc.equal(changes.column("op"), "r"))
@@ -496,9 +487,7 @@ class MirroredTable:
 
         is_as_left : the Delta table has what was written down of it.
         """
-        known = json.loads(self._loading) if self._loading else {}
-        this = {"query": batch.query, "batch": [batch.number, pack_position(batch.start)]}
-        if is_as_left and this.items() <= known.items():
+        if is_as_left and self._loading is not None and self._loading.is_begun_by(batch):
             # This very batch began it, and comes once more: some of it may be in the table already.
             self._is_checked = True
             return
@@ -515,19 +504,19 @@ class MirroredTable:
         before = batch.query, batch.number - 1
         begin = Mark(batch.mark.log, pack_position(batch.start), batch=before)
         more = {LOG: str(batch.mark.log), STOPPED: ""}
-        begun = {"from": batch.begin, "had_rows": not self._target.is_empty()}
-        self._note_load(this | begun, more, begin)
+        begun = SnapshotRecord.of_batch(batch, had_rows=not self._target.is_empty())
+        self._note_load(begun, more, begin)
         self.stopped = None
         self._is_checked = True
 
     def _note_load(
         self,
-        loading: Mapping[str, Any],
+        loading: SnapshotRecord,
         more: Mapping[str, str] | None = None,
         mark: Mark | None = None,
     ) -> None:
-        self._loading = json.dumps(loading)
-        self._target.set_properties({LOADING: self._loading, **(more or {})}, mark)
+        self._loading = loading
+        self._target.set_properties({LOADING: loading.text(), **(more or {})}, mark)
 
     def _load_of(self, batch: Batch) -> TableSnapshot | None:
         if not batch.loads(self._table):
@@ -535,52 +524,48 @@ class MirroredTable:
 
         def remove_older() -> None:
             assert self._loading is not None
-            self._target.empty(json.loads(self._loading)["from"])
+            self._target.empty(self._loading.begin)
 
         if not batch.reloads:
             return TableSnapshot(None, None, remove_older)
 
-        def note(**what: Any) -> None:
+        def restart_after(seq: Mapping[str, int]) -> None:
             assert self._loading is not None
-            self._note_load(json.loads(self._loading) | what)
+            self._note_load(replace(self._loading, begin=dict(seq)))
 
         def note_void(why: str) -> None:
-            note(**{_VOID: why})
+            assert self._loading is not None
+            self._note_load(replace(self._loading, void=why))
             self._say_void(why)
 
         # Both are written down in front of what follows from them: who comes after a kill may not
         # see the statement again.
         return TableSnapshot(
-            restart_after=lambda seq: note(**{"from": dict(seq)}),
+            restart_after=restart_after,
             on_unreadable=note_void,
             remove_older=remove_older,
-            is_unread=self._is_unread(batch),
+            is_unread=self._loading is not None and self._loading.is_unread_before(batch),
         )
-
-    def _is_unread(self, batch: Batch) -> bool:
-        """Whether the load began in this batch: its rows are read at its end or later."""
-        if not self._loading:
-            return False
-        begin = json.loads(self._loading)["from"]
-        is_this_log = begin["epoch"] == batch.mark.log.epoch
-        return is_this_log and place(begin["file"], begin["pos"]) >= pack_position(batch.start)
 
     def _maybe_end_load(self, now: TableVersions, batch: Batch) -> None:
         """Where all rows are loaded, remove those that were deleted while nobody looked."""
         if not self._loading or not batch.completes_snapshot(self._table):
             return
-        load = json.loads(self._loading)
-        if load.get("waits") and _VOID not in load:
+        load = self._loading
+        if load.waits and load.void is None:
             return
         # A table that is gone has taken them along.
-        if _VOID in load and last_drop_after(now.versions, pack_position(batch.start)) is None:
+        if (
+            load.void is not None
+            and last_drop_after(now.versions, pack_position(batch.start)) is None
+        ):
             is_known = bool(now.versions) and isinstance(now.versions[-1][1], TableSchema)
             if is_known and not batch.may_read_ahead(self._table):
-                raise self._unexplained(load[_VOID], batch)
+                raise self._unexplained(load.void, batch)
             return
-        if not self._read_rest(load["from"], now, batch):
+        if not self._read_rest(load.begin, now, batch):
             return  # the next batch tries it again
-        self._target.empty(load["from"])
+        self._target.empty(load.begin)
         self._target.set_properties({LOADING: ""}, batch.mark)
         self._loading = None
         _LOG.info("%s is loaded", self._name)

@@ -18,7 +18,8 @@ from pyspark_mysqlbinlog.checkpoints.load_state import (
     TableSnapshotState,
 )
 from pyspark_mysqlbinlog.checkpoints.versions import UnknownSchema
-from pyspark_mysqlbinlog.connector.delta.mirrored_table import LOADING, STOPPED
+from pyspark_mysqlbinlog.connector.delta.mirrored_table import STOPPED
+from pyspark_mysqlbinlog.connector.delta.snapshot_record import LOADING
 from pyspark_mysqlbinlog.errors import MirrorError
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 
