@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from pyspark_mysqlbinlog.connector.delta.batch import Batch, TableVersions
 from pyspark_mysqlbinlog.connector.delta.deltalake_engine import DeltalakeEngine, DeltalakeTarget
 from pyspark_mysqlbinlog.connector.delta.marks import LogIdentity, Mark, pack_position
 from pyspark_mysqlbinlog.connector.delta.mirrored_table import MirroredTable
-from pyspark_mysqlbinlog.connector.delta.rest_of_load import RowsWhere
+from pyspark_mysqlbinlog.connector.delta.typed_images import ImageStore
 from pyspark_mysqlbinlog.tables import TableSchema
 
 __all__ = ["NAME", "Change", "TableBatches", "change", "changes_table", "position"]
@@ -75,8 +75,10 @@ class TableBatches:
         self.folder, self.query = folder, query
         self.number, self.start = 0, 100
         self.load: SnapshotState | None = None
-        # Reads rows that a load's condition left out.
-        self.rows_where: RowsWhere | None = None
+        # Reads rows that a snapshot's condition left out.
+        self.rows_where: Callable[[str], tuple[pa.Table, ImageStore]] | None = None
+        # Whether chunks are read with one.
+        self.is_limited = False
         self.again()
 
     def again(self) -> None:
@@ -105,6 +107,7 @@ class TableBatches:
             (self.query, self.number),
         )
         now: list[Version] = [(position(start), what) for start, what in versions]
+        reads = self.rows_where
         batch = Batch(
             self.query,
             self.number,
@@ -113,7 +116,8 @@ class TableBatches:
             load,
             reloads=reloads,
             load_before=self.load,
-            limited=lambda _: self.rows_where,
+            limited=lambda _: self.is_limited,
+            rows_where=None if reads is None else (lambda _, condition: reads(condition)),
         )
         self.last = batch
         rows = changes_table(*changes)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from pyspark_mysqlbinlog.checkpoints.load_state import SnapshotState
@@ -11,7 +11,7 @@ from pyspark_mysqlbinlog.checkpoints.versions import Version
 from pyspark_mysqlbinlog.connector.delta.apply import ROW_BEFORE_ALL
 from pyspark_mysqlbinlog.connector.delta.marks import LogIdentity, Mark, unpack_position
 from pyspark_mysqlbinlog.connector.delta.prepared import PrecomputedStates
-from pyspark_mysqlbinlog.connector.delta.rest_of_load import Limited
+from pyspark_mysqlbinlog.connector.delta.rest_of_load import RowsWhere
 from pyspark_mysqlbinlog.connector.delta.typed_images import ImageStore
 from pyspark_mysqlbinlog.names import Table
 from pyspark_mysqlbinlog.tables import TableSchema
@@ -56,7 +56,8 @@ class Batch:
     images : the typed images that changes refer to.
     prepared : what the changes of tables leave, as far as that was made ahead.
     has_more : it is a step, and others of its batch come behind it.
-    limited : gives what reads more rows of a table whose load has a condition.
+    limited : tells whether chunks of a table are read with a condition (`snapshotWhere`).
+    rows_where : reads rows that a condition left out; None if nothing can.
     """
 
     query: str
@@ -70,7 +71,8 @@ class Batch:
     prepared: Mapping[Table, PrecomputedStates] = field(default_factory=dict)
     has_more: bool = False
     log_before: LogIdentity | None = None
-    limited: Limited = lambda _: None
+    limited: Callable[[Table], bool] = lambda _: False
+    rows_where: RowsWhere | None = None
 
     @property
     def is_first(self) -> bool:

@@ -320,7 +320,8 @@ class DeltaMirror:
             has_more=not step.is_last,
             load_before=first.load,
             log_before=LogIdentity.of(first) if first.epoch != last.epoch else None,
-            limited=partial(self._reading.limited, last),
+            limited=self._reading.limited,
+            rows_where=partial(self._reading.rows_where, last),
         )
         unknown = step.parts.keys() - tables.keys()
         if unknown:

@@ -184,6 +184,7 @@ class MirroredTable:
             self._check_mirror(now, batch)
         if batch.loads(self._table):
             self._check_load(batch)
+            self._note_condition(batch)
         whole = find_keyless_snapshot(changes, self._name)
         if whole is not None:
             if batch.has_keyed_chunk(self._table):
@@ -302,11 +303,23 @@ class MirroredTable:
     def _check_all_rows(self, batch: Batch) -> None:
         """MirrorError where a whole load would remove rows that its condition left out."""
         had_rows = self._loading is not None and self._loading.had_rows
-        if had_rows and batch.limited(self._table) is not None:
-            raise self._error(
-                "the table has no key, and snapshotWhere limits its load: which of its rows the"
-                f" condition left out is not known; take it out of snapshotWhere, and {RELOAD_HINT}"
-            )
+        if had_rows and batch.limited(self._table):
+            raise self._left_out_error("the table has no key")
+
+    def _check_none_left_out(self, begin: Mapping[str, int], batch: Batch) -> None:
+        """MirrorError if rows are older than a `seq`, and may be so because of a condition.
+
+        Without their key nobody can ask the server for them.
+        """
+        is_limited = self._loading is not None and self._loading.is_limited
+        if (is_limited or batch.limited(self._table)) and self._target.older(begin, [SEQ]).num_rows:
+            raise self._left_out_error("its key has changed")
+
+    def _left_out_error(self, why: str) -> MirrorError:
+        return self._error(
+            f"{why}, and snapshotWhere limits its load: which of its rows the condition left out is"
+            f" not known; take it out of snapshotWhere, and {RELOAD_HINT}"
+        )
 
     def _check_shape_of_load(self, now: TableVersions, batch: Batch, applied: int) -> None:
         """MirrorError where the table had other columns at the place of a whole load.
@@ -346,7 +359,7 @@ class MirroredTable:
         if is_read or pc.any(pc.equal(changes.column("op"), "r")).as_py():
             self._leave_out(KEYED_SNAPSHOT_OF_KEYLESS_TABLE, batch)
         elif not waits:
-            self._note_load(replace(loading, waits=True))
+            self._note_wait(loading)
         return None
 
     def _missing(self, now: TableVersions, batch: Batch) -> MirrorError | None:
@@ -403,6 +416,7 @@ class MirroredTable:
             since = max(pack_position(start), pack_position(batch.start))
         number, pos = unpack_position(since)
         begin = batch.begin | {"file": number, "pos": pos}
+        self._check_none_left_out(begin, batch)
         self._target.empty(begin)
         mark = Mark(batch.mark.log, since)
         self._note_load(replace(loading, waits=False, begin=begin), mark=mark)
@@ -418,8 +432,13 @@ class MirroredTable:
                 why if why == KEYED_SNAPSHOT_OF_KEYLESS_TABLE else f"{why}; {RELOAD_HINT}"
             )
         if self._loading.void is None or not self._loading.waits:
-            self._note_load(replace(self._loading, void=why, waits=True))
+            self._note_wait(replace(self._loading, void=why))
             self._say_void(why)
+
+    def _note_wait(self, loading: SnapshotRecord) -> None:
+        """Note that changes wait for a whole load."""
+        had_rows = loading.had_rows or not self._target.is_empty()
+        self._note_load(replace(loading, waits=True, had_rows=had_rows))
 
     def _check_mirror(self, now: TableVersions, batch: Batch) -> None:
         """MirrorError unless the Delta table goes on where the batch begins."""
@@ -504,10 +523,22 @@ class MirroredTable:
         before = batch.query, batch.number - 1
         begin = Mark(batch.mark.log, pack_position(batch.start), batch=before)
         more = {LOG: str(batch.mark.log), STOPPED: ""}
-        begun = SnapshotRecord.of_batch(batch, had_rows=not self._target.is_empty())
+        had_rows, is_limited = not self._target.is_empty(), batch.limited(self._table)
+        begun = SnapshotRecord.of_batch(batch, had_rows=had_rows, is_limited=is_limited)
         self._note_load(begun, more, begin)
         self.stopped = None
         self._is_checked = True
+
+    def _note_condition(self, batch: Batch) -> None:
+        """Note a condition with which the batch's chunks are read.
+
+        A process without it may end the load.
+        """
+        loading = self._loading
+        if loading is None or loading.is_limited or not batch.has_keyed_chunk(self._table):
+            return
+        if batch.limited(self._table):
+            self._note_load(replace(loading, is_limited=True))
 
     def _note_load(
         self,
@@ -524,6 +555,7 @@ class MirroredTable:
 
         def remove_older() -> None:
             assert self._loading is not None
+            self._check_none_left_out(self._loading.begin, batch)
             self._target.empty(self._loading.begin)
 
         if not batch.reloads:
@@ -563,7 +595,7 @@ class MirroredTable:
             if is_known and not batch.may_read_ahead(self._table):
                 raise self._unexplained(load.void, batch)
             return
-        if not self._read_rest(load.begin, now, batch):
+        if load.is_limited and not self._read_rest(load.begin, now, batch):
             return  # the next batch tries it again
         self._target.empty(load.begin)
         self._target.set_properties({LOADING: ""}, batch.mark)
@@ -577,15 +609,17 @@ class MirroredTable:
 
         False where the server has altered the table, and the log has not come there yet.
         """
-        rows_where = batch.limited(self._table)
         schema = now.versions[-1][1] if now.versions else None
-        if rows_where is None or not isinstance(schema, TableSchema) or not schema.row_key:
+        if not isinstance(schema, TableSchema) or not schema.row_key:
             return True
         keys = self._target.older(begin, key_of(schema))
+        if any(column.null_count for column in keys.columns):
+            raise self._left_out_error("its key has changed")
         if keys.num_rows:
             _LOG.info("%s: %d rows are read that snapshotWhere left out", self._name, keys.num_rows)
         for condition in conditions_of(schema, keys):
-            rows, images = rows_where(condition)
+            assert batch.rows_where is not None
+            rows, images = batch.rows_where(self._table, condition)
             self._check_new_loads(rows, batch)
             unread: list[str] = []
             walk = Walk(

@@ -39,7 +39,6 @@ from pyspark_mysqlbinlog.connector.columns import arrow_schema
 from pyspark_mysqlbinlog.connector.delta.collect import by_table, of_batches
 from pyspark_mysqlbinlog.connector.delta.marks import pack_position
 from pyspark_mysqlbinlog.connector.delta.prepared import PrecomputedStates
-from pyspark_mysqlbinlog.connector.delta.rest_of_load import RowsWhere
 from pyspark_mysqlbinlog.connector.delta.timeline import packed_positions
 from pyspark_mysqlbinlog.connector.delta.typed_images import ImageStore
 from pyspark_mysqlbinlog.connector.load.chunk_reader import read_chunks
@@ -169,23 +168,19 @@ class DirectReader:
             or self._should_read_log(_size(first, last))
         )
 
-    def limited(self, last: Offset, table: Table) -> RowsWhere | None:
-        """What reads more rows of a table whose load has a condition; None for other tables.
+    def limited(self, table: Table) -> bool:
+        """Whether chunks of a table are read with a condition."""
+        if self._options.snapshot_where is None:
+            return False
+        case_sensitive = self.server_facts().case_sensitive
+        folded = table_folding(case_sensitive)
+        return folded(table) in map(folded, self._options.conditions(case_sensitive))
+
+    def rows_where(self, last: Offset, table: Table, condition: str) -> tuple[pa.Table, ImageStore]:
+        """Read the rows of a table for which a condition holds, as loaded rows.
 
         last : where the batch ends; no row is older.
         """
-        if self._options.snapshot_where is None:
-            return None
-        case_sensitive = self.server_facts().case_sensitive
-        folded = table_folding(case_sensitive)
-        if folded(table) not in map(folded, self._options.conditions(case_sensitive)):
-            return None
-        return partial(self._rows_where, last, table)
-
-    def _rows_where(
-        self, last: Offset, table: Table, condition: str
-    ) -> tuple[pa.Table, ImageStore]:
-        """The rows of a table for which a condition holds, as loaded rows."""
         task = ChunkPartition(
             (Chunk(table),),
             self.server_facts().case_sensitive,

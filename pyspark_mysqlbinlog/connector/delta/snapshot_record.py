@@ -29,7 +29,8 @@ class SnapshotRecord:
     query : the identifier of the query that reads it.
     batch : the number of the batch in which it began, and the place where that batch begins.
     begin : a `seq`. Rows with a smaller one are from before the snapshot.
-    had_rows : the Delta table had rows when it began.
+    had_rows : the Delta table had rows when it began, or when its key went.
+    is_limited : some chunk of it was read with a condition (`snapshotWhere`), or may have been.
     waits : the table has no key now, and no change counts until all of its rows are read at once.
     void : why rows of it could not be read; None if all could. A statement that explains them
         starts the snapshot again.
@@ -39,6 +40,7 @@ class SnapshotRecord:
     batch: tuple[int, int]
     begin: Mapping[str, int]
     had_rows: bool = False
+    is_limited: bool = False
     waits: bool = False
     void: str | None = None
 
@@ -52,10 +54,10 @@ class SnapshotRecord:
         return cls(batch=(number, start), **value)
 
     @classmethod
-    def of_batch(cls, batch: Batch, *, had_rows: bool) -> Self:
+    def of_batch(cls, batch: Batch, *, had_rows: bool, is_limited: bool) -> Self:
         """The record of a snapshot that begins with a batch."""
         start = batch.number, pack_position(batch.start)
-        return cls(batch.query, start, batch.begin, had_rows=had_rows)
+        return cls(batch.query, start, batch.begin, had_rows=had_rows, is_limited=is_limited)
 
     def text(self) -> str:
         """The property's value."""

@@ -48,7 +48,7 @@ def answers(mirrored: TableBatches, *rows: Change) -> list[str]:
         asked.append(condition)
         return changes_table(*rows), ImageStore()
 
-    mirrored.rows_where = rows_where
+    mirrored.rows_where, mirrored.is_limited = rows_where, True
     return asked
 
 
