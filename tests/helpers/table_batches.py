@@ -12,6 +12,7 @@ import pyarrow as pa
 from pyspark_mysqlbinlog.checkpoints.load_state import SnapshotState
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.versions import UnknownSchema, Version
+from pyspark_mysqlbinlog.connector.delta.applied_states import AppliedState
 from pyspark_mysqlbinlog.connector.delta.apply import SEQ_TYPE
 from pyspark_mysqlbinlog.connector.delta.batch import Batch, TableVersions
 from pyspark_mysqlbinlog.connector.delta.deltalake_engine import DeltalakeEngine, DeltalakeTarget
@@ -75,6 +76,9 @@ class TableBatches:
         self.folder, self.query = folder, query
         self.number, self.start = 0, 100
         self.load: SnapshotState | None = None
+        # What the checkpoint of a query has of the Delta table.
+        self.states: dict[str, AppliedState | None] = {}
+        self._has_more = False
         # Reads rows that a snapshot's condition left out.
         self.rows_where: Callable[[str], tuple[pa.Table, ImageStore]] | None = None
         # Whether chunks are read with one.
@@ -84,7 +88,17 @@ class TableBatches:
     def again(self) -> None:
         """As a new process has it."""
         self.target: DeltalakeTarget = DeltalakeEngine().target(str(self.folder))
-        self.table = MirroredTable(NAME, self.target, lambda _: None)
+        self.table = MirroredTable(NAME, self.target, lambda _: None, self.states.get(self.query))
+
+    def checkpoint(self) -> tuple[Any, ...]:
+        """A copy of the checkpoint."""
+        return self.number, self.start, self.load, dict(self.states)
+
+    def put_back(self, copy: tuple[Any, ...]) -> None:
+        """Continue from a copy of the checkpoint, in a new process."""
+        self.number, self.start, self.load, self.states = copy
+        self._has_more = False
+        self.again()
 
     def batch(
         self,
@@ -93,18 +107,21 @@ class TableBatches:
         versions: Sequence[tuple[int, TableSchema | UnknownSchema]],
         load: SnapshotState,
         reloads: bool = True,
+        has_more: bool = False,
     ) -> None:
-        """One batch, up to a place.
+        """One batch, up to a place, or one step of it.
 
         versions : of the table, and where each begins.
         load : at its end.
+        has_more : it is a step, and the next call brings another one of the same batch.
         """
-        self.number += 1
+        is_first_step, self._has_more = not self._has_more, has_more
+        self.number += is_first_step
         mark = Mark(
             LogIdentity("uuid", 0, "mysql-bin"),
             pack_position(position(end)),
             None,
-            (self.query, self.number),
+            (self.query, self.number - has_more),
         )
         now: list[Version] = [(position(start), what) for start, what in versions]
         reads = self.rows_where
@@ -115,6 +132,8 @@ class TableBatches:
             mark,
             load,
             reloads=reloads,
+            is_first_step=is_first_step,
+            has_more=has_more,
             load_before=self.load,
             limited=lambda _: self.is_limited,
             rows_where=None if reads is None else (lambda _, condition: reads(condition)),
@@ -122,7 +141,9 @@ class TableBatches:
         self.last = batch
         rows = changes_table(*changes)
         self.table.apply(rows, TableVersions(tuple(now)), batch)
-        self.start, self.load = end, load
+        self.states[self.query] = self.table.state
+        if not has_more:
+            self.start, self.load = end, load
 
     def rows(self) -> list[Any]:
         """What Delta has, sorted: values, or tuples of them."""

@@ -317,6 +317,7 @@ class DeltaMirror:
             reloads=self._reloads,
             images=step.images,
             prepared=step.prepared,
+            is_first_step=step.is_first,
             has_more=not step.is_last,
             load_before=first.load,
             log_before=LogIdentity.of(first) if first.epoch != last.epoch else None,

@@ -26,9 +26,15 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import compute
 
-from pyspark_mysqlbinlog.checkpoints.versions import Version, is_dropped
+from pyspark_mysqlbinlog.checkpoints.versions import Version
 from pyspark_mysqlbinlog.connector.delta.applied_states import AppliedState
-from pyspark_mysqlbinlog.connector.delta.apply import SEQ, SEQ_TYPE, key_of, sorted_by_seq
+from pyspark_mysqlbinlog.connector.delta.apply import (
+    ROW_BEFORE_ALL,
+    SEQ,
+    SEQ_TYPE,
+    key_of,
+    sorted_by_seq,
+)
 from pyspark_mysqlbinlog.connector.delta.batch import Batch, TableVersions
 from pyspark_mysqlbinlog.connector.delta.copies import check_multiset_supported
 from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget
@@ -43,9 +49,10 @@ from pyspark_mysqlbinlog.connector.delta.rest_of_load import conditions_of
 from pyspark_mysqlbinlog.connector.delta.same_log import (
     FingerprintAt,
     LogIdentityCheck,
+    held_fingerprint,
     position_of,
 )
-from pyspark_mysqlbinlog.connector.delta.snapshot_record import LOADING, SnapshotRecord
+from pyspark_mysqlbinlog.connector.delta.snapshot_record import LAST_LOADED, LOADING, SnapshotRecord
 from pyspark_mysqlbinlog.connector.delta.timeline import (
     Section,
     drop_applied,
@@ -116,6 +123,7 @@ class MirroredTable:
         properties = target.properties()
         self.stopped = properties.get(STOPPED) or None
         self._loading = SnapshotRecord.of(properties.get(LOADING, ""))
+        self._last_loaded = SnapshotRecord.of(properties.get(LAST_LOADED, ""))
         if self._loading and self._loading.void and self.stopped is None:
             self._say_void(self._loading.void)
 
@@ -169,6 +177,9 @@ class MirroredTable:
 
         missing : what the Delta table lacks.
         """
+        if missing is None and self._has_completed(batch):
+            self._pass_over(batch)
+            changes, batch = _without_loaded(changes), batch.without_snapshot(self._table)
         if missing is None and self._is_done(batch):
             # The process may have ended right in front of the last step.
             if self.stopped is None:
@@ -239,12 +250,33 @@ class MirroredTable:
         """Whether the Delta table has all of a batch.
 
         Its number alone does not tell: with a checkpoint that was put back from a copy, batches of
-        the same query have numbers that others had before.
+        the same query have numbers that others had before. They may have other chunks, and begin
+        other snapshots.
         """
+        if batch.has_chunk(self._table):
+            return False
+        is_begun = self._loading is not None and self._loading.is_begun_by(batch)
+        if batch.starts_snapshot(self._table) and not is_begun:
+            return False
         done = self._target.applied(batch.query)
         if done is None or done < batch.number:
             return False
         return (self._target.applied(str(batch.mark.log)) or 0) >= batch.mark.version
+
+    def _has_completed(self, batch: Batch) -> bool:
+        """Whether the table is complete already, with all that a batch loads of it."""
+        last = self._last_loaded
+        if self.stopped is not None or self._loading is not None or last is None:
+            return False
+        return last.has_completed(batch, self._table)
+
+    def _pass_over(self, batch: Batch) -> None:
+        """Note that the chunks of a batch are not needed; later batches may have more of them."""
+        assert self._last_loaded is not None
+        passed = self._last_loaded.passed_by(batch, self._table)
+        if passed != self._last_loaded:
+            self._target.set_properties({LAST_LOADED: passed.text()})
+            self._last_loaded = passed
 
     def _bring_in(self, changes: pa.Table, now: TableVersions, batch: Batch, since: int) -> int:
         applied = max(self._target.applied(str(batch.mark.log)) or 0, since)
@@ -252,12 +284,17 @@ class MirroredTable:
         changes = drop_applied(changes, applied)
         # A Delta table that is ahead of the batch has a later shape, too.
         if changes.num_rows or applied <= batch.mark.version:
-            self._check_new_loads(changes, batch)
-            comes = now.came_by_rename
+            self._check_new_loads(changes, batch, applied)
+            mark, comes = batch.mark, now.came_by_rename
+            if applied > mark.version:
+                self._check_no_later_shape(now)
+                # What is between the two would count once more.
+                known = held_fingerprint(self._target, mark.log)
+                mark = replace(mark, version=applied, fingerprint=known)
             walk = Walk(
                 self._name,
                 self._target,
-                batch.mark,
+                mark,
                 applied,
                 comes,
                 load=self._load_of(batch),
@@ -271,6 +308,20 @@ class MirroredTable:
             self._name_log(batch.mark)
             self._last = now.versions if len(now.versions) == 1 else ()
         return changes.num_rows
+
+    def _check_no_later_shape(self, now: TableVersions) -> None:
+        """MirrorError unless the Delta table, which is ahead of the batch, has its columns."""
+        held, what = self._target.columns(), now.versions[-1][1]
+        if held is None or not isinstance(what, TableSchema):
+            return
+        found = {(field.name, str(field.type)) for field in held}
+        others = found ^ {(field.name, str(field.type)) for field in delta_schema(what)}
+        if others:
+            different = ", ".join(sorted({name for name, _ in others}))
+            raise self._error(
+                f"the Delta table has later columns than a batch of its load ({different}): it is"
+                f" newer than the checkpoint; {RELOAD_HINT}"
+            )
 
     def _take_whole(self, whole: KeylessSnapshot, now: TableVersions, batch: Batch) -> None:
         """Make the rows of a whole load all that the Delta table has."""
@@ -295,9 +346,9 @@ class MirroredTable:
             fingerprint = None  # it is needed only where the checkpoint is lost
         mark = Mark(batch.mark.log, whole.place, fingerprint)
         self._target.replace(rows, mark)
-        loaded = {LOADING: "", LOADED: f"{whole.place} {schema_fingerprint(schema)}"}
-        self._target.set_properties(loaded, replace(mark, batch=batch.mark.batch))
-        self._loading, self._last = None, ()
+        shape = {LOADED: f"{whole.place} {schema_fingerprint(schema)}"}
+        self._end_load(batch, replace(mark, batch=batch.mark.batch), shape)
+        self._last = ()
         _LOG.info("%s is loaded, as it was at %s", self._name, place)
 
     def _check_all_rows(self, batch: Batch) -> None:
@@ -368,7 +419,7 @@ class MirroredTable:
             return None
         if self.stopped is None and self.state.is_stopped(self._target, batch.query):
             return self._error(str(self.state.stopped))
-        if self.stopped is not None or (now.versions and is_dropped(now.versions[0])):
+        if self.stopped is not None or now.is_absent_at(batch.start):
             # What comes to a table that is not there needs nothing of what was there before.
             return None
         what = self.state.missing_in(self._target, batch.query)
@@ -378,6 +429,11 @@ class MirroredTable:
         """MirrorError unless the Delta table has the load that this batch goes on with."""
         if self._has_load(batch) or self._is_to_begin(batch):
             return
+        if self._loading and self._loading.is_ahead_of(batch):
+            raise self._error(
+                "the Delta table is newer than the checkpoint, and has a later load of the table"
+                f" than the one that this batch goes on with; {RELOAD_HINT}"
+            )
         if self._loading:
             raise self._error(f"its load, which another query began, is not done; {RELOAD_HINT}")
         raise self._error(
@@ -386,14 +442,19 @@ class MirroredTable:
         )
 
     def _has_load(self, batch: Batch) -> bool:
-        """Whether a load of this query goes on."""
-        return self._loading is not None and self._loading.query == batch.query
+        """Whether a load of this query goes on, which this batch or one before it began."""
+        loading = self._loading
+        if loading is None or loading.query != batch.query:
+            return False
+        return not loading.is_ahead_of(batch)
 
     def _is_to_begin(self, batch: Batch) -> bool:
         return batch.starts_snapshot(self._table) or batch.has_read_none(self._table)
 
     def _may_begin_load(self, batch: Batch, missing: MirrorError | None) -> bool:
         """Whether a load of the table is to begin with this batch."""
+        if self.stopped is not None and not batch.is_first_step:
+            return False  # it may be the step before that stopped it, and is missing
         if batch.starts_snapshot(self._table):
             return True
         if not batch.loads(self._table) or not batch.has_read_none(self._table):
@@ -490,15 +551,17 @@ class MirroredTable:
             )
         return known
 
-    def _check_new_loads(self, changes: pa.Table, batch: Batch) -> None:
-        """MirrorError where a loaded row could be older than what the Delta table has."""
+    def _check_new_loads(self, changes: pa.Table, batch: Batch, applied: int = 0) -> None:
+        """MirrorError where a loaded row could be older than what the Delta table has.
+
+        applied : the place up to which it has everything, if that is after the batch's start.
+        """
         loaded = changes.select(["seq"]).filter(pc.equal(changes.column("op"), "r"))
-        if loaded.num_rows and pc.min(packed_positions(loaded)).as_py() < pack_position(
-            batch.start
-        ):
+        least = max(pack_position(batch.start), applied)
+        if loaded.num_rows and pc.min(packed_positions(loaded)).as_py() < least:
             raise self._error(
-                f"a loaded row is older than the batch that brought it, which begins at"
-                f" {batch.start}; {RELOAD_HINT}"
+                "a loaded row is older than what the Delta table has, which is everything up to"
+                f" {position_of(least, batch.start)}; {RELOAD_HINT}"
             )
 
     def _begin_load(self, now: TableVersions, batch: Batch, *, is_as_left: bool) -> None:
@@ -583,6 +646,8 @@ class MirroredTable:
         """Where all rows are loaded, remove those that were deleted while nobody looked."""
         if not self._loading or not batch.completes_snapshot(self._table):
             return
+        if self._loading.is_ahead_of(batch):
+            return
         load = self._loading
         if load.waits and load.void is None:
             return
@@ -598,9 +663,17 @@ class MirroredTable:
         if load.is_limited and not self._read_rest(load.begin, now, batch):
             return  # the next batch tries it again
         self._target.empty(load.begin)
-        self._target.set_properties({LOADING: ""}, batch.mark)
-        self._loading = None
+        self._end_load(batch, batch.mark)
         _LOG.info("%s is loaded", self._name)
+
+    def _end_load(self, batch: Batch, mark: Mark, more: Mapping[str, str] | None = None) -> None:
+        """Note that the table is loaded."""
+        ended = {LOADING: "", **(more or {})}
+        if self._loading is not None:
+            self._last_loaded = replace(self._loading, completed_in=batch.number)
+            ended[LAST_LOADED] = self._last_loaded.text()
+        self._target.set_properties(ended, mark)
+        self._loading = None
 
     def _read_rest(self, begin: Mapping[str, int], now: TableVersions, batch: Batch) -> bool:
         """Read the rows that the load has not written because of its condition.
@@ -669,9 +742,14 @@ class MirroredTable:
 
 def _comes_back(now: TableVersions, batch: Batch) -> bool:
     """Whether a table was not there where a batch begins, as the batches before it have told."""
-    if batch.is_first or not now.versions:
-        return False
-    return pack_position(now.versions[0][0]) > pack_position(batch.start)
+    return not batch.is_first and now.is_absent_at(batch.start)
+
+
+def _without_loaded(changes: pa.Table) -> pa.Table:
+    """The changes that the log brings."""
+    row = pc.struct_field(changes.column("seq").cast(SEQ_TYPE), "row")
+    is_loaded = pc.or_(pc.equal(changes.column("op"), "r"), pc.less_equal(row, ROW_BEFORE_ALL))
+    return changes.filter(pc.invert(is_loaded))
 
 
 def _from(versions: tuple[Version, ...], applied: int) -> tuple[Version, ...]:

@@ -94,7 +94,8 @@ class Step:
     images : the typed images that changes refer to.
     prepared : what the changes of tables leave, as far as it was made ahead.
     is_whole : it has all of the batch's log, or stands behind one that has it.
-    is_last : nothing of the batch comes behind it.
+    is_first : nothing of the batch comes before it.
+    is_last : nothing of the batch comes after it.
     """
 
     first: Offset
@@ -104,6 +105,7 @@ class Step:
     images: ImageStore
     prepared: Mapping[Table, PrecomputedStates] = field(default_factory=dict)
     is_whole: bool = True
+    is_first: bool = True
     is_last: bool = True
 
     @classmethod
@@ -114,6 +116,7 @@ class Step:
         brought: tuple[pa.Table, ImageStore],
         *,
         is_whole: bool = True,
+        is_first: bool = True,
         is_last: bool = True,
     ) -> Step:
         """One with these changes, of all tables, and their images."""
@@ -125,6 +128,7 @@ class Step:
             changes.schema.empty_table(),
             images,
             is_whole=is_whole,
+            is_first=is_first,
             is_last=is_last,
         )
 
@@ -274,15 +278,24 @@ class DirectReader:
                         end = replace(begin, position=position, fingerprint=boundary.fingerprint)
                         before, held = _parted(held, pack_position(position))
                         brought = self._table_of(before)
-                        yield Step.of(begin, end, brought, is_whole=False, is_last=False)
+                        yield Step.of(
+                            begin,
+                            end,
+                            brought,
+                            is_whole=False,
+                            is_first=begin is first,
+                            is_last=False,
+                        )
                         del before, brought  # may be large
                         begin = end
         self._record_selectivity(first, last, size)
-        yield Step.of(begin, last, self._table_of(held), is_whole=begin is first)
+        is_only = begin is first
+        yield Step.of(begin, last, self._table_of(held), is_whole=is_only, is_first=is_only)
 
     def _load_in_steps(self, first: Offset, last: Offset, interrupt: Interrupt) -> Generator[Step]:
         """The batch by its steps; its log changes no table."""
         held, size = self._all_of_log(first, last), 0
+        is_first = True
         with closing(self._read_chunks(last)) as parts:
             for part in parts:
                 interrupt.check()
@@ -290,11 +303,12 @@ class DirectReader:
                 if size >= self._step_bytes:
                     brought = self._table_of(held)
                     held, size = [], 0
-                    yield Step.of(first, last, brought, is_last=False)
+                    yield Step.of(first, last, brought, is_first=is_first, is_last=False)
                     del brought  # may be large
+                    is_first = False
                 held += part
                 size += sum(batch.nbytes for batch in part)
-        yield Step.of(first, last, self._table_of(held))
+        yield Step.of(first, last, self._table_of(held), is_first=is_first)
 
     def _record_selectivity(self, first: Offset, last: Offset, wanted: int) -> None:
         """Leave what comes to Spark where little of the log between two offsets was wanted.

@@ -59,9 +59,12 @@ class Mirrored(TableBatches):
         load: SnapshotState | None = None,
         versions: Sequence[tuple[int, TableSchema | UnknownSchema]] = ((4, BEFORE),),
         reloads: bool = True,
+        has_more: bool = False,
     ) -> None:
         load = load or state()
-        super().batch(end, *changes, versions=versions, load=load, reloads=reloads)
+        super().batch(
+            end, *changes, versions=versions, load=load, reloads=reloads, has_more=has_more
+        )
 
     @property
     def in_snapshot(self) -> bool:

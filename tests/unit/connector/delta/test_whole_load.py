@@ -154,7 +154,7 @@ def test_a_table_that_goes_and_comes_while_its_load_is_waited_for(
 
 def test_a_load_that_another_query_began(mirrored: Mirrored) -> None:
     mirrored.batch(200, pending=True)
-    mirrored.again()
     mirrored.query = "other"
+    mirrored.again()
     with pytest.raises(MirrorError, match="which another query began, is not done"):
         mirrored.batch(300, change("c", 250, 1))
