@@ -136,7 +136,9 @@ class TableBatches:
             has_more=has_more,
             load_before=self.load,
             limited=lambda _: self.is_limited,
-            rows_where=None if reads is None else (lambda _, condition: reads(condition)),
+            rows_where=None
+            if reads is None
+            else (lambda _, conditions: (reads(each) for each in conditions)),
         )
         self.last = batch
         rows = changes_table(*changes)

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
@@ -573,10 +574,11 @@ class MirroredTable:
             # This very batch began it, and comes once more: some of it may be in the table already.
             self._is_checked = True
             return
-        if self._target.columns() is None:
-            schemas = [what for _, what in now.versions if isinstance(what, TableSchema)]
-            if not schemas:
-                return  # it is not there, or nobody knows its columns: then it has no rows yet
+        columns = self._target.columns()
+        schemas = [what for _, what in now.versions if isinstance(what, TableSchema)]
+        if columns is None and not schemas:
+            return  # it is not there, or nobody knows its columns: then it has no rows yet
+        if schemas and (columns is None or _has_only_a_stop(self._target)):
             self._target.create(delta_schema(schemas[-1]), {})
         log = self._log_of_rows(batch)
         if log not in {None, str(batch.mark.log)} or self._target.has_since(batch.begin):
@@ -690,26 +692,27 @@ class MirroredTable:
             raise self._left_out_error("its key has changed")
         if keys.num_rows:
             _LOG.info("%s: %d rows are read that snapshotWhere left out", self._name, keys.num_rows)
-        for condition in conditions_of(schema, keys):
-            assert batch.rows_where is not None
-            rows, images = batch.rows_where(self._table, condition)
-            self._check_new_loads(rows, batch)
-            unread: list[str] = []
-            walk = Walk(
-                self._name,
-                self._target,
-                batch.mark,
-                batch.mark.version,
-                frozenset(),
-                load=TableSnapshot(None, unread.append, lambda: None),
-                images=images,
-            )
-            walk.take(Section(*now.versions[-1], sorted_by_seq(rows)))
-            if unread and pc.max(packed_positions(rows)).as_py() <= batch.mark.version:
-                raise self._unexplained(unread[0], batch)
-            if unread:
-                return False
-            walk.finish()
+        assert batch.rows_where is not None
+        reading = batch.rows_where(self._table, conditions_of(schema, keys))
+        with closing(reading):
+            for rows, images in reading:
+                self._check_new_loads(rows, batch)
+                unread: list[str] = []
+                walk = Walk(
+                    self._name,
+                    self._target,
+                    batch.mark,
+                    batch.mark.version,
+                    frozenset(),
+                    load=TableSnapshot(None, unread.append, lambda: None),
+                    images=images,
+                )
+                walk.take(Section(*now.versions[-1], sorted_by_seq(rows)))
+                if unread and pc.max(packed_positions(rows)).as_py() <= batch.mark.version:
+                    raise self._unexplained(unread[0], batch)
+                if unread:
+                    return False
+                walk.finish()
         return True
 
     def _say_void(self, why: str) -> None:
@@ -743,6 +746,12 @@ class MirroredTable:
 def _comes_back(now: TableVersions, batch: Batch) -> bool:
     """Whether a table was not there where a batch begins, as the batches before it have told."""
     return not batch.is_first and now.is_absent_at(batch.start)
+
+
+def _has_only_a_stop(target: DeltaTarget) -> bool:
+    """Whether `stop` made the Delta table: it has no columns of the table, nor its partitions."""
+    columns = target.columns()
+    return columns is not None and columns.names == [SEQ] and target.is_empty()
 
 
 def _without_loaded(changes: pa.Table) -> pa.Table:

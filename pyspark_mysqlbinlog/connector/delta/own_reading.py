@@ -21,11 +21,12 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import islice
 from time import monotonic
 from typing import Any
 
@@ -66,6 +67,8 @@ pc: Any = compute
 # Of each table's changes, and the images that they refer to.
 Prepare = Callable[[Mapping[Table, pa.Table], ImageStore], Mapping[Table, PrecomputedStates]]
 
+# Conditions of one transaction: a thousand keys each.
+_SELECTIONS = 100
 # Bytes of log, up to which Spark's tasks carry all that is wanted.
 _LEAST = MAX_INLINE_BYTES_PER_BATCH
 # Where so little of the log is wanted (its rows, as Arrow, have less than this share of its bytes),
@@ -180,21 +183,37 @@ class DirectReader:
         folded = table_folding(case_sensitive)
         return folded(table) in map(folded, self._options.conditions(case_sensitive))
 
-    def rows_where(self, last: Offset, table: Table, condition: str) -> tuple[pa.Table, ImageStore]:
-        """Read the rows of a table for which a condition holds, as loaded rows.
+    def rows_where(
+        self, last: Offset, table: Table, conditions: Iterator[str]
+    ) -> Generator[tuple[pa.Table, ImageStore]]:
+        """Read the rows of a table for which a condition holds, as loaded rows, in parts.
+
+        A part has about `maxBytesPerTrigger`. Many conditions share a connection, a transaction and
+        the proof of its watermark.
 
         last : where the batch ends; no row is older.
         """
-        task = ChunkPartition(
-            (Chunk(table),),
-            self.server_facts().case_sensitive,
-            since=last.position,
-            server_uuid=last.server_uuid,
-            epoch=last.epoch,
-            conditions={table: condition},
-        )
-        typed = not self._with_source
-        batches = [*read_chunks(self._options, task, self._schema, typed=typed)]
+        while selections := tuple(islice(conditions, _SELECTIONS)):
+            task = ChunkPartition(
+                (Chunk(table),),
+                self.server_facts().case_sensitive,
+                since=last.position,
+                server_uuid=last.server_uuid,
+                epoch=last.epoch,
+                selections=selections,
+            )
+            held: list[pa.RecordBatch] = []
+            typed = not self._with_source
+            with closing(read_chunks(self._options, task, self._schema, typed=typed)) as batches:
+                for batch in batches:
+                    held.append(batch)
+                    if sum(each.nbytes for each in held) >= self._step_bytes:
+                        yield self._loaded_rows(held)
+                        held = []
+            if held:
+                yield self._loaded_rows(held)
+
+    def _loaded_rows(self, batches: Iterable[pa.RecordBatch]) -> tuple[pa.Table, ImageStore]:
         changes, images = self._table_of(batches)
         return changes.filter(pc.equal(changes.column("op"), "r")), images
 
