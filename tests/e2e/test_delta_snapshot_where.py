@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.errors import StreamingQueryException
@@ -13,6 +14,10 @@ from pyspark.sql import SparkSession
 from helpers.delta_mirrors import MirroredDatabase
 from helpers.live_log import new_database
 from helpers.servers import Server
+from pyspark_mysqlbinlog.connector.delta import own_reading
+from pyspark_mysqlbinlog.connector.load.chunk_reader import read_chunks
+from pyspark_mysqlbinlog.connector.load.partition import ChunkPartition
+from pyspark_mysqlbinlog.connector.options.model import Options
 
 pytestmark = pytest.mark.both_engines
 
@@ -125,13 +130,28 @@ def test_a_reload_by_name_does_the_same(mirrored: MirroredDatabase) -> None:
     assert _rows(mirrored) == _selected(mirrored, "id IN (3, 6) OR id >= 100")
 
 
-def test_many_rows_that_the_condition_left_out(mirrored: MirroredDatabase) -> None:
+def test_many_rows_that_the_condition_left_out(
+    mirrored: MirroredDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One connection and one merge are enough for all of them."""
+    tasks: list[ChunkPartition] = []
+
+    def counted(options: Options, task: ChunkPartition, *args: Any, **kwargs: Any) -> Any:
+        tasks.append(task)
+        return read_chunks(options, task, *args, **kwargs)
+
+    monkeypatch.setattr(own_reading, "read_chunks", counted)
     rows = ", ".join(f"({-number}, {number})" for number in range(1, 2600))
     mirrored.execute(f"INSERT INTO t VALUES {rows}")
     mirrored.run()
     mirrored.execute("ALTER TABLE t ADD COLUMN c INT DEFAULT 7")
+    tasks.clear()
+    before = mirrored.delta("t").version()
     mirrored.run()
     assert _rows(mirrored) == _selected(mirrored, "id < 0 OR id >= 100")
+    assert [len(task.selections) for task in tasks if task.selections] == [3]
+    operations = [commit["operation"] for commit in mirrored.delta("t").history()[: -before - 1]]
+    assert sum(name in {"MERGE", "WRITE"} for name in operations) <= 3, operations
 
 
 def test_deleted_rows_that_are_kept_stay(

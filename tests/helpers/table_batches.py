@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from pyspark_mysqlbinlog.connector.delta.batch import Batch, TableVersions
 from pyspark_mysqlbinlog.connector.delta.deltalake_engine import DeltalakeEngine, DeltalakeTarget
 from pyspark_mysqlbinlog.connector.delta.marks import LogIdentity, Mark, pack_position
 from pyspark_mysqlbinlog.connector.delta.mirrored_table import MirroredTable
-from pyspark_mysqlbinlog.connector.delta.rest_of_load import RowsWhere
+from pyspark_mysqlbinlog.connector.delta.typed_images import ImageStore
 from pyspark_mysqlbinlog.tables import TableSchema
 
 __all__ = ["NAME", "Change", "TableBatches", "change", "changes_table", "position"]
@@ -77,19 +77,34 @@ class TableBatches:
         self.folder, self.query = folder, query
         self.number, self.start = 0, 100
         self.load: SnapshotState | None = None
-        # Reads rows that a load's condition left out.
-        self.rows_where: RowsWhere | None = None
-        self.state: AppliedState | None = None
+        # What the checkpoint of a query has of the Delta table.
+        self.states: dict[str, AppliedState | None] = {}
+        self._has_more = False
+        # Reads rows that a snapshot's condition left out.
+        self.rows_where: Callable[[str], tuple[pa.Table, ImageStore]] | None = None
+        # Whether chunks are read with one.
+        self.is_limited = False
         self.again()
 
     def again(self) -> None:
         """As a new process has it, with what the checkpoint has."""
         self.target: DeltalakeTarget = DeltalakeEngine().target(str(self.folder))
-        self.table = MirroredTable(NAME, self.target, lambda _: None, self.state)
+        self.table = MirroredTable(NAME, self.target, lambda _: None, self.states.get(self.query))
 
     def new_checkpoint(self, query: str) -> None:
         """As a query with this identifier has it, whose checkpoint has nothing of the table."""
-        self.query, self.state = query, None
+        self.query = query
+        self.states.pop(query, None)
+        self.again()
+
+    def checkpoint(self) -> tuple[Any, ...]:
+        """A copy of the checkpoint."""
+        return self.number, self.start, self.load, dict(self.states)
+
+    def put_back(self, copy: tuple[Any, ...]) -> None:
+        """Continue from a copy of the checkpoint, in a new process."""
+        self.number, self.start, self.load, self.states = copy
+        self._has_more = False
         self.again()
 
     def batch(
@@ -99,20 +114,24 @@ class TableBatches:
         versions: Sequence[tuple[int, TableSchema | UnknownSchema]],
         load: SnapshotState,
         reloads: bool = True,
+        has_more: bool = False,
     ) -> None:
-        """One batch, up to a place.
+        """One batch, up to a place, or one step of it.
 
         versions : of the table, and where each begins.
         load : at its end.
+        has_more : it is a step, and the next call brings another one of the same batch.
         """
-        self.number += 1
+        is_first_step, self._has_more = not self._has_more, has_more
+        self.number += is_first_step
         mark = Mark(
             LogIdentity("uuid", 0, "mysql-bin"),
             pack_position(position(end)),
             None,
-            (self.query, self.number),
+            (self.query, self.number - has_more),
         )
         now: list[Version] = [(position(start), what) for start, what in versions]
+        reads = self.rows_where
         batch = Batch(
             self.query,
             self.number,
@@ -120,14 +139,20 @@ class TableBatches:
             mark,
             load,
             reloads=reloads,
+            is_first_step=is_first_step,
+            has_more=has_more,
             load_before=self.load,
-            limited=lambda _: self.rows_where,
+            limited=lambda _: self.is_limited,
+            rows_where=None
+            if reads is None
+            else (lambda _, conditions: (reads(each) for each in conditions)),
         )
         self.last = batch
         rows = changes_table(*changes)
         self.table.apply(rows, TableVersions(tuple(now)), batch)
-        self.state = self.table.state
-        self.start, self.load = end, load
+        self.states[self.query] = self.table.state
+        if not has_more:
+            self.start, self.load = end, load
 
     def rows(self) -> list[Any]:
         """What Delta has, sorted: values, or tuples of them."""

@@ -22,6 +22,7 @@ from pyspark_mysqlbinlog.tables import TableSchema
 __all__ = [
     "DELETED",
     "GONE",
+    "ROW_BEFORE_ALL",
     "SEQ",
     "SEQ_TYPE",
     "all_states",
@@ -45,6 +46,8 @@ SEQ_TYPE = pa.struct(
         pa.field("row", pa.int32()),
     ]
 )
+# The `row` of a `seq` before all changes at a place, and before rows that were loaded there.
+ROW_BEFORE_ALL = -2
 _ORDER = "_row_number"
 _NOTHING = ImageStore()
 

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 
 from pyspark_mysqlbinlog.checkpoints.load_state import SnapshotState
 from pyspark_mysqlbinlog.checkpoints.position import Position
-from pyspark_mysqlbinlog.checkpoints.versions import Version
+from pyspark_mysqlbinlog.checkpoints.versions import Version, is_dropped, valid_from
+from pyspark_mysqlbinlog.connector.delta.apply import ROW_BEFORE_ALL
 from pyspark_mysqlbinlog.connector.delta.marks import LogIdentity, Mark, unpack_position
 from pyspark_mysqlbinlog.connector.delta.prepared import PrecomputedStates
-from pyspark_mysqlbinlog.connector.delta.rest_of_load import Limited
+from pyspark_mysqlbinlog.connector.delta.rest_of_load import RowsWhere
 from pyspark_mysqlbinlog.connector.delta.typed_images import ImageStore
 from pyspark_mysqlbinlog.names import Table
 from pyspark_mysqlbinlog.tables import TableSchema
 
 __all__ = ["Batch", "TableVersions"]
-
-# In front of all changes at a place, and of rows that were loaded there.
-_BEFORE_ALL = -2
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +38,13 @@ class TableVersions:
         what = self.versions[0][1] if len(self.versions) == 1 else None
         return what if isinstance(what, TableSchema) else None
 
+    def is_absent_at(self, start: Position) -> bool:
+        """Whether it is known that there was no such table at the place where a batch begins."""
+        if not self.versions:
+            return False
+        first = self.versions[0]
+        return is_dropped(first) or valid_from(first) > start
+
 
 @dataclass(frozen=True, slots=True)
 class Batch:
@@ -57,8 +62,10 @@ class Batch:
     reloads : tables whose rows nobody knows are loaded again, by themselves.
     images : the typed images that changes refer to.
     prepared : what the changes of tables leave, as far as that was made ahead.
-    has_more : it is a step, and others of its batch come behind it.
-    limited : gives what reads more rows of a table whose load has a condition.
+    is_first_step : no step of its batch comes before it.
+    has_more : it is a step, and others of its batch come after it.
+    limited : tells whether chunks of a table are read with a condition (`snapshotWhere`).
+    rows_where : reads rows that a condition left out; None if nothing can.
     """
 
     query: str
@@ -70,9 +77,11 @@ class Batch:
     images: ImageStore = field(default_factory=ImageStore)
     load_before: SnapshotState | None = None
     prepared: Mapping[Table, PrecomputedStates] = field(default_factory=dict)
+    is_first_step: bool = True
     has_more: bool = False
     log_before: LogIdentity | None = None
-    limited: Limited = lambda _: None
+    limited: Callable[[Table], bool] = lambda _: False
+    rows_where: RowsWhere | None = None
 
     @property
     def is_first(self) -> bool:
@@ -97,6 +106,22 @@ class Batch:
         """Whether rows of a table are in this batch that were read by a key."""
         chunks = () if self.load is None else self.load.chunks
         return any(chunk.table == table and chunk.key for chunk in chunks)
+
+    def has_chunk(self, table: Table) -> bool:
+        """Whether rows of a table may be in this batch that were read from it."""
+        chunks = () if self.load is None else self.load.chunks
+        return any(chunk.table == table for chunk in chunks)
+
+    def without_snapshot(self, table: Table) -> Batch:
+        """The batch as if no rows of a table were loaded."""
+        load = self.load
+        if load is None:
+            return self
+        pending = tuple(each for each in load.pending if each.table != table)
+        chunks = tuple(chunk for chunk in load.chunks if chunk.table != table)
+        return replace(
+            self, load=replace(load, pending=pending, chunks=chunks, empty=load.empty - {table})
+        )
 
     def may_read_ahead(self, table: Table) -> bool:
         """Whether rows of a table were read that may show what the log has not come to yet."""
@@ -129,6 +154,11 @@ class Batch:
         return _is_to_begin(self.load_before, table)
 
     @property
+    def reload(self) -> str:
+        """The name of the last `reload` that was begun."""
+        return "" if self.load is None else self.load.reload
+
+    @property
     def begins_reload(self) -> bool:
         """Whether tables are loaded again from here on by the option `reload`."""
         before = "" if self.load_before is None else self.load_before.reload
@@ -141,7 +171,7 @@ class Batch:
             "epoch": self.mark.log.epoch,
             "file": self.start.number,
             "pos": self.start.pos,
-            "row": _BEFORE_ALL,
+            "row": ROW_BEFORE_ALL,
         }
 
 

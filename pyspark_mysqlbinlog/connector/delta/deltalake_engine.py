@@ -269,6 +269,7 @@ class DeltalakeTarget:
         self._table = DeltaTable.create(
             self.uri,
             self._with_deleted(columns),
+            mode="error" if self._opened() is None else "overwrite",
             partition_by=[name for name in self._partition_by if name in columns.names],
             configuration=self._properties | dict(properties),
             storage_options=self._storage,

@@ -74,7 +74,7 @@ class DeltaTarget(Protocol):
         """The number that was written last under a transaction identifier (see `marks`)."""
 
     def create(self, columns: pa.Schema, properties: Mapping[str, str]) -> None:
-        """Make the table, empty."""
+        """Make the table, empty; one that is there, without rows, is replaced."""
 
     def has_since(self, seq: Mapping[str, int]) -> bool:
         """Whether a row has this `seq` or a greater one."""

@@ -25,7 +25,7 @@ from pyarrow import compute
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.versions import Version, is_dropped, valid_from
 from pyspark_mysqlbinlog.connector.delta.applied_states import AppliedState
-from pyspark_mysqlbinlog.connector.delta.apply import SEQ_TYPE, sorted_by_seq
+from pyspark_mysqlbinlog.connector.delta.apply import ROW_BEFORE_ALL, SEQ_TYPE, sorted_by_seq
 from pyspark_mysqlbinlog.connector.delta.batch import Batch, TableVersions
 from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget
 from pyspark_mysqlbinlog.connector.delta.marks import LogIdentity, Mark, pack_position, place
@@ -83,8 +83,6 @@ _LOADING = "mysqlbinlog:loading"
 _LAST_LOAD = "mysqlbinlog:lastLoad"
 # Of that number, for the batch in which the load began; those above are the query's.
 _BATCH_BITS = 32
-# In front of all changes at a place, and of rows that were loaded there.
-_BEFORE_ALL = -2
 _LOAD_ANEW = "load the table anew, or give another place for its change log"
 
 
@@ -399,7 +397,7 @@ class ChangeLog:
 
     def _begin_row(self, at: int, batch: Batch) -> pa.Table:
         position = position_of(at, batch.start)
-        row = {"file": position.number, "pos": position.pos, "row": _BEFORE_ALL}
+        row = {"file": position.number, "pos": position.pos, "row": ROW_BEFORE_ALL}
         begin = {
             "op": RESET,
             "ts": datetime.now(UTC),

@@ -320,10 +320,12 @@ class DeltaMirror:
             reloads=self._reloads,
             images=step.images,
             prepared=step.prepared,
+            is_first_step=step.is_first,
             has_more=not step.is_last,
             load_before=first.load,
             log_before=LogIdentity.of(first) if first.epoch != last.epoch else None,
-            limited=partial(self._reading.limited, last),
+            limited=self._reading.limited,
+            rows_where=partial(self._reading.rows_where, last),
         )
         unknown = step.parts.keys() - tables.keys()
         if unknown:

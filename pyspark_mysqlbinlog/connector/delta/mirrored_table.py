@@ -18,19 +18,24 @@ which may as well begin there.
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 from pyarrow import compute
 
-from pyspark_mysqlbinlog.checkpoints.position import Position
-from pyspark_mysqlbinlog.checkpoints.versions import Version, is_dropped
+from pyspark_mysqlbinlog.checkpoints.versions import Version
 from pyspark_mysqlbinlog.connector.delta.applied_states import AppliedState
-from pyspark_mysqlbinlog.connector.delta.apply import SEQ, SEQ_TYPE, key_of, sorted_by_seq
+from pyspark_mysqlbinlog.connector.delta.apply import (
+    ROW_BEFORE_ALL,
+    SEQ,
+    SEQ_TYPE,
+    key_of,
+    sorted_by_seq,
+)
 from pyspark_mysqlbinlog.connector.delta.batch import Batch, TableVersions
 from pyspark_mysqlbinlog.connector.delta.copies import check_multiset_supported
 from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget
@@ -38,12 +43,17 @@ from pyspark_mysqlbinlog.connector.delta.marks import (
     LogIdentity,
     Mark,
     pack_position,
-    place,
     unpack_position,
 )
 from pyspark_mysqlbinlog.connector.delta.partition_values import check_partition_values
 from pyspark_mysqlbinlog.connector.delta.rest_of_load import conditions_of
-from pyspark_mysqlbinlog.connector.delta.same_log import FingerprintAt, LogIdentityCheck
+from pyspark_mysqlbinlog.connector.delta.same_log import (
+    FingerprintAt,
+    LogIdentityCheck,
+    held_fingerprint,
+    position_of,
+)
+from pyspark_mysqlbinlog.connector.delta.snapshot_record import LAST_LOADED, LOADING, SnapshotRecord
 from pyspark_mysqlbinlog.connector.delta.timeline import (
     Section,
     drop_applied,
@@ -69,21 +79,17 @@ from pyspark_mysqlbinlog.errors import MirrorError, MySQLBinlogError
 from pyspark_mysqlbinlog.names import Table
 from pyspark_mysqlbinlog.tables import TableSchema
 
-__all__ = ["LOADING", "LOG", "STOPPED", "MirroredTable"]
+__all__ = ["LOG", "STOPPED", "MirroredTable"]
 
 _LOG = logging.getLogger(__name__)
 # The stubs know neither chunked arrays beside plain values nor what comes of them.
 pc: Any = compute
 
 # Properties of a Delta table. Why it is kept in step no more; the log in which its `seq` lie; the
-# load that is going on, with the place at which it began; the place of a whole load, and its
-# columns.
+# place of a whole load, and its columns.
 STOPPED = "mysqlbinlog.stopped"
 LOG = "mysqlbinlog.sourceLog"
-LOADING = "mysqlbinlog.snapshotInProgress"
 LOADED = "mysqlbinlog.snapshotPosition"
-# Of a load: why rows of it can't be read. It is begun again at the statement that explains them.
-_VOID = "void"
 
 
 class MirroredTable:
@@ -117,9 +123,10 @@ class MirroredTable:
         self._checked_in: LogIdentity | None = None
         properties = target.properties()
         self.stopped = properties.get(STOPPED) or None
-        self._loading = properties.get(LOADING) or None
-        if self._loading and self.stopped is None and (why := json.loads(self._loading).get(_VOID)):
-            self._say_void(why)
+        self._loading = SnapshotRecord.of(properties.get(LOADING, ""))
+        self._last_loaded = SnapshotRecord.of(properties.get(LAST_LOADED, ""))
+        if self._loading and self._loading.void and self.stopped is None:
+            self._say_void(self._loading.void)
 
     def stop(self, error: MirrorError, batch: Batch) -> None:
         """Keep the table in step no more, in this query or a later one, until it is loaded.
@@ -171,6 +178,9 @@ class MirroredTable:
 
         missing : what the Delta table lacks.
         """
+        if missing is None and self._has_completed(batch):
+            self._pass_over(batch)
+            changes, batch = _without_loaded(changes), batch.without_snapshot(self._table)
         if missing is None and self._is_done(batch):
             # The process may have ended right in front of the last step.
             if self.stopped is None:
@@ -186,6 +196,7 @@ class MirroredTable:
             self._check_mirror(now, batch)
         if batch.loads(self._table):
             self._check_load(batch)
+            self._note_condition(batch)
         whole = find_keyless_snapshot(changes, self._name)
         if whole is not None:
             if batch.has_keyed_chunk(self._table):
@@ -240,12 +251,33 @@ class MirroredTable:
         """Whether the Delta table has all of a batch.
 
         Its number alone does not tell: with a checkpoint that was put back from a copy, batches of
-        the same query have numbers that others had before.
+        the same query have numbers that others had before. They may have other chunks, and begin
+        other snapshots.
         """
+        if batch.has_chunk(self._table):
+            return False
+        is_begun = self._loading is not None and self._loading.is_begun_by(batch)
+        if batch.starts_snapshot(self._table) and not is_begun:
+            return False
         done = self._target.applied(batch.query)
         if done is None or done < batch.number:
             return False
         return (self._target.applied(str(batch.mark.log)) or 0) >= batch.mark.version
+
+    def _has_completed(self, batch: Batch) -> bool:
+        """Whether the table is complete already, with all that a batch loads of it."""
+        last = self._last_loaded
+        if self.stopped is not None or self._loading is not None or last is None:
+            return False
+        return last.has_completed(batch, self._table)
+
+    def _pass_over(self, batch: Batch) -> None:
+        """Note that the chunks of a batch are not needed; later batches may have more of them."""
+        assert self._last_loaded is not None
+        passed = self._last_loaded.passed_by(batch, self._table)
+        if passed != self._last_loaded:
+            self._target.set_properties({LAST_LOADED: passed.text()})
+            self._last_loaded = passed
 
     def _bring_in(self, changes: pa.Table, now: TableVersions, batch: Batch, since: int) -> int:
         applied = max(self._target.applied(str(batch.mark.log)) or 0, since)
@@ -253,12 +285,17 @@ class MirroredTable:
         changes = drop_applied(changes, applied)
         # A Delta table that is ahead of the batch has a later shape, too.
         if changes.num_rows or applied <= batch.mark.version:
-            self._check_new_loads(changes, batch)
-            comes = now.came_by_rename
+            self._check_new_loads(changes, batch, applied)
+            mark, comes = batch.mark, now.came_by_rename
+            if applied > mark.version:
+                self._check_no_later_shape(now)
+                # What is between the two would count once more.
+                known = held_fingerprint(self._target, mark.log)
+                mark = replace(mark, version=applied, fingerprint=known)
             walk = Walk(
                 self._name,
                 self._target,
-                batch.mark,
+                mark,
                 applied,
                 comes,
                 load=self._load_of(batch),
@@ -272,6 +309,20 @@ class MirroredTable:
             self._name_log(batch.mark)
             self._last = now.versions if len(now.versions) == 1 else ()
         return changes.num_rows
+
+    def _check_no_later_shape(self, now: TableVersions) -> None:
+        """MirrorError unless the Delta table, which is ahead of the batch, has its columns."""
+        held, what = self._target.columns(), now.versions[-1][1]
+        if held is None or not isinstance(what, TableSchema):
+            return
+        found = {(field.name, str(field.type)) for field in held}
+        others = found ^ {(field.name, str(field.type)) for field in delta_schema(what)}
+        if others:
+            different = ", ".join(sorted({name for name, _ in others}))
+            raise self._error(
+                f"the Delta table has later columns than a batch of its load ({different}): it is"
+                f" newer than the checkpoint; {RELOAD_HINT}"
+            )
 
     def _take_whole(self, whole: KeylessSnapshot, now: TableVersions, batch: Batch) -> None:
         """Make the rows of a whole load all that the Delta table has."""
@@ -289,26 +340,38 @@ class MirroredTable:
             self._leave_out(error.message.removesuffix(f"; {RELOAD_HINT}"), batch)
             return
         check_partition_values(self._target, rows, self._name)
-        place = self._position(batch, *unpack_position(whole.place))
+        place = position_of(whole.place, batch.start)
         try:
             fingerprint = self._look_at(place)
         except MySQLBinlogError:
             fingerprint = None  # it is needed only where the checkpoint is lost
         mark = Mark(batch.mark.log, whole.place, fingerprint)
         self._target.replace(rows, mark)
-        loaded = {LOADING: "", LOADED: f"{whole.place} {schema_fingerprint(schema)}"}
-        self._target.set_properties(loaded, replace(mark, batch=batch.mark.batch))
-        self._loading, self._last = None, ()
+        shape = {LOADED: f"{whole.place} {schema_fingerprint(schema)}"}
+        self._end_load(batch, replace(mark, batch=batch.mark.batch), shape)
+        self._last = ()
         _LOG.info("%s is loaded, as it was at %s", self._name, place)
 
     def _check_all_rows(self, batch: Batch) -> None:
         """MirrorError where a whole load would remove rows that its condition left out."""
-        had_rows = self._loading is not None and json.loads(self._loading).get("had_rows")
-        if had_rows and batch.limited(self._table) is not None:
-            raise self._error(
-                "the table has no key, and snapshotWhere limits its load: which of its rows the"
-                f" condition left out is not known; take it out of snapshotWhere, and {RELOAD_HINT}"
-            )
+        had_rows = self._loading is not None and self._loading.had_rows
+        if had_rows and batch.limited(self._table):
+            raise self._left_out_error("the table has no key")
+
+    def _check_none_left_out(self, begin: Mapping[str, int], batch: Batch) -> None:
+        """MirrorError if rows are older than a `seq`, and may be so because of a condition.
+
+        Without their key nobody can ask the server for them.
+        """
+        is_limited = self._loading is not None and self._loading.is_limited
+        if (is_limited or batch.limited(self._table)) and self._target.older(begin, [SEQ]).num_rows:
+            raise self._left_out_error("its key has changed")
+
+    def _left_out_error(self, why: str) -> MirrorError:
+        return self._error(
+            f"{why}, and snapshotWhere limits its load: which of its rows the condition left out is"
+            f" not known; take it out of snapshotWhere, and {RELOAD_HINT}"
+        )
 
     def _check_shape_of_load(self, now: TableVersions, batch: Batch, applied: int) -> None:
         """MirrorError where the table had other columns at the place of a whole load.
@@ -331,16 +394,16 @@ class MirroredTable:
         """From which place on changes count; None where they wait for a whole load."""
         if self._loading is None:
             return 0
-        loading = json.loads(self._loading)
-        waits, keyless = loading.get("waits", False), is_keyless(now.versions)
+        loading = self._loading
+        waits, keyless = loading.waits, is_keyless(now.versions)
         if not waits and not keyless:
             return 0
         gone = last_drop_after(now.versions, pack_position(batch.start))
         if waits and gone is not None and not (keyless and batch.loads(self._table)):
             # What was to be loaded is no more.
-            self._note_load(loading | {"waits": False})
+            self._note_load(replace(loading, waits=False))
             return gone
-        if not keyless and _VOID not in loading and isinstance(now.versions[-1][1], TableSchema):
+        if not keyless and loading.void is None and isinstance(now.versions[-1][1], TableSchema):
             if not batch.reloads:
                 raise self._error(f"it got a key while its load was waited for; {RELOAD_HINT}")
             return self._count_since_key(loading, now, batch)
@@ -348,7 +411,7 @@ class MirroredTable:
         if is_read or pc.any(pc.equal(changes.column("op"), "r")).as_py():
             self._leave_out(KEYED_SNAPSHOT_OF_KEYLESS_TABLE, batch)
         elif not waits:
-            self._note_load(loading | {"waits": True})
+            self._note_wait(loading)
         return None
 
     def _missing(self, now: TableVersions, batch: Batch) -> MirrorError | None:
@@ -357,7 +420,7 @@ class MirroredTable:
             return None
         if self.stopped is None and self.state.is_stopped(self._target, batch.query):
             return self._error(str(self.state.stopped))
-        if self.stopped is not None or (now.versions and is_dropped(now.versions[0])):
+        if self.stopped is not None or now.is_absent_at(batch.start):
             # What comes to a table that is not there needs nothing of what was there before.
             return None
         what = self.state.missing_in(self._target, batch.query)
@@ -367,6 +430,11 @@ class MirroredTable:
         """MirrorError unless the Delta table has the load that this batch goes on with."""
         if self._has_load(batch) or self._is_to_begin(batch):
             return
+        if self._loading and self._loading.is_ahead_of(batch):
+            raise self._error(
+                "the Delta table is newer than the checkpoint, and has a later load of the table"
+                f" than the one that this batch goes on with; {RELOAD_HINT}"
+            )
         if self._loading:
             raise self._error(f"its load, which another query began, is not done; {RELOAD_HINT}")
         raise self._error(
@@ -375,14 +443,19 @@ class MirroredTable:
         )
 
     def _has_load(self, batch: Batch) -> bool:
-        """Whether a load of this query goes on."""
-        return self._loading is not None and json.loads(self._loading)["query"] == batch.query
+        """Whether a load of this query goes on, which this batch or one before it began."""
+        loading = self._loading
+        if loading is None or loading.query != batch.query:
+            return False
+        return not loading.is_ahead_of(batch)
 
     def _is_to_begin(self, batch: Batch) -> bool:
         return batch.starts_snapshot(self._table) or batch.has_read_none(self._table)
 
     def _may_begin_load(self, batch: Batch, missing: MirrorError | None) -> bool:
         """Whether a load of the table is to begin with this batch."""
+        if self.stopped is not None and not batch.is_first_step:
+            return False  # it may be the step before that stopped it, and is missing
         if batch.starts_snapshot(self._table):
             return True
         if not batch.loads(self._table) or not batch.has_read_none(self._table):
@@ -393,7 +466,7 @@ class MirroredTable:
             return batch.begins_reload
         return missing is not None or not self._has_load(batch)
 
-    def _count_since_key(self, loading: Mapping[str, Any], now: TableVersions, batch: Batch) -> int:
+    def _count_since_key(self, loading: SnapshotRecord, now: TableVersions, batch: Batch) -> int:
         """The place from which on the table has a key, with which its load reads it after all.
 
         Nothing of it is read yet, so the load may as well begin there: no earlier row counts.
@@ -405,10 +478,10 @@ class MirroredTable:
             since = max(pack_position(start), pack_position(batch.start))
         number, pos = unpack_position(since)
         begin = batch.begin | {"file": number, "pos": pos}
+        self._check_none_left_out(begin, batch)
         self._target.empty(begin)
-        self._note_load(
-            {**loading, "waits": False, "from": begin}, None, Mark(batch.mark.log, since)
-        )
+        mark = Mark(batch.mark.log, since)
+        self._note_load(replace(loading, waits=False, begin=begin), mark=mark)
         return since
 
     def _leave_out(self, why: str, batch: Batch) -> None:
@@ -420,10 +493,14 @@ class MirroredTable:
             raise self._error(
                 why if why == KEYED_SNAPSHOT_OF_KEYLESS_TABLE else f"{why}; {RELOAD_HINT}"
             )
-        loading = json.loads(self._loading)
-        if _VOID not in loading or not loading.get("waits"):
-            self._note_load(loading | {_VOID: why, "waits": True})
+        if self._loading.void is None or not self._loading.waits:
+            self._note_wait(replace(self._loading, void=why))
             self._say_void(why)
+
+    def _note_wait(self, loading: SnapshotRecord) -> None:
+        """Note that changes wait for a whole load."""
+        had_rows = loading.had_rows or not self._target.is_empty()
+        self._note_load(replace(loading, waits=True, had_rows=had_rows))
 
     def _check_mirror(self, now: TableVersions, batch: Batch) -> None:
         """MirrorError unless the Delta table goes on where the batch begins."""
@@ -446,7 +523,7 @@ class MirroredTable:
             raise self._of_another_log(known, log)
         if self._is_restored():
             raise self._error(f"somebody put back an older version of its rows; {RELOAD_HINT}")
-        if self._loading and json.loads(self._loading)["query"] != batch.query:
+        if self._loading and self._loading.query != batch.query:
             raise self._error(f"its load, which another query began, is not done; {RELOAD_HINT}")
         applied = self._target.applied(str(batch.mark.log))
         if applied is not None:
@@ -475,20 +552,17 @@ class MirroredTable:
             )
         return known
 
-    def _position(self, batch: Batch, number: int, pos: int) -> Position:
-        """A place in the batch's log."""
-        base, _, digits = batch.start.file.rpartition(".")
-        return Position(number, pos, f"{base}.{number:0{len(digits)}d}")
+    def _check_new_loads(self, changes: pa.Table, batch: Batch, applied: int = 0) -> None:
+        """MirrorError where a loaded row could be older than what the Delta table has.
 
-    def _check_new_loads(self, changes: pa.Table, batch: Batch) -> None:
-        """MirrorError where a loaded row could be older than what the Delta table has."""
+        applied : the place up to which it has everything, if that is after the batch's start.
+        """
         loaded = changes.select(["seq"]).filter(pc.equal(changes.column("op"), "r"))
-        if loaded.num_rows and pc.min(packed_positions(loaded)).as_py() < pack_position(
-            batch.start
-        ):
+        least = max(pack_position(batch.start), applied)
+        if loaded.num_rows and pc.min(packed_positions(loaded)).as_py() < least:
             raise self._error(
-                f"a loaded row is older than the batch that brought it, which begins at"
-                f" {batch.start}; {RELOAD_HINT}"
+                "a loaded row is older than what the Delta table has, which is everything up to"
+                f" {position_of(least, batch.start)}; {RELOAD_HINT}"
             )
 
     def _begin_load(self, now: TableVersions, batch: Batch, *, is_as_left: bool) -> None:
@@ -496,16 +570,15 @@ class MirroredTable:
 
         is_as_left : the Delta table has what was written down of it.
         """
-        known = json.loads(self._loading) if self._loading else {}
-        this = {"query": batch.query, "batch": [batch.number, pack_position(batch.start)]}
-        if is_as_left and this.items() <= known.items():
+        if is_as_left and self._loading is not None and self._loading.is_begun_by(batch):
             # This very batch began it, and comes once more: some of it may be in the table already.
             self._is_checked = True
             return
-        if self._target.columns() is None:
-            schemas = [what for _, what in now.versions if isinstance(what, TableSchema)]
-            if not schemas:
-                return  # it is not there, or nobody knows its columns: then it has no rows yet
+        columns = self._target.columns()
+        schemas = [what for _, what in now.versions if isinstance(what, TableSchema)]
+        if columns is None and not schemas:
+            return  # it is not there, or nobody knows its columns: then it has no rows yet
+        if schemas and (columns is None or _has_only_a_stop(self._target)):
             self._target.create(delta_schema(schemas[-1]), {})
         log = self._log_of_rows(batch)
         if log not in {None, str(batch.mark.log)} or self._target.has_since(batch.begin):
@@ -515,19 +588,31 @@ class MirroredTable:
         before = batch.query, batch.number - 1
         begin = Mark(batch.mark.log, pack_position(batch.start), batch=before)
         more = {LOG: str(batch.mark.log), STOPPED: ""}
-        begun = {"from": batch.begin, "had_rows": not self._target.is_empty()}
-        self._note_load(this | begun, more, begin)
+        had_rows, is_limited = not self._target.is_empty(), batch.limited(self._table)
+        begun = SnapshotRecord.of_batch(batch, had_rows=had_rows, is_limited=is_limited)
+        self._note_load(begun, more, begin)
         self.stopped = None
         self._is_checked = True
 
+    def _note_condition(self, batch: Batch) -> None:
+        """Note a condition with which the batch's chunks are read.
+
+        A process without it may end the load.
+        """
+        loading = self._loading
+        if loading is None or loading.is_limited or not batch.has_keyed_chunk(self._table):
+            return
+        if batch.limited(self._table):
+            self._note_load(replace(loading, is_limited=True))
+
     def _note_load(
         self,
-        loading: Mapping[str, Any],
+        loading: SnapshotRecord,
         more: Mapping[str, str] | None = None,
         mark: Mark | None = None,
     ) -> None:
-        self._loading = json.dumps(loading)
-        self._target.set_properties({LOADING: self._loading, **(more or {})}, mark)
+        self._loading = loading
+        self._target.set_properties({LOADING: loading.text(), **(more or {})}, mark)
 
     def _load_of(self, batch: Batch) -> TableSnapshot | None:
         if not batch.loads(self._table):
@@ -535,55 +620,62 @@ class MirroredTable:
 
         def remove_older() -> None:
             assert self._loading is not None
-            self._target.empty(json.loads(self._loading)["from"])
+            self._check_none_left_out(self._loading.begin, batch)
+            self._target.empty(self._loading.begin)
 
         if not batch.reloads:
             return TableSnapshot(None, None, remove_older)
 
-        def note(**what: Any) -> None:
+        def restart_after(seq: Mapping[str, int]) -> None:
             assert self._loading is not None
-            self._note_load(json.loads(self._loading) | what)
+            self._note_load(replace(self._loading, begin=dict(seq)))
 
         def note_void(why: str) -> None:
-            note(**{_VOID: why})
+            assert self._loading is not None
+            self._note_load(replace(self._loading, void=why))
             self._say_void(why)
 
         # Both are written down in front of what follows from them: who comes after a kill may not
         # see the statement again.
         return TableSnapshot(
-            restart_after=lambda seq: note(**{"from": dict(seq)}),
+            restart_after=restart_after,
             on_unreadable=note_void,
             remove_older=remove_older,
-            is_unread=self._is_unread(batch),
+            is_unread=self._loading is not None and self._loading.is_unread_before(batch),
         )
-
-    def _is_unread(self, batch: Batch) -> bool:
-        """Whether the load began in this batch: its rows are read at its end or later."""
-        if not self._loading:
-            return False
-        begin = json.loads(self._loading)["from"]
-        is_this_log = begin["epoch"] == batch.mark.log.epoch
-        return is_this_log and place(begin["file"], begin["pos"]) >= pack_position(batch.start)
 
     def _maybe_end_load(self, now: TableVersions, batch: Batch) -> None:
         """Where all rows are loaded, remove those that were deleted while nobody looked."""
         if not self._loading or not batch.completes_snapshot(self._table):
             return
-        load = json.loads(self._loading)
-        if load.get("waits") and _VOID not in load:
+        if self._loading.is_ahead_of(batch):
+            return
+        load = self._loading
+        if load.waits and load.void is None:
             return
         # A table that is gone has taken them along.
-        if _VOID in load and last_drop_after(now.versions, pack_position(batch.start)) is None:
+        if (
+            load.void is not None
+            and last_drop_after(now.versions, pack_position(batch.start)) is None
+        ):
             is_known = bool(now.versions) and isinstance(now.versions[-1][1], TableSchema)
             if is_known and not batch.may_read_ahead(self._table):
-                raise self._unexplained(load[_VOID], batch)
+                raise self._unexplained(load.void, batch)
             return
-        if not self._read_rest(load["from"], now, batch):
+        if load.is_limited and not self._read_rest(load.begin, now, batch):
             return  # the next batch tries it again
-        self._target.empty(load["from"])
-        self._target.set_properties({LOADING: ""}, batch.mark)
-        self._loading = None
+        self._target.empty(load.begin)
+        self._end_load(batch, batch.mark)
         _LOG.info("%s is loaded", self._name)
+
+    def _end_load(self, batch: Batch, mark: Mark, more: Mapping[str, str] | None = None) -> None:
+        """Note that the table is loaded."""
+        ended = {LOADING: "", **(more or {})}
+        if self._loading is not None:
+            self._last_loaded = replace(self._loading, completed_in=batch.number)
+            ended[LAST_LOADED] = self._last_loaded.text()
+        self._target.set_properties(ended, mark)
+        self._loading = None
 
     def _read_rest(self, begin: Mapping[str, int], now: TableVersions, batch: Batch) -> bool:
         """Read the rows that the load has not written because of its condition.
@@ -592,32 +684,35 @@ class MirroredTable:
 
         False where the server has altered the table, and the log has not come there yet.
         """
-        rows_where = batch.limited(self._table)
         schema = now.versions[-1][1] if now.versions else None
-        if rows_where is None or not isinstance(schema, TableSchema) or not schema.row_key:
+        if not isinstance(schema, TableSchema) or not schema.row_key:
             return True
         keys = self._target.older(begin, key_of(schema))
+        if any(column.null_count for column in keys.columns):
+            raise self._left_out_error("its key has changed")
         if keys.num_rows:
             _LOG.info("%s: %d rows are read that snapshotWhere left out", self._name, keys.num_rows)
-        for condition in conditions_of(schema, keys):
-            rows, images = rows_where(condition)
-            self._check_new_loads(rows, batch)
-            unread: list[str] = []
-            walk = Walk(
-                self._name,
-                self._target,
-                batch.mark,
-                batch.mark.version,
-                frozenset(),
-                load=TableSnapshot(None, unread.append, lambda: None),
-                images=images,
-            )
-            walk.take(Section(*now.versions[-1], sorted_by_seq(rows)))
-            if unread and pc.max(packed_positions(rows)).as_py() <= batch.mark.version:
-                raise self._unexplained(unread[0], batch)
-            if unread:
-                return False
-            walk.finish()
+        assert batch.rows_where is not None
+        reading = batch.rows_where(self._table, conditions_of(schema, keys))
+        with closing(reading):
+            for rows, images in reading:
+                self._check_new_loads(rows, batch)
+                unread: list[str] = []
+                walk = Walk(
+                    self._name,
+                    self._target,
+                    batch.mark,
+                    batch.mark.version,
+                    frozenset(),
+                    load=TableSnapshot(None, unread.append, lambda: None),
+                    images=images,
+                )
+                walk.take(Section(*now.versions[-1], sorted_by_seq(rows)))
+                if unread and pc.max(packed_positions(rows)).as_py() <= batch.mark.version:
+                    raise self._unexplained(unread[0], batch)
+                if unread:
+                    return False
+                walk.finish()
         return True
 
     def _say_void(self, why: str) -> None:
@@ -650,9 +745,20 @@ class MirroredTable:
 
 def _comes_back(now: TableVersions, batch: Batch) -> bool:
     """Whether a table was not there where a batch begins, as the batches before it have told."""
-    if batch.is_first or not now.versions:
-        return False
-    return pack_position(now.versions[0][0]) > pack_position(batch.start)
+    return not batch.is_first and now.is_absent_at(batch.start)
+
+
+def _has_only_a_stop(target: DeltaTarget) -> bool:
+    """Whether `stop` made the Delta table: it has no columns of the table, nor its partitions."""
+    columns = target.columns()
+    return columns is not None and columns.names == [SEQ] and target.is_empty()
+
+
+def _without_loaded(changes: pa.Table) -> pa.Table:
+    """The changes that the log brings."""
+    row = pc.struct_field(changes.column("seq").cast(SEQ_TYPE), "row")
+    is_loaded = pc.or_(pc.equal(changes.column("op"), "r"), pc.less_equal(row, ROW_BEFORE_ALL))
+    return changes.filter(pc.invert(is_loaded))
 
 
 def _from(versions: tuple[Version, ...], applied: int) -> tuple[Version, ...]:

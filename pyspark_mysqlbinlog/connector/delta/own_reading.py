@@ -21,11 +21,12 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import islice
 from time import monotonic
 from typing import Any
 
@@ -39,7 +40,6 @@ from pyspark_mysqlbinlog.connector.columns import arrow_schema
 from pyspark_mysqlbinlog.connector.delta.collect import by_table, of_batches
 from pyspark_mysqlbinlog.connector.delta.marks import pack_position
 from pyspark_mysqlbinlog.connector.delta.prepared import PrecomputedStates
-from pyspark_mysqlbinlog.connector.delta.rest_of_load import RowsWhere
 from pyspark_mysqlbinlog.connector.delta.timeline import packed_positions
 from pyspark_mysqlbinlog.connector.delta.typed_images import ImageStore
 from pyspark_mysqlbinlog.connector.load.chunk_reader import read_chunks
@@ -67,6 +67,8 @@ pc: Any = compute
 # Of each table's changes, and the images that they refer to.
 Prepare = Callable[[Mapping[Table, pa.Table], ImageStore], Mapping[Table, PrecomputedStates]]
 
+# Conditions of one transaction: a thousand keys each.
+_SELECTIONS = 100
 # Bytes of log, up to which Spark's tasks carry all that is wanted.
 _LEAST = MAX_INLINE_BYTES_PER_BATCH
 # Where so little of the log is wanted (its rows, as Arrow, have less than this share of its bytes),
@@ -95,7 +97,8 @@ class Step:
     images : the typed images that changes refer to.
     prepared : what the changes of tables leave, as far as it was made ahead.
     is_whole : it has all of the batch's log, or stands behind one that has it.
-    is_last : nothing of the batch comes behind it.
+    is_first : nothing of the batch comes before it.
+    is_last : nothing of the batch comes after it.
     """
 
     first: Offset
@@ -105,6 +108,7 @@ class Step:
     images: ImageStore
     prepared: Mapping[Table, PrecomputedStates] = field(default_factory=dict)
     is_whole: bool = True
+    is_first: bool = True
     is_last: bool = True
 
     @classmethod
@@ -115,6 +119,7 @@ class Step:
         brought: tuple[pa.Table, ImageStore],
         *,
         is_whole: bool = True,
+        is_first: bool = True,
         is_last: bool = True,
     ) -> Step:
         """One with these changes, of all tables, and their images."""
@@ -126,6 +131,7 @@ class Step:
             changes.schema.empty_table(),
             images,
             is_whole=is_whole,
+            is_first=is_first,
             is_last=is_last,
         )
 
@@ -169,33 +175,45 @@ class DirectReader:
             or self._should_read_log(_size(first, last))
         )
 
-    def limited(self, last: Offset, table: Table) -> RowsWhere | None:
-        """What reads more rows of a table whose load has a condition; None for other tables.
+    def limited(self, table: Table) -> bool:
+        """Whether chunks of a table are read with a condition."""
+        if self._options.snapshot_where is None:
+            return False
+        case_sensitive = self.server_facts().case_sensitive
+        folded = table_folding(case_sensitive)
+        return folded(table) in map(folded, self._options.conditions(case_sensitive))
+
+    def rows_where(
+        self, last: Offset, table: Table, conditions: Iterator[str]
+    ) -> Generator[tuple[pa.Table, ImageStore]]:
+        """Read the rows of a table for which a condition holds, as loaded rows, in parts.
+
+        A part has about `maxBytesPerTrigger`. Many conditions share a connection, a transaction and
+        the proof of its watermark.
 
         last : where the batch ends; no row is older.
         """
-        if self._options.snapshot_where is None:
-            return None
-        case_sensitive = self.server_facts().case_sensitive
-        folded = table_folding(case_sensitive)
-        if folded(table) not in map(folded, self._options.conditions(case_sensitive)):
-            return None
-        return partial(self._rows_where, last, table)
+        while selections := tuple(islice(conditions, _SELECTIONS)):
+            task = ChunkPartition(
+                (Chunk(table),),
+                self.server_facts().case_sensitive,
+                since=last.position,
+                server_uuid=last.server_uuid,
+                epoch=last.epoch,
+                selections=selections,
+            )
+            held: list[pa.RecordBatch] = []
+            typed = not self._with_source
+            with closing(read_chunks(self._options, task, self._schema, typed=typed)) as batches:
+                for batch in batches:
+                    held.append(batch)
+                    if sum(each.nbytes for each in held) >= self._step_bytes:
+                        yield self._loaded_rows(held)
+                        held = []
+            if held:
+                yield self._loaded_rows(held)
 
-    def _rows_where(
-        self, last: Offset, table: Table, condition: str
-    ) -> tuple[pa.Table, ImageStore]:
-        """The rows of a table for which a condition holds, as loaded rows."""
-        task = ChunkPartition(
-            (Chunk(table),),
-            self.server_facts().case_sensitive,
-            since=last.position,
-            server_uuid=last.server_uuid,
-            epoch=last.epoch,
-            conditions={table: condition},
-        )
-        typed = not self._with_source
-        batches = [*read_chunks(self._options, task, self._schema, typed=typed)]
+    def _loaded_rows(self, batches: Iterable[pa.RecordBatch]) -> tuple[pa.Table, ImageStore]:
         changes, images = self._table_of(batches)
         return changes.filter(pc.equal(changes.column("op"), "r")), images
 
@@ -279,15 +297,24 @@ class DirectReader:
                         end = replace(begin, position=position, fingerprint=boundary.fingerprint)
                         before, held = _parted(held, pack_position(position))
                         brought = self._table_of(before)
-                        yield Step.of(begin, end, brought, is_whole=False, is_last=False)
+                        yield Step.of(
+                            begin,
+                            end,
+                            brought,
+                            is_whole=False,
+                            is_first=begin is first,
+                            is_last=False,
+                        )
                         del before, brought  # may be large
                         begin = end
         self._record_selectivity(first, last, size)
-        yield Step.of(begin, last, self._table_of(held), is_whole=begin is first)
+        is_only = begin is first
+        yield Step.of(begin, last, self._table_of(held), is_whole=is_only, is_first=is_only)
 
     def _load_in_steps(self, first: Offset, last: Offset, interrupt: Interrupt) -> Generator[Step]:
         """The batch by its steps; its log changes no table."""
         held, size = self._all_of_log(first, last), 0
+        is_first = True
         with closing(self._read_chunks(last)) as parts:
             for part in parts:
                 interrupt.check()
@@ -295,11 +322,12 @@ class DirectReader:
                 if size >= self._step_bytes:
                     brought = self._table_of(held)
                     held, size = [], 0
-                    yield Step.of(first, last, brought, is_last=False)
+                    yield Step.of(first, last, brought, is_first=is_first, is_last=False)
                     del brought  # may be large
+                    is_first = False
                 held += part
                 size += sum(batch.nbytes for batch in part)
-        yield Step.of(first, last, self._table_of(held))
+        yield Step.of(first, last, self._table_of(held), is_first=is_first)
 
     def _record_selectivity(self, first: Offset, last: Offset, wanted: int) -> None:
         """Leave what comes to Spark where little of the log between two offsets was wanted.

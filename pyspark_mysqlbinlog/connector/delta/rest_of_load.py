@@ -9,7 +9,7 @@ load, and go.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from datetime import UTC
 from typing import Any
 
@@ -20,12 +20,10 @@ from pyspark_mysqlbinlog.connector.delta.typed_images import ImageStore
 from pyspark_mysqlbinlog.names import Table, quoted
 from pyspark_mysqlbinlog.tables import INTEGER_TYPES, ColumnSchema, TableSchema
 
-__all__ = ["Limited", "RowsWhere", "conditions_of"]
+__all__ = ["RowsWhere", "conditions_of"]
 
-# Reads a table's rows for which an SQL condition holds, as loaded rows.
-RowsWhere = Callable[[str], tuple[pa.Table, ImageStore]]
-# Gives it for a table whose load has a condition; None for others.
-Limited = Callable[[Table], RowsWhere | None]
+# Reads a table's rows for which one of some SQL conditions holds, as loaded rows, in parts.
+RowsWhere = Callable[[Table, Iterator[str]], Generator[tuple[pa.Table, ImageStore]]]
 
 # Of one SELECT. The optimizer of MySQL 5.7.9 to 5.7.11 has 1.5 MB for the ranges of a statement.
 _MOST_KEYS = 1_000

@@ -273,9 +273,10 @@ class SparkTarget:
         fields = spark_sql.fields(self._with_deleted(columns))
         by = ", ".join(quoted(name) for name in self._partition_by if name in columns.names)
         given = spark_sql.properties(self._properties | dict(properties))
+        verb = "CREATE" if self._opened() is None else "CREATE OR REPLACE"
         self._known = None
         self._table.sql(
-            f"CREATE TABLE {self._table.name} ({fields}) USING delta"
+            f"{verb} TABLE {self._table.name} ({fields}) USING delta"
             + (f" PARTITIONED BY ({by})" if by else "")
             + (f" TBLPROPERTIES ({given})" if given else "")
         )

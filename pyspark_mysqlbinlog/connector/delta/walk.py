@@ -20,6 +20,7 @@ from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.versions import UnknownSchema
 from pyspark_mysqlbinlog.connector.delta.apply import (
     GONE,
+    ROW_BEFORE_ALL,
     SEQ,
     SEQ_TYPE,
     all_states,
@@ -62,8 +63,6 @@ KEYED_SNAPSHOT_OF_KEYLESS_TABLE = (
     f" not known; {RELOAD_HINT}, or start with a new checkpoint, which learns them anew"
 )
 _STATEMENTS = pa.array(["t", "ddl"])
-# In front of every change at a place, and of rows that were loaded there.
-_BEFORE_ALL = -2
 
 
 def delta_schema(schema: TableSchema) -> pa.Schema:
@@ -484,7 +483,7 @@ class Walk:
 
 def _begin_of(position: Position) -> dict[str, int]:
     """A `seq` in front of all that happens at a position."""
-    return {"file": position.number, "pos": position.pos, "row": _BEFORE_ALL}
+    return {"file": position.number, "pos": position.pos, "row": ROW_BEFORE_ALL}
 
 
 def _place(change: Mapping[str, Any]) -> int:

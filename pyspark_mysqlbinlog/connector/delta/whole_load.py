@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyarrow import compute
 
 from pyspark_mysqlbinlog.checkpoints.versions import Version, is_dropped, valid_from
-from pyspark_mysqlbinlog.connector.delta.apply import SEQ, SEQ_TYPE
+from pyspark_mysqlbinlog.connector.delta.apply import ROW_BEFORE_ALL, SEQ, SEQ_TYPE
 from pyspark_mysqlbinlog.connector.delta.marks import pack_position, place
 from pyspark_mysqlbinlog.connector.delta.typed import RowImageReader
 from pyspark_mysqlbinlog.connector.delta.walk import RELOAD_HINT, delta_schema
@@ -37,8 +37,8 @@ __all__ = [
 # The stubs know neither chunked arrays beside plain values nor what comes of them.
 pc: Any = compute
 
-# Greatest `row` in `seq` of what comes in front of loaded rows, and what loaded rows have.
-_BEGIN, _LOADED = -2, -1
+# The `row` in `seq` of loaded rows. The greatest before them is ROW_BEFORE_ALL.
+_LOADED = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,9 @@ def find_keyless_snapshot(changes: pa.Table, table: str) -> KeylessSnapshot | No
     Raises MirrorError where the table could not be read so.
     """
     statements = changes.filter(pc.is_in(changes.column("op"), pa.array(["t", "ddl"])))
-    begins = statements.filter(pc.less_equal(_fields(statements.column("seq"))["row"], _BEGIN))
+    begins = statements.filter(
+        pc.less_equal(_fields(statements.column("seq"))["row"], ROW_BEFORE_ALL)
+    )
     if not begins.num_rows:
         return None
     found = sorted(begins.select(["op", "seq", "query"]).to_pylist(), key=_last_try)

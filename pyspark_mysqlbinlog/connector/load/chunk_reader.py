@@ -29,7 +29,7 @@ is right by its own `seq`.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import partial
@@ -291,7 +291,8 @@ def _batches(
         raise _AlteredError(".".join(chunk.table))
     typed_json = options.payload_kind == "variant" or options.json_type == "variant"
     plan = ResultPlan.make(look.schema, connected.excludes, typed_json=typed_json)
-    behind = _rows_of(client, plan, chunk, partition.conditions.get(chunk.table))
+    selections = partition.selections_of(chunk.table)
+    behind = [_rows_of(client, plan, chunk, each) for each in selections]
     typed = None if is_exact else _typed(connected, look.schema, arrow_schema)
     decoder = Decoder(
         SchemasAt(SchemaHistory().with_table(BEGINNING, look.schema), _number),
@@ -338,11 +339,16 @@ def _typed(connected: _Connected, table: TableSchema, arrow_schema: pa.Schema) -
 
 
 def _images(
-    client: ReplicaClient, plan: ResultPlan, behind: str, is_locked: bool, interrupt: Interrupt
+    client: ReplicaClient,
+    plan: ResultPlan,
+    behind: Sequence[str],
+    is_locked: bool,
+    interrupt: Interrupt,
 ) -> Generator[bytes]:
     """The images of the rows; the transaction, or the lock, ends behind the last of them."""
     interrupt.watch(client)
-    yield from read_rows(client, plan, behind, row_images)
+    for each in behind:
+        yield from read_rows(client, plan, each, row_images)
     client.query("COMMIT")
     if is_locked:
         client.query("UNLOCK TABLES")

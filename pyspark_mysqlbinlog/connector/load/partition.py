@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pyspark.sql.datasource import InputPartition
@@ -25,6 +25,7 @@ class ChunkPartition(InputPartition):
     server_uuid : of the server whose offset it is; empty where it has none.
     epoch : of `seq`.
     conditions : an SQL condition for each table that is not loaded in full.
+    selections : SQL conditions, if each chunk is read by one SELECT for each of them.
     """
 
     chunks: tuple[Chunk, ...]
@@ -33,3 +34,8 @@ class ChunkPartition(InputPartition):
     server_uuid: str = ""
     epoch: int = 0
     conditions: Mapping[Table, str] = field(default_factory=dict)
+    selections: tuple[str, ...] = ()
+
+    def selections_of(self, table: Table) -> Sequence[str | None]:
+        """A condition for each SELECT of a table; None for all of its rows."""
+        return self.selections or (self.conditions.get(table),)

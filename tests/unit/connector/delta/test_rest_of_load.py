@@ -10,8 +10,8 @@ import pytest
 
 from helpers.table_batches import NAME, Change, TableBatches, change, changes_table
 from pyspark_mysqlbinlog.checkpoints.load_state import Chunk, SnapshotState, TableSnapshotState
-from pyspark_mysqlbinlog.connector.delta.mirrored_table import LOADING
 from pyspark_mysqlbinlog.connector.delta.rest_of_load import conditions_of
+from pyspark_mysqlbinlog.connector.delta.snapshot_record import LOADING
 from pyspark_mysqlbinlog.connector.delta.typed_images import ImageStore
 from pyspark_mysqlbinlog.errors import MirrorError
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
@@ -48,7 +48,7 @@ def answers(mirrored: TableBatches, *rows: Change) -> list[str]:
         asked.append(condition)
         return changes_table(*rows), ImageStore()
 
-    mirrored.rows_where = rows_where
+    mirrored.rows_where, mirrored.is_limited = rows_where, True
     return asked
 
 

@@ -18,7 +18,8 @@ from pyspark_mysqlbinlog.checkpoints.load_state import (
     TableSnapshotState,
 )
 from pyspark_mysqlbinlog.checkpoints.versions import UnknownSchema
-from pyspark_mysqlbinlog.connector.delta.mirrored_table import LOADING, STOPPED
+from pyspark_mysqlbinlog.connector.delta.mirrored_table import STOPPED
+from pyspark_mysqlbinlog.connector.delta.snapshot_record import LOADING
 from pyspark_mysqlbinlog.errors import MirrorError
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 
@@ -58,9 +59,12 @@ class Mirrored(TableBatches):
         load: SnapshotState | None = None,
         versions: Sequence[tuple[int, TableSchema | UnknownSchema]] = ((4, BEFORE),),
         reloads: bool = True,
+        has_more: bool = False,
     ) -> None:
         load = load or state()
-        super().batch(end, *changes, versions=versions, load=load, reloads=reloads)
+        super().batch(
+            end, *changes, versions=versions, load=load, reloads=reloads, has_more=has_more
+        )
 
     @property
     def in_snapshot(self) -> bool:

@@ -1,0 +1,44 @@
+"""A table that is dropped and created again, whose Delta table was removed in between."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from helpers.table_batches import NAME, TableBatches, change
+from pyspark_mysqlbinlog.checkpoints.load_state import SnapshotState
+from pyspark_mysqlbinlog.checkpoints.versions import UnknownSchema
+from pyspark_mysqlbinlog.errors import MirrorError
+from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
+
+TABLE = TableSchema(
+    *NAME, (ColumnSchema("id", "int", nullable=False), ColumnSchema("v", "int")), ("id",)
+)
+GONE = UnknownSchema("DROP TABLE t", gone=True)
+
+
+@pytest.fixture
+def mirrored(tmp_path: Path) -> TableBatches:
+    mirrored = TableBatches(tmp_path / "t")
+    row = change("c", 110, {"id": 1, "v": 1})
+    mirrored.batch(200, row, versions=[(4, TABLE)], load=SnapshotState())
+    return mirrored
+
+
+def test_a_folder_that_is_removed_after_the_drop(mirrored: TableBatches) -> None:
+    mirrored.batch(300, versions=[(4, TABLE), (250, GONE)], load=SnapshotState())
+    shutil.rmtree(mirrored.folder)
+    mirrored.again()
+    row = change("c", 360, {"id": 2, "v": 2})
+    # Of a table that is gone where a batch begins the batch has no version.
+    mirrored.batch(400, row, versions=[(350, TABLE)], load=SnapshotState())
+    assert mirrored.rows() == [(2, 2)]
+
+
+def test_a_folder_that_is_removed_without_a_drop(mirrored: TableBatches) -> None:
+    shutil.rmtree(mirrored.folder)
+    mirrored.again()
+    with pytest.raises(MirrorError, match="not there any more"):
+        mirrored.batch(300, versions=[(4, TABLE)], load=SnapshotState())

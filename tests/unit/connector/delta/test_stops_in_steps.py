@@ -1,0 +1,47 @@
+"""A table that is stopped in one step of a batch stays so in the next ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from helpers.table_batches import NAME, TableBatches, change
+from pyspark_mysqlbinlog.checkpoints.load_state import Chunk, SnapshotState
+from pyspark_mysqlbinlog.errors import MirrorError
+from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
+
+COLUMNS = (ColumnSchema("id", "int", nullable=False), ColumnSchema("v", "int"))
+VERSIONS = [(4, TableSchema(*NAME, COLUMNS, ("id",)))]
+RELOAD = SnapshotState(chunks=(Chunk(NAME, "key"),), reload="again")
+
+
+@pytest.mark.parametrize("is_new", [False, True], ids=["same process", "new process"])
+def test_a_snapshot_that_could_not_begin(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_new: bool
+) -> None:
+    mirrored = TableBatches(tmp_path)
+    rows = [change("c", 100 + n, {"id": n, "v": n}) for n in (1, 2)]
+    mirrored.batch(200, *rows, versions=VERSIONS, load=SnapshotState())
+    copy = mirrored.checkpoint()
+    loaded = [change("r", 300, {"id": n, "v": 7}, row=-1) for n in (1, 2, 3)]
+
+    def fails(*_: Any) -> bool:
+        raise OSError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(mirrored.target, "has_since", fails)
+        with pytest.raises(OSError):
+            mirrored.batch(300, *loaded[:2], versions=VERSIONS, load=RELOAD, has_more=True)
+    mirrored.table.stop(MirrorError("for a test"), mirrored.last)
+    if is_new:
+        # The batch comes once more, from its first step on.
+        mirrored.put_back((*copy[:3], {mirrored.query: mirrored.table.state}))
+        mirrored.batch(300, *loaded[:2], versions=VERSIONS, load=RELOAD, has_more=True)
+    mirrored.batch(300, loaded[2], versions=VERSIONS, load=RELOAD)
+    if is_new:
+        assert mirrored.rows() == [(1, 7), (2, 7), (3, 7)]
+    else:
+        assert mirrored.table.stopped
+        assert mirrored.rows() == [(1, 1), (2, 2)]
