@@ -79,7 +79,7 @@ def test_a_snapshot_under_an_older_checkpoint(
         mirrored.run()
     assert 0 < mirrored.rows("t").num_rows < ROWS
     copy = _copy(mirrored)
-    with interrupted(monkeypatch, 99 if is_complete else 2):
+    with interrupted(monkeypatch, 99 if is_complete else 2, may_end=is_complete):
         mirrored.run()
     assert (mirrored.rows("t").num_rows == ROWS) == is_complete
     mirrored.execute(

@@ -245,3 +245,28 @@ def test_a_statement_while_the_table_is_loaded(
     mirrored.run()
     mirrored.assert_equal("t")
     assert not mirrored.delta("t").metadata().configuration.get("mysqlbinlog.stopped")
+
+
+def test_a_stopped_table_is_reloaded_by_another_key(mirrored: MirroredDatabase) -> None:
+    """Two of its rows have one value of the new key: a merge would keep both."""
+    mirrored.options["reloadAfterDdl"] = "false"
+    values = ", ".join(f"({n}, {n % 9}, 'x')" for n in range(1, 40))
+    mirrored.execute(
+        "CREATE TABLE u (id INT PRIMARY KEY, v INT NOT NULL, c VARCHAR(9))",
+        f"INSERT INTO u VALUES {values}",
+    )
+    mirrored.run()
+    mirrored.execute("ALTER TABLE u ADD w INT DEFAULT 7")
+    mirrored.run()
+    assert mirrored.stopped("u")
+    mirrored.execute(
+        "DELETE FROM u WHERE id > 9",
+        "ALTER TABLE u DROP PRIMARY KEY, ADD PRIMARY KEY (v, c)",
+    )
+    mirrored.run()
+    mirrored.options["reload"] = f"again: {mirrored.database}.u"
+    mirrored.run()
+    mirrored.assert_equal("u")
+    mirrored.execute("UPDATE u SET w = 8", "DELETE FROM u WHERE id = 3")
+    mirrored.run()
+    mirrored.assert_equal("u")

@@ -32,7 +32,12 @@ from pyspark_mysqlbinlog.connector.delta.deltalake_copies import (
     count_equal_rows,
     rewrite_equal_rows,
 )
-from pyspark_mysqlbinlog.connector.delta.deltalake_sql import has_rows, quoted, rows_where
+from pyspark_mysqlbinlog.connector.delta.deltalake_sql import (
+    has_duplicates,
+    has_rows,
+    quoted,
+    rows_where,
+)
 from pyspark_mysqlbinlog.connector.delta.deltalake_stats import (
     long_in_shape,
     stats_properties_excluding,
@@ -361,6 +366,9 @@ class DeltalakeTarget:
         if self.soft_deletes:
             condition += f" AND NOT {DELETED}"
         return rows_where(self._now(), names, condition)
+
+    def has_duplicates(self, names: Sequence[str]) -> bool:
+        return has_duplicates(self._now(), names)
 
     def empty(self, before: Mapping[str, int], mark: Mark | None = None) -> None:
         older, marking = is_before(before), _marking(mark)

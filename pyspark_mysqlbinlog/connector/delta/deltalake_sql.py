@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
 
-__all__ = ["has_rows", "quoted", "rows_where"]
+__all__ = ["has_duplicates", "has_rows", "quoted", "rows_where"]
 
 
 def quoted(name: str) -> str:
@@ -34,3 +34,11 @@ def has_rows(table: DeltaTable, condition: str) -> bool:
     held = QueryBuilder().register("t", table)
     found = held.execute(f"SELECT 1 FROM t WHERE {condition} LIMIT 1")  # noqa: S608 (see above)
     return bool(pa.table(found.read_all()).num_rows)
+
+
+def has_duplicates(table: DeltaTable, names: Sequence[str]) -> bool:
+    """Whether two rows of a table have the same values in some columns."""
+    columns = ", ".join(map(quoted, names))
+    held = QueryBuilder().register("t", table)
+    query = f"SELECT 1 FROM t GROUP BY {columns} HAVING COUNT(*) > 1 LIMIT 1"  # noqa: S608 (names)
+    return bool(pa.table(held.execute(query).read_all()).num_rows)

@@ -114,6 +114,9 @@ class DeltaTarget(Protocol):
     def older(self, before: Mapping[str, int], names: Sequence[str]) -> pa.Table:
         """These columns of the rows with a smaller `seq`, without deleted rows that are kept."""
 
+    def has_duplicates(self, names: Sequence[str]) -> bool:
+        """Whether two rows have the same values in these columns of the table."""
+
     def empty(self, before: Mapping[str, int], mark: Mark | None = None) -> None:
         """Remove the rows with a smaller `seq`, or none."""
 

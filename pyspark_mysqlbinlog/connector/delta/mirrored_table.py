@@ -590,9 +590,28 @@ class MirroredTable:
         more = {LOG: str(batch.mark.log), STOPPED: ""}
         had_rows, is_limited = not self._target.is_empty(), batch.limited(self._table)
         begun = SnapshotRecord.of_batch(batch, had_rows=had_rows, is_limited=is_limited)
+        is_followed = is_as_left and self.state is not None and self.stopped is None
+        if not is_followed and had_rows:
+            for schema in schemas[:1]:
+                self._remove_ambiguous_rows(schema, batch)
         self._note_load(begun, more, begin)
         self.stopped = None
         self._is_checked = True
+
+    def _remove_ambiguous_rows(self, schema: TableSchema, batch: Batch) -> None:
+        """Remove all rows if several may be one by the table's key, which a merge would keep.
+
+        The table was not followed, so its key may have been another when they were written.
+        """
+        types = {field.name: field.type for field in self._target.columns() or ()}
+        key, expected = key_of(schema), delta_schema(schema)
+        if not key or not types.keys() >= set(key):
+            return  # by a column that is NULL in all of them, no merge finds them
+        if any(types[name] != expected.field(name).type for name in key) or (
+            self._target.has_duplicates(key)
+        ):
+            self._check_none_left_out(batch.begin, batch)
+            self._target.empty(batch.begin)
 
     def _note_condition(self, batch: Batch) -> None:
         """Note a condition with which the batch's chunks are read.

@@ -380,6 +380,11 @@ class SparkTarget:
         query = f"SELECT {columns} FROM {self._table.name} WHERE {condition}"
         return self._table.spark.sql(query).toArrow()
 
+    def has_duplicates(self, names: Sequence[str]) -> bool:
+        columns = ", ".join(map(quoted, names))
+        query = f"SELECT 1 FROM {self._table.name} GROUP BY {columns} HAVING COUNT(*) > 1 LIMIT 1"
+        return bool(self._table.sql(query))
+
     def empty(self, before: Mapping[str, int], mark: Mark | None = None) -> None:
         older = is_before(before)
         statement = f"DELETE FROM {self._table.name} WHERE {older}"

@@ -1,0 +1,64 @@
+"""A stopped table that is loaded again after its key has changed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from helpers.table_batches import NAME, TableBatches, change
+from pyspark_mysqlbinlog.checkpoints.load_state import Chunk, SnapshotState, TableSnapshotState
+from pyspark_mysqlbinlog.connector.delta import deltalake_writes
+from pyspark_mysqlbinlog.errors import MirrorError
+from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
+
+ID, V = ColumnSchema("id", "int", nullable=False), ColumnSchema("v", "int", nullable=False)
+BY_ID = TableSchema(*NAME, (ID, V), ("id",))
+BY_V = TableSchema(*NAME, (ID, V), ("v",))
+DONE = SnapshotState()
+FIRST, SECOND = (
+    SnapshotState(
+        pending=(TableSnapshotState(NAME, "key", ("5",)),) if upto else (),
+        chunks=(Chunk(NAME, "key", after, upto),),
+        reload="again",
+    )
+    for after, upto in ((None, ("5",)), (("5",), None))
+)
+
+
+@pytest.fixture
+def mirrored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TableBatches:
+    """The Delta table has two rows with one value of `v`, and is stopped."""
+    # Several rows of a key are overwritten by one where a few keys are written; not by a merge.
+    monkeypatch.setattr(deltalake_writes, "MAX_REPLACED_KEYS", 0)
+    mirrored = TableBatches(tmp_path)
+    rows = (change("c", 120 + n, {"id": n, "v": 5}) for n in (1, 2))
+    mirrored.batch(140, *rows, versions=[(4, BY_ID)], load=DONE)
+    mirrored.table.stop(MirrorError("of the test"), mirrored.last)
+    mirrored.states[mirrored.query] = mirrored.table.state
+    return mirrored
+
+
+@pytest.mark.parametrize("is_restarted", [False, True])
+def test_rows_with_one_value_of_the_new_key_become_one(
+    mirrored: TableBatches, *, is_restarted: bool
+) -> None:
+    gone = change("d", 150, {"id": 2, "v": 5})
+    told = change("ddl", 160, query="ALTER TABLE t DROP PRIMARY KEY, ADD PRIMARY KEY (v)")
+    mirrored.batch(200, gone, told, versions=[(4, BY_ID), (170, BY_V)], load=DONE)
+    if is_restarted:
+        mirrored.again()
+    loaded = change("r", 250, {"id": 1, "v": 5}, row=-1)
+    mirrored.batch(300, loaded, versions=[(170, BY_V)], load=FIRST)
+    assert mirrored.table.stopped is None
+    assert mirrored.rows() == [(1, 5)]
+    mirrored.batch(350, versions=[(170, BY_V)], load=SECOND)
+    assert mirrored.rows() == [(1, 5)]
+
+
+def test_rows_stay_during_a_reload_by_the_same_key(mirrored: TableBatches) -> None:
+    loaded = change("r", 250, {"id": 1, "v": 6}, row=-1)
+    mirrored.batch(300, loaded, versions=[(4, BY_ID)], load=FIRST)
+    assert mirrored.rows() == [(1, 6), (2, 5)]
+    mirrored.batch(350, versions=[(4, BY_ID)], load=SECOND)
+    assert mirrored.rows() == [(1, 6)]
