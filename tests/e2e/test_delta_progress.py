@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from time import time
 
@@ -12,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from helpers.delta_mirrors import MirroredDatabase
 from helpers.servers import Server
 from pyspark_mysqlbinlog import DeltaMirror
+from pyspark_mysqlbinlog.connector.delta import progress
 
 
 @pytest.fixture
@@ -39,9 +41,17 @@ def run(shop: MirroredDatabase) -> DeltaMirror:
     return mirror
 
 
-def test_rows_lag_and_stopped_tables(shop: MirroredDatabase) -> None:
+def test_rows_lag_and_stopped_tables(
+    shop: MirroredDatabase, caplog: pytest.LogCaptureFixture
+) -> None:
     big, small = f"{shop.database}.big", f"{shop.database}.small"
-    loaded = run(shop).progress
+    with caplog.at_level(logging.INFO, logger=progress.__name__):
+        loaded = run(shop).progress
+    lines = [record.getMessage() for record in caplog.records if record.name == progress.__name__]
+    assert lines == [
+        f"snapshot of {big} completed, 1 remaining",
+        f"snapshot of {small} completed, 0 remaining",
+    ]
     assert {name: table.rows for name, table in loaded.tables.items()} == {big: 2000, small: 2}
     assert loaded.tables[big].snapshot_rows == 2000
     total = loaded.tables[big].snapshot_rows_estimate

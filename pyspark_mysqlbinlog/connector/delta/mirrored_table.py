@@ -350,7 +350,7 @@ class MirroredTable:
         shape = {LOADED: f"{whole.place} {schema_fingerprint(schema)}"}
         self._end_load(batch, replace(mark, batch=batch.mark.batch), shape)
         self._last = ()
-        _LOG.info("%s is loaded, as it was at %s", self._name, place)
+        _LOG.debug("%s: snapshot completed, as of %s", self._name, place)
 
     def _check_all_rows(self, batch: Batch) -> None:
         """MirrorError where a whole load would remove rows that its condition left out."""
@@ -685,7 +685,7 @@ class MirroredTable:
             return  # the next batch tries it again
         self._target.empty(load.begin)
         self._end_load(batch, batch.mark)
-        _LOG.info("%s is loaded", self._name)
+        _LOG.debug("%s: snapshot completed", self._name)
 
     def _end_load(self, batch: Batch, mark: Mark, more: Mapping[str, str] | None = None) -> None:
         """Note that the table is loaded."""

@@ -198,6 +198,7 @@ class BatchTracker:
         self._recorder = recorder
         self._number, self._end, self._waiting = number, end, pending
         self._tables = dict(recorder.progress.tables)
+        self._were_in_snapshot = {name for name, each in self._tables.items() if each.in_snapshot}
         self._parts: dict[str, TableBatch] = {}
         self._rows = 0
         self._began = monotonic()
@@ -267,6 +268,19 @@ class BatchTracker:
             tables=self._parts,
         )
         self._publish(stopped, (*self._recorder.progress.batches, batch)[-_KEPT_BATCHES:])
+        self._log_completed(stopped)
+
+    def _log_completed(self, stopped: Mapping[str, str]) -> None:
+        """One line for all tables whose snapshot ended with this batch: there may be hundreds."""
+        read = {name for name, part in self._parts.items() if part.snapshot_rows}
+        ended = {
+            name
+            for name in read | self._were_in_snapshot
+            if not self._tables[name].in_snapshot and name not in stopped
+        }
+        if ended:
+            what = min(ended) if len(ended) == 1 else f"{len(ended)} tables"
+            _LOG.info("snapshot of %s completed, %d remaining", what, len(self._waiting))
 
     def _publish(self, stopped: Mapping[str, str], batches: tuple[BatchProgress, ...]) -> None:
         tables = {
