@@ -1,0 +1,74 @@
+"""Object stores on loopback, as delta-rs writes to them.
+
+Each is a process of its own: delta-rs holds Python's lock during some of its requests, so a server
+in a thread of the same process could not answer them.
+"""
+
+from __future__ import annotations
+
+import socket
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from subprocess import DEVNULL, Popen
+
+import boto3
+
+from helpers.servers.base import free_port
+from helpers.waiting import wait_until
+
+__all__ = ["ObjectStore", "s3_store"]
+
+_REGION = "eu-central-1"
+
+
+@dataclass(frozen=True)
+class ObjectStore:
+    """A bucket or container.
+
+    uri : without a slash at its end.
+    options : delta-rs's storage options.
+    """
+
+    uri: str
+    options: Mapping[str, str]
+
+
+@contextmanager
+def s3_store() -> Iterator[ObjectStore]:
+    """An S3 server with an empty bucket."""
+    port = free_port()
+    endpoint = f"http://127.0.0.1:{port}"
+    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+    with Popen(command, stdout=DEVNULL, stderr=DEVNULL) as server:
+        try:
+            wait_until(lambda: _is_open(port), "the S3 server accepts connections")
+            client = boto3.client(
+                "s3",
+                endpoint_url=endpoint,
+                aws_access_key_id="key",
+                aws_secret_access_key="secret",
+                region_name=_REGION,
+            )
+            client.create_bucket(
+                Bucket="lake", CreateBucketConfiguration={"LocationConstraint": _REGION}
+            )
+            yield ObjectStore(
+                "s3://lake",
+                {
+                    "AWS_ENDPOINT_URL": endpoint,
+                    "AWS_ACCESS_KEY_ID": "key",
+                    "AWS_SECRET_ACCESS_KEY": "secret",
+                    "AWS_REGION": _REGION,
+                    "AWS_ALLOW_HTTP": "true",
+                    "aws_conditional_put": "etag",
+                },
+            )
+        finally:
+            server.terminate()
+
+
+def _is_open(port: int) -> bool:
+    with socket.socket() as connection:
+        return connection.connect_ex(("127.0.0.1", port)) == 0
