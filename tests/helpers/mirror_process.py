@@ -24,6 +24,7 @@ __all__ = [
     "Traffic",
     "committed",
     "delivered",
+    "last_offset",
     "mirror",
     "rows_of_delta",
     "rows_of_server",
@@ -138,9 +139,15 @@ def committed(folder: Path) -> int:
 
 def delivered(folder: Path) -> tuple[str, int]:
     """Up to where the last committed batch reaches."""
-    text = (folder / "checkpoint" / "offsets" / str(committed(folder))).read_text()
-    offset = json.loads(text.splitlines()[-1])
+    offset = last_offset(folder)
     return offset["file"], offset["pos"]
+
+
+def last_offset(folder: Path) -> dict[str, Any]:
+    """The end of the last committed batch."""
+    text = (folder / "checkpoint" / "offsets" / str(committed(folder))).read_text()
+    offset: dict[str, Any] = json.loads(text.splitlines()[-1])
+    return offset
 
 
 def rows_of_server(server: Server, database: str, table: str) -> list[tuple[Any, ...]]:
