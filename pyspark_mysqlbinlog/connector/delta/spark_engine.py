@@ -270,13 +270,19 @@ class SparkTarget:
         return None if snapshot is None else self._table.numbers(snapshot).get(identifier)
 
     def create(self, columns: pa.Schema, properties: Mapping[str, str]) -> None:
-        fields = spark_sql.fields(self._with_deleted(columns))
-        by = ", ".join(quoted(name) for name in self._partition_by if name in columns.names)
+        columns = self._with_deleted(columns)
+        partition_by = [name for name in self._partition_by if name in columns.names]
+        if self._opened() is not None:
+            # CREATE OR REPLACE rejects other columns where the table is a path.
+            self._allow(columns)
+            with self._table.frame(columns.empty_table(), from_arrow_schema(columns)) as frame:
+                self._commit(lambda: self._table.save(frame, "overwrite", partition_by))
+            return
+        by = ", ".join(map(quoted, partition_by))
         given = spark_sql.properties(self._properties | dict(properties))
-        verb = "CREATE" if self._opened() is None else "CREATE OR REPLACE"
         self._known = None
         self._table.sql(
-            f"{verb} TABLE {self._table.name} ({fields}) USING delta"
+            f"CREATE TABLE {self._table.name} ({spark_sql.fields(columns)}) USING delta"
             + (f" PARTITIONED BY ({by})" if by else "")
             + (f" TBLPROPERTIES ({given})" if given else "")
         )
