@@ -166,7 +166,7 @@ def applied(file: str, pos: str) -> dict[str, Any]:
 
 def merged() -> dict[str, Any]:
     """Seconds of the same merges into the copies, since this was asked last."""
-    return {"seconds": _following[-1].multiset_merge_sql()}
+    return {"seconds": _following[-1].merge_copies()}
 
 
 def sums(column: str) -> dict[str, Any]:

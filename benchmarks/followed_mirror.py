@@ -48,7 +48,7 @@ _PARTS = (
 class FollowedMirror:
     """One mirror in a folder of its own.
 
-    keeps : what is merged is kept, for `multiset_merge_sql`.
+    keeps : what is merged is kept, for `merge_copies`.
     """
 
     def __init__(self, folder: Path, options: Mapping[str, str], *, keeps: bool) -> None:
@@ -137,7 +137,7 @@ class FollowedMirror:
             for each in found
         }
 
-    def multiset_merge_sql(self) -> float:
+    def merge_copies(self) -> float:
         """Merge what was kept into the copies; seconds of the merges."""
         spent = 0.0
         for uri, states, key in self._merges:

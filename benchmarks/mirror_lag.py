@@ -60,16 +60,16 @@ def mirror_lag(bench: Bench) -> Found:
 
 def _lags(commits: list[Any], places: list[Any], batches: list[Any]) -> list[tuple[float, float]]:
     """(moment of the commit, seconds until it was visible) of each transaction."""
-    pack_position = {number: (file, pos) for number, file, pos in places}
+    positions = {number: (file, pos) for number, file, pos in places}
     ends = [(each["file"], each["pos"]) for each in batches]
     found = []
     for number, at in commits:
-        if number not in pack_position:
+        if number not in positions:
             raise WorkerError(f"the log has no transaction {number}")
-        batch = bisect_left(ends, pack_position[number])
+        batch = bisect_left(ends, positions[number])
         if batch == len(ends):
             raise WorkerError(f"no batch reaches to transaction {number}")
-        found.append((at, batches[batch]["ended"] - at))
+        found.append((at, batches[batch]["committed_at"] - at))
     return found
 
 
