@@ -84,7 +84,7 @@ EvolutionMode = Annotated[
     Literal["addNewColumns", "rescue", "failOnNewColumns", "none"],
     _choice("addNewColumns", "rescue", "failOnNewColumns", "none"),
 ]
-UnknownSchema = Annotated[Literal["fail", "positional"], _choice("fail", "positional")]
+OnUnknownSchema = Annotated[Literal["fail", "positional"], _choice("fail", "positional")]
 TimeType = Annotated[
     Literal["string", "interval", "micros"], _choice("string", "interval", "micros")
 ]
@@ -404,7 +404,7 @@ class Options(BaseModel):
         "a file of CREATE TABLE statements, as `mysqldump --no-data` writes it: how tables looked"
         " where the log begins that is read; read on the driver",
     )
-    on_unknown_schema: UnknownSchema = _option(
+    on_unknown_schema: OnUnknownSchema = _option(
         "fail",
         "fail",
         "fail or positional",
