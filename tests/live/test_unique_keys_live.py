@@ -118,5 +118,4 @@ def test_random_keys(follower: Follower, ddl_seed: int) -> None:
                             for index, columns in schema.unique_keys
                         ), (key, schema.unique_keys, done[-8:])
                     known, there = known + len(ours.unique_keys), there + len(schema.unique_keys)
-    # How many are known depends on the statements: the test must have seen some.
-    assert known > there / 10, (known, there)
+    assert known > there / 3
