@@ -82,7 +82,7 @@ def test_random_keys(follower: Follower, ddl_seed: int) -> None:
     with follower.server.connect(database=DATABASE) as connection:
         cursor = connection.cursor()
         while len(done) < 300:
-            # What is known of one table's keys stays so for long: several tables, one after another.
+            # What is known of one table's keys stays so for long: take new tables now and then.
             if len(done) % 20 == 0:
                 cursor.execute("DROP TABLE IF EXISTS t, u")
             one, two = random.sample(names, 2)
