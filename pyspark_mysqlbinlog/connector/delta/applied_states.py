@@ -61,6 +61,7 @@ class AppliedState:
     batch : the number of the query's last batch that the table has; None where it has none.
     stopped : why the table is stopped; None where it is not.
     stopped_in : the number of the batch in which it was stopped.
+    lacks_chunks : whether rows of a snapshot are missing since then. Of a change log.
     """
 
     version: int
@@ -69,6 +70,7 @@ class AppliedState:
     batch: int | None
     stopped: str | None = None
     stopped_in: int | None = None
+    lacks_chunks: bool = False
 
     @classmethod
     def of(cls, target: DeltaTarget, batch: Batch, stopped: str | None = None) -> Self:

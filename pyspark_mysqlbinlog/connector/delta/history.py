@@ -150,6 +150,12 @@ class ChangeLog:
         # Changes are missing from the first stop on.
         first = batch.number if known.stopped_in is None else min(known.stopped_in, batch.number)
         self.state = replace(known, stopped=error.message, stopped_in=first)
+        self._note_chunks(batch)
+
+    def _note_chunks(self, batch: Batch) -> None:
+        """Note that a batch's chunks are missing. No position in the log shows that."""
+        if self.state is not None and batch.loads(self._table):
+            self.state = replace(self.state, lacks_chunks=True)
 
     def append(self, changes: pa.Table, now: TableVersions, batch: Batch) -> int:
         """Append what is new of one batch's changes; returns how many."""
@@ -176,6 +182,7 @@ class ChangeLog:
             batch.has_read_none(self._table) and (batch.begins_reload or not is_left)
         )
         if is_left and not may_begin:
+            self._note_chunks(batch)
             # What comes next may begin after the place that it was stopped for.
             if self.stopped is None and self.state is not None and self.state.stopped is not None:
                 # The Delta table does not have the stop.
@@ -298,8 +305,10 @@ class ChangeLog:
             return False
         # Another query may have brought the changes, but not the rows of a load. Those have no
         # place in the log: without traffic all of a load is at one place.
+        if batch.loads(self._table) or (self.state is not None and self.state.lacks_chunks):
+            return True
         held = _Held.of(self._target, batch.log_before or batch.mark.log)
-        return batch.loads(self._table) or held.boundary <= pack_position(batch.start)
+        return held.boundary < pack_position(batch.start)
 
     def _has_begun(self, batch: Batch) -> bool:
         """Whether a load began in this very batch, which comes once more."""
