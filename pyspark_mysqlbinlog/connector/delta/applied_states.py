@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Self
 
 from pyspark_mysqlbinlog.connector.delta.batch import Batch
 from pyspark_mysqlbinlog.connector.delta.checkpoint_files import find_lines, write_line
-from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget
+from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget, repeated_compaction_reason
 from pyspark_mysqlbinlog.connector.delta.marks import unpack_position
 from pyspark_mysqlbinlog.errors import OffsetError
 from pyspark_mysqlbinlog.names import Table
@@ -124,6 +124,8 @@ class AppliedState:
             )
         if target.was_restored(self.version):
             return "somebody put back an older version of its rows"
+        if (repeated := target.repeated_compaction(self.version)) is not None:
+            return repeated_compaction_reason(repeated)
         return None
 
     def is_stopped(self, target: DeltaTarget, query: str) -> bool:

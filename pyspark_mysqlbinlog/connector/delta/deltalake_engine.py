@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -26,8 +27,15 @@ from deltalake import (
     write_deltalake,
 )
 from deltalake.exceptions import CommitFailedError, TableNotFoundError
+from deltalake.fs import DeltaStorageHandler
+from pyarrow.fs import PyFileSystem
 
 from pyspark_mysqlbinlog.connector.delta.apply import DELETED, GONE, SEQ, SEQ_TYPE
+from pyspark_mysqlbinlog.connector.delta.compactions import (
+    Commit,
+    removed_files,
+    repeated_compaction,
+)
 from pyspark_mysqlbinlog.connector.delta.deltalake_copies import (
     count_equal_rows,
     rewrite_equal_rows,
@@ -63,6 +71,8 @@ __all__ = ["DeltalakeEngine", "DeltalakeTarget"]
 
 # A `seq` in front of all there are.
 _OLDEST = -1
+# Two compactions that meet leave rows twice (see `compactions`): in one process they do not.
+_COMPACTING = Lock()
 _DATAFUSION = {pa.int32(): "Int32", pa.int64(): "Int64"}
 
 
@@ -223,7 +233,10 @@ class DeltalakeTarget:
             version = table.version()
         self._known = version
         check_no_foreign_writes(
-            self.uri, [each.get("operation") for each in since], version - known
+            self.uri,
+            [Commit.of(each) for each in since],
+            version - known,
+            lambda each: _removed_files(table, each),
         )
 
     def _of_spark(self, table: DeltaTable) -> Mapping[str, int] | None:
@@ -317,6 +330,14 @@ class DeltalakeTarget:
         table = self._there()
         return is_restored(
             lambda n: [each.get("operation") for each in table.history(n)], table.version() - since
+        )
+
+    def repeated_compaction(self, since: int) -> Commit | None:
+        table = self._there()
+        count = table.version() - since
+        commits = table.history(count) if count > 0 else []
+        return repeated_compaction(
+            map(Commit.of, commits), lambda each: _removed_files(table, each)
         )
 
     def look_again(self) -> None:
@@ -456,12 +477,13 @@ class DeltalakeTarget:
 
     def compact(self) -> bool:
         """Write small files into larger ones; False where others wrote in between."""
-        try:
-            table = self._now()
-            self._keep_stats_exact(table)
-            table.optimize.compact(commit_properties=_marking(None))
-        except CommitFailedError:
-            return False
+        with _COMPACTING:
+            try:
+                table = self._now()
+                self._keep_stats_exact(table)
+                table.optimize.compact(commit_properties=_marking(None))
+            except CommitFailedError:
+                return False
         return True
 
     def vacuum(self) -> int:
@@ -481,6 +503,12 @@ def _reshaped(
         for field in columns
     ]
     return pa.RecordBatch.from_arrays(values, schema=columns)
+
+
+def _removed_files(table: DeltaTable, version: int) -> AbstractSet[str]:
+    store = PyFileSystem(DeltaStorageHandler.from_table(table._table))
+    with store.open_input_stream(f"_delta_log/{version:020}.json") as commit:
+        return removed_files(commit.readall().decode().splitlines())
 
 
 def _pyarrow(schema: Schema) -> pa.Schema:

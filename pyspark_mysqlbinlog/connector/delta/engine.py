@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
 from pyspark_mysqlbinlog.connector.delta.apply import DELETED, SEQ
+from pyspark_mysqlbinlog.connector.delta.compactions import Commit, repeated_compaction
 from pyspark_mysqlbinlog.connector.delta.marks import Mark
 from pyspark_mysqlbinlog.errors import MirrorError, OptionError
 
@@ -22,6 +24,7 @@ __all__ = [
     "check_same_deletes",
     "is_restored",
     "commit_conflict_error",
+    "repeated_compaction_reason",
 ]
 
 # What others may do to a table that a mirror writes, as Delta names it: the rows stay as they are.
@@ -93,6 +96,9 @@ class DeltaTarget(Protocol):
 
     def was_restored(self, since: int = -1) -> bool:
         """Whether its rows are those of an older version, put back after the version `since`."""
+
+    def repeated_compaction(self, since: int) -> Commit | None:
+        """A compaction after the version `since` by which it has rows twice; else None."""
 
     def look_again(self) -> None:
         """Forget what is known of it: another table, or none, may be in its place."""
@@ -180,21 +186,35 @@ def check_same_deletes(target: DeltaTarget, names: Collection[str]) -> None:
         )
 
 
-def check_no_foreign_writes(uri: str, operations: Sequence[str | None], count: int) -> None:
-    """MirrorError where others may have changed a table's rows behind the mirror's back.
+def check_no_foreign_writes(
+    uri: str, commits: Sequence[Commit], count: int, removed: Callable[[int], AbstractSet[str]]
+) -> None:
+    """MirrorError where others have changed a table's rows since the mirror's last commit, or may.
 
     What it is about to write was decided by the rows and marks of before.
 
-    operations : of the commits since then, as far as Delta still has them.
+    commits : since then, as far as Delta still has them.
     count : how many commits there were.
+    removed : gives the files that the commit of a version removed.
     """
-    others = sorted({str(each) for each in operations} - _ROW_PRESERVING_OPERATIONS)
-    if others or len(operations) != count:
+    others = sorted({str(each.operation) for each in commits} - _ROW_PRESERVING_OPERATIONS)
+    if others or len(commits) != count:
         raise MirrorError(
             f"something else has written {uri} since the mirror's last commit"
             f" ({', '.join(others) or 'what it was is not told any more'}): let one mirror alone"
             " write it, and load the table anew"
         )
+    if (repeated := repeated_compaction(commits, removed)) is not None:
+        raise MirrorError(f"{uri}: {repeated_compaction_reason(repeated)}, and load the table anew")
+
+
+def repeated_compaction_reason(commit: Commit) -> str:
+    """Why a table that was compacted so has wrong rows, and what to do about the cause."""
+    return (
+        f"rows are in the table twice: version {commit.version} compacted files that another"
+        f" compaction had replaced after version {commit.read_version}, as delta-rs 1.6.6 does;"
+        " let one program alone compact the table"
+    )
 
 
 def is_restored(last: Callable[[int], Sequence[str | None]], most: int = _LAST_COMMITS) -> bool:

@@ -19,6 +19,7 @@ from pyspark.sql.types import BooleanType, StructType
 
 from pyspark_mysqlbinlog.connector.delta import spark_sql
 from pyspark_mysqlbinlog.connector.delta.apply import DELETED, GONE, SEQ, SEQ_TYPE
+from pyspark_mysqlbinlog.connector.delta.compactions import Commit, repeated_compaction
 from pyspark_mysqlbinlog.connector.delta.engine import (
     MAX_COMMIT_ATTEMPTS,
     check_no_foreign_writes,
@@ -238,12 +239,12 @@ class SparkTarget:
             return False
         commits = self._table.commits(known, version)
         others = [
-            row["operation"]
+            Commit.of(row.asDict())
             for row in commits
             if commit_id is None or not has_commit_id(row["userMetadata"], commit_id)
         ]
         own = len(commits) - len(others)
-        check_no_foreign_writes(self.uri, others, version - known - own)
+        check_no_foreign_writes(self.uri, others, version - known - own, self._table.removed_files)
         return own > 0
 
     def _with_properties(self, properties: Mapping[str, str]) -> str:
@@ -322,6 +323,12 @@ class SparkTarget:
         return is_restored(
             lambda n: [row["operation"] for row in self._table.history(n)],
             self._there().version - since,
+        )
+
+    def repeated_compaction(self, since: int) -> Commit | None:
+        commits = self._table.commits(since, self._there().version)
+        return repeated_compaction(
+            [Commit.of(row.asDict()) for row in commits], self._table.removed_files
         )
 
     def look_again(self) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.types import StructType
 
+from pyspark_mysqlbinlog.connector.delta.checkpoint_files import read_lines
+from pyspark_mysqlbinlog.connector.delta.compactions import removed_files
 from pyspark_mysqlbinlog.connector.delta.spark_marks import (
     IDENTIFIERS,
     MetadataMarkers,
@@ -198,6 +201,10 @@ class SparkTable:
             # Others have committed since, and the oldest of these were not in the answer.
             limit = newest - after
         return []
+
+    def removed_files(self, version: int) -> AbstractSet[str]:
+        """The files that the commit of a version removed."""
+        return removed_files(read_lines(self.spark, f"{self.path}/_delta_log/{version:020}.json"))
 
     def _metadata(self, after: int, last: int, application: str) -> list[str | None]:
         """The user metadata of these commits, the newest first, down to the one wanted."""
