@@ -506,7 +506,9 @@ def _reshaped(
 
 
 def _removed_files(table: DeltaTable, version: int) -> AbstractSet[str]:
-    store = PyFileSystem(DeltaStorageHandler.from_table(table._table))
+    # pyarrow calls it as one of its own; the stubs know no common class.
+    handler: Any = DeltaStorageHandler.from_table(table._table)
+    store = PyFileSystem(handler)
     with store.open_input_stream(f"_delta_log/{version:020}.json") as commit:
         return removed_files(commit.readall().decode().splitlines())
 
