@@ -16,8 +16,8 @@ from orders import DATABASE
 from rounds import Sample, Series
 
 __all__ = [
-    "cells_of",
     "assert_equal",
+    "cells_of",
     "mirror_batches",
     "mirrored_tables",
     "parts_of",

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from pyspark_mysqlbinlog.connector.options.model import Options
 
 __all__ = [
-    "SLIM_IPC_ROWS",
     "IPC_ROWS",
-    "group_by_schema",
+    "SLIM_IPC_ROWS",
     "check_json",
+    "group_by_schema",
     "lean",
     "packets",
     "unpacked",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
-__all__ = ["ReceiveBuffer", "EventStream"]
+__all__ = ["EventStream", "ReceiveBuffer"]
 
 # Larger than most transactions, so that few are cut, and small enough for a processor's cache.
 _CAPACITY = 1 << 19

@@ -29,7 +29,7 @@ from pyspark_mysqlbinlog.protocol.events import (
 )
 from pyspark_mysqlbinlog.protocol.messages import FormatDescription, Rotate
 
-__all__ = ["FileHead", "EventReader"]
+__all__ = ["EventReader", "FileHead"]
 
 _FORMAT_DESCRIPTION = int(EventType.FORMAT_DESCRIPTION_EVENT)
 _ROTATE = int(EventType.ROTATE_EVENT)

@@ -22,7 +22,7 @@ import pytest
 from helpers.servers import MySQL56Server, Server
 from helpers.waiting import wait_until
 
-__all__ = ["Held", "HeldBySync", "HeldBySemiSync", "SlowSyncServer"]
+__all__ = ["Held", "HeldBySemiSync", "HeldBySync", "SlowSyncServer"]
 
 _LONGEST = 120
 

@@ -11,10 +11,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
-from pyarrow import compute
 
+from pyspark_mysqlbinlog.connector.delta.arrow_utils import counted, pc
 from pyspark_mysqlbinlog.connector.delta.column_names import delta_name
-from pyspark_mysqlbinlog.connector.delta.counting import counted
 from pyspark_mysqlbinlog.connector.delta.typed import RowImageReader
 from pyspark_mysqlbinlog.connector.delta.typed_images import ImageStore, Side
 from pyspark_mysqlbinlog.tables import TableSchema
@@ -26,14 +25,12 @@ __all__ = [
     "SEQ",
     "SEQ_TYPE",
     "all_states",
-    "sorted_by_seq",
+    "final_states",
     "key_of",
     "latest_per_key",
-    "final_states",
+    "sorted_by_seq",
 ]
 
-# The stubs know neither chunked arrays beside plain values nor what comes of them.
-pc: Any = compute
 
 SEQ = "_seq"
 GONE = "_tombstone"

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyarrow import compute
 
 from pyspark_mysqlbinlog.connector.delta.typed_images import ImagePart, ImageStore, with_image_ids
 from pyspark_mysqlbinlog.connector.packets import (
@@ -24,10 +23,9 @@ from pyspark_mysqlbinlog.names import Table
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["by_table", "collected", "of_batches"]
+from pyspark_mysqlbinlog.connector.delta.arrow_utils import pc
 
-# The stubs know neither chunked arrays beside plain values nor what comes of them.
-pc: Any = compute
+__all__ = ["by_table", "collected", "of_batches"]
 
 
 def collected(batch: DataFrame, *, with_source: bool) -> tuple[pa.Table, ImageStore]:

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from pyspark_mysqlbinlog.errors import MirrorError
 from pyspark_mysqlbinlog.names import fold
 
-__all__ = ["delta_name", "check_distinct"]
+__all__ = ["check_distinct", "delta_name"]
 
 _REFUSED = re.compile(r"[ ,;{}()\n\t=`]")
 # Columns of the Delta table, and of the states on their way into it.

@@ -14,7 +14,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any, Self
 
-__all__ = ["Commit", "repeated_compaction", "removed_files"]
+__all__ = ["Commit", "removed_files", "repeated_compaction"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,10 +21,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-from pyarrow import compute
 
 from pyspark_mysqlbinlog.checkpoints.versions import Version
 from pyspark_mysqlbinlog.connector.delta.apply import GONE, SEQ
+from pyspark_mysqlbinlog.connector.delta.arrow_utils import pc
 from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget
 from pyspark_mysqlbinlog.connector.delta.marks import Mark
 from pyspark_mysqlbinlog.errors import MirrorError
@@ -34,15 +34,13 @@ from pyspark_mysqlbinlog.tables import TableSchema
 __all__ = [
     "MultiplicityChange",
     "apply_multiset",
-    "check_multiset_supported",
-    "net_changes",
     "canonical_row_bytes",
+    "check_multiset_supported",
     "log_row_identity",
+    "net_changes",
 ]
 
 _LOG = logging.getLogger(__name__)
-# The stubs know neither chunked arrays beside plain values nor what comes of them.
-pc: Any = compute
 
 
 @dataclass(frozen=True, slots=True)

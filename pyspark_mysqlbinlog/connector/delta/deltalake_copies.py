@@ -12,18 +12,16 @@ from typing import Any
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, write_deltalake
-from pyarrow import compute, dataset
+from pyarrow import dataset
 
 from pyspark_mysqlbinlog.connector.delta.apply import GONE, SEQ
+from pyspark_mysqlbinlog.connector.delta.arrow_utils import pc
 from pyspark_mysqlbinlog.connector.delta.copies import canonical_row_bytes
 from pyspark_mysqlbinlog.connector.delta.deltalake_sql import quoted
 from pyspark_mysqlbinlog.connector.delta.deltalake_stats import wide_decimal_columns
 from pyspark_mysqlbinlog.connector.delta.predicates import bounds, integer_bounds
 
 __all__ = ["count_equal_rows", "rewrite_equal_rows"]
-
-# The stubs know neither chunked arrays beside plain values nor what comes of them.
-pc: Any = compute
 
 
 def count_equal_rows(table: DeltaTable, rows: pa.Table) -> list[int]:

@@ -17,17 +17,16 @@ from typing import Any
 
 import pyarrow as pa
 from deltalake import DeltaTable
-from pyarrow import compute
+
+from pyspark_mysqlbinlog.connector.delta.arrow_utils import pc
 
 __all__ = [
-    "wide_decimal_columns",
-    "wide_decimals_in_files",
     "long_in_shape",
     "stats_properties_excluding",
+    "wide_decimal_columns",
+    "wide_decimals_in_files",
 ]
 
-# The stubs know neither chunked arrays beside plain values nor what comes of them.
-pc: Any = compute
 
 _DIGITS = 15
 _PROPERTY = "delta.dataSkippingStatsColumns"

@@ -23,16 +23,14 @@ from typing import Any
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, write_deltalake
-from pyarrow import compute
 
 from pyspark_mysqlbinlog.connector.delta.apply import GONE, SEQ
+from pyspark_mysqlbinlog.connector.delta.arrow_utils import pc
 from pyspark_mysqlbinlog.connector.delta.deltalake_sql import has_rows, quoted
 from pyspark_mysqlbinlog.connector.delta.predicates import integer_bounds, is_before
 
 __all__ = ["MAX_REPLACED_KEYS", "append_or_replace"]
 
-# The stubs know neither chunked arrays beside plain values nor what comes of them.
-pc: Any = compute
 
 # From some 2,000 keys on delta-rs takes as long to parse the condition as it saves.
 MAX_REPLACED_KEYS = 1_000

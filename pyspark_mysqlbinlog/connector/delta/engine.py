@@ -22,8 +22,8 @@ __all__ = [
     "Engine",
     "check_no_foreign_writes",
     "check_same_deletes",
-    "is_restored",
     "commit_conflict_error",
+    "is_restored",
     "repeated_compaction_reason",
 ]
 

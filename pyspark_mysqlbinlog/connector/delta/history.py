@@ -20,12 +20,12 @@ from hashlib import blake2b
 from typing import Any
 
 import pyarrow as pa
-from pyarrow import compute
 
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.versions import Version, is_dropped, valid_from
 from pyspark_mysqlbinlog.connector.delta.applied_states import AppliedState
 from pyspark_mysqlbinlog.connector.delta.apply import ROW_BEFORE_ALL, SEQ_TYPE, sorted_by_seq
+from pyspark_mysqlbinlog.connector.delta.arrow_utils import pc
 from pyspark_mysqlbinlog.connector.delta.batch import Batch, TableVersions
 from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget
 from pyspark_mysqlbinlog.connector.delta.marks import LogIdentity, Mark, pack_position, place
@@ -46,8 +46,6 @@ from pyspark_mysqlbinlog.tables import TableSchema
 __all__ = ["COLUMNS", "RESET", "ChangeLog", "begins_load"]
 
 _LOG = logging.getLogger(__name__)
-# The stubs know neither chunked arrays beside plain values nor what comes of them.
-pc: Any = compute
 
 RESET = "reset"
 # Of the struct `source`, as in the stream.

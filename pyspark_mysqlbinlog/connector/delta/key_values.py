@@ -13,18 +13,15 @@ from functools import cache
 from typing import Any
 
 import pyarrow as pa
-from pyarrow import compute
 
 from pyspark_mysqlbinlog.charsets import canonical_charset
+from pyspark_mysqlbinlog.connector.delta.arrow_utils import pc
 from pyspark_mysqlbinlog.connector.delta.column_names import delta_name
 from pyspark_mysqlbinlog.decoder.values.charsets import ambiguous_characters
 from pyspark_mysqlbinlog.errors import MirrorError
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 
 __all__ = ["check_keys_unambiguous"]
-
-# The stubs know neither chunked arrays beside plain values nor what comes of them.
-pc: Any = compute
 
 
 def check_keys_unambiguous(states: pa.Table, schema: TableSchema, key: Collection[str]) -> None:

@@ -28,7 +28,7 @@ from pyspark_mysqlbinlog.checkpoints.offset import Offset
 from pyspark_mysqlbinlog.checkpoints.position import Position, base_name
 from pyspark_mysqlbinlog.errors import InvalidPositionError
 
-__all__ = ["LogIdentity", "Mark", "place", "pack_position"]
+__all__ = ["LogIdentity", "Mark", "pack_position", "place"]
 
 _POS_BITS = 40
 _FILE_BITS = 23

@@ -22,10 +22,8 @@ import logging
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import replace
-from typing import Any
 
 import pyarrow as pa
-from pyarrow import compute
 
 from pyspark_mysqlbinlog.checkpoints.versions import Version
 from pyspark_mysqlbinlog.connector.delta.applied_states import AppliedState
@@ -36,6 +34,7 @@ from pyspark_mysqlbinlog.connector.delta.apply import (
     key_of,
     sorted_by_seq,
 )
+from pyspark_mysqlbinlog.connector.delta.arrow_utils import pc
 from pyspark_mysqlbinlog.connector.delta.batch import Batch, TableVersions
 from pyspark_mysqlbinlog.connector.delta.copies import check_multiset_supported
 from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget
@@ -82,8 +81,6 @@ from pyspark_mysqlbinlog.tables import TableSchema
 __all__ = ["LOG", "STOPPED", "MirroredTable"]
 
 _LOG = logging.getLogger(__name__)
-# The stubs know neither chunked arrays beside plain values nor what comes of them.
-pc: Any = compute
 
 # Properties of a Delta table. Why it is kept in step no more; the log in which its `seq` lie; the
 # place of a whole load, and its columns.

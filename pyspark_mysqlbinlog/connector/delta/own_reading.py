@@ -28,15 +28,14 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from time import monotonic
-from typing import Any
 
 import pyarrow as pa
-from pyarrow import compute
 
 from pyspark_mysqlbinlog.checkpoints.load_state import Chunk
 from pyspark_mysqlbinlog.checkpoints.offset import Offset
 from pyspark_mysqlbinlog.checkpoints.versions import valid_from
 from pyspark_mysqlbinlog.connector.columns import arrow_schema
+from pyspark_mysqlbinlog.connector.delta.arrow_utils import pc
 from pyspark_mysqlbinlog.connector.delta.collect import by_table, of_batches
 from pyspark_mysqlbinlog.connector.delta.marks import pack_position
 from pyspark_mysqlbinlog.connector.delta.prepared import PrecomputedStates
@@ -61,8 +60,6 @@ from pyspark_mysqlbinlog.names import Table, table_folding
 
 __all__ = ["DirectReader", "Prepare", "Step"]
 
-# The stubs know neither chunked arrays beside plain values nor what comes of them.
-pc: Any = compute
 
 # Of each table's changes, and the images that they refer to.
 Prepare = Callable[[Mapping[Table, pa.Table], ImageStore], Mapping[Table, PrecomputedStates]]

@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
-from pyarrow import compute
 
+from pyspark_mysqlbinlog.connector.delta.arrow_utils import pc
 from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget
 from pyspark_mysqlbinlog.errors import MirrorError
 
 __all__ = ["check_partition_values"]
 
-# The stubs know neither chunked arrays beside plain values nor what comes of them.
-pc: Any = compute
 
 # What stands for NULL in Delta's folders of partitions.
 _NULL_PARTITIONS = {"": "an empty", "__HIVE_DEFAULT_PARTITION__": "__HIVE_DEFAULT_PARTITION__ as"}

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
 
 import pyarrow as pa
-from pyarrow import compute
 
 from pyspark_mysqlbinlog.connector.delta.apply import SEQ
+from pyspark_mysqlbinlog.connector.delta.arrow_utils import pc
 
 __all__ = ["bounds", "integer_bounds", "is_before"]
 
-# The stubs know neither chunked arrays beside plain values nor what comes of them.
-pc: Any = compute
 
 # From here on the statistics of a file may be rounded; see `deltalake_stats`.
 _LONG = 10**15

@@ -13,13 +13,12 @@ import logging
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from time import monotonic, time
-from typing import Any
 
 import pyarrow as pa
-from pyarrow import compute
 
 from pyspark_mysqlbinlog.checkpoints.load_state import SnapshotState
 from pyspark_mysqlbinlog.checkpoints.offset import Offset
+from pyspark_mysqlbinlog.connector.delta.arrow_utils import pc
 from pyspark_mysqlbinlog.errors import MySQLBinlogError
 from pyspark_mysqlbinlog.names import Table
 
@@ -32,8 +31,6 @@ __all__ = [
     "TableProgress",
 ]
 
-# The stubs know neither chunked arrays beside plain values nor what comes of them.
-pc: Any = compute
 
 _LOG = logging.getLogger(__name__)
 _KEPT_BATCHES = 100

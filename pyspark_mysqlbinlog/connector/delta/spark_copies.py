@@ -7,21 +7,17 @@ go, which match on every column, and those that come, which match nothing.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import pyarrow as pa
-from pyarrow import compute
 from pyspark.sql import DataFrame
 
 from pyspark_mysqlbinlog.connector.delta.apply import GONE, SEQ
+from pyspark_mysqlbinlog.connector.delta.arrow_utils import pc
 from pyspark_mysqlbinlog.connector.delta.copies import canonical_row_bytes
 from pyspark_mysqlbinlog.connector.delta.predicates import bounds
 from pyspark_mysqlbinlog.connector.delta.spark_sql import quoted
 
 __all__ = ["count_equal_rows", "equality_conditions", "multiset_merge_sql"]
-
-# The stubs know neither chunked arrays beside plain values nor what comes of them.
-pc: Any = compute
 
 
 def equality_conditions(rows: pa.Table) -> list[str]:

@@ -10,18 +10,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-from pyarrow import compute
 
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.versions import UnknownSchema, Version
 from pyspark_mysqlbinlog.connector.delta.apply import SEQ_TYPE
+from pyspark_mysqlbinlog.connector.delta.arrow_utils import pc
 from pyspark_mysqlbinlog.connector.delta.marks import pack_position
 from pyspark_mysqlbinlog.tables import TableSchema
 
 __all__ = ["Section", "drop_applied", "packed_positions", "sections"]
-
-# The stubs know neither chunked arrays beside plain values nor what comes of them.
-pc: Any = compute
 
 
 @dataclass(frozen=True, slots=True)

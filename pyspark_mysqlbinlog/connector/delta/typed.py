@@ -25,9 +25,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import pyarrow as pa
-from pyarrow import compute
 from pyarrow import json as arrow_json
 
+from pyspark_mysqlbinlog.connector.delta.arrow_utils import pc
 from pyspark_mysqlbinlog.connector.delta.column_names import delta_name
 from pyspark_mysqlbinlog.decoder.schemas.struct_types import GEOMETRY, StructOptions, arrow_type
 from pyspark_mysqlbinlog.errors import MirrorError, SchemaError, UnrepresentableValueError
@@ -35,8 +35,6 @@ from pyspark_mysqlbinlog.tables import ColumnSchema
 
 __all__ = ["RowImageReader", "typed_field"]
 
-# The stubs know neither chunked arrays beside plain values nor what comes of them.
-pc: Any = compute
 
 # How the types are given that payload=struct can give in more than one way.
 _OPTIONS = StructOptions()

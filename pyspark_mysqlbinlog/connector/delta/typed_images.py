@@ -12,15 +12,12 @@ from functools import partial
 from typing import Any, Literal
 
 import pyarrow as pa
-from pyarrow import compute
 
-from pyspark_mysqlbinlog.connector.delta.counting import counted
+from pyspark_mysqlbinlog.connector.delta.arrow_utils import counted, pc
 from pyspark_mysqlbinlog.connector.delta.typed import RowImageReader
 
-__all__ = ["IMAGE", "ImagePart", "Side", "SideRows", "ImageStore", "with_image_ids"]
+__all__ = ["IMAGE", "ImagePart", "ImageStore", "Side", "SideRows", "with_image_ids"]
 
-# The stubs know neither chunked arrays beside plain values nor what comes of them.
-pc: Any = compute
 
 # The column of a change's number; null where its images are texts.
 IMAGE = "image"

@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
-from pyarrow import compute
 
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.versions import UnknownSchema
@@ -28,6 +27,7 @@ from pyspark_mysqlbinlog.connector.delta.apply import (
     key_of,
     latest_per_key,
 )
+from pyspark_mysqlbinlog.connector.delta.arrow_utils import pc
 from pyspark_mysqlbinlog.connector.delta.column_names import check_distinct, delta_name
 from pyspark_mysqlbinlog.connector.delta.copies import apply_multiset, check_multiset_supported
 from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget
@@ -46,15 +46,13 @@ from pyspark_mysqlbinlog.errors import MirrorError, SchemaError, Unrepresentable
 from pyspark_mysqlbinlog.tables import TableSchema
 
 __all__ = [
-    "RELOAD_HINT",
     "KEYED_SNAPSHOT_OF_KEYLESS_TABLE",
+    "RELOAD_HINT",
     "TableSnapshot",
     "Walk",
     "delta_schema",
 ]
 
-# The stubs know neither chunked arrays beside plain values nor what comes of them.
-pc: Any = compute
 
 RELOAD_HINT = "load the table anew"
 KEYED_SNAPSHOT_OF_KEYLESS_TABLE = (

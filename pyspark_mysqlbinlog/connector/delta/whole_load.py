@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-from pyarrow import compute
 
 from pyspark_mysqlbinlog.checkpoints.versions import Version, is_dropped, valid_from
 from pyspark_mysqlbinlog.connector.delta.apply import ROW_BEFORE_ALL, SEQ, SEQ_TYPE
+from pyspark_mysqlbinlog.connector.delta.arrow_utils import pc
 from pyspark_mysqlbinlog.connector.delta.marks import pack_position, place
 from pyspark_mysqlbinlog.connector.delta.typed import RowImageReader
 from pyspark_mysqlbinlog.connector.delta.walk import RELOAD_HINT, delta_schema
@@ -26,16 +26,14 @@ from pyspark_mysqlbinlog.tables import TableSchema
 
 __all__ = [
     "KeylessSnapshot",
-    "last_drop_after",
     "drops_after",
-    "is_keyless",
-    "schema_fingerprint",
     "find_keyless_snapshot",
+    "is_keyless",
     "keyless_rows",
+    "last_drop_after",
+    "schema_fingerprint",
 ]
 
-# The stubs know neither chunked arrays beside plain values nor what comes of them.
-pc: Any = compute
 
 # The `row` in `seq` of loaded rows. The greatest before them is ROW_BEFORE_ALL.
 _LOADED = -1

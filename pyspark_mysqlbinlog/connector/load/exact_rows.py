@@ -21,7 +21,7 @@ from pyspark_mysqlbinlog.connector.load.watermark import Watermark
 from pyspark_mysqlbinlog.decoder.payloads.envelope import Envelope, Run
 from pyspark_mysqlbinlog.names import Table
 
-__all__ = ["marker_row", "marker_row_number", "data_row_number"]
+__all__ = ["data_row_number", "marker_row", "marker_row_number"]
 
 
 def marker_row_number(attempt: int) -> int:

@@ -19,10 +19,10 @@ from pyspark_mysqlbinlog.errors import OptionError
 from pyspark_mysqlbinlog.names import Table, table_folding
 
 __all__ = [
+    "advance",
     "altered_tables",
     "begin_load",
     "check_conditions",
-    "advance",
     "follow_options",
     "next_sequence",
     "record_high_watermark",

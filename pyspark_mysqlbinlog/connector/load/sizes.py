@@ -14,10 +14,10 @@ __all__ = [
     "TableSize",
     "engine_of",
     "engines_of",
-    "pin_definition",
-    "is_innodb",
     "is_dropped",
+    "is_innodb",
     "is_missing_table_error",
+    "pin_definition",
     "table_sizes",
 ]
 

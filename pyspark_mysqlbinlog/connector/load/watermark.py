@@ -51,7 +51,7 @@ from pyspark_mysqlbinlog.errors import LostConnectionError, ServerError
 from pyspark_mysqlbinlog.names import Table, quoted
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 
-__all__ = ["CHECKS", "VisibilityCheck", "Proof", "SessionTableLock", "TableLock", "Watermark"]
+__all__ = ["CHECKS", "Proof", "SessionTableLock", "TableLock", "VisibilityCheck", "Watermark"]
 
 Proof = Literal["gtid", "innodb_trx", "lock"]
 

@@ -24,7 +24,7 @@ from tenacity import (
 
 from pyspark_mysqlbinlog.errors import ConnectionFailedError, LostConnectionError
 
-__all__ = ["LOG", "log_reconnected", "initial_retry", "call_with_retry", "reconnect_retry"]
+__all__ = ["LOG", "call_with_retry", "initial_retry", "log_reconnected", "reconnect_retry"]
 
 P = ParamSpec("P")
 T = TypeVar("T")

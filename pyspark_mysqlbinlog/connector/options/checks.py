@@ -10,7 +10,7 @@ from pyspark_mysqlbinlog.connector.options.model import Options, told
 from pyspark_mysqlbinlog.errors import OptionError
 from pyspark_mysqlbinlog.names import Table
 
-__all__ = ["check_together", "check_batch", "check_stream", "check_condition_tables"]
+__all__ = ["check_batch", "check_condition_tables", "check_stream", "check_together"]
 
 _OF_STRUCTS = (
     "schema_evolution_mode",

@@ -13,7 +13,7 @@ from functools import lru_cache
 from pyspark_mysqlbinlog.connector.options.table_filter import Pattern, TableFilter
 from pyspark_mysqlbinlog.names import SYSTEM_DATABASES, folding
 
-__all__ = ["single_database", "excludes_all_of", "is_covered", "named_databases", "reaches"]
+__all__ = ["excludes_all_of", "is_covered", "named_databases", "reaches", "single_database"]
 
 _META = frozenset(".^$*+?{}[]()|")
 _QUANTIFIERS = ("*", "+", "?", "{")

