@@ -15,7 +15,8 @@ from pyspark_mysqlbinlog.connector.delta.applied_states import AppliedState
 from pyspark_mysqlbinlog.connector.delta.batch import Batch, TableVersions
 from pyspark_mysqlbinlog.connector.delta.deltalake_engine import DeltalakeEngine, DeltalakeTarget
 from pyspark_mysqlbinlog.connector.delta.history import COLUMNS, ChangeLog
-from pyspark_mysqlbinlog.connector.delta.marks import LogIdentity, Mark, pack_position
+from pyspark_mysqlbinlog.connector.delta.marks import LogIdentity, Mark
+from pyspark_mysqlbinlog.connector.delta.packed_position import pack_position
 from pyspark_mysqlbinlog.errors import MirrorError
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 

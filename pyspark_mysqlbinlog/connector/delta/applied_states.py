@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING, Self
 from pyspark_mysqlbinlog.connector.delta.batch import Batch
 from pyspark_mysqlbinlog.connector.delta.checkpoint_files import find_lines, write_line
 from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget, repeated_compaction_reason
-from pyspark_mysqlbinlog.connector.delta.marks import unpack_position
+from pyspark_mysqlbinlog.connector.delta.packed_position import unpack_position
 from pyspark_mysqlbinlog.errors import OffsetError
 from pyspark_mysqlbinlog.names import Table
 

@@ -9,7 +9,8 @@ from pyspark_mysqlbinlog.checkpoints.load_state import SnapshotState
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.versions import Version, is_dropped, valid_from
 from pyspark_mysqlbinlog.connector.delta.apply import ROW_BEFORE_ALL
-from pyspark_mysqlbinlog.connector.delta.marks import LogIdentity, Mark, unpack_position
+from pyspark_mysqlbinlog.connector.delta.marks import LogIdentity, Mark
+from pyspark_mysqlbinlog.connector.delta.packed_position import unpack_position
 from pyspark_mysqlbinlog.connector.delta.prepared import PrecomputedStates
 from pyspark_mysqlbinlog.connector.delta.rest_of_load import RowsWhere
 from pyspark_mysqlbinlog.connector.delta.typed_images import ImageStore

@@ -28,8 +28,9 @@ from pyspark_mysqlbinlog.connector.delta.apply import ROW_BEFORE_ALL, SEQ_TYPE, 
 from pyspark_mysqlbinlog.connector.delta.arrow_utils import pc
 from pyspark_mysqlbinlog.connector.delta.batch import Batch, TableVersions
 from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget
-from pyspark_mysqlbinlog.connector.delta.marks import LogIdentity, Mark, pack_position, place
+from pyspark_mysqlbinlog.connector.delta.marks import LogIdentity, Mark
 from pyspark_mysqlbinlog.connector.delta.mirrored_table import STOPPED
+from pyspark_mysqlbinlog.connector.delta.packed_position import pack, pack_position
 from pyspark_mysqlbinlog.connector.delta.same_log import (
     FingerprintAt,
     LogIdentityCheck,
@@ -398,7 +399,7 @@ class ChangeLog:
         """The place from which on all rows of a loaded table come."""
         assert batch.load is not None
         if self._table in batch.load.invalidated_at:
-            return place(*batch.load.invalidated_at[self._table])
+            return pack(*batch.load.invalidated_at[self._table])
         start = pack_position(batch.start)
         return max((at for at in now.came_by_rename if at >= start), default=start)
 

@@ -7,16 +7,10 @@ anew. So each change counts once, without anything stored beside the table. The 
 batch writes the batch's number, too, since rows that a first load reads have no place in the log.
 Where a batch comes in steps, those before the last one write the number of the batch before.
 
-Delta's identifier is an application's name and a number that grows. For the boundary the name tells
-the log in which positions compare, and the number is the file's number and the byte offset::
-
-    62               40 39                                     0
-    +------------------+----------------------------------------+
-    |   file number    |              byte offset               |
-    +------------------+----------------------------------------+
-
-What tells that a log is still the one that a boundary lies in goes with it (see
-checkpoints/fingerprint.py): the event in front of it, and when its file was begun.
+A transaction identifier is an application's name and a number that grows. For the boundary the name
+identifies the log in which positions compare, and the number is the packed position (see
+`packed_position`). The fingerprint by which the log is recognised is written with it (see
+checkpoints/fingerprint.py): the event before the boundary, and when its file was created.
 """
 
 from __future__ import annotations
@@ -25,38 +19,14 @@ from dataclasses import dataclass
 
 from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
 from pyspark_mysqlbinlog.checkpoints.offset import Offset
-from pyspark_mysqlbinlog.checkpoints.position import Position, base_name
-from pyspark_mysqlbinlog.errors import InvalidPositionError
+from pyspark_mysqlbinlog.checkpoints.position import base_name
 
-__all__ = ["LogIdentity", "Mark", "pack_position", "place"]
+__all__ = ["LogIdentity", "Mark"]
 
-_POS_BITS = 40
-_FILE_BITS = 23
 _LENGTH_BITS = 31
 
 # (identifier, number) as Delta's transaction identifiers have them.
 AppTransactions = tuple[tuple[str, int], ...]
-
-
-def place(number: int, pos: int) -> int:
-    """A position as one number that grows with it; InvalidPositionError where it does not fit."""
-    if not (0 <= number < 1 << _FILE_BITS and 0 <= pos < 1 << _POS_BITS):
-        raise InvalidPositionError(
-            f"position {pos} in binlog file number {number}: a Delta table's transaction"
-            f" identifier holds files up to {(1 << _FILE_BITS) - 1:,} and positions up to"
-            f" {(1 << _POS_BITS) - 1:,}; RESET MASTER begins the numbers anew"
-        )
-    return number << _POS_BITS | pos
-
-
-def pack_position(position: Position) -> int:
-    """A position as one number."""
-    return place(position.number, position.pos)
-
-
-def unpack_position(version: int) -> tuple[int, int]:
-    """The file's number and the byte offset that `place` made one number of."""
-    return version >> _POS_BITS, version & ((1 << _POS_BITS) - 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +83,7 @@ class Mark:
     Attributes
     ----------
     log : in which the boundary lies.
-    version : the boundary, as `place` has it.
+    version : the boundary, packed.
     fingerprint : of the boundary; None where it is not known.
     batch : the query's identifier and the batch's number, of a batch's last commit.
     more : identifiers of whoever writes the commit.

@@ -41,9 +41,10 @@ from pyspark_mysqlbinlog.connector.delta.failures import may_concern_table, run_
 from pyspark_mysqlbinlog.connector.delta.free_memory import trim_after_batch
 from pyspark_mysqlbinlog.connector.delta.history import ChangeLog, begins_load
 from pyspark_mysqlbinlog.connector.delta.maintenance import Maintenance
-from pyspark_mysqlbinlog.connector.delta.marks import LogIdentity, Mark, pack_position
+from pyspark_mysqlbinlog.connector.delta.marks import LogIdentity, Mark
 from pyspark_mysqlbinlog.connector.delta.mirrored_table import MirroredTable
 from pyspark_mysqlbinlog.connector.delta.own_reading import DirectReader, Prepare, Step
+from pyspark_mysqlbinlog.connector.delta.packed_position import pack_position
 from pyspark_mysqlbinlog.connector.delta.prepared import precompute_states
 from pyspark_mysqlbinlog.connector.delta.progress import (
     BatchTracker,

@@ -38,12 +38,8 @@ from pyspark_mysqlbinlog.connector.delta.arrow_utils import pc
 from pyspark_mysqlbinlog.connector.delta.batch import Batch, TableVersions
 from pyspark_mysqlbinlog.connector.delta.copies import check_multiset_supported
 from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget
-from pyspark_mysqlbinlog.connector.delta.marks import (
-    LogIdentity,
-    Mark,
-    pack_position,
-    unpack_position,
-)
+from pyspark_mysqlbinlog.connector.delta.marks import LogIdentity, Mark
+from pyspark_mysqlbinlog.connector.delta.packed_position import pack_position, unpack_position
 from pyspark_mysqlbinlog.connector.delta.partition_values import check_partition_values
 from pyspark_mysqlbinlog.connector.delta.rest_of_load import conditions_of
 from pyspark_mysqlbinlog.connector.delta.same_log import (

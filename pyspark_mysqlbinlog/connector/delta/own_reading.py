@@ -37,7 +37,7 @@ from pyspark_mysqlbinlog.checkpoints.versions import valid_from
 from pyspark_mysqlbinlog.connector.columns import arrow_schema
 from pyspark_mysqlbinlog.connector.delta.arrow_utils import pc
 from pyspark_mysqlbinlog.connector.delta.collect import by_table, of_batches
-from pyspark_mysqlbinlog.connector.delta.marks import pack_position
+from pyspark_mysqlbinlog.connector.delta.packed_position import pack_position
 from pyspark_mysqlbinlog.connector.delta.prepared import PrecomputedStates
 from pyspark_mysqlbinlog.connector.delta.timeline import packed_positions
 from pyspark_mysqlbinlog.connector.delta.typed_images import ImageStore

@@ -14,12 +14,8 @@ from dataclasses import dataclass
 from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget
-from pyspark_mysqlbinlog.connector.delta.marks import (
-    LogIdentity,
-    fingerprint_of,
-    pack_position,
-    unpack_position,
-)
+from pyspark_mysqlbinlog.connector.delta.marks import LogIdentity, fingerprint_of
+from pyspark_mysqlbinlog.connector.delta.packed_position import pack_position, unpack_position
 from pyspark_mysqlbinlog.connector.log.logs import is_looked_for
 from pyspark_mysqlbinlog.errors import (
     InvalidPositionError,

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Self
 
 from pyspark_mysqlbinlog.connector.delta.batch import Batch
-from pyspark_mysqlbinlog.connector.delta.marks import pack_position, place
+from pyspark_mysqlbinlog.connector.delta.packed_position import pack, pack_position
 from pyspark_mysqlbinlog.names import Table
 
 __all__ = ["LAST_LOADED", "LOADING", "SnapshotRecord"]
@@ -110,5 +110,5 @@ class SnapshotRecord:
     def is_unread_before(self, batch: Batch) -> bool:
         """Whether it began in this batch: its rows are read at the batch's end or later."""
         is_this_log = self.begin["epoch"] == batch.mark.log.epoch
-        begin = place(self.begin["file"], self.begin["pos"])
+        begin = pack(self.begin["file"], self.begin["pos"])
         return is_this_log and begin >= pack_position(batch.start)

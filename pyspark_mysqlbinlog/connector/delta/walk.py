@@ -33,7 +33,8 @@ from pyspark_mysqlbinlog.connector.delta.copies import apply_multiset, check_mul
 from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget
 from pyspark_mysqlbinlog.connector.delta.kept_deletes import merge_key_recorded, record_merge_key
 from pyspark_mysqlbinlog.connector.delta.key_values import check_keys_unambiguous
-from pyspark_mysqlbinlog.connector.delta.marks import Mark, pack_position, place
+from pyspark_mysqlbinlog.connector.delta.marks import Mark
+from pyspark_mysqlbinlog.connector.delta.packed_position import pack, pack_position
 from pyspark_mysqlbinlog.connector.delta.partition_values import check_partition_values
 from pyspark_mysqlbinlog.connector.delta.prepared import PrecomputedStates
 from pyspark_mysqlbinlog.connector.delta.statements import is_drop, kind_of, may_add_rows
@@ -458,7 +459,7 @@ class Walk:
         """
         if not brings and self._is_empty():
             return
-        at = place(seq["file"], seq["pos"])
+        at = pack(seq["file"], seq["pos"])
         if self._load is None and self._gone is not None and at < self._gone:
             # The table goes later on, and takes all of them along.
             self._emptied = self._with_epoch(seq)
@@ -485,7 +486,7 @@ def _begin_of(position: Position) -> dict[str, int]:
 
 
 def _place(change: Mapping[str, Any]) -> int:
-    return place(change["seq"]["file"], change["seq"]["pos"])
+    return pack(change["seq"]["file"], change["seq"]["pos"])
 
 
 def _as_they_are(schema: TableSchema) -> dict[str, str]:

@@ -18,7 +18,7 @@ import pyarrow as pa
 from pyspark_mysqlbinlog.checkpoints.versions import Version, is_dropped, valid_from
 from pyspark_mysqlbinlog.connector.delta.apply import ROW_BEFORE_ALL, SEQ, SEQ_TYPE
 from pyspark_mysqlbinlog.connector.delta.arrow_utils import pc
-from pyspark_mysqlbinlog.connector.delta.marks import pack_position, place
+from pyspark_mysqlbinlog.connector.delta.packed_position import pack, pack_position
 from pyspark_mysqlbinlog.connector.delta.typed import RowImageReader
 from pyspark_mysqlbinlog.connector.delta.walk import RELOAD_HINT, delta_schema
 from pyspark_mysqlbinlog.errors import MirrorError, SchemaError, UnrepresentableValueError
@@ -55,7 +55,7 @@ class KeylessSnapshot:
     @property
     def place(self) -> int:
         """The place, as a mark has it."""
-        return place(self.seq["file"], self.seq["pos"])
+        return pack(self.seq["file"], self.seq["pos"])
 
 
 def find_keyless_snapshot(changes: pa.Table, table: str) -> KeylessSnapshot | None:

@@ -11,7 +11,8 @@ from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
 from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
 from pyspark_mysqlbinlog.connector.delta.apply import SEQ, SEQ_TYPE
 from pyspark_mysqlbinlog.connector.delta.deltalake_engine import DeltalakeEngine, DeltalakeTarget
-from pyspark_mysqlbinlog.connector.delta.marks import LogIdentity, Mark, pack_position
+from pyspark_mysqlbinlog.connector.delta.marks import LogIdentity, Mark
+from pyspark_mysqlbinlog.connector.delta.packed_position import pack_position
 from pyspark_mysqlbinlog.connector.delta.same_log import LogIdentityCheck
 from pyspark_mysqlbinlog.connector.log.logs import is_looked_for
 from pyspark_mysqlbinlog.errors import MirrorError
