@@ -22,7 +22,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark_mysqlbinlog import DeltaMirror
 from pyspark_mysqlbinlog.connector.delta import mirror as mirror_module
 from pyspark_mysqlbinlog.connector.delta import walk
-from pyspark_mysqlbinlog.connector.delta.apply import GONE
+from pyspark_mysqlbinlog.connector.delta.column_names import GONE
 from pyspark_mysqlbinlog.connector.delta.deltalake_engine import DeltalakeTarget
 from pyspark_mysqlbinlog.connector.delta.own_reading import DirectReader, Step
 from pyspark_mysqlbinlog.connector.delta.progress import BatchProgress

@@ -25,7 +25,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
-from pyspark_mysqlbinlog.connector.delta.apply import GONE, SEQ, SEQ_TYPE
+from pyspark_mysqlbinlog.connector.delta.column_names import GONE, SEQ, SEQ_TYPE
 from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget
 from pyspark_mysqlbinlog.connector.delta.marks import LogIdentity, Mark
 from pyspark_mysqlbinlog.connector.delta.side_by_side import side_by_side

@@ -14,7 +14,7 @@ from helpers.delta_mirrors import MirroredDatabase
 from helpers.servers import Server
 from helpers.spark_session import FAITHFUL_CHECKPOINTS, QUICK_CHECKPOINTS
 from pyspark_mysqlbinlog.connector.delta import checkpoint_files
-from pyspark_mysqlbinlog.connector.delta.checkpoint_files import use_filesystem_checkpoint_manager
+from pyspark_mysqlbinlog.connector.delta.checkpoint_manager import use_filesystem_checkpoint_manager
 
 MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
 

@@ -27,7 +27,7 @@ from helpers.spark_session import DELTA_JARS, with_delta
 from helpers.waiting import wait_until
 from pyspark_mysqlbinlog import DeltaMirror
 from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
-from pyspark_mysqlbinlog.connector.delta.apply import GONE, SEQ, SEQ_TYPE
+from pyspark_mysqlbinlog.connector.delta.column_names import GONE, SEQ, SEQ_TYPE
 from pyspark_mysqlbinlog.connector.delta.deltalake_engine import DeltalakeEngine
 from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget, Engine
 from pyspark_mysqlbinlog.connector.delta.maintenance import Maintenance

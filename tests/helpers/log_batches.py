@@ -11,7 +11,7 @@ import pyarrow as pa
 from helpers.table_batches import NAME
 from pyspark_mysqlbinlog.checkpoints.load_state import SnapshotState
 from pyspark_mysqlbinlog.checkpoints.position import Position
-from pyspark_mysqlbinlog.connector.delta.applied_states import AppliedState
+from pyspark_mysqlbinlog.connector.delta.applied_state import AppliedState
 from pyspark_mysqlbinlog.connector.delta.batch import Batch, TableVersions
 from pyspark_mysqlbinlog.connector.delta.deltalake_engine import DeltalakeEngine, DeltalakeTarget
 from pyspark_mysqlbinlog.connector.delta.history import COLUMNS, ChangeLog

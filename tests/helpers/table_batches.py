@@ -12,9 +12,9 @@ import pyarrow as pa
 from pyspark_mysqlbinlog.checkpoints.load_state import SnapshotState
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.versions import UnknownSchema, Version
-from pyspark_mysqlbinlog.connector.delta.applied_states import AppliedState
-from pyspark_mysqlbinlog.connector.delta.apply import SEQ_TYPE
+from pyspark_mysqlbinlog.connector.delta.applied_state import AppliedState
 from pyspark_mysqlbinlog.connector.delta.batch import Batch, TableVersions
+from pyspark_mysqlbinlog.connector.delta.column_names import SEQ_TYPE
 from pyspark_mysqlbinlog.connector.delta.deltalake_engine import DeltalakeEngine, DeltalakeTarget
 from pyspark_mysqlbinlog.connector.delta.marks import LogIdentity, Mark
 from pyspark_mysqlbinlog.connector.delta.mirrored_table import MirroredTable

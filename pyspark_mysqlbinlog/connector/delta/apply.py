@@ -13,38 +13,13 @@ from typing import Any
 import pyarrow as pa
 
 from pyspark_mysqlbinlog.connector.delta.arrow_utils import counted, pc
-from pyspark_mysqlbinlog.connector.delta.column_names import delta_name
+from pyspark_mysqlbinlog.connector.delta.column_names import GONE, SEQ, SEQ_TYPE, delta_name
 from pyspark_mysqlbinlog.connector.delta.typed import RowImageReader
 from pyspark_mysqlbinlog.connector.delta.typed_images import ImageStore, Side
 from pyspark_mysqlbinlog.tables import TableSchema
 
-__all__ = [
-    "DELETED",
-    "GONE",
-    "ROW_BEFORE_ALL",
-    "SEQ",
-    "SEQ_TYPE",
-    "all_states",
-    "final_states",
-    "key_of",
-    "latest_per_key",
-    "sorted_by_seq",
-]
+__all__ = ["all_states", "final_states", "key_of", "latest_per_key", "sorted_by_seq"]
 
-
-SEQ = "_seq"
-GONE = "_tombstone"
-DELETED = "_deleted"
-SEQ_TYPE = pa.struct(
-    [
-        pa.field("epoch", pa.int32()),
-        pa.field("file", pa.int32()),
-        pa.field("pos", pa.int64()),
-        pa.field("row", pa.int32()),
-    ]
-)
-# The `row` of a `seq` before all changes at a place, and before rows that were loaded there.
-ROW_BEFORE_ALL = -2
 _ORDER = "_row_number"
 _NOTHING = ImageStore()
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pyspark_mysqlbinlog.checkpoints.load_state import SnapshotState
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.versions import Version, is_dropped, valid_from
-from pyspark_mysqlbinlog.connector.delta.apply import ROW_BEFORE_ALL
+from pyspark_mysqlbinlog.connector.delta.column_names import ROW_BEFORE_ALL
 from pyspark_mysqlbinlog.connector.delta.marks import LogIdentity, Mark
 from pyspark_mysqlbinlog.connector.delta.packed_position import unpack_position
 from pyspark_mysqlbinlog.connector.delta.prepared import PrecomputedStates

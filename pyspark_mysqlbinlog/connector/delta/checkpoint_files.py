@@ -2,66 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-from py4j.protocol import Py4JError
 from pyspark.errors import AnalysisException
 
-from pyspark_mysqlbinlog.connector.delta.spark_sessions import is_classic
 from pyspark_mysqlbinlog.errors import OffsetError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["find_lines", "read_lines", "use_filesystem_checkpoint_manager", "write_line"]
-
-_MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
-_BY_FILE_SYSTEM = (
-    "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
-)
-
-
-@contextmanager
-def use_filesystem_checkpoint_manager(spark: SparkSession, checkpoint: str) -> Iterator[None]:
-    """A query that is started inside writes its checkpoint on local disk without other processes.
-
-    Spark writes it by Hadoop's FileContext, which starts `chmod` and `readlink` for each file where
-    Hadoop's native library is missing: some 80 ms a batch on two cores. By Hadoop's FileSystem,
-    which is Spark's other way, files are written beside and renamed just the same. A setting that
-    the session has stays.
-    """
-    if (
-        not is_classic(spark)
-        or _local(checkpoint) is None
-        or spark.conf.get(_MANAGER, None) is not None
-        or not _has_class(spark, _BY_FILE_SYSTEM)
-    ):
-        yield
-        return
-    spark.conf.set(_MANAGER, _BY_FILE_SYSTEM)
-    try:
-        yield
-    finally:
-        spark.conf.unset(_MANAGER)
-
-
-def _has_class(spark: SparkSession, name: str) -> bool:
-    """Whether the JVM has a class: another version of Spark may have it elsewhere."""
-    given: Any = spark
-    try:
-        given._jvm.java.lang.Class.forName(name)
-    except Py4JError:
-        return False
-    return True
+__all__ = ["find_lines", "local_path", "read_lines", "write_line"]
 
 
 def read_lines(spark: SparkSession, location: str) -> list[str]:
     """The lines of a file; OffsetError where it can't be read."""
-    path = _local(location)
+    path = local_path(location)
     if path is not None:
         try:
             return path.read_text(encoding="utf-8").splitlines()
@@ -74,7 +31,7 @@ def read_lines(spark: SparkSession, location: str) -> list[str]:
 
 def find_lines(spark: SparkSession, location: str) -> list[str] | None:
     """The lines of a file; None where there is none."""
-    path = _local(location)
+    path = local_path(location)
     if path is not None:
         return read_lines(spark, location) if path.exists() else None
     try:
@@ -90,7 +47,7 @@ def write_line(spark: SparkSession, location: str, line: str) -> None:
 
     On local disk it is there as a whole, or as it was before.
     """
-    path = _local(location)
+    path = local_path(location)
     if path is not None:
         new = path.with_name(f".{path.name}.new")
         new.write_text(line + "\n", encoding="utf-8")
@@ -101,7 +58,8 @@ def write_line(spark: SparkSession, location: str, line: str) -> None:
         )
 
 
-def _local(location: str) -> Path | None:
+def local_path(location: str) -> Path | None:
+    """The path of a location on local disk; None if it is somewhere else."""
     parts = urlsplit(location)
     if parts.scheme not in {"", "file"}:
         return None

@@ -1,4 +1,4 @@
-"""What a MySQL column is called in Delta.
+"""The columns of a Delta table: the mirror's own, and the names of MySQL's.
 
 Delta refuses some characters that a column's name may have in MySQL, and Spark writes no table with
 them; delta-rs merges none with a backtick. Each becomes an underscore. The names of the mirror's
@@ -10,10 +10,26 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+import pyarrow as pa
+
 from pyspark_mysqlbinlog.errors import MirrorError
 from pyspark_mysqlbinlog.names import fold
 
-__all__ = ["check_distinct", "delta_name"]
+__all__ = ["DELETED", "GONE", "ROW_BEFORE_ALL", "SEQ", "SEQ_TYPE", "check_distinct", "delta_name"]
+
+SEQ = "_seq"
+GONE = "_tombstone"
+DELETED = "_deleted"
+SEQ_TYPE = pa.struct(
+    [
+        pa.field("epoch", pa.int32()),
+        pa.field("file", pa.int32()),
+        pa.field("pos", pa.int64()),
+        pa.field("row", pa.int32()),
+    ]
+)
+# The `row` of a `seq` before all changes at a place, and before rows that were loaded there.
+ROW_BEFORE_ALL = -2
 
 _REFUSED = re.compile(r"[ ,;{}()\n\t=`]")
 # Columns of the Delta table, and of the states on their way into it.

@@ -14,12 +14,12 @@ import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 from pyarrow import dataset
 
-from pyspark_mysqlbinlog.connector.delta.apply import GONE, SEQ
 from pyspark_mysqlbinlog.connector.delta.arrow_utils import pc
-from pyspark_mysqlbinlog.connector.delta.copies import canonical_row_bytes
+from pyspark_mysqlbinlog.connector.delta.column_names import GONE, SEQ
 from pyspark_mysqlbinlog.connector.delta.deltalake_sql import quoted
 from pyspark_mysqlbinlog.connector.delta.deltalake_stats import wide_decimal_columns
 from pyspark_mysqlbinlog.connector.delta.predicates import bounds, integer_bounds
+from pyspark_mysqlbinlog.connector.delta.row_bytes import canonical_row_bytes
 
 __all__ = ["count_equal_rows", "rewrite_equal_rows"]
 

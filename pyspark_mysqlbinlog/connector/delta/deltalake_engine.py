@@ -30,7 +30,7 @@ from deltalake.exceptions import CommitFailedError, TableNotFoundError
 from deltalake.fs import DeltaStorageHandler
 from pyarrow.fs import PyFileSystem
 
-from pyspark_mysqlbinlog.connector.delta.apply import DELETED, GONE, SEQ, SEQ_TYPE
+from pyspark_mysqlbinlog.connector.delta.column_names import DELETED, GONE, SEQ, SEQ_TYPE
 from pyspark_mysqlbinlog.connector.delta.compactions import (
     Commit,
     removed_files,
@@ -55,11 +55,10 @@ from pyspark_mysqlbinlog.connector.delta.deltalake_stats import (
 from pyspark_mysqlbinlog.connector.delta.deltalake_writes import append_or_replace
 from pyspark_mysqlbinlog.connector.delta.engine import (
     MAX_COMMIT_ATTEMPTS,
-    check_no_foreign_writes,
     check_same_deletes,
     commit_conflict_error,
-    is_restored,
 )
+from pyspark_mysqlbinlog.connector.delta.foreign_writes import check_no_foreign_writes, is_restored
 from pyspark_mysqlbinlog.connector.delta.marks import Mark
 from pyspark_mysqlbinlog.connector.delta.predicates import bounds, is_before
 from pyspark_mysqlbinlog.connector.delta.spark_marks import MARKS, MetadataMarkers

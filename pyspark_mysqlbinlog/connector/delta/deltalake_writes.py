@@ -24,8 +24,8 @@ from typing import Any
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 
-from pyspark_mysqlbinlog.connector.delta.apply import GONE, SEQ
 from pyspark_mysqlbinlog.connector.delta.arrow_utils import pc
+from pyspark_mysqlbinlog.connector.delta.column_names import GONE, SEQ
 from pyspark_mysqlbinlog.connector.delta.deltalake_sql import has_rows, quoted
 from pyspark_mysqlbinlog.connector.delta.predicates import integer_bounds, is_before
 

@@ -23,10 +23,11 @@ import pyarrow as pa
 
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.versions import Version, is_dropped, valid_from
-from pyspark_mysqlbinlog.connector.delta.applied_states import AppliedState
-from pyspark_mysqlbinlog.connector.delta.apply import ROW_BEFORE_ALL, SEQ_TYPE, sorted_by_seq
+from pyspark_mysqlbinlog.connector.delta.applied_state import AppliedState
+from pyspark_mysqlbinlog.connector.delta.apply import sorted_by_seq
 from pyspark_mysqlbinlog.connector.delta.arrow_utils import pc
 from pyspark_mysqlbinlog.connector.delta.batch import Batch, TableVersions
+from pyspark_mysqlbinlog.connector.delta.column_names import ROW_BEFORE_ALL, SEQ_TYPE
 from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget
 from pyspark_mysqlbinlog.connector.delta.marks import LogIdentity, Mark
 from pyspark_mysqlbinlog.connector.delta.mirrored_table import STOPPED

@@ -24,7 +24,6 @@ from pyspark_mysqlbinlog.checkpoints.position import base_name
 __all__ = ["LogIdentity", "Mark"]
 
 _LENGTH_BITS = 31
-
 # (identifier, number) as Delta's transaction identifiers have them.
 AppTransactions = tuple[tuple[str, int], ...]
 

@@ -27,11 +27,12 @@ from pyspark_mysqlbinlog.checkpoints.offset import Offset
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.checkpoints.versions import is_dropped, valid_from
-from pyspark_mysqlbinlog.connector.delta.applied_states import AppliedState, AppliedStates
+from pyspark_mysqlbinlog.connector.delta.applied_state import AppliedState
+from pyspark_mysqlbinlog.connector.delta.applied_states import AppliedStates
 from pyspark_mysqlbinlog.connector.delta.batch import Batch, TableVersions
 from pyspark_mysqlbinlog.connector.delta.batch_offsets import BatchOffsets
 from pyspark_mysqlbinlog.connector.delta.cascade_watch import CascadeWatch
-from pyspark_mysqlbinlog.connector.delta.checkpoint_files import use_filesystem_checkpoint_manager
+from pyspark_mysqlbinlog.connector.delta.checkpoint_manager import use_filesystem_checkpoint_manager
 from pyspark_mysqlbinlog.connector.delta.collect import collected
 from pyspark_mysqlbinlog.connector.delta.column_names import delta_name
 from pyspark_mysqlbinlog.connector.delta.copies import log_row_identity

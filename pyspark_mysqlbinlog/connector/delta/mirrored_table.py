@@ -26,16 +26,11 @@ from dataclasses import replace
 import pyarrow as pa
 
 from pyspark_mysqlbinlog.checkpoints.versions import Version
-from pyspark_mysqlbinlog.connector.delta.applied_states import AppliedState
-from pyspark_mysqlbinlog.connector.delta.apply import (
-    ROW_BEFORE_ALL,
-    SEQ,
-    SEQ_TYPE,
-    key_of,
-    sorted_by_seq,
-)
+from pyspark_mysqlbinlog.connector.delta.applied_state import AppliedState
+from pyspark_mysqlbinlog.connector.delta.apply import key_of, sorted_by_seq
 from pyspark_mysqlbinlog.connector.delta.arrow_utils import pc
 from pyspark_mysqlbinlog.connector.delta.batch import Batch, TableVersions
+from pyspark_mysqlbinlog.connector.delta.column_names import ROW_BEFORE_ALL, SEQ, SEQ_TYPE
 from pyspark_mysqlbinlog.connector.delta.copies import check_multiset_supported
 from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget
 from pyspark_mysqlbinlog.connector.delta.marks import LogIdentity, Mark

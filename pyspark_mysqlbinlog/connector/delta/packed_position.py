@@ -1,9 +1,9 @@
 """A position as one integer that grows with it, as a Delta transaction identifier holds it::
 
-    62               40 39                                     0
-    +------------------+----------------------------------------+
-    |   file number    |              byte offset               |
-    +------------------+----------------------------------------+
+62               40 39                                     0
++------------------+----------------------------------------+
+|   file number    |              byte offset               |
++------------------+----------------------------------------+
 """
 
 from __future__ import annotations

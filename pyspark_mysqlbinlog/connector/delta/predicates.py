@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import pyarrow as pa
 
-from pyspark_mysqlbinlog.connector.delta.apply import SEQ
 from pyspark_mysqlbinlog.connector.delta.arrow_utils import pc
+from pyspark_mysqlbinlog.connector.delta.column_names import SEQ
 
 __all__ = ["bounds", "integer_bounds", "is_before"]
 

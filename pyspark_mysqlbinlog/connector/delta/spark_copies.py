@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from pyspark_mysqlbinlog.connector.delta.apply import GONE, SEQ
 from pyspark_mysqlbinlog.connector.delta.arrow_utils import pc
-from pyspark_mysqlbinlog.connector.delta.copies import canonical_row_bytes
+from pyspark_mysqlbinlog.connector.delta.column_names import GONE, SEQ
 from pyspark_mysqlbinlog.connector.delta.predicates import bounds
+from pyspark_mysqlbinlog.connector.delta.row_bytes import canonical_row_bytes
 from pyspark_mysqlbinlog.connector.delta.spark_sql import quoted
 
 __all__ = ["count_equal_rows", "equality_conditions", "multiset_merge_sql"]

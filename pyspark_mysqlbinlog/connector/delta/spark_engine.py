@@ -18,15 +18,14 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import BooleanType, StructType
 
 from pyspark_mysqlbinlog.connector.delta import spark_sql
-from pyspark_mysqlbinlog.connector.delta.apply import DELETED, GONE, SEQ, SEQ_TYPE
+from pyspark_mysqlbinlog.connector.delta.column_names import DELETED, GONE, SEQ, SEQ_TYPE
 from pyspark_mysqlbinlog.connector.delta.compactions import Commit, repeated_compaction
 from pyspark_mysqlbinlog.connector.delta.engine import (
     MAX_COMMIT_ATTEMPTS,
-    check_no_foreign_writes,
     check_same_deletes,
     commit_conflict_error,
-    is_restored,
 )
+from pyspark_mysqlbinlog.connector.delta.foreign_writes import check_no_foreign_writes, is_restored
 from pyspark_mysqlbinlog.connector.delta.marks import Mark
 from pyspark_mysqlbinlog.connector.delta.predicates import bounds, is_before
 from pyspark_mysqlbinlog.connector.delta.spark_copies import (

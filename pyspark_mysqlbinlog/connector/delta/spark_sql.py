@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_type
 
-from pyspark_mysqlbinlog.connector.delta.apply import GONE, SEQ
+from pyspark_mysqlbinlog.connector.delta.column_names import GONE, SEQ
 
 __all__ = ["fields", "literal", "merge", "properties", "quoted", "sql_type"]
 

@@ -20,7 +20,6 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.types import StructType
 
-from pyspark_mysqlbinlog.connector.delta.checkpoint_files import read_lines
 from pyspark_mysqlbinlog.connector.delta.compactions import removed_files
 from pyspark_mysqlbinlog.connector.delta.spark_marks import (
     IDENTIFIERS,
@@ -204,7 +203,12 @@ class SparkTable:
 
     def removed_files(self, version: int) -> AbstractSet[str]:
         """The files that the commit of a version removed."""
-        return removed_files(read_lines(self.spark, f"{self.path}/_delta_log/{version:020}.json"))
+        jvm: Any = self.spark._jvm
+        with self._newest() as found:
+            log = found.deltaLog()
+            commit = jvm.org.apache.hadoop.fs.Path(log.logPath(), f"{version:020}.json")
+            text = log.store().read(commit, log.newDeltaHadoopConf()).mkString("\n")
+        return removed_files(text.splitlines())
 
     def _metadata(self, after: int, last: int, application: str) -> list[str | None]:
         """The user metadata of these commits, the newest first, down to the one wanted."""

@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.versions import UnknownSchema, Version
-from pyspark_mysqlbinlog.connector.delta.apply import SEQ_TYPE
 from pyspark_mysqlbinlog.connector.delta.arrow_utils import pc
+from pyspark_mysqlbinlog.connector.delta.column_names import SEQ_TYPE
 from pyspark_mysqlbinlog.connector.delta.packed_position import pack_position
 from pyspark_mysqlbinlog.tables import TableSchema
 

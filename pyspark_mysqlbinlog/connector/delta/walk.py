@@ -18,17 +18,20 @@ import pyarrow as pa
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.versions import UnknownSchema
 from pyspark_mysqlbinlog.connector.delta.apply import (
-    GONE,
-    ROW_BEFORE_ALL,
-    SEQ,
-    SEQ_TYPE,
     all_states,
     final_states,
     key_of,
     latest_per_key,
 )
 from pyspark_mysqlbinlog.connector.delta.arrow_utils import pc
-from pyspark_mysqlbinlog.connector.delta.column_names import check_distinct, delta_name
+from pyspark_mysqlbinlog.connector.delta.column_names import (
+    GONE,
+    ROW_BEFORE_ALL,
+    SEQ,
+    SEQ_TYPE,
+    check_distinct,
+    delta_name,
+)
 from pyspark_mysqlbinlog.connector.delta.copies import apply_multiset, check_multiset_supported
 from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget
 from pyspark_mysqlbinlog.connector.delta.kept_deletes import merge_key_recorded, record_merge_key

@@ -16,8 +16,8 @@ from typing import Any
 import pyarrow as pa
 
 from pyspark_mysqlbinlog.checkpoints.versions import Version, is_dropped, valid_from
-from pyspark_mysqlbinlog.connector.delta.apply import ROW_BEFORE_ALL, SEQ, SEQ_TYPE
 from pyspark_mysqlbinlog.connector.delta.arrow_utils import pc
+from pyspark_mysqlbinlog.connector.delta.column_names import ROW_BEFORE_ALL, SEQ, SEQ_TYPE
 from pyspark_mysqlbinlog.connector.delta.packed_position import pack, pack_position
 from pyspark_mysqlbinlog.connector.delta.typed import RowImageReader
 from pyspark_mysqlbinlog.connector.delta.walk import RELOAD_HINT, delta_schema

@@ -9,7 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pyspark_mysqlbinlog.connector.delta.applied_states import AppliedState, AppliedStates
+from pyspark_mysqlbinlog.connector.delta.applied_state import AppliedState
+from pyspark_mysqlbinlog.connector.delta.applied_states import AppliedStates
 from pyspark_mysqlbinlog.connector.delta.deltalake_engine import DeltalakeEngine, DeltalakeTarget
 from pyspark_mysqlbinlog.connector.delta.marks import LogIdentity, Mark
 from pyspark_mysqlbinlog.errors import OffsetError

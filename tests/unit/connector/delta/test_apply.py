@@ -9,14 +9,8 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyspark_mysqlbinlog.connector.delta.apply import (
-    GONE,
-    SEQ,
-    SEQ_TYPE,
-    final_states,
-    latest_per_key,
-    sorted_by_seq,
-)
+from pyspark_mysqlbinlog.connector.delta.apply import final_states, latest_per_key, sorted_by_seq
+from pyspark_mysqlbinlog.connector.delta.column_names import GONE, SEQ, SEQ_TYPE
 from pyspark_mysqlbinlog.tables import ColumnSchema as C
 from pyspark_mysqlbinlog.tables import TableSchema
 

@@ -14,16 +14,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pyspark_mysqlbinlog.connector.delta.apply import GONE, SEQ, SEQ_TYPE
-from pyspark_mysqlbinlog.connector.delta.copies import (
-    MultiplicityChange,
-    apply_multiset,
-    canonical_row_bytes,
-    net_changes,
-)
+from pyspark_mysqlbinlog.connector.delta.column_names import GONE, SEQ, SEQ_TYPE
+from pyspark_mysqlbinlog.connector.delta.copies import apply_multiset
 from pyspark_mysqlbinlog.connector.delta.deltalake_engine import DeltalakeEngine
 from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget
 from pyspark_mysqlbinlog.connector.delta.marks import LogIdentity, Mark
+from pyspark_mysqlbinlog.connector.delta.row_bytes import (
+    MultiplicityChange,
+    canonical_row_bytes,
+    net_changes,
+)
 from pyspark_mysqlbinlog.decoder.schemas.struct_types import GEOMETRY
 from pyspark_mysqlbinlog.errors import MirrorError
 

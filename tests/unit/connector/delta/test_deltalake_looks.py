@@ -11,7 +11,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from pyspark_mysqlbinlog.connector.delta import deltalake_engine
-from pyspark_mysqlbinlog.connector.delta.apply import SEQ, SEQ_TYPE
+from pyspark_mysqlbinlog.connector.delta.column_names import SEQ, SEQ_TYPE
 from pyspark_mysqlbinlog.connector.delta.deltalake_engine import DeltalakeEngine, DeltalakeTarget
 from pyspark_mysqlbinlog.connector.delta.marks import LogIdentity, Mark
 from pyspark_mysqlbinlog.errors import MirrorError

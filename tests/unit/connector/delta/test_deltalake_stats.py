@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 from pyarrow import dataset
 
 from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
-from pyspark_mysqlbinlog.connector.delta.apply import SEQ, SEQ_TYPE
+from pyspark_mysqlbinlog.connector.delta.column_names import SEQ, SEQ_TYPE
 from pyspark_mysqlbinlog.connector.delta.deltalake_engine import DeltalakeEngine, DeltalakeTarget
 from pyspark_mysqlbinlog.connector.delta.marks import LogIdentity, Mark
 

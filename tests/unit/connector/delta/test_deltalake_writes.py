@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyspark_mysqlbinlog.connector.delta import deltalake_engine, deltalake_writes
-from pyspark_mysqlbinlog.connector.delta.apply import GONE, SEQ, SEQ_TYPE
+from pyspark_mysqlbinlog.connector.delta.column_names import GONE, SEQ, SEQ_TYPE
 from pyspark_mysqlbinlog.connector.delta.deltalake_engine import DeltalakeEngine, DeltalakeTarget
 from pyspark_mysqlbinlog.connector.delta.marks import LogIdentity, Mark
 from pyspark_mysqlbinlog.errors import MirrorError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyspark_mysqlbinlog.connector.delta.engine import is_restored
+from pyspark_mysqlbinlog.connector.delta.foreign_writes import is_restored
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from pyspark_mysqlbinlog.connector.delta.apply import GONE, SEQ_TYPE, final_states
+from pyspark_mysqlbinlog.connector.delta.apply import final_states
+from pyspark_mysqlbinlog.connector.delta.column_names import GONE, SEQ_TYPE
 from pyspark_mysqlbinlog.connector.delta.prepared import PrecomputedStates, precompute_states
 from pyspark_mysqlbinlog.connector.delta.typed_images import ImageStore
 from pyspark_mysqlbinlog.tables import ColumnSchema as C
