@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader
 from pyspark.sql.types import StructType
 
-from pyspark_mysqlbinlog.connector.datasource import MySQLBinlogDataSource
+from pyspark_mysqlbinlog.connector.source.datasource import MySQLBinlogDataSource
 
 __all__ = ["BatchRead"]
 

@@ -21,11 +21,11 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from pyspark_mysqlbinlog import DeltaMirror
 from pyspark_mysqlbinlog.connector.delta import mirror as mirror_module
-from pyspark_mysqlbinlog.connector.delta import walk
-from pyspark_mysqlbinlog.connector.delta.column_names import GONE
-from pyspark_mysqlbinlog.connector.delta.deltalake_engine import DeltalakeTarget
-from pyspark_mysqlbinlog.connector.delta.own_reading import DirectReader, Step
-from pyspark_mysqlbinlog.connector.delta.progress import BatchProgress
+from pyspark_mysqlbinlog.connector.delta.query.progress import BatchProgress
+from pyspark_mysqlbinlog.connector.delta.read.direct_read import DirectReader, Step
+from pyspark_mysqlbinlog.connector.delta.rows.columns import GONE
+from pyspark_mysqlbinlog.connector.delta.store.deltars.table import DeltalakeTarget
+from pyspark_mysqlbinlog.connector.delta.sync import batch_writer
 
 __all__ = ["FollowedMirror"]
 
@@ -39,8 +39,8 @@ _OLD = 60
 _TIMEOUT = 300
 _PARTS = (
     (mirror_module, "collected", "collect"),
-    (walk, "final_states", "read values"),
-    (walk, "latest_per_key", "last states"),
+    (batch_writer, "final_states", "read values"),
+    (batch_writer, "latest_per_key", "last states"),
     (DeltalakeTarget, "merge", "merge"),
 )
 

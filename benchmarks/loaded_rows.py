@@ -38,11 +38,11 @@ from helpers.servers import Server
 from orders import COLUMNS, CREATE, DATABASE, TABLE, Orders
 from pyspark_mysqlbinlog.checkpoints.position import BEGINNING
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
-from pyspark_mysqlbinlog.connector.columns import arrow_schema, envelope
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.connector.ranges.reader import SchemasAt, payload_factory
 from pyspark_mysqlbinlog.connector.schemas.struct_schema import struct_of
 from pyspark_mysqlbinlog.connector.server.information_schema import read_table_schemas
+from pyspark_mysqlbinlog.connector.source.schema import arrow_schema, envelope
 from pyspark_mysqlbinlog.decoder.decode import Decoder
 from pyspark_mysqlbinlog.decoder.kernel.decoder import KernelDecoder
 from pyspark_mysqlbinlog.decoder.kernel.result_rows import row_images

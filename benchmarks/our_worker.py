@@ -19,8 +19,8 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from batch_read import BatchRead
 from memory_log import MemoryStream
-from pyspark_mysqlbinlog.connector.datasource import MySQLBinlogDataSource
-from pyspark_mysqlbinlog.connector.stream_reader import MySQLBinlogStreamReader
+from pyspark_mysqlbinlog.connector.source.datasource import MySQLBinlogDataSource
+from pyspark_mysqlbinlog.connector.source.stream_reader import MySQLBinlogStreamReader
 from pyspark_mysqlbinlog.protocol.files import FileStream
 from workers import answer_commands
 

@@ -25,11 +25,11 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
-from pyspark_mysqlbinlog.connector.delta.column_names import GONE, SEQ, SEQ_TYPE
-from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget
-from pyspark_mysqlbinlog.connector.delta.marks import LogIdentity, Mark
-from pyspark_mysqlbinlog.connector.delta.side_by_side import side_by_side
-from pyspark_mysqlbinlog.connector.delta.spark_engine import SparkEngine
+from pyspark_mysqlbinlog.connector.delta.query.parallel import side_by_side
+from pyspark_mysqlbinlog.connector.delta.rows.columns import GONE, SEQ, SEQ_TYPE
+from pyspark_mysqlbinlog.connector.delta.store.commit_markers import LogIdentity, Mark
+from pyspark_mysqlbinlog.connector.delta.store.interface import DeltaTarget
+from pyspark_mysqlbinlog.connector.delta.store.spark.table import SparkEngine
 
 __all__: list[str] = []
 

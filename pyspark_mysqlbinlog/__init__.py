@@ -10,8 +10,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pyspark_mysqlbinlog.connector.datasource import MySQLBinlogDataSource as DefaultSource
     from pyspark_mysqlbinlog.connector.delta.mirror import DeltaMirror
+    from pyspark_mysqlbinlog.connector.source.datasource import (
+        MySQLBinlogDataSource as DefaultSource,
+    )
     from pyspark_mysqlbinlog.errors import cause_of
 
 __all__ = ["DefaultSource", "DeltaMirror", "__version__", "cause_of"]
@@ -21,7 +23,7 @@ __version__ = "0.1.0"
 
 def __getattr__(name: str) -> object:
     if name == "DefaultSource":
-        module = import_module("pyspark_mysqlbinlog.connector.datasource")
+        module = import_module("pyspark_mysqlbinlog.connector.source.datasource")
         return module.MySQLBinlogDataSource
     if name == "DeltaMirror":
         return import_module("pyspark_mysqlbinlog.connector.delta.mirror").DeltaMirror

@@ -12,7 +12,7 @@ prepared_xa     XA transactions that are prepared at the boundary and hold no wa
 schemas         the query's payload, a comma, a mark of the tables that it wants, a colon, then the
                 packed schema history: every version that holds anywhere in the batch that ends
                 here, with primary keys
-snapshot        how far an initial snapshot has come (see `load_state`); empty where there is none
+snapshot        how far an initial snapshot has come (see `snapshot_state`); empty without one
 fingerprint     what tells that the server's log is still the one of the boundary: an object with
                 the names of `Fingerprint`; empty where it is not known
 ==============  ====================================================================================
@@ -29,8 +29,8 @@ from functools import lru_cache
 from typing import Any
 
 from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
-from pyspark_mysqlbinlog.checkpoints.load_state import SnapshotState
 from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
+from pyspark_mysqlbinlog.checkpoints.snapshot_state import SnapshotState
 from pyspark_mysqlbinlog.errors import InvalidPositionError, OffsetError
 
 __all__ = ["OFFSET_VERSION", "PAYLOADS", "Offset"]

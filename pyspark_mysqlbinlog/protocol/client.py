@@ -28,10 +28,10 @@ from pymysql.constants import CLIENT, COMMAND
 from pyspark_mysqlbinlog.errors import AccessDeniedError, MalformedEventError, MySQLBinlogError
 from pyspark_mysqlbinlog.protocol.account_errors import Login
 from pyspark_mysqlbinlog.protocol.checksum import ChecksumAlgorithm
-from pyspark_mysqlbinlog.protocol.chunks import ReceiveBuffer
+from pyspark_mysqlbinlog.protocol.receive_buffer import ReceiveBuffer
 from pyspark_mysqlbinlog.protocol.result_set import ResultSet
 from pyspark_mysqlbinlog.protocol.server_errors import dump_error, refused
-from pyspark_mysqlbinlog.protocol.session import RAW_ROWS_SETTINGS, SESSION_SETTINGS
+from pyspark_mysqlbinlog.protocol.session_settings import RAW_ROWS_SETTINGS, SESSION_SETTINGS
 
 __all__ = ["DumpStream", "ReplicaClient", "ServerSettings"]
 
@@ -333,7 +333,7 @@ class ReplicaClient:
 
 
 class DumpStream:
-    """The packets of a dump in a buffer (see `chunks.EventStream`); it owns the socket.
+    """The packets of a dump in a buffer (see `receive_buffer.EventStream`); it owns the socket.
 
     Attributes
     ----------

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Self
 
 from pyspark_mysqlbinlog.errors import FormatError, MalformedEventError, UnsupportedEventError
-from pyspark_mysqlbinlog.protocol.chunks import ReceiveBuffer
 from pyspark_mysqlbinlog.protocol.events import HEADER_LENGTH, EventHeader
+from pyspark_mysqlbinlog.protocol.receive_buffer import ReceiveBuffer
 
 __all__ = ["MAGIC", "FileStream", "is_binlog"]
 
@@ -21,7 +21,7 @@ _ENCRYPTED_MAGIC = b"\xfdbin"
 
 
 class FileStream:
-    """The events of one file in a buffer (see `chunks.EventStream`), from its first one on.
+    """The events of one file in a buffer (see `receive_buffer.EventStream`), from its first one on.
 
     Parameters
     ----------

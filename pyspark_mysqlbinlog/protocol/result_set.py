@@ -2,8 +2,8 @@
 
 Rows of a prepared statement come in binary: integers, floats and times as the server has them,
 texts in whatever character set the session asked for. Nothing is turned into a value here. Whoever
-reads them takes whole packets out of the buffer (see `chunks.ReceiveBuffer`) as long as they are
-there, and one row at a time, however large, where they are not.
+reads them takes whole packets out of the buffer (see `receive_buffer.ReceiveBuffer`) as long as
+they are there, and one row at a time, however large, where they are not.
 
 What the server sends behind COM_STMT_EXECUTE, each a packet ``length u24 | sequence u8 | payload``
 (the manual's "Client/Server Protocol", Binary Protocol Resultset; without CLIENT_DEPRECATE_EOF)::
@@ -30,7 +30,7 @@ from pyspark_mysqlbinlog.errors import (
     MalformedResultError,
     MySQLBinlogError,
 )
-from pyspark_mysqlbinlog.protocol.chunks import ReceiveBuffer
+from pyspark_mysqlbinlog.protocol.receive_buffer import ReceiveBuffer
 from pyspark_mysqlbinlog.protocol.server_errors import refused
 from pyspark_mysqlbinlog.protocol.wire import Reader
 

@@ -13,8 +13,10 @@ from pyspark.sql import SparkSession
 from helpers.delta_mirrors import MirroredDatabase
 from helpers.servers import Server
 from helpers.spark_session import FAITHFUL_CHECKPOINTS, QUICK_CHECKPOINTS
-from pyspark_mysqlbinlog.connector.delta import checkpoint_files
-from pyspark_mysqlbinlog.connector.delta.checkpoint_manager import use_filesystem_checkpoint_manager
+from pyspark_mysqlbinlog.connector.delta.query import checkpoint_manager
+from pyspark_mysqlbinlog.connector.delta.query.checkpoint_manager import (
+    use_filesystem_checkpoint_manager,
+)
 
 MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
 
@@ -77,7 +79,7 @@ def test_what_the_session_says_stays(session: SparkSession) -> None:
 def test_a_spark_that_has_it_elsewhere(
     session: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(checkpoint_files, "_BY_FILE_SYSTEM", "org.apache.spark.NoSuchClass")
+    monkeypatch.setattr(checkpoint_manager, "_BY_FILE_SYSTEM", "org.apache.spark.NoSuchClass")
     with use_filesystem_checkpoint_manager(session, "/lake/checkpoint"):
         assert said(session) is None
 

@@ -27,17 +27,17 @@ from helpers.spark_session import DELTA_JARS, with_delta
 from helpers.waiting import wait_until
 from pyspark_mysqlbinlog import DeltaMirror
 from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
-from pyspark_mysqlbinlog.connector.delta.column_names import GONE, SEQ, SEQ_TYPE
-from pyspark_mysqlbinlog.connector.delta.deltalake_engine import DeltalakeEngine
-from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget, Engine
-from pyspark_mysqlbinlog.connector.delta.maintenance import Maintenance
-from pyspark_mysqlbinlog.connector.delta.marks import LogIdentity, Mark
-from pyspark_mysqlbinlog.connector.delta.side_by_side import side_by_side
-from pyspark_mysqlbinlog.connector.delta.spark_engine import SparkEngine, SparkTarget
-from pyspark_mysqlbinlog.connector.delta.spark_memory import OpenTables
-from pyspark_mysqlbinlog.connector.delta.spark_sessions import SparkSessions
-from pyspark_mysqlbinlog.connector.delta.spark_table import METADATA, SETTINGS, SparkTable
-from pyspark_mysqlbinlog.connector.delta.walk import delta_schema
+from pyspark_mysqlbinlog.connector.delta.query.parallel import side_by_side
+from pyspark_mysqlbinlog.connector.delta.rows.columns import GONE, SEQ, SEQ_TYPE
+from pyspark_mysqlbinlog.connector.delta.store.commit_markers import LogIdentity, Mark
+from pyspark_mysqlbinlog.connector.delta.store.deltars.table import DeltalakeEngine
+from pyspark_mysqlbinlog.connector.delta.store.interface import DeltaTarget, Engine
+from pyspark_mysqlbinlog.connector.delta.store.maintenance import Maintenance
+from pyspark_mysqlbinlog.connector.delta.store.spark.memory import OpenTables
+from pyspark_mysqlbinlog.connector.delta.store.spark.sessions import SparkSessions
+from pyspark_mysqlbinlog.connector.delta.store.spark.table import SparkEngine, SparkTarget
+from pyspark_mysqlbinlog.connector.delta.store.spark.versions import METADATA, SETTINGS, SparkTable
+from pyspark_mysqlbinlog.connector.delta.sync.batch_writer import delta_schema
 from pyspark_mysqlbinlog.errors import MirrorError, OptionError, cause_of
 
 _LOG, _OTHER = LogIdentity("server", 0, "mysql-bin"), LogIdentity("server", 1, "mysql-bin")

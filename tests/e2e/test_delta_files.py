@@ -20,9 +20,10 @@ from helpers.change_logs import assert_replay, change_log_of, log_of
 from helpers.delta_mirrors import MirroredDatabase
 from helpers.servers import Server
 from helpers.waiting import wait_until
-from pyspark_mysqlbinlog.connector.delta import deltalake_engine, deltalake_writes
-from pyspark_mysqlbinlog.connector.delta.deltalake_engine import DeltalakeEngine
-from pyspark_mysqlbinlog.connector.delta.maintenance import MAINTENANCE_THREAD
+from pyspark_mysqlbinlog.connector.delta.store.deltars import fast_writes
+from pyspark_mysqlbinlog.connector.delta.store.deltars import table as table_module
+from pyspark_mysqlbinlog.connector.delta.store.deltars.table import DeltalakeEngine
+from pyspark_mysqlbinlog.connector.delta.store.maintenance import MAINTENANCE_THREAD
 from pyspark_mysqlbinlog.errors import MirrorError, OptionError, cause_of
 
 
@@ -156,7 +157,7 @@ def test_files_that_can_have_no_row_of_a_batch_are_not_read(
     kind: str,
     most: int,
 ) -> None:
-    monkeypatch.setattr(deltalake_writes, "MAX_REPLACED_KEYS", most)
+    monkeypatch.setattr(fast_writes, "MAX_REPLACED_KEYS", most)
     mirrored.execute(
         f"CREATE TABLE t (id {kind} NOT NULL PRIMARY KEY, v INT)",
         "INSERT INTO t VALUES (1, 1), (2, 2)",
@@ -207,7 +208,7 @@ def test_compactions_beside_batches(
     try:
         for number in range(10, 50, 10):
             # With delta-rs, rows of two rounds are merged, and those of the others written without.
-            monkeypatch.setattr(deltalake_writes, "MAX_REPLACED_KEYS", 0 if number % 20 else 1_000)
+            monkeypatch.setattr(fast_writes, "MAX_REPLACED_KEYS", 0 if number % 20 else 1_000)
             rows = ", ".join(f"({number + i}, 'new', {i})" for i in range(9))
             mirrored.execute(f"INSERT INTO t (id, v, w) VALUES {rows}")
             mirrored.run()
@@ -240,7 +241,7 @@ def test_what_comes_between_reading_and_writing_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, between: str
 ) -> None:
     uri = str(_two_files(tmp_path / "t"))
-    reshaped, comes = deltalake_engine._reshaped, iter([True])
+    reshaped, comes = table_module._reshaped, iter([True])
 
     def write() -> None:
         if between == "compaction":
@@ -255,7 +256,7 @@ def test_what_comes_between_reading_and_writing_anew(
                 another.submit(write).result()
         return reshaped(*arguments)
 
-    monkeypatch.setattr(deltalake_engine, "_reshaped", interrupted)
+    monkeypatch.setattr(table_module, "_reshaped", interrupted)
     target = DeltalakeEngine().target(uri)
     wanted = pa.schema([pa.field("number", pa.int64())])
     if between == "append":

@@ -14,9 +14,9 @@ from pyspark.sql import SparkSession
 from helpers.change_logs import assert_replay, change_log_of, log_of, rows_of_log
 from helpers.delta_mirrors import MirroredDatabase
 from helpers.servers import Server
-from pyspark_mysqlbinlog.connector.delta import checkpoint_files
-from pyspark_mysqlbinlog.connector.delta.purpose import check_checkpoint_targets
-from pyspark_mysqlbinlog.connector.packets import IPC_ROWS
+from pyspark_mysqlbinlog.connector.delta.query import checkpoint_io
+from pyspark_mysqlbinlog.connector.delta.query.checkpoint_targets import check_checkpoint_targets
+from pyspark_mysqlbinlog.connector.source.arrow_ipc import IPC_ROWS
 from pyspark_mysqlbinlog.errors import OptionError
 
 _COLUMNS = "id INT PRIMARY KEY, v VARCHAR(20), n DECIMAL(12,2)"
@@ -339,7 +339,7 @@ def test_a_note_where_only_spark_reaches(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Spark's own way of writing and reading, on the disk that there is."""
-    monkeypatch.setattr(checkpoint_files, "_local", lambda _: None)
+    monkeypatch.setattr(checkpoint_io, "local_path", lambda _: None)
     checkpoint = f"file://{tmp_path}/checkpoint"
     check_checkpoint_targets(spark, checkpoint, {"target": "/a/{table}", "change_log": None})
     check_checkpoint_targets(spark, checkpoint, {"target": "/a/{table}", "change_log": None})

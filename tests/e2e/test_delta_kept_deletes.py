@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from helpers.delta_mirrors import MirroredDatabase
 from helpers.mirror_steps import with_short_steps
 from helpers.servers import Server
-from pyspark_mysqlbinlog.connector.delta import walk
+from pyspark_mysqlbinlog.connector.delta.sync import batch_writer
 
 pytestmark = pytest.mark.both_engines
 
@@ -181,7 +181,7 @@ def test_deleted_rows_stay_when_the_batch_that_renames_the_key_comes_again(
         raise OSError("the disk is full")
 
     with monkeypatch.context() as patched:
-        patched.setattr(walk, "record_merge_key", fail)
+        patched.setattr(batch_writer, "record_merge_key", fail)
         with pytest.raises(Exception, match="the disk is full"):
             mirrored.run()
     mirrored.execute("UPDATE t SET v = 'changed' WHERE number = 2")

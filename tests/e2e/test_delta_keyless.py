@@ -19,8 +19,8 @@ from pyspark.sql import SparkSession
 from e2e.conftest import REPLICATION, Account
 from helpers.delta_mirrors import MirroredDatabase
 from helpers.servers import Server
-from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget
-from pyspark_mysqlbinlog.connector.delta.marks import Mark
+from pyspark_mysqlbinlog.connector.delta.store.commit_markers import Mark
+from pyspark_mysqlbinlog.connector.delta.store.interface import DeltaTarget
 
 pytestmark = pytest.mark.both_engines
 

@@ -16,7 +16,7 @@ from helpers.loaded_tables import TABLES, fill, some_changes
 from helpers.mirror_steps import CHECKPOINTS, checkpoint_names, killed_behind, made_ahead
 from helpers.servers import Server
 from pyspark_mysqlbinlog import DeltaMirror
-from pyspark_mysqlbinlog.connector.delta.own_reading import Step
+from pyspark_mysqlbinlog.connector.delta.read.direct_read import Step
 
 pytestmark = pytest.mark.both_engines
 

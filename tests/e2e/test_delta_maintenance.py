@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 
 from helpers.delta_mirrors import MirroredDatabase
 from helpers.servers import Server
-from pyspark_mysqlbinlog.connector.delta.maintenance import Maintenance
+from pyspark_mysqlbinlog.connector.delta.store.maintenance import Maintenance
 
 MINUTES = float(os.environ.get("MYSQLBINLOG_MAINTENANCE_MINUTES", "30"))
 _TABLES = ("t", "texts", "copies")

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from helpers.delta_mirrors import MirroredDatabase
 from helpers.servers import Server
-from pyspark_mysqlbinlog.connector.delta.targets import Targets
+from pyspark_mysqlbinlog.connector.delta.store.paths import Targets
 
 pytestmark = pytest.mark.both_engines
 

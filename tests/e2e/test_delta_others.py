@@ -20,8 +20,9 @@ from helpers.delta_mirrors import MirroredDatabase
 from helpers.killed_commits import KilledTables
 from helpers.servers import Server
 from helpers.waiting import wait_until
-from pyspark_mysqlbinlog.connector.delta import history, mirrored_table
-from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget
+from pyspark_mysqlbinlog.connector.delta.store.interface import DeltaTarget
+from pyspark_mysqlbinlog.connector.delta.sync import change_log
+from pyspark_mysqlbinlog.connector.delta.sync import table as table_module
 
 pytestmark = pytest.mark.both_engines
 
@@ -68,7 +69,7 @@ def test_another_mirror_of_the_same_tables(
     other = "another checkpoint"
     mirrored.run(other)
     mirrored.execute(statement)
-    with _interrupted(monkeypatch, mirrored_table, lambda: mirrored.run(other)):
+    with _interrupted(monkeypatch, table_module, lambda: mirrored.run(other)):
         mirrored.run()
     assert "let one mirror alone write it" in mirrored.stopped(table)
 
@@ -81,7 +82,7 @@ def test_another_mirror_of_the_same_change_logs(
     mirrored.run(one)
     mirrored.run(other)
     mirrored.execute("INSERT INTO t VALUES (3, 'three'), (4, 'four')")
-    with _interrupted(monkeypatch, history, lambda: mirrored.run(other)):
+    with _interrupted(monkeypatch, change_log, lambda: mirrored.run(other)):
         mirrored.run(one)
     mirrored.execute("INSERT INTO t VALUES (5, 'five')")
     mirrored.run(one)

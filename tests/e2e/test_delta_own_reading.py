@@ -16,9 +16,9 @@ from helpers.mixed_changes import CREATE, TABLES, change
 from helpers.servers import Server
 from helpers.waiting import wait_until
 from pyspark_mysqlbinlog.connector.delta import mirror as mirror_module
-from pyspark_mysqlbinlog.connector.delta import own_reading
-from pyspark_mysqlbinlog.connector.delta.own_reading import DirectReader, Step
-from pyspark_mysqlbinlog.connector.ranges.hand_over import BatchHandoff
+from pyspark_mysqlbinlog.connector.delta.read import direct_read
+from pyspark_mysqlbinlog.connector.delta.read.direct_read import DirectReader, Step
+from pyspark_mysqlbinlog.connector.ranges.handoff import BatchHandoff
 from pyspark_mysqlbinlog.errors import BinlogReplacedError
 
 
@@ -32,7 +32,7 @@ def nothing_handed_over(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None
 @pytest.fixture
 def read_here(nothing_handed_over: None, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """However short a stretch is, it is read here; gives the changes of each, as they come."""
-    monkeypatch.setattr(own_reading, "_LEAST", 0)
+    monkeypatch.setattr(direct_read, "_LEAST", 0)
     read: list[int] = []
     steps = DirectReader.steps
 
@@ -201,7 +201,7 @@ def test_a_planned_batch_is_not_read_from_another_log_of_that_name(
     spark: SparkSession, own_server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is planned, and not brought in when the log is begun anew: nobody asks the tail first."""
-    monkeypatch.setattr(own_reading, "_LEAST", 0)
+    monkeypatch.setattr(direct_read, "_LEAST", 0)
     own_server.execute("CREATE DATABASE shop")
     mirrored = MirroredDatabase(spark, own_server, "shop", tmp_path)
     mirrored.execute("CREATE TABLE a (id INT PRIMARY KEY, n INT)")
@@ -252,7 +252,7 @@ def test_what_is_handed_over(
     def asked(*_: Any, **__: Any) -> Any:
         raise AssertionError("the log is read once more")
 
-    monkeypatch.setattr(own_reading, "range_partitions", asked)
+    monkeypatch.setattr(direct_read, "range_partitions", asked)
     monkeypatch.setattr(mirror_module, "collected", asked)
     for number, statements in enumerate(
         (
@@ -288,7 +288,7 @@ def test_what_several_tasks_would_carry_is_handed_over(
         return ranges
 
     monkeypatch.setattr(BatchHandoff, "take", noted)
-    monkeypatch.setattr(own_reading, "range_partitions", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr(direct_read, "range_partitions", lambda *_, **__: 1 / 0)
     monkeypatch.setattr(mirror_module, "collected", lambda *_, **__: 1 / 0)
     many = range(250)
     short.execute(
@@ -312,7 +312,7 @@ def test_batch_by_batch_as_it_is_handed_over(
     short: MirroredDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each batch of a query has its own changes; nothing of it stays in the folder."""
-    monkeypatch.setattr(own_reading, "range_partitions", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr(direct_read, "range_partitions", lambda *_, **__: 1 / 0)
     short.options["maxRowsPerTrigger"] = "7"
     short.execute("CREATE TABLE a (id INT PRIMARY KEY, n INT)")
     short.run()

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from helpers.delta_mirrors import MirroredDatabase
 from helpers.servers import Server
 from pyspark_mysqlbinlog import DeltaMirror
-from pyspark_mysqlbinlog.connector.delta import progress
+from pyspark_mysqlbinlog.connector.delta.query import progress
 
 
 @pytest.fixture

@@ -14,10 +14,10 @@ from pyspark.sql import SparkSession
 from helpers.delta_mirrors import MirroredDatabase
 from helpers.live_log import new_database
 from helpers.servers import Server
-from pyspark_mysqlbinlog.connector.delta import own_reading
-from pyspark_mysqlbinlog.connector.load.chunk_reader import read_chunks
-from pyspark_mysqlbinlog.connector.load.partition import ChunkPartition
+from pyspark_mysqlbinlog.connector.delta.read import direct_read
 from pyspark_mysqlbinlog.connector.options.model import Options
+from pyspark_mysqlbinlog.connector.snapshot.reading.chunk_reader import read_chunks
+from pyspark_mysqlbinlog.connector.snapshot.reading.partition import ChunkPartition
 
 pytestmark = pytest.mark.both_engines
 
@@ -140,7 +140,7 @@ def test_many_rows_that_the_condition_left_out(
         tasks.append(task)
         return read_chunks(options, task, *args, **kwargs)
 
-    monkeypatch.setattr(own_reading, "read_chunks", counted)
+    monkeypatch.setattr(direct_read, "read_chunks", counted)
     rows = ", ".join(f"({-number}, {number})" for number in range(1, 2600))
     mirrored.execute(f"INSERT INTO t VALUES {rows}")
     mirrored.run()

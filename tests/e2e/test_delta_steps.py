@@ -23,7 +23,7 @@ from helpers.mirror_steps import (
 from helpers.mixed_changes import CREATE, TABLES, change
 from helpers.servers import Server
 from pyspark_mysqlbinlog import DeltaMirror
-from pyspark_mysqlbinlog.connector.delta.own_reading import Step
+from pyspark_mysqlbinlog.connector.delta.read.direct_read import Step
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from helpers.delta_mirrors import MirroredDatabase
 from helpers.object_stores import ObjectStore, s3_store
 from helpers.servers import Server
 from helpers.waiting import wait_until
-from pyspark_mysqlbinlog.connector.delta.deltalake_engine import DeltalakeTarget
+from pyspark_mysqlbinlog.connector.delta.store.deltars.table import DeltalakeTarget
 
 
 class StoredDatabase(MirroredDatabase):

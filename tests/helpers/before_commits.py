@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget
+from pyspark_mysqlbinlog.connector.delta.store.interface import DeltaTarget
 
 __all__ = ["before_commit"]
 

@@ -10,9 +10,9 @@ from unittest.mock import patch
 
 from helpers.live_log import schemas_of
 from helpers.servers import Server
-from pyspark_mysqlbinlog.checkpoints.load_state import Bound
-from pyspark_mysqlbinlog.connector.load.bounds import last_bound, next_bound, where
-from pyspark_mysqlbinlog.connector.load.keys import (
+from pyspark_mysqlbinlog.checkpoints.snapshot_state import Bound
+from pyspark_mysqlbinlog.connector.snapshot.chunks.chunk_bounds import last_bound, next_bound, where
+from pyspark_mysqlbinlog.connector.snapshot.chunks.keys import (
     LoadKey,
     choose_key,
 )

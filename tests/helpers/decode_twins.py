@@ -12,9 +12,9 @@ from pyspark.sql.types import DataType, StringType, VariantType
 
 import helpers.compiled  # noqa: F401 - it says that the kernel is missing
 from helpers.decoding import ALL_OPERATIONS, StaticSchemas, captured_ordinal
-from pyspark_mysqlbinlog.connector.columns import arrow_schema, envelope
 from pyspark_mysqlbinlog.connector.options.table_filter import ColumnFilter
 from pyspark_mysqlbinlog.connector.schemas.struct_schema import payload_type
+from pyspark_mysqlbinlog.connector.source.schema import arrow_schema, envelope
 from pyspark_mysqlbinlog.decoder.decode import Decoder, SchemaLookup
 from pyspark_mysqlbinlog.decoder.events.rows import OPERATIONS
 from pyspark_mysqlbinlog.decoder.kernel.decoder import KernelDecoder

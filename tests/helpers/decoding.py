@@ -11,7 +11,8 @@ import pyarrow as pa
 from helpers.twins import DecodesEvents, make_decoder
 from pyspark_mysqlbinlog.decoder.events.field_types import METADATA_LENGTHS, FieldType
 from pyspark_mysqlbinlog.decoder.events.table_map import TableMap, parse_table_name
-from pyspark_mysqlbinlog.decoder.schemas.fit import expected_fields
+from pyspark_mysqlbinlog.decoder.schemas.table_map_check import expected_fields
+from pyspark_mysqlbinlog.protocol.event_reader import EventReader
 from pyspark_mysqlbinlog.protocol.events import (
     HEADER,
     ROWS_EVENT_TYPES,
@@ -19,7 +20,6 @@ from pyspark_mysqlbinlog.protocol.events import (
     EventType,
 )
 from pyspark_mysqlbinlog.protocol.files import FileStream
-from pyspark_mysqlbinlog.protocol.walker import EventReader
 from pyspark_mysqlbinlog.protocol.wire import lenenc_int
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 

@@ -13,8 +13,8 @@ from pyspark.sql import SparkSession
 
 from helpers.servers import Server
 from pyspark_mysqlbinlog import DeltaMirror
-from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget
-from pyspark_mysqlbinlog.connector.delta.engines import LazyEngine
+from pyspark_mysqlbinlog.connector.delta.store.factory import LazyEngine
+from pyspark_mysqlbinlog.connector.delta.store.interface import DeltaTarget
 
 __all__ = ["MirroredDatabase", "MirroredDatabases"]
 

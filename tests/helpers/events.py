@@ -12,8 +12,8 @@ from struct import pack
 from zlib import crc32
 
 from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.protocol.event_reader import EventReader
 from pyspark_mysqlbinlog.protocol.events import HEADER, HEADER_LENGTH, Event, EventType
-from pyspark_mysqlbinlog.protocol.walker import EventReader
 
 __all__ = [
     "LogBuilder",

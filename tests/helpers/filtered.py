@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from helpers.events import LogBuilder, xa_prepare_body
+from pyspark_mysqlbinlog.decoder.filtering.event_filter import EventFilter
 from pyspark_mysqlbinlog.decoder.sql.classifier import StatementKind
-from pyspark_mysqlbinlog.decoder.wanted.event_filter import EventFilter
 from pyspark_mysqlbinlog.protocol.events import Event, EventType
 
 __all__ = ["GROUP", "Filtered", "filtered", "wants", "xa", "xid"]

@@ -15,7 +15,7 @@ from pyspark_mysqlbinlog.connector.server.information_schema import read_table_s
 from pyspark_mysqlbinlog.connector.server.settings import current_position, explicit_timestamps
 from pyspark_mysqlbinlog.decoder.events.statements import DDL_KINDS
 from pyspark_mysqlbinlog.decoder.events.table_map import TableMap
-from pyspark_mysqlbinlog.decoder.schemas.fit import check_fit
+from pyspark_mysqlbinlog.decoder.schemas.table_map_check import check_fit
 from pyspark_mysqlbinlog.decoder.sql.logged_statement import LoggedStatement
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 from pyspark_mysqlbinlog.protocol.events import EventType

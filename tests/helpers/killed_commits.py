@@ -8,8 +8,8 @@ from typing import Any, Literal
 import pytest
 
 from pyspark_mysqlbinlog import DeltaMirror
-from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget
-from pyspark_mysqlbinlog.connector.delta.mirrored_table import MirroredTable
+from pyspark_mysqlbinlog.connector.delta.store.interface import DeltaTarget
+from pyspark_mysqlbinlog.connector.delta.sync.table import MirroredTable
 
 __all__ = ["KilledCommits", "KilledTables", "Moment"]
 

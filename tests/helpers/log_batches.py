@@ -9,14 +9,14 @@ from typing import Any
 import pyarrow as pa
 
 from helpers.table_batches import NAME
-from pyspark_mysqlbinlog.checkpoints.load_state import SnapshotState
 from pyspark_mysqlbinlog.checkpoints.position import Position
-from pyspark_mysqlbinlog.connector.delta.applied_state import AppliedState
-from pyspark_mysqlbinlog.connector.delta.batch import Batch, TableVersions
-from pyspark_mysqlbinlog.connector.delta.deltalake_engine import DeltalakeEngine, DeltalakeTarget
-from pyspark_mysqlbinlog.connector.delta.history import COLUMNS, ChangeLog
-from pyspark_mysqlbinlog.connector.delta.marks import LogIdentity, Mark
-from pyspark_mysqlbinlog.connector.delta.packed_position import pack_position
+from pyspark_mysqlbinlog.checkpoints.snapshot_state import SnapshotState
+from pyspark_mysqlbinlog.connector.delta.rows.packed_position import pack_position
+from pyspark_mysqlbinlog.connector.delta.store.commit_markers import LogIdentity, Mark
+from pyspark_mysqlbinlog.connector.delta.store.deltars.table import DeltalakeEngine, DeltalakeTarget
+from pyspark_mysqlbinlog.connector.delta.sync.applied_state import AppliedState
+from pyspark_mysqlbinlog.connector.delta.sync.batch import Batch, TableVersions
+from pyspark_mysqlbinlog.connector.delta.sync.change_log import COLUMNS, ChangeLog
 from pyspark_mysqlbinlog.errors import MirrorError
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 

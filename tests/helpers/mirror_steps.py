@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 from pyspark_mysqlbinlog import DeltaMirror
-from pyspark_mysqlbinlog.connector.delta.own_reading import DirectReader, Step
-from pyspark_mysqlbinlog.connector.delta.prepared import PrecomputedStates
+from pyspark_mysqlbinlog.connector.delta.read.direct_read import DirectReader, Step
+from pyspark_mysqlbinlog.connector.delta.rows.precomputed import PrecomputedStates
 
 __all__ = ["CHECKPOINTS", "checkpoint_names", "killed_behind", "made_ahead", "with_short_steps"]
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from helpers.value_bytes import L300, S64, column, text
 from pyspark_mysqlbinlog.decoder.result_rows.columns import Kind, ResultPlan, SelectedColumn
-from pyspark_mysqlbinlog.decoder.values.choose import codec_for
 from pyspark_mysqlbinlog.decoder.values.days import MICROS_PER_DAY
+from pyspark_mysqlbinlog.decoder.values.select_codec import codec_for
 from pyspark_mysqlbinlog.protocol.wire import lenenc_int
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 

@@ -13,14 +13,14 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from helpers.events import LogBuilder, format_description_body, raw_event
+from pyspark_mysqlbinlog.decoder.filtering.event_filter import EventFilter
 from pyspark_mysqlbinlog.decoder.kernel.log_scanner import LogScanner, Run
-from pyspark_mysqlbinlog.decoder.wanted.event_filter import EventFilter
 from pyspark_mysqlbinlog.errors import MySQLBinlogError
 from pyspark_mysqlbinlog.protocol import client, files
 from pyspark_mysqlbinlog.protocol.blocks import pack_events, unpack_events
-from pyspark_mysqlbinlog.protocol.chunks import ReceiveBuffer
+from pyspark_mysqlbinlog.protocol.event_reader import EventReader
 from pyspark_mysqlbinlog.protocol.events import HEADER_LENGTH, Event, EventType
-from pyspark_mysqlbinlog.protocol.walker import EventReader
+from pyspark_mysqlbinlog.protocol.receive_buffer import ReceiveBuffer
 
 __all__ = [
     "FILE",

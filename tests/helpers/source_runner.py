@@ -11,10 +11,10 @@ from pyspark.sql.types import StringType
 from helpers.servers import Server
 from helpers.waiting import wait_until
 from pyspark_mysqlbinlog.checkpoints.position import Position
-from pyspark_mysqlbinlog.connector.columns import envelope
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
-from pyspark_mysqlbinlog.connector.ranges.cutting import RangePartition
-from pyspark_mysqlbinlog.connector.stream_reader import MySQLBinlogStreamReader
+from pyspark_mysqlbinlog.connector.ranges.split import RangePartition
+from pyspark_mysqlbinlog.connector.source.schema import envelope
+from pyspark_mysqlbinlog.connector.source.stream_reader import MySQLBinlogStreamReader
 
 __all__ = ["Offset", "Spark", "ids", "insert", "new_reader"]
 

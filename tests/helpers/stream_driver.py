@@ -21,8 +21,8 @@ from pyspark.sql.datasource import DataSource, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit
 from pyspark.sql.types import StructType
 
-from pyspark_mysqlbinlog.connector.datasource import MySQLBinlogDataSource
-from pyspark_mysqlbinlog.connector.stream_reader import MySQLBinlogStreamReader
+from pyspark_mysqlbinlog.connector.source.datasource import MySQLBinlogDataSource
+from pyspark_mysqlbinlog.connector.source.stream_reader import MySQLBinlogStreamReader
 
 # This file is run as a program, which puts its own folder first.
 sys.path[0] = str(Path(__file__).resolve().parents[1])

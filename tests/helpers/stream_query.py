@@ -13,10 +13,10 @@ from pyspark.sql.types import StringType, StructType
 
 from helpers.servers import Server
 from helpers.source_runner import Offset, Spark
-from pyspark_mysqlbinlog.connector.columns import envelope
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.connector.schemas.struct_schema import read_payload_type
-from pyspark_mysqlbinlog.connector.stream_reader import MySQLBinlogStreamReader
+from pyspark_mysqlbinlog.connector.source.schema import envelope
+from pyspark_mysqlbinlog.connector.source.stream_reader import MySQLBinlogStreamReader
 
 __all__ = ["THREE_DDLS", "Query", "Rows", "images", "rescued", "run"]
 

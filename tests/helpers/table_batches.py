@@ -9,17 +9,17 @@ from typing import Any
 
 import pyarrow as pa
 
-from pyspark_mysqlbinlog.checkpoints.load_state import SnapshotState
 from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.checkpoints.snapshot_state import SnapshotState
 from pyspark_mysqlbinlog.checkpoints.versions import UnknownSchema, Version
-from pyspark_mysqlbinlog.connector.delta.applied_state import AppliedState
-from pyspark_mysqlbinlog.connector.delta.batch import Batch, TableVersions
-from pyspark_mysqlbinlog.connector.delta.column_names import SEQ_TYPE
-from pyspark_mysqlbinlog.connector.delta.deltalake_engine import DeltalakeEngine, DeltalakeTarget
-from pyspark_mysqlbinlog.connector.delta.marks import LogIdentity, Mark
-from pyspark_mysqlbinlog.connector.delta.mirrored_table import MirroredTable
-from pyspark_mysqlbinlog.connector.delta.packed_position import pack_position
-from pyspark_mysqlbinlog.connector.delta.typed_images import ImageStore
+from pyspark_mysqlbinlog.connector.delta.rows.columns import SEQ_TYPE
+from pyspark_mysqlbinlog.connector.delta.rows.image_store import ImageStore
+from pyspark_mysqlbinlog.connector.delta.rows.packed_position import pack_position
+from pyspark_mysqlbinlog.connector.delta.store.commit_markers import LogIdentity, Mark
+from pyspark_mysqlbinlog.connector.delta.store.deltars.table import DeltalakeEngine, DeltalakeTarget
+from pyspark_mysqlbinlog.connector.delta.sync.applied_state import AppliedState
+from pyspark_mysqlbinlog.connector.delta.sync.batch import Batch, TableVersions
+from pyspark_mysqlbinlog.connector.delta.sync.table import MirroredTable
 from pyspark_mysqlbinlog.tables import TableSchema
 
 __all__ = ["NAME", "Change", "TableBatches", "change", "changes_table", "position"]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pyspark_mysqlbinlog.decoder.schemas.fit import expected_fields
+from pyspark_mysqlbinlog.decoder.schemas.table_map_check import expected_fields
 from pyspark_mysqlbinlog.errors import (
     MalformedEventError,
     MySQLBinlogError,

@@ -7,9 +7,9 @@ from typing import Any
 from helpers.compiled import values as kernel
 from helpers.value_bytes import field_of, text
 from pyspark_mysqlbinlog.decoder.events.field_types import FieldType as F
-from pyspark_mysqlbinlog.decoder.values.choose import codec_for
 from pyspark_mysqlbinlog.decoder.values.codec import Codec
 from pyspark_mysqlbinlog.decoder.values.days import day_number
+from pyspark_mysqlbinlog.decoder.values.select_codec import codec_for
 from pyspark_mysqlbinlog.errors import MySQLBinlogError
 from pyspark_mysqlbinlog.tables import SPATIAL_TYPES, ColumnSchema
 

@@ -19,21 +19,21 @@ from helpers.live_log import client_of, log_rows, new_database, schemas_of
 from helpers.servers import LocalServer, Server
 from helpers.servers.available import every_server
 from helpers.waiting import wait_until
-from pyspark_mysqlbinlog.checkpoints.load_state import Chunk, SnapshotState, TableSnapshotState
 from pyspark_mysqlbinlog.checkpoints.position import Position
-from pyspark_mysqlbinlog.connector.columns import envelope
-from pyspark_mysqlbinlog.connector.load import chunk_reader
-from pyspark_mysqlbinlog.connector.load.bounds import last_bound, next_bound
-from pyspark_mysqlbinlog.connector.load.chunk_reader import read_chunks
-from pyspark_mysqlbinlog.connector.load.keys import choose_key
-from pyspark_mysqlbinlog.connector.load.partition import ChunkPartition
-from pyspark_mysqlbinlog.connector.load.planner import BatchLimits, ChunkPlanner
-from pyspark_mysqlbinlog.connector.load.prover import VisibilityChecker
-from pyspark_mysqlbinlog.connector.load.sizes import pin_definition
-from pyspark_mysqlbinlog.connector.load.watermark import Watermark
+from pyspark_mysqlbinlog.checkpoints.snapshot_state import Chunk, SnapshotState, TableSnapshotState
 from pyspark_mysqlbinlog.connector.log.prefetch import Interrupt
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.connector.schemas.struct_schema import read_payload_type
+from pyspark_mysqlbinlog.connector.snapshot.chunks.chunk_bounds import last_bound, next_bound
+from pyspark_mysqlbinlog.connector.snapshot.chunks.keys import choose_key
+from pyspark_mysqlbinlog.connector.snapshot.chunks.table_stats import pin_definition
+from pyspark_mysqlbinlog.connector.snapshot.planning.planner import BatchLimits, ChunkPlanner
+from pyspark_mysqlbinlog.connector.snapshot.reading import chunk_reader
+from pyspark_mysqlbinlog.connector.snapshot.reading.chunk_reader import read_chunks
+from pyspark_mysqlbinlog.connector.snapshot.reading.partition import ChunkPartition
+from pyspark_mysqlbinlog.connector.snapshot.visibility.checker import VisibilityChecker
+from pyspark_mysqlbinlog.connector.snapshot.visibility.watermark import Watermark
+from pyspark_mysqlbinlog.connector.source.schema import envelope
 from pyspark_mysqlbinlog.errors import (
     AccessDeniedError,
     BinlogReplacedError,

@@ -19,9 +19,9 @@ from helpers.decoding import CAPTURED
 from helpers.replay import Number, captured_schemas, payload_token, select_tokens
 from helpers.servers import Server
 from helpers.source_runner import Spark, new_reader
-from pyspark_mysqlbinlog.connector.batch_reader import MySQLBinlogReader
-from pyspark_mysqlbinlog.connector.columns import envelope
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
+from pyspark_mysqlbinlog.connector.source.batch_reader import MySQLBinlogReader
+from pyspark_mysqlbinlog.connector.source.schema import envelope
 
 DATABASE = "fx_ddl_history"
 SCENARIO = describe("ddl_history")

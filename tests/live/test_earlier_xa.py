@@ -11,7 +11,7 @@ import pytest
 from helpers.servers import Server
 from helpers.source_runner import ids, insert
 from live.conftest import NewStream
-from pyspark_mysqlbinlog.connector.tail.earlier_xa import PreparedXaSearch
+from pyspark_mysqlbinlog.connector.tail.prepared_xa import PreparedXaSearch
 from pyspark_mysqlbinlog.errors import ConnectionFailedError, UnsupportedTransactionError
 
 Xa = Callable[..., None]

@@ -16,15 +16,15 @@ from helpers.live_log import new_database
 from helpers.servers import Server
 from helpers.servers.available import every_server
 from helpers.waiting import wait_until
-from pyspark_mysqlbinlog.checkpoints.load_state import Chunk
 from pyspark_mysqlbinlog.checkpoints.position import Position
-from pyspark_mysqlbinlog.connector.columns import envelope
-from pyspark_mysqlbinlog.connector.delta.whole_load import find_keyless_snapshot
-from pyspark_mysqlbinlog.connector.load import chunk_reader
-from pyspark_mysqlbinlog.connector.load.chunk_reader import read_chunks
-from pyspark_mysqlbinlog.connector.load.partition import ChunkPartition
-from pyspark_mysqlbinlog.connector.load.watermark import Watermark
+from pyspark_mysqlbinlog.checkpoints.snapshot_state import Chunk
+from pyspark_mysqlbinlog.connector.delta.sync.keyless_snapshot import find_keyless_snapshot
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
+from pyspark_mysqlbinlog.connector.snapshot.reading import chunk_reader
+from pyspark_mysqlbinlog.connector.snapshot.reading.chunk_reader import read_chunks
+from pyspark_mysqlbinlog.connector.snapshot.reading.partition import ChunkPartition
+from pyspark_mysqlbinlog.connector.snapshot.visibility.watermark import Watermark
+from pyspark_mysqlbinlog.connector.source.schema import envelope
 from pyspark_mysqlbinlog.errors import LostConnectionError
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 

@@ -12,9 +12,9 @@ from pyspark.sql.types import StringType
 
 from helpers.downloads import download
 from helpers.servers import LocalServer, Server
-from pyspark_mysqlbinlog.connector.batch_reader import MySQLBinlogReader
-from pyspark_mysqlbinlog.connector.columns import envelope
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
+from pyspark_mysqlbinlog.connector.source.batch_reader import MySQLBinlogReader
+from pyspark_mysqlbinlog.connector.source.schema import envelope
 from pyspark_mysqlbinlog.errors import BinlogGapError
 
 ROTATES = 4

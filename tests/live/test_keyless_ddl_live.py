@@ -11,7 +11,7 @@ from helpers.source_runner import ids
 from live.conftest import NewStream
 from pyspark_mysqlbinlog.checkpoints.offset import Offset
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
-from pyspark_mysqlbinlog.connector.schemas import watch
+from pyspark_mysqlbinlog.connector.schemas import schema_guard
 from pyspark_mysqlbinlog.connector.schemas.baseline import history_of_server
 
 
@@ -42,7 +42,7 @@ def test_the_log_is_read_only_where_the_server_shows_a_key(
         read.append(arguments)
         return history_of_server(*arguments, **more)
 
-    monkeypatch.setattr(watch, "history_of_server", reading)
+    monkeypatch.setattr(schema_guard, "history_of_server", reading)
     table = f"{any_database}.keyless"
     stream = new_stream(any_server, f"{any_database}.key*", reloadAfterDdl="true")
     start = stream.initial()

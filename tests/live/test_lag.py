@@ -122,7 +122,7 @@ def test_files_that_were_not_read_yet(
 ) -> None:
     """The tail stands still; sizes are the server's own."""
     monkeypatch.setattr(
-        "pyspark_mysqlbinlog.connector.tail.log_walk.LogBuffer.wait_for_room",
+        "pyspark_mysqlbinlog.connector.tail.transaction_scanner.LogBuffer.wait_for_room",
         lambda buffer: wait_until(lambda: buffer.closed, "the test is over"),
     )
     spark, start = begun(any_server, table, new_stream)

@@ -13,9 +13,9 @@ from helpers.live_log import client_of
 from helpers.random_keys import RandomKey, random_keys
 from helpers.servers import Server
 from helpers.servers.available import every_server
-from pyspark_mysqlbinlog.checkpoints.load_state import Bound
-from pyspark_mysqlbinlog.connector.load.bounds import last_bound, next_bound, where
-from pyspark_mysqlbinlog.connector.load.keys import LoadKey
+from pyspark_mysqlbinlog.checkpoints.snapshot_state import Bound
+from pyspark_mysqlbinlog.connector.snapshot.chunks.chunk_bounds import last_bound, next_bound, where
+from pyspark_mysqlbinlog.connector.snapshot.chunks.keys import LoadKey
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 
 DATABASE = "load_any"

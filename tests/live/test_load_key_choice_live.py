@@ -6,7 +6,7 @@ import pytest
 
 from helpers.live_log import client_of, schemas_of
 from helpers.servers import Server
-from pyspark_mysqlbinlog.connector.load.keys import LoadKey, choose_key
+from pyspark_mysqlbinlog.connector.snapshot.chunks.keys import LoadKey, choose_key
 from pyspark_mysqlbinlog.errors import ServerError
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 

@@ -13,7 +13,7 @@ import pytest
 from helpers.load_rows import applied, select_json
 from helpers.servers import Server
 from helpers.stream_process import StreamProcess, options_of
-from pyspark_mysqlbinlog.checkpoints.load_state import Chunk, SnapshotState
+from pyspark_mysqlbinlog.checkpoints.snapshot_state import Chunk, SnapshotState
 
 # Spark's Python processes start quickly.
 pytestmark = pytest.mark.usefixtures("quick_python")

@@ -11,8 +11,8 @@ import pytest
 from helpers.live_log import new_database
 from helpers.servers import Server
 from helpers.servers.available import every_server
-from pyspark_mysqlbinlog.checkpoints.load_state import SnapshotState, TableSnapshotState
-from pyspark_mysqlbinlog.connector.load.planner import BatchLimits, ChunkPlanner
+from pyspark_mysqlbinlog.checkpoints.snapshot_state import SnapshotState, TableSnapshotState
+from pyspark_mysqlbinlog.connector.snapshot.planning.planner import BatchLimits, ChunkPlanner
 
 Prove = Callable[..., None]
 DATABASE = "load_planner"

@@ -11,7 +11,7 @@ from helpers.chunked import counting_reads, key_of, plans_of
 from helpers.live_log import client_of
 from helpers.servers import Server
 from helpers.servers.available import every_server
-from pyspark_mysqlbinlog.connector.load.bounds import last_bound, next_bound, where
+from pyspark_mysqlbinlog.connector.snapshot.chunks.chunk_bounds import last_bound, next_bound, where
 
 DATABASE = "load_reads"
 ROWS = 4000

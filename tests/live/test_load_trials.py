@@ -24,7 +24,7 @@ from helpers.gtid_modes import switch, switchable_mode
 from helpers.load_rows import applied, select_json
 from helpers.servers import Server
 from helpers.stream_query import Query, Rows
-from pyspark_mysqlbinlog.checkpoints.load_state import SnapshotState
+from pyspark_mysqlbinlog.checkpoints.snapshot_state import SnapshotState
 
 LOG = logging.getLogger(__name__)
 COLUMNS = ("id", "a", "b")

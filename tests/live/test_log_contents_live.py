@@ -11,7 +11,7 @@ from helpers.servers import LocalServer, Server
 from helpers.source_runner import Spark, ids, insert
 from helpers.waiting import wait_until
 from live.conftest import LOCAL, NewStream
-from pyspark_mysqlbinlog.connector.server.notices import warn_once
+from pyspark_mysqlbinlog.connector.server.warn_once import warn_once
 from pyspark_mysqlbinlog.errors import BinlogSettingsError
 
 WITHOUT_FILTERS = ("--server-id=2",)

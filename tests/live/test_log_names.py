@@ -24,12 +24,12 @@ from helpers.servers import LocalServer, MariaDBServer
 from helpers.source_runner import Offset, Spark, ids, insert
 from helpers.waiting import wait_until
 from live.conftest import NewStream
-from pyspark_mysqlbinlog.checkpoints.load_state import SnapshotState
 from pyspark_mysqlbinlog.checkpoints.position import Position
-from pyspark_mysqlbinlog.connector.batch_reader import MySQLBinlogReader
-from pyspark_mysqlbinlog.connector.columns import envelope
+from pyspark_mysqlbinlog.checkpoints.snapshot_state import SnapshotState
 from pyspark_mysqlbinlog.connector.log.dump import Dump
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
+from pyspark_mysqlbinlog.connector.source.batch_reader import MySQLBinlogReader
+from pyspark_mysqlbinlog.connector.source.schema import envelope
 from pyspark_mysqlbinlog.connector.tail import lag as lag_module
 from pyspark_mysqlbinlog.errors import (
     BinlogGapError,

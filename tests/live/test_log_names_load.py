@@ -13,10 +13,10 @@ from helpers.servers import LocalServer, MariaDBServer
 from helpers.source_runner import Offset, Spark, insert
 from helpers.waiting import wait_until
 from live.conftest import NewStream
-from pyspark_mysqlbinlog.checkpoints.load_state import SnapshotState
 from pyspark_mysqlbinlog.checkpoints.offset import Offset as OffsetOfStream
-from pyspark_mysqlbinlog.connector.load.load import Load
-from pyspark_mysqlbinlog.connector.load.planner import BatchLimits
+from pyspark_mysqlbinlog.checkpoints.snapshot_state import SnapshotState
+from pyspark_mysqlbinlog.connector.snapshot.coordinator import Load
+from pyspark_mysqlbinlog.connector.snapshot.planning.planner import BatchLimits
 
 TABLE, KEYLESS = "shop.t", "shop.k"
 

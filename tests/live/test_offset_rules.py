@@ -14,7 +14,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 from helpers.servers import Server
 from helpers.source_runner import Spark, ids, insert
 from live.conftest import NewStream
-from pyspark_mysqlbinlog.connector import stream_reader
+from pyspark_mysqlbinlog.connector.source import stream_reader
 from pyspark_mysqlbinlog.connector.tail.buffer import LogBuffer
 
 

@@ -11,7 +11,7 @@ import pytest
 from helpers.servers import Server
 from helpers.source_runner import Spark, ids, insert
 from live.conftest import NewStream
-from pyspark_mysqlbinlog.connector.server.notices import warn_once
+from pyspark_mysqlbinlog.connector.server.warn_once import warn_once
 from pyspark_mysqlbinlog.errors import AccessDeniedError
 
 USER = "reader_patterns"

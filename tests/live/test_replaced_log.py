@@ -16,7 +16,7 @@ from helpers.source_runner import Offset, Spark, ids, insert
 from helpers.waiting import wait_until
 from live.conftest import NewStream
 from pyspark_mysqlbinlog.checkpoints.position import Position
-from pyspark_mysqlbinlog.connector.log import replaced
+from pyspark_mysqlbinlog.connector.log import replacement
 from pyspark_mysqlbinlog.connector.server.settings import current_position
 from pyspark_mysqlbinlog.errors import BinlogReplacedError, MySQLBinlogError
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
@@ -123,7 +123,7 @@ def test_reset_master_under_a_running_stream(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Its dump may go on with heartbeats, of a file that is gone: as if nothing were written."""
-    monkeypatch.setattr(replaced, "_IDLE_CHECK_INTERVAL", 0.5)
+    monkeypatch.setattr(replacement, "_IDLE_CHECK_INTERVAL", 0.5)
     stream = new_stream(shop, TABLE)
     start = stream.initial()
     assert stream.latest(start) == start
@@ -140,14 +140,14 @@ def test_an_idle_stream_is_left_alone(
     shop: LocalServer, new_stream: NewStream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is looked after at every heartbeat here, and keeps its connection."""
-    monkeypatch.setattr(replaced, "_IDLE_CHECK_INTERVAL", 0.0)
+    monkeypatch.setattr(replacement, "_IDLE_CHECK_INTERVAL", 0.0)
     asked: list[Position] = []
 
     def asking(client: ReplicaClient) -> Position:
         asked.append(current_position(client))
         return asked[-1]
 
-    monkeypatch.setattr(replaced, "current_position", asking)
+    monkeypatch.setattr(replacement, "current_position", asking)
     stream = new_stream(shop, TABLE)
     start = stream.initial()
     assert stream.latest(start) == start

@@ -24,7 +24,7 @@ from helpers.live_log import client_of, new_database
 from helpers.servers import LocalServer, MariaDBServer, MySQL56Server, Server
 from helpers.servers.available import every_server
 from helpers.stream_query import Query
-from pyspark_mysqlbinlog.connector.load.sizes import pin_definition
+from pyspark_mysqlbinlog.connector.snapshot.chunks.table_stats import pin_definition
 from pyspark_mysqlbinlog.errors import (
     AccessDeniedError,
     BinlogPurgedError,

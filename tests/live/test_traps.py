@@ -15,7 +15,7 @@ from helpers.source_runner import Spark, ids, insert, new_reader
 from helpers.waiting import wait_until
 from live.conftest import NewStream
 from pyspark_mysqlbinlog.checkpoints.position import Position
-from pyspark_mysqlbinlog.connector.start import start_of_server
+from pyspark_mysqlbinlog.connector.source.start_offset import start_of_server
 from pyspark_mysqlbinlog.errors import (
     AccessDeniedError,
     ServerError,

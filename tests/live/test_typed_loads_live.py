@@ -18,13 +18,13 @@ from helpers.servers import Server
 from helpers.servers.available import every_server
 from helpers.value_lines import LINES
 from live.test_result_rows_live import ODD
-from pyspark_mysqlbinlog.checkpoints.load_state import Chunk
 from pyspark_mysqlbinlog.checkpoints.position import Position
-from pyspark_mysqlbinlog.connector.columns import envelope
-from pyspark_mysqlbinlog.connector.delta.typed import RowImageReader
-from pyspark_mysqlbinlog.connector.load.chunk_reader import read_chunks
-from pyspark_mysqlbinlog.connector.load.partition import ChunkPartition
+from pyspark_mysqlbinlog.checkpoints.snapshot_state import Chunk
+from pyspark_mysqlbinlog.connector.delta.rows.row_images import RowImageReader
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
+from pyspark_mysqlbinlog.connector.snapshot.reading.chunk_reader import read_chunks
+from pyspark_mysqlbinlog.connector.snapshot.reading.partition import ChunkPartition
+from pyspark_mysqlbinlog.connector.source.schema import envelope
 from pyspark_mysqlbinlog.tables import TableSchema
 
 # Of a table: as many as a row may be long.

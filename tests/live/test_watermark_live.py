@@ -22,8 +22,8 @@ from helpers.servers import Server
 from helpers.servers.available import every_server
 from helpers.waiting import wait_until
 from pyspark_mysqlbinlog.checkpoints.position import Position
-from pyspark_mysqlbinlog.connector.load.prover import VisibilityChecker, Wanted
-from pyspark_mysqlbinlog.connector.load.watermark import Watermark
+from pyspark_mysqlbinlog.connector.snapshot.visibility.checker import VisibilityChecker, Wanted
+from pyspark_mysqlbinlog.connector.snapshot.visibility.watermark import Watermark
 from pyspark_mysqlbinlog.errors import (
     AccessDeniedError,
     MySQLBinlogError,

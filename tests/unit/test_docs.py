@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql.types import StringType, StructType
 
 from pyspark_mysqlbinlog import errors
-from pyspark_mysqlbinlog.connector.columns import envelope
+from pyspark_mysqlbinlog.connector.source.schema import envelope
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])

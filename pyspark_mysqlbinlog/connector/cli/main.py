@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from pyspark_mysqlbinlog.connector.cli.running import SparkEndedError, run
+from pyspark_mysqlbinlog.connector.cli.runner import SparkEndedError, run
 from pyspark_mysqlbinlog.errors import MySQLBinlogError, OptionError, cause_of
 
 if TYPE_CHECKING:
-    from pyspark_mysqlbinlog.connector.cli.display import Display
+    from pyspark_mysqlbinlog.connector.cli.output import Display
     from pyspark_mysqlbinlog.connector.delta.mirror import DeltaMirror
 
 __all__ = ["app"]
@@ -244,7 +244,7 @@ def _mirror(
 
 def _display(*, json_lines: bool) -> Display:
     """A table that changes in place for a terminal, else a line for each batch."""
-    from pyspark_mysqlbinlog.connector.cli.display import Lines, as_json, as_text
+    from pyspark_mysqlbinlog.connector.cli.output import Lines, as_json, as_text
 
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
@@ -257,7 +257,7 @@ def _display(*, json_lines: bool) -> Display:
     console = Console()
     if not console.is_terminal or console.is_dumb_terminal:
         return Lines(as_text)
-    from pyspark_mysqlbinlog.connector.cli.live import LiveTable
+    from pyspark_mysqlbinlog.connector.cli.terminal import LiveTable
 
     return LiveTable(console)
 

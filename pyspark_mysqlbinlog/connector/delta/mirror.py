@@ -6,9 +6,9 @@ Each batch is read or collected as Arrow, and goes this way, table by table::
        |
        +--> append to the table's change log (see `change_log`)
 
-What a table looks like comes from the offset at which the batch ends (see `batch_offsets`), how
-far its Delta table has come from Delta (see `marks`). A table that can't be kept equal to the
-server's is stopped, with a word on what to do, and the others go on.
+What a table looks like comes from the offset at which the batch ends (see `checkpoint_offsets`),
+how far its Delta table has come from Delta (see `commit_markers`). A table that can't be kept equal
+to the server's is stopped, with a word on what to do, and the others go on.
 """
 
 from __future__ import annotations
@@ -27,45 +27,50 @@ from pyspark_mysqlbinlog.checkpoints.offset import Offset
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.checkpoints.versions import is_dropped, valid_from
-from pyspark_mysqlbinlog.connector.delta.applied_state import AppliedState
-from pyspark_mysqlbinlog.connector.delta.applied_states import AppliedStates
-from pyspark_mysqlbinlog.connector.delta.batch import Batch, TableVersions
-from pyspark_mysqlbinlog.connector.delta.batch_offsets import BatchOffsets
-from pyspark_mysqlbinlog.connector.delta.cascade_watch import CascadeWatch
-from pyspark_mysqlbinlog.connector.delta.checkpoint_manager import use_filesystem_checkpoint_manager
-from pyspark_mysqlbinlog.connector.delta.collect import collected
-from pyspark_mysqlbinlog.connector.delta.column_names import delta_name
-from pyspark_mysqlbinlog.connector.delta.copies import log_row_identity
-from pyspark_mysqlbinlog.connector.delta.engine import DeltaTarget, Engine
-from pyspark_mysqlbinlog.connector.delta.engines import LazyEngine
-from pyspark_mysqlbinlog.connector.delta.failures import may_concern_table, run_for_table
-from pyspark_mysqlbinlog.connector.delta.free_memory import trim_after_batch
-from pyspark_mysqlbinlog.connector.delta.history import ChangeLog, begins_load
-from pyspark_mysqlbinlog.connector.delta.maintenance import Maintenance
-from pyspark_mysqlbinlog.connector.delta.marks import LogIdentity, Mark
-from pyspark_mysqlbinlog.connector.delta.mirrored_table import MirroredTable
-from pyspark_mysqlbinlog.connector.delta.own_reading import DirectReader, Prepare, Step
-from pyspark_mysqlbinlog.connector.delta.packed_position import pack_position
-from pyspark_mysqlbinlog.connector.delta.prepared import precompute_states
-from pyspark_mysqlbinlog.connector.delta.progress import (
+from pyspark_mysqlbinlog.connector.delta.query.applied_states import AppliedStates
+from pyspark_mysqlbinlog.connector.delta.query.captured import Wanted
+from pyspark_mysqlbinlog.connector.delta.query.cascade_warnings import CascadeWatch
+from pyspark_mysqlbinlog.connector.delta.query.checkpoint_manager import (
+    use_filesystem_checkpoint_manager,
+)
+from pyspark_mysqlbinlog.connector.delta.query.checkpoint_offsets import BatchOffsets
+from pyspark_mysqlbinlog.connector.delta.query.checkpoint_targets import check_checkpoint_targets
+from pyspark_mysqlbinlog.connector.delta.query.malloc_trim import trim_after_batch
+from pyspark_mysqlbinlog.connector.delta.query.parallel import side_by_side
+from pyspark_mysqlbinlog.connector.delta.query.progress import (
     BatchTracker,
     MirrorProgress,
     ProgressTracker,
 )
-from pyspark_mysqlbinlog.connector.delta.purpose import check_checkpoint_targets
-from pyspark_mysqlbinlog.connector.delta.side_by_side import side_by_side
-from pyspark_mysqlbinlog.connector.delta.spark_sessions import is_classic
-from pyspark_mysqlbinlog.connector.delta.targets import Targets, check_paths_disjoint
-from pyspark_mysqlbinlog.connector.delta.unstored_stops import UnstoredStop, can_write_any
-from pyspark_mysqlbinlog.connector.delta.wanted import Wanted
-from pyspark_mysqlbinlog.connector.load.sizes import table_sizes
+from pyspark_mysqlbinlog.connector.delta.query.table_failures import (
+    may_concern_table,
+    run_for_table,
+)
+from pyspark_mysqlbinlog.connector.delta.query.unstored_stops import UnstoredStop, can_write_any
+from pyspark_mysqlbinlog.connector.delta.read.direct_read import DirectReader, Prepare, Step
+from pyspark_mysqlbinlog.connector.delta.read.spark_batch import collected
+from pyspark_mysqlbinlog.connector.delta.rows.columns import delta_name
+from pyspark_mysqlbinlog.connector.delta.rows.packed_position import pack_position
+from pyspark_mysqlbinlog.connector.delta.rows.precomputed import precompute_states
+from pyspark_mysqlbinlog.connector.delta.store.commit_markers import LogIdentity, Mark
+from pyspark_mysqlbinlog.connector.delta.store.factory import LazyEngine
+from pyspark_mysqlbinlog.connector.delta.store.interface import DeltaTarget, Engine
+from pyspark_mysqlbinlog.connector.delta.store.maintenance import Maintenance
+from pyspark_mysqlbinlog.connector.delta.store.paths import Targets, check_paths_disjoint
+from pyspark_mysqlbinlog.connector.delta.store.spark.sessions import is_classic
+from pyspark_mysqlbinlog.connector.delta.sync.applied_state import AppliedState
+from pyspark_mysqlbinlog.connector.delta.sync.batch import Batch, TableVersions
+from pyspark_mysqlbinlog.connector.delta.sync.change_log import ChangeLog, begins_load
+from pyspark_mysqlbinlog.connector.delta.sync.multiset import log_row_identity
+from pyspark_mysqlbinlog.connector.delta.sync.table import MirroredTable
 from pyspark_mysqlbinlog.connector.log.logs import ServerLog
-from pyspark_mysqlbinlog.connector.options.log_lines import configure_logging
+from pyspark_mysqlbinlog.connector.options.logging_setup import configure_logging
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.connector.options.values import parse_duration
-from pyspark_mysqlbinlog.connector.packets import IPC_ROWS, SLIM_IPC_ROWS
-from pyspark_mysqlbinlog.connector.ranges.hand_over import HANDOFF_OPTION, BatchHandoff
+from pyspark_mysqlbinlog.connector.ranges.handoff import HANDOFF_OPTION, BatchHandoff
 from pyspark_mysqlbinlog.connector.ranges.reader import unpacked_schemas
+from pyspark_mysqlbinlog.connector.snapshot.chunks.table_stats import table_sizes
+from pyspark_mysqlbinlog.connector.source.arrow_ipc import IPC_ROWS, SLIM_IPC_ROWS
 from pyspark_mysqlbinlog.errors import MirrorError, OffsetError, OptionError
 from pyspark_mysqlbinlog.names import Table
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient

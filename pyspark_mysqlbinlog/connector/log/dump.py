@@ -30,10 +30,10 @@ from pyspark_mysqlbinlog.errors import (
     ServerError,
 )
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
+from pyspark_mysqlbinlog.protocol.event_reader import EventReader, FileHead
 from pyspark_mysqlbinlog.protocol.events import Event
 from pyspark_mysqlbinlog.protocol.messages import FormatDescription
 from pyspark_mysqlbinlog.protocol.server_errors import log_replaced
-from pyspark_mysqlbinlog.protocol.walker import EventReader, FileHead
 
 __all__ = [
     "LAST_DUMP_START",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
 from pyspark_mysqlbinlog.decoder.kernel.log_scanner import Run
 from pyspark_mysqlbinlog.protocol.checksum import event_checksum
+from pyspark_mysqlbinlog.protocol.event_reader import FileHead
 from pyspark_mysqlbinlog.protocol.events import Event
-from pyspark_mysqlbinlog.protocol.walker import FileHead
 
 __all__ = ["at_beginning", "behind"]
 

@@ -31,10 +31,10 @@ from pyspark_mysqlbinlog.errors import (
     ServerError,
 )
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
+from pyspark_mysqlbinlog.protocol.event_reader import EventReader
 from pyspark_mysqlbinlog.protocol.events import Event
 from pyspark_mysqlbinlog.protocol.files import FileStream, is_binlog
 from pyspark_mysqlbinlog.protocol.messages import parse_server_version
-from pyspark_mysqlbinlog.protocol.walker import EventReader
 
 __all__ = [
     "NO_LIMIT",

@@ -13,7 +13,7 @@ from pydantic import SecretStr, ValidationError
 
 from pyspark_mysqlbinlog.connector.options.checks import check_together
 from pyspark_mysqlbinlog.connector.options.model import FIELDS, Options, told
-from pyspark_mysqlbinlog.connector.options.not_built import reject_unsupported
+from pyspark_mysqlbinlog.connector.options.unsupported import reject_unsupported
 from pyspark_mysqlbinlog.connector.options.values import Earliest, Snapshot
 from pyspark_mysqlbinlog.errors import OptionError
 

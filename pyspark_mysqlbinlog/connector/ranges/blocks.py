@@ -11,13 +11,13 @@ from dataclasses import replace
 
 from pyspark_mysqlbinlog.connector.log.logs import ScannedLog
 from pyspark_mysqlbinlog.connector.log.prefetch import Interrupt, prefetched
-from pyspark_mysqlbinlog.connector.log.resuming import ReconnectingLog
-from pyspark_mysqlbinlog.connector.ranges.bounds import RangeBounds, check_between
-from pyspark_mysqlbinlog.connector.ranges.cutting import RangePartition
-from pyspark_mysqlbinlog.connector.ranges.steps import SubBatchBoundaries
-from pyspark_mysqlbinlog.connector.tail.earlier_xa import search_before_range
+from pyspark_mysqlbinlog.connector.log.reconnecting import ReconnectingLog
+from pyspark_mysqlbinlog.connector.ranges.range_end import RangeBounds, check_between
+from pyspark_mysqlbinlog.connector.ranges.split import RangePartition
+from pyspark_mysqlbinlog.connector.ranges.sub_batches import SubBatchBoundaries
+from pyspark_mysqlbinlog.connector.tail.prepared_xa import search_before_range
+from pyspark_mysqlbinlog.decoder.filtering.event_filter import EventFilter
 from pyspark_mysqlbinlog.decoder.kernel.log_scanner import LogScanner, Run
-from pyspark_mysqlbinlog.decoder.wanted.event_filter import EventFilter
 from pyspark_mysqlbinlog.protocol.blocks import EventBlock, PackedEvents, pack_events, unpack_events
 from pyspark_mysqlbinlog.protocol.events import HEADER_LENGTH, Event
 

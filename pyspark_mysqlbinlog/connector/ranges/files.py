@@ -8,14 +8,14 @@ from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.log.logs import NO_LIMIT, FileLog
 from pyspark_mysqlbinlog.connector.log.retry import LOG
-from pyspark_mysqlbinlog.connector.ranges.bounds import RangeBounds, check_between
-from pyspark_mysqlbinlog.connector.ranges.cutting import Cut, cut
+from pyspark_mysqlbinlog.connector.ranges.range_end import RangeBounds, check_between
+from pyspark_mysqlbinlog.connector.ranges.split import Cut, cut
 from pyspark_mysqlbinlog.connector.tail.buffer import LogBuffer, Mark
-from pyspark_mysqlbinlog.connector.tail.earlier_xa import PreparedXaSearch
-from pyspark_mysqlbinlog.connector.tail.log_walk import TransactionScanner
+from pyspark_mysqlbinlog.connector.tail.prepared_xa import PreparedXaSearch
+from pyspark_mysqlbinlog.connector.tail.transaction_scanner import TransactionScanner
+from pyspark_mysqlbinlog.decoder.filtering.event_filter import EventFilter
 from pyspark_mysqlbinlog.decoder.kernel.implementation import implementation
 from pyspark_mysqlbinlog.decoder.kernel.log_scanner import LogScanner, Run
-from pyspark_mysqlbinlog.decoder.wanted.event_filter import EventFilter
 from pyspark_mysqlbinlog.protocol.events import Event
 
 __all__ = ["cut_files"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pyspark_mysqlbinlog.checkpoints.offset import Offset
-from pyspark_mysqlbinlog.connector.ranges.cutting import RangePartition, cut, pulled
+from pyspark_mysqlbinlog.connector.ranges.split import RangePartition, cut, pulled
 from pyspark_mysqlbinlog.connector.server.settings import ServerFacts
 from pyspark_mysqlbinlog.connector.tail.buffer import Span
 
@@ -28,7 +28,7 @@ def range_partitions(
     first : where the batch begins, with the pending XA transactions that hold there.
     last : where it ends, with the schemas of all of it.
     spans : what the buffer holds of it; None when it can't tell.
-    target_bytes, max_fetches : see `cutting.cut`.
+    target_bytes, max_fetches : see `split.cut`.
     """
     if spans is None:
         cuts = pulled(first.position, last.position, first.prepared_xa, first.fingerprint)

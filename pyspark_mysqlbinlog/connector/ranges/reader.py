@@ -11,15 +11,16 @@ from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
 from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.log.logs import FileLog, Log, ScannedLog
-from pyspark_mysqlbinlog.connector.log.resuming import ReconnectingLog
+from pyspark_mysqlbinlog.connector.log.reconnecting import ReconnectingLog
 from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.connector.ranges.blocks import wanted_blocks
-from pyspark_mysqlbinlog.connector.ranges.bounds import RangeBounds, check_between
-from pyspark_mysqlbinlog.connector.ranges.cutting import RangePartition
+from pyspark_mysqlbinlog.connector.ranges.range_end import RangeBounds, check_between
+from pyspark_mysqlbinlog.connector.ranges.split import RangePartition
 from pyspark_mysqlbinlog.connector.ranges.statement_rows import StatementRows
-from pyspark_mysqlbinlog.connector.ranges.steps import SubBatchBoundaries
-from pyspark_mysqlbinlog.connector.tail.earlier_xa import search_before_range
+from pyspark_mysqlbinlog.connector.ranges.sub_batches import SubBatchBoundaries
+from pyspark_mysqlbinlog.connector.tail.prepared_xa import search_before_range
 from pyspark_mysqlbinlog.decoder.decode import Decoder
+from pyspark_mysqlbinlog.decoder.filtering.event_filter import EventFilter
 from pyspark_mysqlbinlog.decoder.kernel.implementation import implementation
 from pyspark_mysqlbinlog.decoder.payloads.payload import (
     PayloadFactory,
@@ -28,7 +29,6 @@ from pyspark_mysqlbinlog.decoder.payloads.payload import (
 )
 from pyspark_mysqlbinlog.decoder.payloads.struct_payload import StructPayload, Unplaced
 from pyspark_mysqlbinlog.decoder.payloads.variant_payload import VariantPayload
-from pyspark_mysqlbinlog.decoder.wanted.event_filter import EventFilter
 from pyspark_mysqlbinlog.errors import OptionError
 from pyspark_mysqlbinlog.protocol.blocks import unpack_events
 from pyspark_mysqlbinlog.protocol.events import Event

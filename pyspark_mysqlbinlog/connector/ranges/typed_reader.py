@@ -18,7 +18,7 @@ from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.checkpoints.versions import Version
 from pyspark_mysqlbinlog.connector.ranges.reader import read_range, unpacked_schemas
-from pyspark_mysqlbinlog.connector.ranges.steps import SubBatchBoundaries
+from pyspark_mysqlbinlog.connector.ranges.sub_batches import SubBatchBoundaries
 from pyspark_mysqlbinlog.connector.ranges.typed_rows import (
     nested_payload,
     nested_schema,
@@ -30,7 +30,7 @@ from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 
 if TYPE_CHECKING:
     from pyspark_mysqlbinlog.connector.options.model import Options
-    from pyspark_mysqlbinlog.connector.ranges.cutting import RangePartition
+    from pyspark_mysqlbinlog.connector.ranges.split import RangePartition
 
 __all__ = ["read_typed_range", "read_typed_stretches"]
 

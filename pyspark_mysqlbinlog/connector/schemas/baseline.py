@@ -32,8 +32,8 @@ from pyspark_mysqlbinlog.connector.server.settings import (
 )
 from pyspark_mysqlbinlog.decoder.events.statements import DDL_KINDS
 from pyspark_mysqlbinlog.decoder.sql.classifier import Statement, StatementKind
+from pyspark_mysqlbinlog.decoder.sql.label_charsets import with_letters
 from pyspark_mysqlbinlog.decoder.sql.logged_statement import LoggedStatement
-from pyspark_mysqlbinlog.decoder.sql.written_labels import with_letters
 from pyspark_mysqlbinlog.errors import SchemaChangedError
 from pyspark_mysqlbinlog.names import fold, folding, table_folding
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.connector.server.information_schema import read_table_schema
-from pyspark_mysqlbinlog.decoder.schemas.struct_fit import columns_without_place, field_of
+from pyspark_mysqlbinlog.decoder.schemas.struct_match import columns_without_place, field_of
 from pyspark_mysqlbinlog.decoder.schemas.struct_types import arrow_type
 from pyspark_mysqlbinlog.errors import SchemaChangedError
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient

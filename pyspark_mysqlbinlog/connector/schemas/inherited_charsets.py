@@ -30,11 +30,11 @@ from pyspark_mysqlbinlog.connector.schemas.baseline import advance
 from pyspark_mysqlbinlog.connector.schemas.tracker import SchemaTracker
 from pyspark_mysqlbinlog.decoder.events.field_types import describe_field
 from pyspark_mysqlbinlog.decoder.events.table_map import TableMap
+from pyspark_mysqlbinlog.decoder.filtering.event_filter import EventFilter
 from pyspark_mysqlbinlog.decoder.kernel.implementation import implementation
 from pyspark_mysqlbinlog.decoder.kernel.log_scanner import LogScanner
-from pyspark_mysqlbinlog.decoder.schemas.fit import expected_fields
 from pyspark_mysqlbinlog.decoder.schemas.optional_metadata import described_schema
-from pyspark_mysqlbinlog.decoder.wanted.event_filter import EventFilter
+from pyspark_mysqlbinlog.decoder.schemas.table_map_check import expected_fields
 from pyspark_mysqlbinlog.errors import MySQLBinlogError
 from pyspark_mysqlbinlog.names import Table
 from pyspark_mysqlbinlog.protocol.events import Event, EventType

@@ -1,9 +1,9 @@
 """Whether the patterns of `tables` meet anything, and whether the account may see it.
 
-A table that is named must exist (see `histories.check_named_tables`). A pattern may be for tables
-that come later, so one that meets none is only logged. But where the account may not see what
-a pattern wants, the first row would stop the query, hours later: that is refused at the start, as
-far as the grants tell it for certain. What they can't tell is told in the log.
+A table that is named must exist (see `initial_history.check_named_tables`). A pattern may be for
+tables that come later, so one that meets none is only logged. But where the account may not see
+what a pattern wants, the first row would stop the query, hours later: that is refused at the start,
+as far as the grants tell it for certain. What they can't tell is told in the log.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
-from pyspark_mysqlbinlog.connector.options.reach import (
+from pyspark_mysqlbinlog.connector.options.pattern_databases import (
     excludes_all_of,
     is_covered,
     single_database,
 )
 from pyspark_mysqlbinlog.connector.options.table_filter import Pattern, TableFilter
 from pyspark_mysqlbinlog.connector.server.grants import Grants
-from pyspark_mysqlbinlog.connector.server.notices import warn_once
+from pyspark_mysqlbinlog.connector.server.warn_once import warn_once
 from pyspark_mysqlbinlog.errors import AccessDeniedError
 from pyspark_mysqlbinlog.names import Table, folding, quoted
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient

@@ -19,7 +19,7 @@ from pyspark_mysqlbinlog.connector.log.logs import FileLog
 from pyspark_mysqlbinlog.connector.log.retry import initial_retry
 from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.connector.options.table_filter import ColumnFilter, TableFilter
-from pyspark_mysqlbinlog.connector.schemas.histories import history_of_files
+from pyspark_mysqlbinlog.connector.schemas.initial_history import history_of_files
 from pyspark_mysqlbinlog.connector.schemas.schema_ddl import declared_tables
 from pyspark_mysqlbinlog.connector.server.information_schema import read_table_schemas
 from pyspark_mysqlbinlog.connector.server.settings import ServerFacts

@@ -23,9 +23,9 @@ from pyspark_mysqlbinlog.decoder.sql.alter import apply_alter
 from pyspark_mysqlbinlog.decoder.sql.alter_clauses import parse_alter
 from pyspark_mysqlbinlog.decoder.sql.classifier import StatementKind
 from pyspark_mysqlbinlog.decoder.sql.create import parse_create_table, parse_database_charset
+from pyspark_mysqlbinlog.decoder.sql.label_charsets import check_written_labels
 from pyspark_mysqlbinlog.decoder.sql.logged_statement import LoggedStatement
 from pyspark_mysqlbinlog.decoder.sql.statement_text import Author, create_author
-from pyspark_mysqlbinlog.decoder.sql.written_labels import check_written_labels
 from pyspark_mysqlbinlog.errors import MySQLBinlogError, SchemaChangedError, SchemaError
 from pyspark_mysqlbinlog.names import SYSTEM_DATABASES, Table, folding
 from pyspark_mysqlbinlog.protocol.events import THREAD_SPECIFIC_FLAG, Event
@@ -304,7 +304,7 @@ class SchemaTracker:
     def _maybe_temporary(self, ddl: _Ddl) -> None:
         """An ALTER or RENAME of tables or of temporary ones that hide them, which none can tell.
 
-        (See `stops.check_flagged_truncate`. Only MariaDB renames temporary tables.)
+        (See `unsafe_events.check_flagged_truncate`. Only MariaDB renames temporary tables.)
         """
         for name in map(self._name, ddl.logged.statement.tables or ()):
             ddl.states[name] = (

@@ -125,7 +125,7 @@ class LogBuffer:
         mark_at : the boundary at a position of the run's file.
         """
         ends, kept = run.ends, run.kept_until
-        # Received in one piece (see protocol/chunks.py): each may be carried.
+        # Received in one piece (see protocol/receive_buffer.py): each may be carried.
         assert run.kept_bytes <= MAX_INLINE_BYTES_PER_TASK
         with self._changed:
             at, last_end = 0, run.start - log_bytes

@@ -20,10 +20,10 @@ from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
 from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.log.dump import LAST_DUMP_START, Dump, ScannedDump
-from pyspark_mysqlbinlog.connector.log.replaced import IdleReplacementCheck, explain_dump_error
+from pyspark_mysqlbinlog.connector.log.replacement import IdleReplacementCheck, explain_dump_error
 from pyspark_mysqlbinlog.connector.log.retry import LOG, log_reconnected, reconnect_retry
+from pyspark_mysqlbinlog.connector.schemas.schema_guard import SchemaGuard, unknown_among
 from pyspark_mysqlbinlog.connector.schemas.tracker import SchemaTracker, last_change
-from pyspark_mysqlbinlog.connector.schemas.watch import SchemaGuard, unknown_among
 from pyspark_mysqlbinlog.connector.server.grants import Grants
 from pyspark_mysqlbinlog.connector.server.settings import (
     ServerFacts,
@@ -32,14 +32,14 @@ from pyspark_mysqlbinlog.connector.server.settings import (
     server_time,
 )
 from pyspark_mysqlbinlog.connector.tail.buffer import LogBuffer, Mark
-from pyspark_mysqlbinlog.connector.tail.earlier_xa import PreparedXaSearch
 from pyspark_mysqlbinlog.connector.tail.lag import EndOfLog, Lag, LagThread
-from pyspark_mysqlbinlog.connector.tail.log_walk import TransactionScanner
+from pyspark_mysqlbinlog.connector.tail.prepared_xa import PreparedXaSearch
+from pyspark_mysqlbinlog.connector.tail.transaction_scanner import TransactionScanner
+from pyspark_mysqlbinlog.decoder.filtering.event_filter import EventFilter
 from pyspark_mysqlbinlog.decoder.kernel.implementation import implementation
 from pyspark_mysqlbinlog.decoder.kernel.log_scanner import LogScanner, Run
 from pyspark_mysqlbinlog.decoder.payloads.row_counter import RowCounter
 from pyspark_mysqlbinlog.decoder.sql.logged_statement import LoggedStatement
-from pyspark_mysqlbinlog.decoder.wanted.event_filter import EventFilter
 from pyspark_mysqlbinlog.errors import (
     ConnectionFailedError,
     LogSequenceError,

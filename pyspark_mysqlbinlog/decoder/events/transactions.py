@@ -7,7 +7,7 @@ stands alone, and names no thread.
 
 `TransactionState` follows this for all who must know it: the event filter, the decoder, the search
 for a time. kernel/transactions.hpp is its compiled twin, for the scan and the decode loop. It takes
-the events as they come and refuses nothing (see decoder/wanted/stops.py).
+the events as they come and refuses nothing (see decoder/filtering/unsafe_events.py).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 // One value of a row image into one Arrow column. Which function does that is settled once per
 // column of a plan (`choose_cell`), so that the row loop only follows pointers. The Python twins
-// are struct_payload.py and struct_fit.py.
+// are struct_payload.py and struct_match.py.
 #pragma once
 
 #include <string>
@@ -325,7 +325,7 @@ inline Cell only_if(bool fits, Cell cell) { return fits ? cell : nullptr; }
 }  // namespace cells
 
 // How a column's values get into an Arrow column of this type; null where that is not known here.
-// What fits into what `struct_fit.widening` has settled before.
+// What fits into what `struct_match.widening` has settled before.
 //
 // as_number : a TIME that goes into a text as its microseconds.
 inline Cell choose_cell(const Column& column, Out type, bool as_number) {

@@ -2,7 +2,7 @@
 
 The kernel does what it fully understands. A column that it does not (an odd width, a character set
 that nobody has) has no spec; its table is the pure-Python twin's, which decodes it or says what is
-wrong with it. `values/choose.py` is what this must agree with.
+wrong with it. `values/select_codec.py` is what this must agree with.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class ColumnSpec:
 def column_spec(
     code: int, metadata: int, schema: ColumnSchema | None, excluded: bool = False
 ) -> ColumnSpec | None:
-    """The spec of a column whose type, metadata and schema are known to fit (see fit.py).
+    """The spec of a column whose type, metadata and schema fit (see table_map_check.py).
 
     schema : None where there is none, which will do for an excluded column.
 

@@ -15,12 +15,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from pyspark_mysqlbinlog.decoder.events.table_map import table_id_of
-from pyspark_mysqlbinlog.decoder.wanted.event_filter import EventFilter
+from pyspark_mysqlbinlog.decoder.filtering.event_filter import EventFilter
 from pyspark_mysqlbinlog.errors import MySQLBinlogError
 from pyspark_mysqlbinlog.protocol.blocks import EventBlock, PackedEvents, event_at
-from pyspark_mysqlbinlog.protocol.chunks import EventStream
+from pyspark_mysqlbinlog.protocol.event_reader import EventReader
 from pyspark_mysqlbinlog.protocol.events import Event, EventType
-from pyspark_mysqlbinlog.protocol.walker import EventReader
+from pyspark_mysqlbinlog.protocol.receive_buffer import EventStream
 
 if TYPE_CHECKING:
     from pyspark_mysqlbinlog.decoder.kernel._scan import Scanner

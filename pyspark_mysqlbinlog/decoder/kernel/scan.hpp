@@ -1,5 +1,5 @@
 // The scan: walks events that lie in memory, as a dump or a file has them, and finds what is
-// wanted. It is the compiled twin of protocol/walker.py and decoder/wanted/event_filter.py for what most
+// wanted. It is the compiled twin of protocol/event_reader.py and decoder/filtering/event_filter.py for what most
 // of a log is made of: rows between BEGIN and COMMIT, of tables whose names were met before.
 //
 // Nothing is decided here that the twins do not decide in the same way, and whatever else comes

@@ -13,9 +13,9 @@ from json.encoder import encode_basestring
 from typing import Any
 
 from pyspark_mysqlbinlog.decoder.events.table_map import TableMap
-from pyspark_mysqlbinlog.decoder.schemas.fit import check_fit
-from pyspark_mysqlbinlog.decoder.values.choose import codec_for, skip_for
+from pyspark_mysqlbinlog.decoder.schemas.table_map_check import check_fit
 from pyspark_mysqlbinlog.decoder.values.codec import Codec, Skip
+from pyspark_mysqlbinlog.decoder.values.select_codec import codec_for, skip_for
 from pyspark_mysqlbinlog.errors import MySQLBinlogError
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 

@@ -22,8 +22,8 @@ from pyspark_mysqlbinlog.decoder.events.field_types import FieldType, field_type
 from pyspark_mysqlbinlog.decoder.events.table_map import TableMap
 from pyspark_mysqlbinlog.decoder.payloads.plan import ColumnPlan, RowPlan
 from pyspark_mysqlbinlog.decoder.values import numbers
-from pyspark_mysqlbinlog.decoder.values.choose import codec_for
 from pyspark_mysqlbinlog.decoder.values.codec import Codec
+from pyspark_mysqlbinlog.decoder.values.select_codec import codec_for
 from pyspark_mysqlbinlog.errors import UnsupportedEventError
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 

@@ -9,7 +9,7 @@ from pyspark_mysqlbinlog.decoder.events.rows import OPERATIONS, RowsHead
 from pyspark_mysqlbinlog.decoder.events.table_map import DUMMY_TABLE_IDS, TableMap, TableMapRegistry
 from pyspark_mysqlbinlog.decoder.payloads.payload import skip_image
 from pyspark_mysqlbinlog.decoder.payloads.plan import ColumnPlan, ImagePlan
-from pyspark_mysqlbinlog.decoder.values.choose import skip_for
+from pyspark_mysqlbinlog.decoder.values.select_codec import skip_for
 from pyspark_mysqlbinlog.errors import MalformedEventError
 from pyspark_mysqlbinlog.protocol.events import Event, EventType, type_name
 

@@ -3,7 +3,7 @@
 The struct's fields are settled before the first row is read, by what the query was promised; each
 image's columns find theirs by name, once per kind of image. What is in the struct and not in the
 image is null and named as absent. What is in the image and has no place in the struct (see
-`struct_fit`) is rescued as JSON text, stops the read, or is passed over, as the query was told.
+`struct_match`) is rescued as JSON text, stops the read, or is passed over, as the query was told.
 
 With several tables the struct is nested, `after.shop.orders.id`: a table's columns are filled by
 its own rows only and spread over the batch when it is finished, by Arrow's take. So a row costs
@@ -29,7 +29,7 @@ from pyspark_mysqlbinlog.decoder.payloads.variant import (
     encode_tree,
     within_limit,
 )
-from pyspark_mysqlbinlog.decoder.schemas.struct_fit import Convert, widening
+from pyspark_mysqlbinlog.decoder.schemas.struct_match import Convert, widening
 from pyspark_mysqlbinlog.decoder.schemas.struct_types import VARIANT, StructOptions, arrow_type
 from pyspark_mysqlbinlog.decoder.values.codec import Codec, Read, cut_short, skipping
 from pyspark_mysqlbinlog.decoder.values.days import MICROS_PER_DAY, day_number

@@ -4,7 +4,7 @@ Most columns are asked for as they are: the binary protocol gives the stored num
 the column's own character set where the session has no ``character_set_results``. ENUM and SET are
 asked for as numbers, for their labels may be anything. A column that is excluded is asked for as
 NULL, which the decoder passes over. The table map that goes before the images is made of the
-schema, as `schemas/fit.py` expects it.
+schema, as `schemas/table_map_check.py` expects it.
 
 Beside a JSON column the types of some of its numbers may be asked for, in a column of the result
 that goes before it (see `json_types`).
@@ -24,7 +24,7 @@ from pyspark_mysqlbinlog.decoder.events.field_types import (
 )
 from pyspark_mysqlbinlog.decoder.result_rows.json_text import JsonPath
 from pyspark_mysqlbinlog.decoder.result_rows.json_types import NumberTypeQuery
-from pyspark_mysqlbinlog.decoder.schemas.fit import expected_fields
+from pyspark_mysqlbinlog.decoder.schemas.table_map_check import expected_fields
 from pyspark_mysqlbinlog.decoder.values.sizes import stored_size
 from pyspark_mysqlbinlog.errors import SchemaMismatchError
 from pyspark_mysqlbinlog.names import quoted

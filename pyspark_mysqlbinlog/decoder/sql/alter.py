@@ -27,7 +27,7 @@ from pyspark_mysqlbinlog.decoder.sql.alter_clauses import (
 from pyspark_mysqlbinlog.decoder.sql.column_definition import ColumnDefinition
 from pyspark_mysqlbinlog.decoder.sql.column_types import ParsedType, resolve
 from pyspark_mysqlbinlog.decoder.sql.create import with_key
-from pyspark_mysqlbinlog.decoder.sql.idle_conversion import with_default_behind
+from pyspark_mysqlbinlog.decoder.sql.noop_convert import with_default_behind
 from pyspark_mysqlbinlog.decoder.sql.tokens import DEFAULT_CONTEXT, SqlContext
 from pyspark_mysqlbinlog.decoder.sql.unique_keys import may_be_called, spelled
 from pyspark_mysqlbinlog.errors import MySQLBinlogError, SchemaError, UnknownSchemaError

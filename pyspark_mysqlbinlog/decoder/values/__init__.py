@@ -1,5 +1,5 @@
 """One value of one column: bytes to value, bytes to JSON text, or passed over.
 
 By MySQL's families of types: `numbers`, `decimals`, `strings` (with `charsets`), `temporals`;
-`choose` picks the codec of a column.
+`select_codec` picks the codec of a column.
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import pyarrow, pyspark.worker, pyspark.sql.types
 import pyspark.sql.pandas.types, pyspark.sql.streaming.datasource
 before = set(sys.modules)
 from pyspark_mysqlbinlog.connector.ranges import reader as range_reader
-from pyspark_mysqlbinlog.connector import stream_reader
+from pyspark_mysqlbinlog.connector.source import stream_reader
 from pyspark_mysqlbinlog.decoder.kernel.implementation import implementation
 if implementation() == "c":
     import pyspark_mysqlbinlog.decoder.kernel.decoder
@@ -35,5 +36,8 @@ def test_imports_of_a_worker() -> None:
     assert "pyspark_mysqlbinlog" in roots
     # What only the driver needs, or DDL.
     assert not roots & {"sqlglot", "deltalake", "pandas", "hypothesis", "Cython"}
-    load = "pyspark_mysqlbinlog.connector.load"
-    assert not names & {f"{load}.load", f"{load}.planner", f"{load}.chunk_reader"}
+    snapshot = "pyspark_mysqlbinlog.connector.snapshot"
+    driver_only = ("coordinator", "planning.planner", "reading.chunk_reader")
+    for name in driver_only:
+        assert importlib.util.find_spec(f"{snapshot}.{name}") is not None
+    assert not names & {f"{snapshot}.{name}" for name in driver_only}

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from pyspark_mysqlbinlog.connector.delta import deltalake_engine
-from pyspark_mysqlbinlog.connector.delta.column_names import SEQ, SEQ_TYPE
-from pyspark_mysqlbinlog.connector.delta.deltalake_engine import DeltalakeEngine, DeltalakeTarget
-from pyspark_mysqlbinlog.connector.delta.marks import LogIdentity, Mark
+from pyspark_mysqlbinlog.connector.delta.rows.columns import SEQ, SEQ_TYPE
+from pyspark_mysqlbinlog.connector.delta.store.commit_markers import LogIdentity, Mark
+from pyspark_mysqlbinlog.connector.delta.store.deltars import table as table_module
+from pyspark_mysqlbinlog.connector.delta.store.deltars.table import DeltalakeEngine, DeltalakeTarget
 from pyspark_mysqlbinlog.errors import MirrorError
 
 LOG = LogIdentity("uuid", 0, "mysql-bin")
@@ -42,7 +42,7 @@ def test_a_commit_whose_answer_is_lost_is_its_own(
         raise OSError("timeout")
 
     with monkeypatch.context() as during:
-        during.setattr(deltalake_engine, "write_deltalake", lost)
+        during.setattr(table_module, "write_deltalake", lost)
         with pytest.raises(OSError, match="timeout"):
             target.append(rows(9), Mark(LOG, 200))
     assert target.applied(str(LOG)) == 200
@@ -102,7 +102,7 @@ def test_a_commit_before_the_properties_that_a_commit_needs(
     other = DeltalakeEngine().target(target.uri)
     _once_before(
         monkeypatch,
-        deltalake_engine,
+        table_module,
         "stats_properties_excluding",
         lambda: other.set_properties({"p": "q"}),
     )

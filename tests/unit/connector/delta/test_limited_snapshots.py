@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 
 from helpers.table_batches import NAME, Change, TableBatches, change, changes_table
-from pyspark_mysqlbinlog.checkpoints.load_state import Chunk, SnapshotState, TableSnapshotState
-from pyspark_mysqlbinlog.connector.delta.snapshot_record import LOADING
-from pyspark_mysqlbinlog.connector.delta.typed_images import ImageStore
+from pyspark_mysqlbinlog.checkpoints.snapshot_state import Chunk, SnapshotState, TableSnapshotState
+from pyspark_mysqlbinlog.connector.delta.rows.image_store import ImageStore
+from pyspark_mysqlbinlog.connector.delta.sync.snapshot_record import LOADING
 from pyspark_mysqlbinlog.errors import MirrorError
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 

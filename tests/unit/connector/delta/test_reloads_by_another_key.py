@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from helpers.table_batches import NAME, TableBatches, change
-from pyspark_mysqlbinlog.checkpoints.load_state import Chunk, SnapshotState, TableSnapshotState
-from pyspark_mysqlbinlog.connector.delta import deltalake_writes
+from pyspark_mysqlbinlog.checkpoints.snapshot_state import Chunk, SnapshotState, TableSnapshotState
+from pyspark_mysqlbinlog.connector.delta.store.deltars import fast_writes
 from pyspark_mysqlbinlog.errors import MirrorError
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 
@@ -30,7 +30,7 @@ FIRST, SECOND = (
 def mirrored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TableBatches:
     """The Delta table has two rows with one value of `v`, and is stopped."""
     # Several rows of a key are overwritten by one where a few keys are written; not by a merge.
-    monkeypatch.setattr(deltalake_writes, "MAX_REPLACED_KEYS", 0)
+    monkeypatch.setattr(fast_writes, "MAX_REPLACED_KEYS", 0)
     mirrored = TableBatches(tmp_path)
     rows = (change("c", 120 + n, {"id": n, "v": 5}) for n in (1, 2))
     mirrored.batch(140, *rows, versions=[(4, BY_ID)], load=DONE)

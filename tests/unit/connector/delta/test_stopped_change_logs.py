@@ -8,8 +8,8 @@ import pytest
 
 from helpers.log_batches import LogBatches, change_row
 from helpers.table_batches import NAME
-from pyspark_mysqlbinlog.checkpoints.load_state import Chunk, SnapshotState, TableSnapshotState
-from pyspark_mysqlbinlog.connector.delta.marks import LogIdentity
+from pyspark_mysqlbinlog.checkpoints.snapshot_state import Chunk, SnapshotState, TableSnapshotState
+from pyspark_mysqlbinlog.connector.delta.store.commit_markers import LogIdentity
 
 STOP = "the disk of the test"
 

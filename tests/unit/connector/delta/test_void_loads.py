@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 
 from helpers.table_batches import NAME, Change, TableBatches, change
-from pyspark_mysqlbinlog.checkpoints.load_state import (
+from pyspark_mysqlbinlog.checkpoints.snapshot_state import (
     Bound,
     Chunk,
     SnapshotState,
     TableSnapshotState,
 )
 from pyspark_mysqlbinlog.checkpoints.versions import UnknownSchema
-from pyspark_mysqlbinlog.connector.delta.mirrored_table import STOPPED
-from pyspark_mysqlbinlog.connector.delta.snapshot_record import LOADING
+from pyspark_mysqlbinlog.connector.delta.sync.snapshot_record import LOADING
+from pyspark_mysqlbinlog.connector.delta.sync.table import STOPPED
 from pyspark_mysqlbinlog.errors import MirrorError
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pyspark_mysqlbinlog.checkpoints.load_state import Bound
-from pyspark_mysqlbinlog.connector.load.bounds import next_bound
-from pyspark_mysqlbinlog.connector.load.conditions import gaps_after, where, within
-from pyspark_mysqlbinlog.connector.load.keys import KeyColumn, LoadKey
+from pyspark_mysqlbinlog.checkpoints.snapshot_state import Bound
+from pyspark_mysqlbinlog.connector.snapshot.chunks.chunk_bounds import next_bound
+from pyspark_mysqlbinlog.connector.snapshot.chunks.conditions import gaps_after, where, within
+from pyspark_mysqlbinlog.connector.snapshot.chunks.keys import KeyColumn, LoadKey
 
 VALUES = range(4)
 KINDS = st.sampled_from(

@@ -15,11 +15,11 @@ from pyspark.sql.types import StringType
 
 from helpers.decoding import CAPTURED
 from helpers.events import TIMESTAMP, LogBuilder, raw_event
-from pyspark_mysqlbinlog.connector.batch_reader import MySQLBinlogReader
-from pyspark_mysqlbinlog.connector.columns import envelope
-from pyspark_mysqlbinlog.connector.datasource import MySQLBinlogDataSource
 from pyspark_mysqlbinlog.connector.log.logs import FileLog
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
+from pyspark_mysqlbinlog.connector.source.batch_reader import MySQLBinlogReader
+from pyspark_mysqlbinlog.connector.source.datasource import MySQLBinlogDataSource
+from pyspark_mysqlbinlog.connector.source.schema import envelope
 from pyspark_mysqlbinlog.errors import BinlogGapError
 from pyspark_mysqlbinlog.protocol.events import EventType
 

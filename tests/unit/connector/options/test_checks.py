@@ -10,10 +10,10 @@ from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StringType
 
 from helpers.refused_options import SECRET, SERVER, refused
-from pyspark_mysqlbinlog.connector.columns import envelope
-from pyspark_mysqlbinlog.connector.datasource import MySQLBinlogDataSource
 from pyspark_mysqlbinlog.connector.options.model import FIELDS, told
-from pyspark_mysqlbinlog.connector.options.not_built import UNSUPPORTED
+from pyspark_mysqlbinlog.connector.options.unsupported import UNSUPPORTED
+from pyspark_mysqlbinlog.connector.source.datasource import MySQLBinlogDataSource
+from pyspark_mysqlbinlog.connector.source.schema import envelope
 from pyspark_mysqlbinlog.errors import OptionError
 
 

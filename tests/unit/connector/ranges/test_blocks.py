@@ -19,22 +19,22 @@ from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.log.fingerprints import behind
 from pyspark_mysqlbinlog.connector.log.logs import FileLog
 from pyspark_mysqlbinlog.connector.log.prefetch import Interrupt, prefetched
-from pyspark_mysqlbinlog.connector.log.resuming import ReconnectingLog
+from pyspark_mysqlbinlog.connector.log.reconnecting import ReconnectingLog
 from pyspark_mysqlbinlog.connector.ranges.blocks import scanned_blocks, wanted_blocks
-from pyspark_mysqlbinlog.connector.ranges.cutting import RangePartition
 from pyspark_mysqlbinlog.connector.ranges.reader import _wanted
-from pyspark_mysqlbinlog.connector.ranges.steps import Boundary, SubBatchBoundaries
-from pyspark_mysqlbinlog.decoder.wanted.event_filter import EventFilter
+from pyspark_mysqlbinlog.connector.ranges.split import RangePartition
+from pyspark_mysqlbinlog.connector.ranges.sub_batches import Boundary, SubBatchBoundaries
+from pyspark_mysqlbinlog.decoder.filtering.event_filter import EventFilter
 from pyspark_mysqlbinlog.errors import MySQLBinlogError
 from pyspark_mysqlbinlog.protocol.blocks import EventBlock, pack_events, unpack_events
 from pyspark_mysqlbinlog.protocol.client import ServerSettings
+from pyspark_mysqlbinlog.protocol.event_reader import FileHead
 from pyspark_mysqlbinlog.protocol.events import (
     HEADER_LENGTH,
     ROWS_EVENT_TYPES,
     Event,
     EventType,
 )
-from pyspark_mysqlbinlog.protocol.walker import FileHead
 
 Captures = Callable[[str, str], bool]
 Found = tuple[list[Event], str]

@@ -15,11 +15,11 @@ from pyspark.sql.types import StringType
 from helpers.decoding import CAPTURED
 from helpers.events import LogBuilder, xa_prepare_body
 from helpers.filtered import xa
-from pyspark_mysqlbinlog.connector.batch_reader import MySQLBinlogReader
-from pyspark_mysqlbinlog.connector.columns import envelope
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
-from pyspark_mysqlbinlog.connector.ranges.cutting import RangePartition
-from pyspark_mysqlbinlog.connector.tail import log_walk
+from pyspark_mysqlbinlog.connector.ranges.split import RangePartition
+from pyspark_mysqlbinlog.connector.source.batch_reader import MySQLBinlogReader
+from pyspark_mysqlbinlog.connector.source.schema import envelope
+from pyspark_mysqlbinlog.connector.tail import transaction_scanner
 from pyspark_mysqlbinlog.errors import (
     ChecksumError,
     InvalidPositionError,
@@ -53,7 +53,7 @@ def values(rows: Iterable[dict[str, Any]]) -> list[str]:
 @pytest.fixture
 def short_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Long transactions begin at 300 bytes."""
-    monkeypatch.setattr(log_walk, "_PIECE_BYTES", 300)
+    monkeypatch.setattr(transaction_scanner, "_PIECE_BYTES", 300)
 
 
 @pytest.mark.parametrize(

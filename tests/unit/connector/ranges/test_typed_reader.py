@@ -22,21 +22,21 @@ from helpers.replay import captured_schemas
 from helpers.restored import ALL_SCENARIOS
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
-from pyspark_mysqlbinlog.connector.batch_reader import MySQLBinlogReader
-from pyspark_mysqlbinlog.connector.columns import arrow_schema, envelope
-from pyspark_mysqlbinlog.connector.delta.apply import sorted_by_seq
-from pyspark_mysqlbinlog.connector.delta.collect import by_table, collected
-from pyspark_mysqlbinlog.connector.delta.typed import RowImageReader
-from pyspark_mysqlbinlog.connector.delta.typed_images import IMAGE, ImageStore
+from pyspark_mysqlbinlog.connector.delta.read.spark_batch import by_table, collected
+from pyspark_mysqlbinlog.connector.delta.rows.image_store import IMAGE, ImageStore
+from pyspark_mysqlbinlog.connector.delta.rows.row_images import RowImageReader
+from pyspark_mysqlbinlog.connector.delta.rows.states import sorted_by_seq
 from pyspark_mysqlbinlog.connector.log.logs import FileLog
 from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
-from pyspark_mysqlbinlog.connector.packets import SLIM_IPC_ROWS, packets
 from pyspark_mysqlbinlog.connector.ranges import typed_reader
-from pyspark_mysqlbinlog.connector.ranges.cutting import RangePartition
 from pyspark_mysqlbinlog.connector.ranges.reader import read_range
+from pyspark_mysqlbinlog.connector.ranges.split import RangePartition
 from pyspark_mysqlbinlog.connector.ranges.typed_reader import read_typed_range
-from pyspark_mysqlbinlog.decoder.wanted.event_filter import EventFilter
+from pyspark_mysqlbinlog.connector.source.arrow_ipc import SLIM_IPC_ROWS, packets
+from pyspark_mysqlbinlog.connector.source.batch_reader import MySQLBinlogReader
+from pyspark_mysqlbinlog.connector.source.schema import arrow_schema, envelope
+from pyspark_mysqlbinlog.decoder.filtering.event_filter import EventFilter
 from pyspark_mysqlbinlog.errors import UnknownSchemaError
 from pyspark_mysqlbinlog.names import Table
 from pyspark_mysqlbinlog.protocol.events import EventType

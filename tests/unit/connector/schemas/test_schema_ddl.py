@@ -12,10 +12,10 @@ from pyspark.sql.types import StringType
 from helpers.captured_logs import describe
 from helpers.decoding import CAPTURED
 from helpers.events import LogBuilder
-from pyspark_mysqlbinlog.connector.batch_reader import MySQLBinlogReader
-from pyspark_mysqlbinlog.connector.columns import envelope
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.connector.schemas.struct_schema import read_payload_type
+from pyspark_mysqlbinlog.connector.source.batch_reader import MySQLBinlogReader
+from pyspark_mysqlbinlog.connector.source.schema import envelope
 from pyspark_mysqlbinlog.errors import OptionError, UnknownSchemaError, UnknownTableError
 
 DUMP = """-- MySQL dump 10.13

@@ -30,14 +30,14 @@ from helpers.json_documents import (
     packed_decimal,
 )
 from helpers.replay import captured_schemas
-from pyspark_mysqlbinlog.connector.columns import arrow_schema, envelope
+from pyspark_mysqlbinlog.connector.source.schema import arrow_schema, envelope
 from pyspark_mysqlbinlog.decoder.decode import Decoder
 from pyspark_mysqlbinlog.decoder.events.table_map import TableMap
 from pyspark_mysqlbinlog.decoder.payloads import variant
 from pyspark_mysqlbinlog.decoder.payloads.plan import ImagePlan, RowPlan
 from pyspark_mysqlbinlog.decoder.payloads.variant_payload import VariantPayload
-from pyspark_mysqlbinlog.decoder.schemas.fit import expected_fields
 from pyspark_mysqlbinlog.decoder.schemas.struct_types import VARIANT
+from pyspark_mysqlbinlog.decoder.schemas.table_map_check import expected_fields
 from pyspark_mysqlbinlog.decoder.values.json_binary import (
     JsonOpaque,
     json_text,

@@ -31,11 +31,11 @@ from helpers.scan_twins import (
     in_format,
     wants,
 )
-from pyspark_mysqlbinlog.decoder.wanted.event_filter import EventFilter
+from pyspark_mysqlbinlog.decoder.filtering.event_filter import EventFilter
 from pyspark_mysqlbinlog.protocol.checksum import ChecksumAlgorithm
 from pyspark_mysqlbinlog.protocol.client import DumpStream
+from pyspark_mysqlbinlog.protocol.event_reader import EventReader
 from pyspark_mysqlbinlog.protocol.events import IGNORABLE_FLAG, EventType
-from pyspark_mysqlbinlog.protocol.walker import EventReader
 
 T = EventType
 LOGS = sorted(CAPTURED.glob("*.binlog"))

@@ -17,8 +17,8 @@ from pyspark_mysqlbinlog.checkpoints.position import file_number
 from pyspark_mysqlbinlog.decoder.decode import Decoder
 from pyspark_mysqlbinlog.decoder.events.rows import OPERATIONS
 from pyspark_mysqlbinlog.decoder.kernel import _values
-from pyspark_mysqlbinlog.decoder.kernel import decoder as kernel_decoder
-from pyspark_mysqlbinlog.decoder.kernel import plan as kernel_plan
+from pyspark_mysqlbinlog.decoder.kernel import decoder as decoder_module
+from pyspark_mysqlbinlog.decoder.kernel import plan as plan_module
 from pyspark_mysqlbinlog.decoder.payloads.envelope import StatementRow
 from pyspark_mysqlbinlog.errors import (
     InvalidPositionError,
@@ -86,12 +86,12 @@ def test_tables_that_the_loop_has_no_plan_for(
     kind: str, every: int, by_hand: list[Event], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They are the Python decoder's, which keeps the events for a while."""
-    make = kernel_plan.table_plan
+    make = plan_module.table_plan
 
     def some(loop: Any, plan: Any, sides: Any) -> Any:
         return None if plan.table_map.table == "odd" else make(loop, plan, sides)
 
-    monkeypatch.setattr(kernel_decoder, "table_plan", some)
+    monkeypatch.setattr(decoder_module, "table_plan", some)
     log = RowLog()
     for number in range(600):
         if number % 3 == 0:
@@ -165,13 +165,13 @@ def test_only_the_last_table_maps_are_known() -> None:
 def test_one_plan_for_all_ids_of_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that has more tables than it keeps open gives a table a new id each time."""
     made: list[object] = []
-    make = kernel_plan.table_plan
+    make = plan_module.table_plan
 
     def counting(loop: Any, plan: Any, sides: Any) -> Any:
         made.append(plan)
         return make(loop, plan, sides)
 
-    monkeypatch.setattr(kernel_decoder, "table_plan", counting)
+    monkeypatch.setattr(decoder_module, "table_plan", counting)
     log = RowLog()
     for table_id in range(100, 2100):
         table = "tu"[table_id % 2]
@@ -192,7 +192,7 @@ def test_one_refusal_for_all_ids_of_a_table(
     def refusing(loop: Any, plan: Any, sides: Any) -> None:
         asked.append(plan)
 
-    monkeypatch.setattr(kernel_decoder, "table_plan", refusing)
+    monkeypatch.setattr(decoder_module, "table_plan", refusing)
     log = RowLog()
     for table_id in range(100, 1100):
         ints(table_id, table_id=table_id, log=log)
@@ -212,7 +212,7 @@ def test_a_refusal_ends_with_its_schema(monkeypatch: pytest.MonkeyPatch) -> None
     change = log.events[4].start
 
     before, after = simple_schema(enum), simple_schema(replace(enum, labels=("x",)))
-    make = kernel_plan.table_plan
+    make = plan_module.table_plan
     made: list[object] = []
 
     def some(loop: Any, plan: Any, sides: Any) -> Any:
@@ -220,7 +220,7 @@ def test_a_refusal_ends_with_its_schema(monkeypatch: pytest.MonkeyPatch) -> None
         made.append(None if is_odd else make(loop, plan, sides))
         return made[-1]
 
-    monkeypatch.setattr(kernel_decoder, "table_plan", some)
+    monkeypatch.setattr(decoder_module, "table_plan", some)
     # Batches of one row, so that the loop is asked again each time.
     lookup = ByPosition(before, change, after)
     twins = Twins([before], Payloads("json"), lookup=lookup, batch_rows=1)
@@ -231,13 +231,13 @@ def test_a_refusal_ends_with_its_schema(monkeypatch: pytest.MonkeyPatch) -> None
 def test_nothing_is_kept_of_files_that_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """A range of many files, each with its own table ids."""
     ranges: list[Any] = []
-    decode = kernel_decoder._Range.decode
+    decode = decoder_module._Range.decode
 
     def noting(self: Any, blocks: Any) -> Any:
         ranges.append(self)
         return decode(self, blocks)
 
-    monkeypatch.setattr(kernel_decoder._Range, "decode", noting)
+    monkeypatch.setattr(decoder_module._Range, "decode", noting)
     events: list[Event] = []
     for number in range(100):
         log = RowLog(4, f"mysql-bin.{number + 1:06}")
@@ -253,13 +253,13 @@ def test_nothing_is_kept_of_files_that_are_read(monkeypatch: pytest.MonkeyPatch)
 def test_a_plan_needs_no_copy_of_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     log = ints(*range(1000))
     seen: list[int] = []
-    make = kernel_decoder._Range._make_plan
+    make = decoder_module._Range._make_plan
 
     def noting(self: Any, event: Event) -> None:
         seen.append(len(event.body))
         make(self, event)
 
-    monkeypatch.setattr(kernel_decoder._Range, "_make_plan", noting)
+    monkeypatch.setattr(decoder_module._Range, "_make_plan", noting)
     assert Twins([T], Payloads("json")).assert_same(log.events).sizes == [1000]
     assert seen == [6]
 
@@ -386,7 +386,7 @@ def test_schema_that_the_loop_does_not_know() -> None:
     )
 
     python = Decoder(StaticSchemas([T]), large, 0, frozenset({"insert"}), file_ordinal=file_number)
-    decoder = kernel_decoder.KernelDecoder(python)
+    decoder = decoder_module.KernelDecoder(python)
     (batch,) = decoder.decode(pack_events(log.events))
     assert batch.schema.equals(large)
     assert batch.column("after").to_pylist() == ['{"c":1}', '{"c":2}']

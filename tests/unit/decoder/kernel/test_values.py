@@ -17,8 +17,8 @@ from pyspark_mysqlbinlog.decoder.events.field_types import FieldType as F
 from pyspark_mysqlbinlog.decoder.events.table_map import TableMap
 from pyspark_mysqlbinlog.decoder.kernel.columns import column_spec
 from pyspark_mysqlbinlog.decoder.payloads.positional import positional_plan
-from pyspark_mysqlbinlog.decoder.values.choose import codec_for, skip_for
 from pyspark_mysqlbinlog.decoder.values.decimals import decimal_size
+from pyspark_mysqlbinlog.decoder.values.select_codec import codec_for, skip_for
 from pyspark_mysqlbinlog.errors import MySQLBinlogError
 from pyspark_mysqlbinlog.tables import ColumnSchema
 

@@ -45,15 +45,15 @@ from helpers.json_documents import encode_document
 from helpers.payload_faces import as_json_rows
 from helpers.replay import Replay, captured_schemas
 from helpers.twins import DecodesEvents, make_decoder
-from pyspark_mysqlbinlog.connector.columns import arrow_schema, envelope
 from pyspark_mysqlbinlog.connector.options.table_filter import ColumnFilter
 from pyspark_mysqlbinlog.connector.schemas.struct_schema import payload_type, struct_of
+from pyspark_mysqlbinlog.connector.source.schema import arrow_schema, envelope
 from pyspark_mysqlbinlog.decoder.kernel.implementation import using
 from pyspark_mysqlbinlog.decoder.payloads import variant
 from pyspark_mysqlbinlog.decoder.payloads.payload import PayloadFactory
 from pyspark_mysqlbinlog.decoder.payloads.struct_payload import StructPayload, Unplaced
 from pyspark_mysqlbinlog.decoder.payloads.variant_payload import VariantPayload
-from pyspark_mysqlbinlog.decoder.schemas.struct_fit import widening
+from pyspark_mysqlbinlog.decoder.schemas.struct_match import widening
 from pyspark_mysqlbinlog.decoder.schemas.struct_types import StructOptions
 from pyspark_mysqlbinlog.errors import (
     MalformedEventError,

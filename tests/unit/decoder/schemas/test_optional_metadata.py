@@ -9,8 +9,8 @@ import pytest
 from helpers.decoding import table_map_body
 from pyspark_mysqlbinlog.decoder.events.field_types import FieldType as F
 from pyspark_mysqlbinlog.decoder.events.table_map import TableMap
-from pyspark_mysqlbinlog.decoder.schemas.fit import check_fit
 from pyspark_mysqlbinlog.decoder.schemas.optional_metadata import described_schema
+from pyspark_mysqlbinlog.decoder.schemas.table_map_check import check_fit
 from pyspark_mysqlbinlog.errors import (
     MalformedEventError,
     SchemaMismatchError,

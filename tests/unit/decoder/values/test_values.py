@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from helpers.value_bytes import BAD_VALUES, S64, VALUES, column, field_of, text
 from pyspark_mysqlbinlog.decoder.events.field_types import FieldType as F
 from pyspark_mysqlbinlog.decoder.events.field_types import real_string
-from pyspark_mysqlbinlog.decoder.values.choose import codec_for, skip_for
 from pyspark_mysqlbinlog.decoder.values.codec import Codec
 from pyspark_mysqlbinlog.decoder.values.decimals import decimal_size
 from pyspark_mysqlbinlog.decoder.values.numbers import float32_text, float64_text
+from pyspark_mysqlbinlog.decoder.values.select_codec import codec_for, skip_for
 from pyspark_mysqlbinlog.errors import (
     MalformedEventError,
     MySQLBinlogError,

@@ -1,0 +1,130 @@
+"""The progress of `ingest` in a terminal: a table that changes in place, under the log's lines."""
+
+from __future__ import annotations
+
+from time import time
+from typing import TYPE_CHECKING, Self
+
+from rich.console import Console, Group, RenderableType
+from rich.filesize import decimal as bytes_text
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from pyspark_mysqlbinlog.connector.delta.query.progress import MirrorProgress, TableProgress
+
+__all__ = ["LiveTable", "rates", "table_of"]
+
+# Seconds over which rates are taken.
+_WINDOW = 10.0
+# Lines of the terminal that are not for tables, those of the log above among them.
+_MARGIN = 9
+_BAR_WIDTH = 20
+# Columns below which a terminal has no place for bars and bytes beside long names.
+_WIDE = 110
+
+
+class LiveTable:
+    """A line for each table; of many, for those that matter most now."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._live = Live(Text("starting Spark", style="dim"), console=console, auto_refresh=False)
+
+    def __enter__(self) -> Self:
+        self._live.start(refresh=True)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._live.stop()
+
+    def show(self, progress: MirrorProgress) -> None:
+        most = max(self._console.height - _MARGIN, 3)
+        is_wide = self._console.width >= _WIDE
+        self._live.update(table_of(progress, time(), most=most, is_wide=is_wide), refresh=True)
+
+    def line(self, text: str) -> None:
+        self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+def rates(progress: MirrorProgress, now: float) -> dict[str, float]:
+    """Rows per second of each table, of late."""
+    rows: dict[str, int] = {}
+    since = now - _WINDOW
+    for batch in progress.batches:
+        if batch.committed_at > since:
+            # One that takes longer counts for all of its time.
+            since = min(since, batch.committed_at - batch.duration_seconds)
+            for name, part in batch.tables.items():
+                rows[name] = rows.get(name, 0) + part.rows
+    return {name: count / (now - since) for name, count in rows.items()}
+
+
+def table_of(
+    progress: MirrorProgress, now: float, *, most: int, is_wide: bool = True
+) -> RenderableType:
+    """What is shown at a moment, of at most so many tables.
+
+    is_wide : whether there is a place for bars, and for bytes.
+    """
+    if not progress.batches:
+        return Text("waiting for the first batch", style="dim")
+    of_late = rates(progress, now)
+    shown = Table(box=None, header_style="dim")
+    shown.add_column("table", no_wrap=True, overflow="ellipsis")
+    shown.add_column("state", min_width=len("snapshot 100%"))
+    for title in ("rows", "rows/s", *(["bytes"] if is_wide else []), "lag"):
+        shown.add_column(title, justify="right", no_wrap=True)
+    names = sorted(
+        progress.tables,
+        key=lambda name: (
+            progress.tables[name].stopped is None,
+            not progress.tables[name].in_snapshot or not progress.tables[name].snapshot_rows,
+            -of_late.get(name, 0.0),
+            name,
+        ),
+    )
+    for name in names[:most]:
+        table, rate = progress.tables[name], of_late.get(name, 0.0)
+        shown.add_row(
+            name,
+            _state(table, rate, is_wide=is_wide),
+            f"{table.rows:,}",
+            f"{rate:,.0f}",
+            *([bytes_text(table.bytes)] if is_wide else []),
+            "" if table.lag is None else f"{table.lag:.1f} s",
+        )
+    last = progress.batches[-1]
+    foot = f"batch {last.number}, up to {last.file}:{last.pos}"
+    if names[most:]:
+        foot = f"and {len(names) - most:,} tables more; {foot}"
+    return Group(shown, Text(foot, style="dim"))
+
+
+def _state(table: TableProgress, rate: float, *, is_wide: bool) -> RenderableType:
+    if table.stopped is not None:
+        return Text(f"stopped: {table.stopped}", style="red")
+    if not table.in_snapshot:
+        return Text("in sync", style="green")
+    if table.snapshot_rows_estimate is None:
+        return Text(f"snapshot, {table.snapshot_rows:,} rows" if is_wide else "snapshot")
+    # The server's number is an estimate, and may be too small.
+    left = max(table.snapshot_rows_estimate - table.snapshot_rows, 0)
+    time_left = f"{left / rate:.0f} s left" if rate and left else ""
+    if not is_wide:
+        expected = max(table.snapshot_rows_estimate, table.snapshot_rows, 1)
+        part = f"snapshot {100 * table.snapshot_rows / expected:.0f}%"
+        return Text(f"{part}, {time_left}" if time_left else part)
+    line = Table.grid(padding=(0, 1))
+    line.add_row(
+        ProgressBar(
+            total=max(table.snapshot_rows_estimate, 1),
+            completed=table.snapshot_rows,
+            width=_BAR_WIDTH,
+        ),
+        Text(f"{table.snapshot_rows:,} of about {table.snapshot_rows_estimate:,}"),
+        Text(time_left, style="dim"),
+    )
+    return line

@@ -1,0 +1,1 @@
+"""One streaming query of a mirror: its checkpoint, its batches, its progress."""

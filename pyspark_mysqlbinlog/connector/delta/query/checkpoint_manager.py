@@ -1,0 +1,56 @@
+"""Which of Spark's checkpoint file managers a query on local disk uses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from py4j.protocol import Py4JError
+
+from pyspark_mysqlbinlog.connector.delta.query.checkpoint_io import local_path
+from pyspark_mysqlbinlog.connector.delta.store.spark.sessions import is_classic
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["use_filesystem_checkpoint_manager"]
+
+_MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
+_BY_FILE_SYSTEM = (
+    "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+)
+
+
+@contextmanager
+def use_filesystem_checkpoint_manager(spark: SparkSession, checkpoint: str) -> Iterator[None]:
+    """A query that is started inside writes its checkpoint on local disk without other processes.
+
+    Spark writes it by Hadoop's FileContext, which starts `chmod` and `readlink` for each file where
+    Hadoop's native library is missing: some 80 ms a batch on two cores. By Hadoop's FileSystem,
+    which is Spark's other way, files are written beside and renamed just the same. A setting that
+    the session has stays.
+    """
+    if (
+        not is_classic(spark)
+        or local_path(checkpoint) is None
+        or spark.conf.get(_MANAGER, None) is not None
+        or not _has_class(spark, _BY_FILE_SYSTEM)
+    ):
+        yield
+        return
+    spark.conf.set(_MANAGER, _BY_FILE_SYSTEM)
+    try:
+        yield
+    finally:
+        spark.conf.unset(_MANAGER)
+
+
+def _has_class(spark: SparkSession, name: str) -> bool:
+    """Whether the JVM has a class: another version of Spark may have it elsewhere."""
+    given: Any = spark
+    try:
+        given._jvm.java.lang.Class.forName(name)
+    except Py4JError:
+        return False
+    return True

@@ -1,0 +1,286 @@
+"""What a mirror has done and how far it is, for whoever wants to show it.
+
+Batches run on a thread of Spark's, and those who look are on others. So all that can be seen here
+are values that never change: after each step of a batch there is a new `MirrorProgress`.
+
+The lag is this machine's clock less the server's, which stands in each change in whole seconds: it
+is up to a second too large, and wrong by what the two clocks differ.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
+from time import monotonic, time
+
+import pyarrow as pa
+
+from pyspark_mysqlbinlog.checkpoints.offset import Offset
+from pyspark_mysqlbinlog.checkpoints.snapshot_state import SnapshotState
+from pyspark_mysqlbinlog.connector.delta.rows.arrow_utils import pc
+from pyspark_mysqlbinlog.errors import MySQLBinlogError
+from pyspark_mysqlbinlog.names import Table
+
+__all__ = [
+    "BatchProgress",
+    "BatchTracker",
+    "MirrorProgress",
+    "ProgressTracker",
+    "TableBatch",
+    "TableProgress",
+]
+
+
+_LOG = logging.getLogger(__name__)
+_KEPT_BATCHES = 100
+
+
+@dataclass(frozen=True, slots=True)
+class TableBatch:
+    """One table's part of a batch.
+
+    Attributes
+    ----------
+    rows : changes and loaded rows that were brought in.
+    snapshot_rows : how many of them were loaded.
+    bytes : of them, as Arrow.
+    duration_seconds : that bringing them in took.
+    lag : seconds from the newest change to its being in Delta; None where there was no change.
+    """
+
+    rows: int
+    snapshot_rows: int
+    bytes: int
+    duration_seconds: float
+    lag: float | None
+
+    @classmethod
+    def of(cls, changes: pa.Table, new: int, seconds: float, images: int = 0) -> TableBatch:
+        """Of changes of which `new` were brought in just now.
+
+        images : bytes that belong to them, and are not in them.
+        """
+        if not new:
+            return cls(0, 0, 0, seconds, None)
+        is_loaded = pc.equal(changes.column("op"), "r")
+        loaded = pc.sum(is_loaded).as_py()
+        moments = changes.column("ts")
+        newest = pc.max(moments.filter(pc.invert(is_loaded)) if loaded else moments).as_py()
+        return cls(
+            rows=new,
+            snapshot_rows=min(loaded, new),
+            bytes=changes.nbytes + images,
+            duration_seconds=seconds,
+            lag=None if newest is None else time() - newest.timestamp(),
+        )
+
+    def with_next(self, step: TableBatch) -> TableBatch:
+        """Together with the next step's part."""
+        return TableBatch(
+            self.rows + step.rows,
+            self.snapshot_rows + step.snapshot_rows,
+            self.bytes + step.bytes,
+            self.duration_seconds + step.duration_seconds,
+            self.lag if step.lag is None else step.lag,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class BatchProgress:
+    """One batch that is in Delta.
+
+    Attributes
+    ----------
+    number : of Spark's.
+    rows : changes and loaded rows that it had, those among them that Delta had already.
+    duration_seconds : that reading and bringing them in took.
+    committed_at : when, as `time.time` has it.
+    file, pos : the place in the server's log up to which Delta has everything now.
+    tables_in_snapshot : how many tables are still being loaded, or are to be.
+    tables : ``database.table`` -> its part; tables of which nothing came are left out.
+    """
+
+    number: int
+    rows: int
+    duration_seconds: float
+    committed_at: float
+    file: str
+    pos: int
+    tables_in_snapshot: int
+    tables: Mapping[str, TableBatch]
+
+
+@dataclass(frozen=True, slots=True)
+class TableProgress:
+    """One table, since this process began.
+
+    Attributes
+    ----------
+    rows, bytes : brought in.
+    lag : of the last batch that had changes of it; see `TableBatch`.
+    in_snapshot : whether rows that it has already are still to come.
+    snapshot_rows : rows of its load so far, about; those of an earlier process, too.
+    snapshot_rows_estimate : how many rows the server had when that began, by its own estimate; None
+        if not known.
+    stopped : why it is kept in step no more; None while it is.
+    """
+
+    rows: int = 0
+    bytes: int = 0
+    lag: float | None = None
+    in_snapshot: bool = False
+    snapshot_rows: int = 0
+    snapshot_rows_estimate: int | None = None
+    stopped: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MirrorProgress:
+    """What a mirror has done, since this process began.
+
+    Attributes
+    ----------
+    tables : ``database.table`` -> its progress.
+    batches : the last ones, at most 100, ascending.
+    """
+
+    tables: Mapping[str, TableProgress] = field(default_factory=dict)
+    batches: tuple[BatchProgress, ...] = ()
+
+
+class ProgressTracker:
+    """Keeps a mirror's progress; a mirror tells it of each batch.
+
+    Attributes
+    ----------
+    progress : after the last batch.
+    """
+
+    def __init__(self) -> None:
+        self.progress = MirrorProgress()
+        self._totals: dict[Table, int] = {}
+        self._asked: set[Table] = set()
+
+    def begin(
+        self, number: int, end: Offset, ask: Callable[[Collection[Table]], Mapping[Table, int]]
+    ) -> BatchTracker:
+        """A batch begins, which ends at an offset.
+
+        ask : gives about how many rows tables have on the server.
+        """
+        load = end.load or SnapshotState()
+        pending = frozenset(each.table for each in load.pending)
+        new = pending - self._asked
+        if new:
+            # Once: who shows a bar without its end does no harm.
+            self._asked |= new
+            try:
+                self._totals |= ask(new)
+            except MySQLBinlogError as error:
+                _LOG.info("how many rows there are to load is not known: %s", error.message)
+        return BatchTracker(self, number, end, pending)
+
+    def total(self, table: Table) -> int | None:
+        """About how many rows a table had when its load began."""
+        return self._totals.get(table)
+
+
+class BatchTracker:
+    """One batch, while it is brought in."""
+
+    def __init__(
+        self, recorder: ProgressTracker, number: int, end: Offset, pending: frozenset[Table]
+    ) -> None:
+        self._recorder = recorder
+        self._number, self._end, self._waiting = number, end, pending
+        self._tables = dict(recorder.progress.tables)
+        self._were_in_snapshot = {name for name, each in self._tables.items() if each.in_snapshot}
+        self._parts: dict[str, TableBatch] = {}
+        self._rows = 0
+        self._began = monotonic()
+
+    def add(
+        self,
+        table: Table,
+        changes: pa.Table,
+        new: int,
+        seconds: float,
+        held: Callable[[], int],
+        *,
+        images: int = 0,
+    ) -> None:
+        """What became of one table's changes in a step, `new` of which were brought in.
+
+        held : gives how many rows the Delta table has.
+        images : bytes that belong to the changes, and are not in them.
+        """
+        name = ".".join(table)
+        part = TableBatch.of(changes, new, seconds, images)
+        known = self._tables.get(name)
+        before = known or TableProgress()
+        in_snapshot = table in self._waiting
+        if (in_snapshot or part.snapshot_rows) and not before.in_snapshot:
+            # What an earlier process loaded is there. Of a table that is loaded again nobody knows
+            # which rows those are.
+            is_resumed = known is None and self._number and not self._reloads
+            before = replace(before, snapshot_rows=held() - part.snapshot_rows if is_resumed else 0)
+        self._tables[name] = replace(
+            before,
+            rows=before.rows + part.rows,
+            bytes=before.bytes + part.bytes,
+            lag=before.lag if part.lag is None else part.lag,
+            in_snapshot=in_snapshot,
+            snapshot_rows=before.snapshot_rows + part.snapshot_rows,
+            snapshot_rows_estimate=self._recorder.total(table),
+        )
+        self._rows += changes.num_rows
+        if changes.num_rows:
+            known_part = self._parts.get(name)
+            self._parts[name] = part if known_part is None else known_part.with_next(part)
+
+    @property
+    def _reloads(self) -> bool:
+        return self._end.load is not None and bool(self._end.load.reload)
+
+    @property
+    def size(self) -> int:
+        """Bytes that were brought in, as Arrow."""
+        return sum(part.bytes for part in self._parts.values())
+
+    def end_step(self, stopped: Mapping[str, str]) -> None:
+        """A step of the batch is in Delta."""
+        self._publish(stopped, self._recorder.progress.batches)
+
+    def end(self, stopped: Mapping[str, str]) -> None:
+        """The batch is in Delta."""
+        batch = BatchProgress(
+            number=self._number,
+            rows=self._rows,
+            duration_seconds=monotonic() - self._began,
+            committed_at=time(),
+            file=self._end.position.file,
+            pos=self._end.position.pos,
+            tables_in_snapshot=len(self._waiting),
+            tables=self._parts,
+        )
+        self._publish(stopped, (*self._recorder.progress.batches, batch)[-_KEPT_BATCHES:])
+        self._log_completed(stopped)
+
+    def _log_completed(self, stopped: Mapping[str, str]) -> None:
+        """One line for all tables whose snapshot ended with this batch: there may be hundreds."""
+        read = {name for name, part in self._parts.items() if part.snapshot_rows}
+        ended = {
+            name
+            for name in read | self._were_in_snapshot
+            if not self._tables[name].in_snapshot and name not in stopped
+        }
+        if ended:
+            what = min(ended) if len(ended) == 1 else f"{len(ended)} tables"
+            _LOG.info("snapshot of %s completed, %d remaining", what, len(self._waiting))
+
+    def _publish(self, stopped: Mapping[str, str], batches: tuple[BatchProgress, ...]) -> None:
+        tables = {
+            name: replace(table, stopped=stopped.get(name)) for name, table in self._tables.items()
+        }
+        self._recorder.progress = MirrorProgress(tables, batches)

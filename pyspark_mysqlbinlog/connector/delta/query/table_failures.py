@@ -1,0 +1,152 @@
+"""Which errors stop one table of a mirror, and which fail the batch of all.
+
+An error of delta-rs or Spark shows what failed, and seldom why. If it failed the batch, Spark would
+run the same batch at every start, and no table would go on. So it stops its table, provided that
+
+* it is not known to concern the store, the process or the query: network, credentials, a full disk,
+  memory, a job that was cancelled, another writer's commit (see `error_kinds`). These fail the
+  batch, and pass;
+* the same happens a second time, a moment later, with everything about the table read again;
+* the stop can be stored in the Delta table, or in the checkpoint alone (see `unstored_stops`).
+  Otherwise a later start would go on without the changes of this batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from time import sleep
+from typing import TypeVar
+
+import pyarrow as pa
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+
+from pyspark_mysqlbinlog.connector.delta.store.error_kinds import (
+    PATHS,
+    is_of_store,
+    os_error_codes,
+    without_traces,
+)
+from pyspark_mysqlbinlog.errors import (
+    FormatError,
+    MirrorError,
+    MySQLBinlogError,
+    SchemaError,
+    UnrepresentableValueError,
+)
+from pyspark_mysqlbinlog.names import Table
+
+__all__ = ["may_concern_table", "run_for_table"]
+
+T = TypeVar("T")
+
+# Errors that may come of one table's rows or files. RuntimeError is not among them: conflicts are.
+_OF_TABLES = (
+    pa.ArrowException,
+    PySparkException,
+    Py4JJavaError,
+    *(ArithmeticError, AssertionError, AttributeError, LookupError, NotImplementedError),
+    *(TypeError, ValueError),
+)
+# Of delta-rs, which may be not installed; a panic is no Exception.
+_OF_DELTA_RS = frozenset({"DeltaError", "PanicException"})
+_OF_VALUES = (SchemaError, UnrepresentableValueError, FormatError)
+_OF_ALL = (OSError, MemoryError, pa.ArrowCancelled)
+_CONFLICTS = ("Concurrent", "MetadataChanged", "ProtocolChanged")
+# An error that passes should not meet both tries.
+RETRY_SECONDS = 1.0
+_MOST_SHOWN = 300
+_MOST_NAME_BYTES = 255
+
+
+def run_for_table(name: Table, work: Callable[[], T], read_again: Callable[[], object]) -> T:
+    """Do one table's part of a batch; MirrorError where it fails for that table's own reasons.
+
+    read_again : makes `work` forget what it knows of the table.
+    """
+    try:
+        return _with_typed_values(name, work)
+    except BaseException as error:
+        if not may_concern_table(error):
+            raise
+    read_again()
+    sleep(RETRY_SECONDS)
+    try:
+        return _with_typed_values(name, work)
+    except BaseException as error:
+        read_again()
+        if not may_concern_table(error):
+            raise
+        raise MirrorError(_said(error), table=".".join(name)) from error
+
+
+def _with_typed_values(name: Table, work: Callable[[], T]) -> T:
+    try:
+        return work()
+    except _OF_VALUES as error:
+        raise MirrorError(
+            f"{error.message}; {error.hint}, and load the table anew", table=".".join(name)
+        ) from error
+
+
+def may_concern_table(error: BaseException) -> bool:
+    """Whether an error may come of one table, and not of the store, the process or the query."""
+    if isinstance(error, MySQLBinlogError):
+        return False  # it has its own words, and is final
+    chain = [*_chain(error)]
+    if any(isinstance(each, _OF_ALL) and not _is_of_one_file(each) for each in chain):
+        return False
+    if any(_is_conflict(each) or is_of_store(without_traces(str(each))) for each in chain):
+        return False
+    names = {kind.__name__ for kind in type(error).__mro__}
+    # delta-rs raises errors of Arrow's as Exception, and some of a file as OSError.
+    is_plain = type(error) is Exception or isinstance(error, OSError)
+    return is_plain or isinstance(error, _OF_TABLES) or not names.isdisjoint(_OF_DELTA_RS)
+
+
+def _is_of_one_file(error: BaseException) -> bool:
+    """Whether an OSError is delta-rs's, of one file: such have no `errno`, but a text."""
+    if not isinstance(error, OSError) or error.errno is not None:
+        return False
+    text = without_traces(str(error))
+    is_told = isinstance(error, FileNotFoundError) or bool(os_error_codes(text))
+    return is_told and not is_of_store(text)
+
+
+def _is_conflict(error: BaseException) -> bool:
+    """Whether it is one of the classes of Delta for Spark, of others that write."""
+    name = type(error).__name__
+    return isinstance(error, PySparkException) and name.startswith(_CONFLICTS)
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _said(error: BaseException) -> str:
+    """The error in one line, shortened in the middle, and what to do."""
+    # Spark's own words come first, and the cause last.
+    full = without_traces(str(error))
+    text = " ".join(full.rpartition("Caused by: ")[2].split())
+    if len(text) > _MOST_SHOWN:
+        text = f"{text[: _MOST_SHOWN // 2]} … {text[-_MOST_SHOWN // 2 :]}"
+    remedy = "correct the cause"
+    if _has_long_name(full):
+        remedy = (
+            "a value by which the Delta table is partitioned is longer than a file name can be:"
+            " partition the table by another column"
+        )
+    return (
+        f"a batch could not be written to the Delta table, twice"
+        f" ({type(error).__name__}: {text}); {remedy}, and load the table anew"
+    )
+
+
+def _has_long_name(text: str) -> bool:
+    """Whether an error is of a path with a part longer than a file name; Spark does not say so."""
+    parts = (part for path in PATHS.findall(text) for part in path.split("/"))
+    return any(len(part.encode()) > _MOST_NAME_BYTES for part in parts)

@@ -1,0 +1,58 @@
+"""Stops that a Delta table can't have, for it can't be opened or written: a damaged log of it.
+
+The error would fail the batch of all tables, at every start. So such a stop is recorded in the
+checkpoint alone (see `applied_states`), provided that the store is not what failed: the error is
+of a table's kind (see `table_failures`), and another Delta table of the mirror was written after
+it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import islice
+
+from pyspark_mysqlbinlog.connector.delta.query.table_failures import may_concern_table
+from pyspark_mysqlbinlog.connector.delta.store.interface import DeltaTarget
+from pyspark_mysqlbinlog.connector.delta.sync.table import STOPPED
+from pyspark_mysqlbinlog.errors import MirrorError
+from pyspark_mysqlbinlog.names import Table
+
+__all__ = ["UnstoredStop", "can_write_any"]
+
+# Where the store is gone each may take a timeout.
+_MAX_TRIES = 3
+
+
+class UnstoredStop(Exception):  # noqa: N818 (a stop that is to be decided on)
+    """A table is to be stopped, and its Delta table can't have it.
+
+    Attributes
+    ----------
+    table, is_log : which Delta table: the table's, or its change log.
+    reason : why it is to be stopped.
+    cause : what to raise for the batch of all tables.
+    is_of_table : whether the Delta table failed by an error that may be its own.
+    """
+
+    def __init__(
+        self, table: Table, stop: MirrorError, failure: BaseException, *, is_log: bool
+    ) -> None:
+        super().__init__(stop.message)
+        self.table, self.is_log, self.reason = table, is_log, stop.message
+        self.cause: BaseException = stop.__cause__ or failure
+        self.is_of_table = may_concern_table(failure)
+
+
+def can_write_any(targets: Iterable[DeltaTarget]) -> bool:
+    """Whether one of the first of these Delta tables, which are not stopped, can be written."""
+    return any(map(_can_write, islice(targets, _MAX_TRIES)))
+
+
+def _can_write(target: DeltaTarget) -> bool:
+    try:
+        if target.columns() is None:
+            return False
+        target.set_properties({STOPPED: ""})
+    except Exception:  # noqa: BLE001 (whatever it is, it can't)
+        return False
+    return True

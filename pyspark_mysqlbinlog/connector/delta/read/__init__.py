@@ -1,0 +1,1 @@
+"""A batch's changes as Arrow: read directly, or collected from Spark."""

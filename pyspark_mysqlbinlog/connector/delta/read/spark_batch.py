@@ -1,0 +1,117 @@
+"""A batch of the stream as one Arrow table of changes, and each table's part of it.
+
+Changes have images as texts; those that come typed are kept aside (see `image_store`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from pyspark_mysqlbinlog.connector.delta.rows.image_store import (
+    ImagePart,
+    ImageStore,
+    with_image_ids,
+)
+from pyspark_mysqlbinlog.connector.source.arrow_ipc import (
+    IPC_ROWS,
+    SLIM_IPC_ROWS,
+    group_by_schema,
+    lean,
+    unpacked,
+)
+from pyspark_mysqlbinlog.names import Table
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+from pyspark_mysqlbinlog.connector.delta.rows.arrow_utils import pc
+
+__all__ = ["by_table", "collected", "of_batches"]
+
+
+def collected(batch: DataFrame, *, with_source: bool) -> tuple[pa.Table, ImageStore]:
+    """What is needed of a batch's changes, which come in packets or as rows.
+
+    With the images that came typed, to which the changes refer.
+    """
+    if batch.schema == SLIM_IPC_ROWS:
+        return _of_contents(unpacked(batch.toArrow()))
+    changes = unpacked(batch.toArrow())[0] if batch.schema == IPC_ROWS else batch.toArrow()
+    return _of_texts(changes, with_source=with_source)
+
+
+def of_batches(
+    batches: Iterable[pa.RecordBatch], schema: pa.Schema, *, with_source: bool
+) -> tuple[pa.Table, ImageStore]:
+    """The same of record batches as a range's reader gives them.
+
+    schema : of those whose images are texts.
+    with_source : all images are texts.
+    """
+    if with_source:
+        return _of_texts(pa.Table.from_batches(batches, schema), with_source=True)
+    content = lean(schema.empty_table()).schema
+    held = (pa.Table.from_batches([lean(batch)]) for batch in batches)
+    return _of_contents(group_by_schema(held, content))
+
+
+def _of_contents(contents: Sequence[pa.Table]) -> tuple[pa.Table, ImageStore]:
+    texts, *typed = contents
+    found = [with_image_ids(texts, None)]
+    found += [
+        with_image_ids(_without_images(each, texts.schema), part) for part, each in enumerate(typed)
+    ]
+    parts = [ImagePart(each.column("before"), each.column("after")) for each in typed]
+    return pa.concat_tables(found), ImageStore(parts)
+
+
+def _of_texts(changes: pa.Table, *, with_source: bool) -> tuple[pa.Table, ImageStore]:
+    known = lean(changes)
+    if with_source:
+        known = known.append_column("source", changes.column("source"))
+    return with_image_ids(known, None), ImageStore()
+
+
+def by_table(changes: pa.Table) -> dict[Table, pa.Table]:
+    """Each table's changes."""
+    names = changes.select(["database", "table"]).group_by(["database", "table"]).aggregate([])
+    rows = names.to_pylist()
+    if len(rows) == 1:
+        return {(rows[0]["database"], rows[0]["table"]): changes}
+    parts = {}
+    for row in rows:
+        is_its = pc.and_(
+            pc.equal(changes.column("database"), row["database"]),
+            pc.equal(changes.column("table"), row["table"]),
+        )
+        parts[row["database"], row["table"]] = changes.filter(is_its)
+    return parts
+
+
+def _without_images(changes: pa.Table, content: pa.Schema) -> pa.Table:
+    """Typed changes as changes whose images are texts; an empty text is an image, too."""
+    made: dict[str, Any] = {side: _marks(changes.column(side)) for side in ("before", "after")}
+    kind: Any = changes.schema.field("after").type
+    made["absent"] = _of_columns(changes.column("absent"), [field.name for field in kind])
+    columns = [made[name] if name in made else changes.column(name) for name in content.names]
+    return pa.table(columns, schema=content)
+
+
+def _marks(images: Any) -> Any:
+    return pc.if_else(pc.is_valid(images), pa.scalar("", pa.string()), pa.scalar(None, pa.string()))
+
+
+def _of_columns(absent: Any, columns: Sequence[str]) -> Any:
+    """Without the dates that are no day, which `absent` names with their texts: they are null."""
+    named = pc.unique(pc.list_flatten(absent))
+    known = [f"{side}.{column}" for side in ("before", "after") for column in columns]
+    if pc.all(pc.is_in(named, pa.array(known, pa.string()))).as_py() is not False:
+        return absent
+    kept = {*known}
+    lists = [
+        None if row is None else [n for n in row if n in kept] or None for row in absent.to_pylist()
+    ]
+    return pa.chunked_array([pa.array(lists, absent.type)])

@@ -1,0 +1,1 @@
+"""Changes as Arrow tables; imports nothing else of the mirror."""

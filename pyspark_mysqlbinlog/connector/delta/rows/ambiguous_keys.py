@@ -1,0 +1,74 @@
+"""Keys that the server tells apart and Delta can't, because SELECT shows them as the same text.
+
+An ENUM with a label '' shows that for its invalid value, too, and some character sets have several
+codes for one character, or codes without any. Rows of such keys would become one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection
+from functools import cache
+from typing import Any
+
+import pyarrow as pa
+
+from pyspark_mysqlbinlog.charsets import canonical_charset
+from pyspark_mysqlbinlog.connector.delta.rows.arrow_utils import pc
+from pyspark_mysqlbinlog.connector.delta.rows.columns import delta_name
+from pyspark_mysqlbinlog.decoder.values.charsets import ambiguous_characters
+from pyspark_mysqlbinlog.errors import MirrorError
+from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
+
+__all__ = ["check_keys_unambiguous"]
+
+
+def check_keys_unambiguous(states: pa.Table, schema: TableSchema, key: Collection[str]) -> None:
+    """MirrorError where a value of a key may stand for several of the server's.
+
+    states : rows of this schema.
+    key : the columns of its key, as Delta has them.
+    """
+    for column in schema.columns:
+        name = delta_name(column.name)
+        if name in key and (why := _doubt(column, states.column(name))):
+            raise MirrorError(
+                f"{column.name}, of the key by which rows are told apart, {why}: Delta can't tell"
+                " such rows apart; change the column or its values on the server, and load the"
+                " table anew, or keep a change log of it alone",
+                table=schema.full_name,
+            )
+
+
+def _doubt(column: ColumnSchema, values: pa.ChunkedArray[Any]) -> str | None:
+    if column.labels:
+        return _doubtful_label(column, values)
+    pattern = _doubtful_text(canonical_charset(column.charset)) if column.charset else None
+    if pattern is None:
+        return None
+    found = values.filter(pc.fill_null(pc.match_substring_regex(values, pattern), False))
+    if not len(found):
+        return None
+    return (
+        f"has {found[0].as_py()!r}, which may be shown for several values in the character set"
+        f" {column.charset} (in utf8mb4 each is shown as itself)"
+    )
+
+
+def _doubtful_label(column: ColumnSchema, values: pa.ChunkedArray[Any]) -> str | None:
+    if column.type == "set":
+        is_doubtful = "" in column.labels or len({*column.labels}) < len(column.labels)
+        return "has an empty label, or one twice" if is_doubtful and len(values) else None
+    # The invalid value is shown as ''.
+    counts = Counter(["", *column.labels])
+    doubtful = pa.array([label for label, count in counts.items() if count > 1], pa.string())
+    found = values.filter(pc.is_in(values, doubtful))
+    return f"has {found[0].as_py()!r}, which more than one of its values is" if len(found) else None
+
+
+@cache
+def _doubtful_text(charset: str) -> str | None:
+    """A pattern that finds one of the characters; None where there are none."""
+    characters = ambiguous_characters(charset)
+    return "|".join(map(re.escape, sorted(characters))) or None

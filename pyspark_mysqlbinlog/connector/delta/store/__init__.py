@@ -1,0 +1,1 @@
+"""Delta tables, by delta-rs or by Delta for Spark."""

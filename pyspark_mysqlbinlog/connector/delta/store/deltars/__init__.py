@@ -1,0 +1,1 @@
+"""Delta tables written by delta-rs in this process."""

@@ -1,0 +1,109 @@
+"""Equal rows in a Delta table by delta-rs: how many there are, and one commit that makes it others.
+
+The commit is a merge whose source has two kinds of rows: those of which all copies go, which match
+on every column, and those that come, which match nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, write_deltalake
+from pyarrow import dataset
+
+from pyspark_mysqlbinlog.connector.delta.rows.arrow_utils import pc
+from pyspark_mysqlbinlog.connector.delta.rows.columns import GONE, SEQ
+from pyspark_mysqlbinlog.connector.delta.rows.row_bytes import canonical_row_bytes
+from pyspark_mysqlbinlog.connector.delta.store.deltars.sql import quoted
+from pyspark_mysqlbinlog.connector.delta.store.deltars.stats import wide_decimal_columns
+from pyspark_mysqlbinlog.connector.delta.store.predicates import bounds, integer_bounds
+
+__all__ = ["count_equal_rows", "rewrite_equal_rows"]
+
+
+def count_equal_rows(table: DeltaTable, rows: pa.Table) -> list[int]:
+    """How many rows there are of each of these, which differ.
+
+    Memory does not grow with the table.
+    """
+    names = rows.column_names
+    wanted = canonical_row_bytes(rows)
+    counts = [0] * rows.num_rows
+    scanner = table.to_pyarrow_dataset().scanner(columns=names, filter=_within(rows))
+    for batch in scanner.to_batches():
+        held = _candidates(pa.Table.from_batches([batch]).cast(rows.schema), rows)
+        places = pc.index_in(canonical_row_bytes(held), value_set=wanted).drop_null()
+        for found in pc.value_counts(places).to_pylist():
+            counts[found["values"]] += found["counts"]
+    return counts
+
+
+def _candidates(held: pa.Table, rows: pa.Table) -> pa.Table:
+    """Without rows that have a value that none of these has: whole rows take longer to compare."""
+    for name in rows.column_names:
+        kind = rows.schema.field(name).type
+        if pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_timestamp(kind):
+            values: Any = pc.unique(rows.column(name))
+            # NULL is one of them, where it is.
+            held = held.filter(pc.is_in(held.column(name), value_set=values))
+    return held
+
+
+def _within(rows: pa.Table) -> Any:
+    """A condition that all of these rows meet, for the files that can have any of them."""
+    condition: Any = pc.scalar(True)
+    for name, ends in integer_bounds(rows, rows.column_names).items():
+        field: Any = dataset.field(name)
+        # pyarrow does not compare a decimal with a number of another type.
+        least, greatest = pa.array([*map(Decimal, ends)]).cast(rows.schema.field(name).type)
+        condition = condition & (field >= least) & (field <= greatest)
+    return condition
+
+
+def rewrite_equal_rows(
+    table: DeltaTable, gone: pa.Table, rows: pa.Table, properties: CommitProperties
+) -> int:
+    """Remove all copies of some rows, which differ, and write others; returns how many went."""
+    held = [field.name for field in table.schema().fields]
+    if not gone.num_rows:
+        write_deltalake(table, rows.select(held), mode="append", commit_properties=properties)
+        return 0
+    source = pa.concat_tables(
+        [
+            _with_gone(gone.select(held), is_tombstone=True),
+            _with_gone(rows.select(held), is_tombstone=False),
+        ]
+    )
+    metrics = (
+        table.merge(
+            source,
+            " AND ".join([f"s.{GONE}", *_equal(gone)]),
+            source_alias="s",
+            target_alias="t",
+            streamed_exec=bool(wide_decimal_columns(gone)),
+            commit_properties=properties,
+        )
+        .when_matched_delete()
+        .when_not_matched_insert_all(f"NOT s.{GONE}", except_cols=[GONE])
+        .execute()
+    )
+    return int(metrics["num_target_rows_deleted"])
+
+
+def _with_gone(rows: pa.Table, *, is_tombstone: bool) -> pa.Table:
+    return rows.append_column(GONE, pa.repeat(is_tombstone, rows.num_rows))
+
+
+def _equal(gone: pa.Table) -> Iterator[str]:
+    """Conditions by which a row is one of these in every column."""
+    names = [name for name in gone.column_names if name != SEQ]
+    for name in names:
+        ours, theirs = f"s.{quoted(name)}", f"t.{quoted(name)}"
+        yield f"({theirs} IS NOT DISTINCT FROM {ours})"
+        if pa.types.is_floating(gone.column(name).type):
+            # To the join, 0 and -0 are one.
+            yield f"(CAST({theirs} AS VARCHAR) IS NOT DISTINCT FROM CAST({ours} AS VARCHAR))"
+    yield from bounds(gone, names, quoted)

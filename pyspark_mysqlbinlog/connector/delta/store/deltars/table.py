@@ -1,0 +1,532 @@
+"""Delta by delta-rs (the package `deltalake`): in process, without jars in the JVM.
+
+A table is opened once, and brought up to date in front of each commit. What a merge has to load of
+the table is bounded by literals: the least and the greatest value of each key column in the batch,
+by which delta-rs leaves out files. Where no row can have one of the keys there is no merge, and for
+a few rows there is none either (see `fast_writes`).
+
+A commit is made on the very version that was read, and never moved behind what came in between:
+delta-rs would move an overwrite behind a compaction, and the table had each row twice. Where what
+came in between left the rows as they are it is made again; else the batch fails. Columns whose
+statistics would be wrong do without them (see `deltars.stats`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from deltalake import (
+    CommitProperties,
+    DeltaTable,
+    Schema,
+    Transaction,
+    write_deltalake,
+)
+from deltalake.exceptions import CommitFailedError, TableNotFoundError
+from deltalake.fs import DeltaStorageHandler
+from pyarrow.fs import PyFileSystem
+
+from pyspark_mysqlbinlog.connector.delta.rows.columns import DELETED, GONE, SEQ, SEQ_TYPE
+from pyspark_mysqlbinlog.connector.delta.store.commit_markers import Mark
+from pyspark_mysqlbinlog.connector.delta.store.compactions import (
+    Commit,
+    removed_files,
+    repeated_compaction,
+)
+from pyspark_mysqlbinlog.connector.delta.store.deltars.fast_writes import append_or_replace
+from pyspark_mysqlbinlog.connector.delta.store.deltars.multiset import (
+    count_equal_rows,
+    rewrite_equal_rows,
+)
+from pyspark_mysqlbinlog.connector.delta.store.deltars.sql import (
+    has_duplicates,
+    has_rows,
+    quoted,
+    rows_where,
+)
+from pyspark_mysqlbinlog.connector.delta.store.deltars.stats import (
+    long_in_shape,
+    stats_properties_excluding,
+    wide_decimal_columns,
+    wide_decimals_in_files,
+)
+from pyspark_mysqlbinlog.connector.delta.store.foreign_writes import (
+    check_no_foreign_writes,
+    is_restored,
+)
+from pyspark_mysqlbinlog.connector.delta.store.interface import (
+    MAX_COMMIT_ATTEMPTS,
+    check_same_deletes,
+    commit_conflict_error,
+)
+from pyspark_mysqlbinlog.connector.delta.store.metadata_markers import MARKS, MetadataMarkers
+from pyspark_mysqlbinlog.connector.delta.store.predicates import bounds, is_before
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["DeltalakeEngine", "DeltalakeTarget"]
+
+# A `seq` in front of all there are.
+_OLDEST = -1
+# Two compactions that meet leave rows twice (see `compactions`): in one process they do not.
+_COMPACTING = Lock()
+_DATAFUSION = {pa.int32(): "Int32", pa.int64(): "Int64"}
+
+
+class DeltalakeEngine:
+    """Tables on local disk or in an object store.
+
+    storage_options : as delta-rs takes them: keys, regions, endpoints.
+    properties : of the tables that are made.
+    soft_delete : deleted rows stay, with true in a column of their own.
+    """
+
+    def __init__(
+        self,
+        storage_options: Mapping[str, str] | None = None,
+        properties: Mapping[str, str] | None = None,
+        *,
+        soft_delete: bool = False,
+    ) -> None:
+        self._storage = dict(storage_options or {})
+        self._properties = dict(properties or {})
+        self._keep_deleted = soft_delete
+
+    def begin(self, spark: SparkSession) -> None:
+        """Nothing is needed of Spark."""
+
+    def target(self, uri: str, partition_by: Sequence[str] = ()) -> DeltalakeTarget:
+        """The Delta table of a URI, which may not be there yet."""
+        return DeltalakeTarget(
+            uri, self._storage, self._properties, partition_by, soft_delete=self._keep_deleted
+        )
+
+
+class DeltalakeTarget:
+    """One Delta table; see `interface.DeltaTarget`."""
+
+    # Spark takes what delta-rs notes of a partition's instant for one of its session's time zone.
+    preserves_partition_time_zone = False
+
+    def __init__(
+        self,
+        uri: str,
+        storage_options: Mapping[str, str],
+        properties: Mapping[str, str],
+        partition_by: Sequence[str],
+        *,
+        soft_delete: bool,
+    ) -> None:
+        self.uri = uri
+        self._storage = dict(storage_options)
+        self._properties = dict(properties)
+        self._partition_by = list(partition_by)
+        self.soft_deletes = soft_delete
+        self._table: DeltaTable | None = None
+        # The version that all is decided by: of the first look, or of the last commit. None where
+        # an error left open what was written.
+        self._known: int | None = None
+        # A version of the table, and its marks, where Delta for Spark wrote them.
+        self._handed: tuple[int, Mapping[str, int]] | None = None
+        # Columns that have no statistics; None before the table's files were looked at.
+        self._long: AbstractSet[str] | None = None
+
+    def _opened(self) -> DeltaTable | None:
+        """The table as it was at the first look, or behind this object's last commit.
+
+        What others have committed since is looked at in front of each commit: to ask for it takes
+        milliseconds, and in an object store a request.
+        """
+        if self._table is None:
+            try:
+                table = DeltaTable(self.uri, storage_options=self._storage)
+            except TableNotFoundError:
+                return None
+            check_same_deletes(self, [field.name for field in table.schema().fields])
+            self._table = table
+        if self._known is None:
+            # What an error left open may have been written.
+            self._table.update_incremental()
+            self._known = self._table.version()
+        return self._table
+
+    def _there(self) -> DeltaTable:
+        table = self._opened()
+        assert table is not None, f"{self.uri} is not there"
+        return table
+
+    def _now(self) -> DeltaTable:
+        """The table as it is now."""
+        table = self._there()
+        table.update_incremental()
+        return table
+
+    def _commit(
+        self,
+        write: Callable[[DeltaTable], object],
+        long: AbstractSet[str] = frozenset(),
+        columns: pa.Schema | None = None,
+    ) -> None:
+        """Write once, on the table's last version.
+
+        long : columns of which long decimals are written, or may be.
+        columns : that the table has then; None for those it has.
+        """
+        for _ in range(MAX_COMMIT_ATTEMPTS):
+            table = self._now()
+            version = table.version()
+            try:
+                self._take_over(table)
+                self._keep_stats_exact(table, long, columns)
+                self._check_no_foreign_writes(table)
+                version = table.version()
+                write(table)
+            except Exception as error:
+                known, self._known = self._known, None
+                if not isinstance(error, CommitFailedError) or self._now().version() == version:
+                    raise
+                self._known = known
+            else:
+                # Where a merge had no row to write there is no commit.
+                self._known = min(version + 1, table.version())
+                return
+        raise commit_conflict_error(self.uri)
+
+    def _keep_stats_exact(
+        self,
+        table: DeltaTable,
+        long: AbstractSet[str] = frozenset(),
+        columns: pa.Schema | None = None,
+    ) -> None:
+        """Take the statistics from columns with long decimals: these, and those that files have.
+
+        columns : that the table will have; None for those it has.
+        """
+        if self._long is not None and long <= self._long:
+            return
+        held = _pyarrow(table.schema())
+        known = wide_decimals_in_files(table, held) if self._long is None else self._long
+        properties = stats_properties_excluding(table, columns or held, long | known)
+        if properties:
+            table.alter.set_table_properties(
+                properties, raise_if_not_exists=False, commit_properties=_marking(None)
+            )
+            table.update_incremental()
+        self._long = long | known
+
+    def _check_no_foreign_writes(self, table: DeltaTable) -> None:
+        """MirrorError where something else has changed rows up to the table's version.
+
+        The table is brought up to date: delta-rs also lists the commits after its version.
+        """
+        known, version = self._known, table.version()
+        assert known is not None
+        since: list[dict[str, Any]] = []
+        is_exact = version == known
+        while not is_exact:
+            since = table.history(version - known) if version > known else []
+            table.update_incremental()
+            is_exact = table.version() == version
+            version = table.version()
+        self._known = version
+        check_no_foreign_writes(
+            self.uri,
+            [Commit.of(each) for each in since],
+            version - known,
+            lambda each: _removed_files(table, each),
+        )
+
+    def _of_spark(self, table: DeltaTable) -> Mapping[str, int] | None:
+        """The marks of a table that Delta for Spark wrote last; None where it did not."""
+        marks = MetadataMarkers.of(table.metadata().configuration)
+        if marks is None:
+            return None
+        if self._handed is None or self._handed[0] != table.version():
+            commits = (commit.get("userMetadata") for commit in table.history())
+            boundary = table.transaction_version(marks.application)
+            self._handed = table.version(), marks.newest(commits, boundary, marks.numbers)
+        return self._handed[1]
+
+    def _take_over(self, table: DeltaTable) -> None:
+        """Write down the marks of a table that Delta for Spark wrote last as delta-rs does."""
+        numbers = self._of_spark(table)
+        if numbers is not None:
+            table.alter.set_table_properties(
+                {MARKS: ""},
+                raise_if_not_exists=False,
+                commit_properties=_writing(numbers.items()),
+            )
+            table.update_incremental()
+
+    def columns(self) -> pa.Schema | None:
+        table = self._opened()
+        if table is None:
+            return None
+        return pa.schema([field for field in _pyarrow(table.schema()) if field.name != DELETED])
+
+    def properties(self) -> Mapping[str, str]:
+        table = self._opened()
+        return {} if table is None else table.metadata().configuration
+
+    def partitioned_by(self) -> Sequence[str]:
+        table = self._opened()
+        return [] if table is None else table.metadata().partition_columns
+
+    def applied(self, identifier: str) -> int | None:
+        table = self._opened()
+        if table is None:
+            return None
+        numbers = self._of_spark(table)
+        return table.transaction_version(identifier) if numbers is None else numbers.get(identifier)
+
+    def create(self, columns: pa.Schema, properties: Mapping[str, str]) -> None:
+        self._long = None
+        self._table = DeltaTable.create(
+            self.uri,
+            self._with_deleted(columns),
+            mode="error" if self._opened() is None else "overwrite",
+            partition_by=[name for name in self._partition_by if name in columns.names],
+            configuration=self._properties | dict(properties),
+            storage_options=self._storage,
+            raise_if_key_not_exists=False,
+        )
+        self._known = self._table.version()
+
+    def has_since(self, seq: Mapping[str, int]) -> bool:
+        table = self._now()
+        if SEQ not in {field.name for field in table.schema().fields}:
+            return False
+        return has_rows(table, f"NOT {is_before(seq)}")
+
+    def reset_seq(self) -> None:
+        zero = (
+            "named_struct("
+            + ", ".join(
+                f"'{field.name}', arrow_cast({_OLDEST}, '{_DATAFUSION[field.type]}')"
+                for field in SEQ_TYPE
+            )
+            + ")"
+        )
+        self._commit(
+            lambda table: table.update(updates={SEQ: zero}, commit_properties=_marking(None))
+        )
+
+    def count(self) -> int:
+        table = self._opened()
+        return 0 if table is None else table.count()
+
+    def is_empty(self) -> bool:
+        return not self.count()
+
+    def version(self) -> int:
+        self._there()
+        assert self._known is not None
+        return self._known
+
+    def was_restored(self, since: int = -1) -> bool:
+        table = self._there()
+        return is_restored(
+            lambda n: [each.get("operation") for each in table.history(n)], table.version() - since
+        )
+
+    def repeated_compaction(self, since: int) -> Commit | None:
+        table = self._there()
+        count = table.version() - since
+        commits = table.history(count) if count > 0 else []
+        return repeated_compaction(
+            map(Commit.of, commits), lambda each: _removed_files(table, each)
+        )
+
+    def look_again(self) -> None:
+        self._table = self._known = self._handed = self._long = None
+
+    def add_columns(self, columns: Sequence[pa.Field[Any]], mark: Mark | None = None) -> None:
+        fields = Schema.from_arrow(pa.schema(columns)).fields
+        self._commit(
+            lambda table: table.alter.add_columns(fields, commit_properties=_marking(mark))
+        )
+
+    def rewrite_columns(
+        self, columns: pa.Schema, came_from: Mapping[str, str], mark: Mark | None = None
+    ) -> None:
+        held_by = self.partitioned_by()
+        columns = self._with_deleted(columns)
+        if self.soft_deletes:
+            came_from = {**came_from, DELETED: DELETED}
+
+        def write(table: DeltaTable) -> None:
+            # Batch by batch, so that memory does not grow with the table.
+            held = table.to_pyarrow_dataset().scanner(columns=list(came_from.values()))
+            batches = (_reshaped(batch, columns, came_from) for batch in held.to_batches())
+            write_deltalake(
+                table,
+                pa.RecordBatchReader.from_batches(columns, batches),
+                partition_by=[name for name in held_by if name in columns.names],
+                mode="overwrite",
+                schema_mode="overwrite",
+                commit_properties=_marking(mark),
+            )
+
+        held = _pyarrow(self._there().schema())
+        self._commit(write, long_in_shape(held, columns, came_from), columns)
+
+    def set_properties(self, properties: Mapping[str, str], mark: Mark | None = None) -> None:
+        self._commit(
+            lambda table: table.alter.set_table_properties(
+                dict(properties),
+                raise_if_not_exists=False,
+                commit_properties=_marking(mark),
+            )
+        )
+
+    def older(self, before: Mapping[str, int], names: Sequence[str]) -> pa.Table:
+        condition = is_before(before)
+        if self.soft_deletes:
+            condition += f" AND NOT {DELETED}"
+        return rows_where(self._now(), names, condition)
+
+    def has_duplicates(self, names: Sequence[str]) -> bool:
+        return has_duplicates(self._now(), names)
+
+    def empty(self, before: Mapping[str, int], mark: Mark | None = None) -> None:
+        older, marking = is_before(before), _marking(mark)
+        if self.soft_deletes:
+            self._commit(
+                lambda table: table.update(
+                    updates={DELETED: "true"},
+                    predicate=f"{older} AND NOT {DELETED}",
+                    commit_properties=marking,
+                )
+            )
+        else:
+            self._commit(lambda table: table.delete(older, commit_properties=marking))
+
+    def remove_deleted(self) -> None:
+        self._commit(lambda table: table.delete(DELETED, commit_properties=_marking(None)))
+
+    def merge(self, states: pa.Table, key: Sequence[str], mark: Mark) -> None:
+        same = [f"t.{quoted(name)} = s.{quoted(name)}" for name in key]
+        predicate = " AND ".join([*same, *bounds(states, key, quoted)])
+        if self.soft_deletes:
+            states = states.append_column(DELETED, states.column(GONE))
+        long = wide_decimal_columns(states)
+
+        def write(table: DeltaTable) -> None:
+            marking = _marking(mark)
+            if append_or_replace(table, states, key, marking, soft_deletes=self.soft_deletes):
+                return
+            merger = table.merge(
+                states,
+                predicate,
+                source_alias="s",
+                target_alias="t",
+                # Files may have statistics of long keys that are not exact; this goes by none.
+                streamed_exec=not long.isdisjoint(key),
+                commit_properties=marking,
+            )
+            newer = f"s.{SEQ} > t.{SEQ}"
+            if not self.soft_deletes:
+                merger = merger.when_matched_delete(f"s.{GONE} AND {newer}")
+            comes = None if self.soft_deletes else f"NOT s.{GONE}"
+            (
+                merger.when_matched_update_all(newer, except_cols=[GONE])
+                .when_not_matched_insert_all(comes, except_cols=[GONE])
+                .execute()
+            )
+
+        self._commit(write, long)
+
+    def copies(self, rows: pa.Table) -> list[int]:
+        # The files of an older version may be gone.
+        return count_equal_rows(self._now(), rows)
+
+    def rewrite_equal_rows(self, gone: pa.Table, rows: pa.Table, mark: Mark) -> int:
+        removed = 0
+
+        def write(table: DeltaTable) -> None:
+            nonlocal removed
+            removed = rewrite_equal_rows(table, gone, rows, _marking(mark))
+
+        self._commit(write, wide_decimal_columns(rows))
+        return removed
+
+    def replace(self, rows: pa.Table, mark: Mark) -> None:
+        held_by = self.partitioned_by()
+        self._commit(
+            lambda table: write_deltalake(
+                table,
+                rows,
+                partition_by=[name for name in held_by if name in rows.column_names],
+                mode="overwrite",
+                schema_mode="overwrite",
+                commit_properties=_marking(mark),
+            ),
+            wide_decimal_columns(rows),
+            rows.schema,
+        )
+
+    def append(self, rows: pa.Table, mark: Mark) -> None:
+        marking = _marking(mark)
+        self._commit(
+            lambda table: write_deltalake(table, rows, mode="append", commit_properties=marking),
+            wide_decimal_columns(rows),
+        )
+
+    def compact(self) -> bool:
+        """Write small files into larger ones; False where others wrote in between."""
+        with _COMPACTING:
+            try:
+                table = self._now()
+                self._keep_stats_exact(table)
+                table.optimize.compact(commit_properties=_marking(None))
+            except CommitFailedError:
+                return False
+        return True
+
+    def vacuum(self) -> int:
+        return len(self._now().vacuum(dry_run=False))
+
+    def _with_deleted(self, columns: pa.Schema) -> pa.Schema:
+        return columns.append(pa.field(DELETED, pa.bool_())) if self.soft_deletes else columns
+
+
+def _reshaped(
+    batch: pa.RecordBatch, columns: pa.Schema, came_from: Mapping[str, str]
+) -> pa.RecordBatch:
+    values: list[Any] = [
+        batch.column(came_from[field.name]).cast(field.type)
+        if field.name in came_from
+        else pa.nulls(batch.num_rows, field.type)
+        for field in columns
+    ]
+    return pa.RecordBatch.from_arrays(values, schema=columns)
+
+
+def _removed_files(table: DeltaTable, version: int) -> AbstractSet[str]:
+    # pyarrow calls it as one of its own; the stubs know no common class.
+    handler: Any = DeltaStorageHandler.from_table(table._table)
+    store = PyFileSystem(handler)
+    with store.open_input_stream(f"_delta_log/{version:020}.json") as commit:
+        return removed_files(commit.readall().decode().splitlines())
+
+
+def _pyarrow(schema: Schema) -> pa.Schema:
+    # pyarrow takes what deltalake gives by its C interface; its stubs do not.
+    given: Any = schema.to_arrow()
+    return pa.schema(given)
+
+
+def _marking(mark: Mark | None) -> CommitProperties:
+    return _writing(() if mark is None else mark.identifiers)
+
+
+def _writing(identifiers: Iterable[tuple[str, int]]) -> CommitProperties:
+    return CommitProperties(
+        max_commit_retries=0,
+        app_transactions=[Transaction(name, number) for name, number in identifiers],
+    )

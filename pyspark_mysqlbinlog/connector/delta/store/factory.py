@@ -1,0 +1,74 @@
+"""Which engine writes a mirror's Delta tables: known when there is a session."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from pyspark_mysqlbinlog.connector.delta.store.interface import DeltaTarget, Engine
+from pyspark_mysqlbinlog.connector.delta.store.spark.table import SparkEngine, has_delta
+from pyspark_mysqlbinlog.errors import OptionError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["ENGINES", "LazyEngine"]
+
+ENGINES = ("deltalake", "spark", "auto")
+
+
+class LazyEngine:
+    """The engine of a name; `begin` raises OptionError where the session does not have it.
+
+    name : ``deltalake``, ``spark``, or ``auto``: Spark where the session has Delta's extension.
+    storage_options : of delta-rs.
+    properties : of the tables that are made.
+    soft_delete : deleted rows stay, with true in a column of their own.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        storage_options: Mapping[str, str] | None = None,
+        properties: Mapping[str, str] | None = None,
+        *,
+        soft_delete: bool = False,
+    ) -> None:
+        if name not in ENGINES:
+            raise OptionError(f"engine: expected one of {', '.join(ENGINES)}, found {name!r}")
+        self._name = name
+        self._storage = dict(storage_options or {})
+        self._properties = dict(properties or {})
+        self._keep_deleted = soft_delete
+        self._engine: Engine | None = None
+        if name == "spark":
+            self._check_no_storage_options()
+
+    def begin(self, spark: SparkSession) -> None:
+        """Take the session of the batch that begins."""
+        if self._engine is None:
+            self._engine = self._made(spark)
+        self._engine.begin(spark)
+
+    def target(self, uri: str, partition_by: Sequence[str] = ()) -> DeltaTarget:
+        """The Delta table of a URI, which may not be there yet."""
+        assert self._engine is not None, "no batch has begun"
+        return self._engine.target(uri, partition_by)
+
+    def _made(self, spark: SparkSession) -> Engine:
+        if self._name == "deltalake" or (self._name == "auto" and not has_delta(spark)):
+            # Whoever has Delta's jars need not install it.
+            from pyspark_mysqlbinlog.connector.delta.store.deltars.table import (  # noqa: PLC0415
+                DeltalakeEngine,
+            )
+
+            return DeltalakeEngine(self._storage, self._properties, soft_delete=self._keep_deleted)
+        self._check_no_storage_options()
+        return SparkEngine(self._properties, soft_delete=self._keep_deleted)
+
+    def _check_no_storage_options(self) -> None:
+        if self._storage:
+            raise OptionError(
+                "storage_options: they are delta-rs's; the engine 'spark' takes Spark's settings,"
+                " such as spark.hadoop.fs.s3a.access.key"
+            )

@@ -1,0 +1,80 @@
+"""Compaction and vacuum of the Delta tables, now and then, beside the batches.
+
+A mirror commits every second or so, and leaves small files and old ones. A thread of its own writes
+small files into larger ones and removes what no kept version has, table after table, while batches
+go on: whoever commits second does its work again (see `deltars.table`). A table that is written
+too often for a compaction to come through is compacted between two batches.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterable
+from threading import Thread
+
+from pyspark_mysqlbinlog.connector.delta.store.interface import Engine
+
+__all__ = ["MAINTENANCE_THREAD", "Maintenance"]
+
+MAINTENANCE_THREAD = "delta files"
+_LOG = logging.getLogger(__name__)
+# After so many compactions in a row that others came before, one is made between batches.
+_PATIENCE = 3
+
+
+class Maintenance:
+    """Looks after the tables that `after_batch` names.
+
+    Parameters
+    ----------
+    every : seconds between two rounds; the first is as long after the first batch.
+    """
+
+    def __init__(self, engine: Engine, every: float) -> None:
+        self._engine = engine
+        self._every = every
+        self._next: float | None = None
+        self._thread: Thread | None = None
+        self._lost_races: dict[str, int] = {}
+
+    def after_batch(self, uris: Iterable[str]) -> None:
+        """Begin a round when it is due; returns at once but for tables that are never quiet."""
+        now = time.monotonic()
+        if self._next is None:
+            self._next = now + self._every
+        if now < self._next or (self._thread is not None and self._thread.is_alive()):
+            return
+        self._next = now + self._every
+        uris = sorted(uris)
+        busy = [uri for uri in uris if self._lost_races.get(uri, 0) >= _PATIENCE]
+        for uri in busy:
+            self._maintain(uri)
+        rest = [uri for uri in uris if uri not in busy]
+        self._thread = Thread(
+            target=self._round, args=(rest,), daemon=True, name=MAINTENANCE_THREAD
+        )
+        self._thread.start()
+
+    def wait(self) -> None:
+        """Until the round that goes on, if any, is over."""
+        if self._thread is not None:
+            self._thread.join()
+
+    def _round(self, uris: Iterable[str]) -> None:
+        for uri in uris:
+            self._maintain(uri)
+
+    def _maintain(self, uri: str) -> None:
+        # An object of its own: those of the batches are for one thread.
+        target = self._engine.target(uri)
+        try:
+            if target.columns() is None:
+                return
+            if target.compact():
+                self._lost_races.pop(uri, None)
+            else:
+                self._lost_races[uri] = self._lost_races.get(uri, 0) + 1
+            target.vacuum()
+        except Exception as error:  # noqa: BLE001 (the rows are right without it)
+            _LOG.warning("%s: its files could not be looked after: %s", uri, error)

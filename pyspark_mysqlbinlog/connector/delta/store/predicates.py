@@ -1,0 +1,54 @@
+"""Conditions on a Delta table's rows, as SQL that both datafusion and Spark understand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+import pyarrow as pa
+
+from pyspark_mysqlbinlog.connector.delta.rows.arrow_utils import pc
+from pyspark_mysqlbinlog.connector.delta.rows.columns import SEQ
+
+__all__ = ["bounds", "integer_bounds", "is_before"]
+
+
+# From here on the statistics of a file may be rounded; see `deltars.stats`.
+_LONG = 10**15
+
+
+def is_before(seq: Mapping[str, int]) -> str:
+    """Whether a row's `seq` is smaller."""
+    said = "FALSE"
+    for name, value in reversed(list(seq.items())):
+        field = f"{SEQ}['{name}']"
+        said = f"({field} < {value} OR ({field} = {value} AND {said}))"
+    return said
+
+
+def integer_bounds(rows: pa.Table, names: Iterable[str]) -> dict[str, tuple[int, int]]:
+    """The least and the greatest value of those columns that are whole numbers and never NULL.
+
+    A decimal without a fraction counts, too (Delta has a BIGINT UNSIGNED as one), if the least and
+    the greatest have at most 15 digits. Statistics of longer values may be rounded, but rounding
+    never moves a value past a shorter one.
+    """
+    bounds = {}
+    for name in names:
+        column = rows.column(name)
+        if _is_whole(column.type) and len(column) and not column.null_count:
+            found = pc.min_max(column).as_py()
+            least, greatest = int(found["min"]), int(found["max"])
+            if pa.types.is_integer(column.type) or -_LONG < least <= greatest < _LONG:
+                bounds[name] = (least, greatest)
+    return bounds
+
+
+def _is_whole(kind: pa.DataType) -> bool:
+    return pa.types.is_integer(kind) or (isinstance(kind, pa.Decimal128Type) and kind.scale == 0)
+
+
+def bounds(rows: pa.Table, names: Iterable[str], quoted: Callable[[str], str]) -> Iterator[str]:
+    """Conditions on ``t`` by which files without any of these rows are left out."""
+    for name, (least, greatest) in integer_bounds(rows, names).items():
+        field = f"t.{quoted(name)}"
+        yield from (f"{field} >= {least}", f"{field} <= {greatest}")

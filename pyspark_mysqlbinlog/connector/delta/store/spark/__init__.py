@@ -1,0 +1,1 @@
+"""Delta tables written by Delta's jars in the Spark session."""

@@ -1,0 +1,552 @@
+"""Delta by Delta's own jars in the Spark session (`delta-spark`): each commit is a job of Spark's.
+
+A commit that meets one which left the rows as they are is made again (see `deltars.table`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import uuid4
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.types import BooleanType, StructType
+
+from pyspark_mysqlbinlog.connector.delta.rows.columns import DELETED, GONE, SEQ, SEQ_TYPE
+from pyspark_mysqlbinlog.connector.delta.store.commit_markers import Mark
+from pyspark_mysqlbinlog.connector.delta.store.compactions import Commit, repeated_compaction
+from pyspark_mysqlbinlog.connector.delta.store.foreign_writes import (
+    check_no_foreign_writes,
+    is_restored,
+)
+from pyspark_mysqlbinlog.connector.delta.store.interface import (
+    MAX_COMMIT_ATTEMPTS,
+    check_same_deletes,
+    commit_conflict_error,
+)
+from pyspark_mysqlbinlog.connector.delta.store.metadata_markers import (
+    MARKS,
+    MetadataMarkers,
+    has_commit_id,
+    user_metadata,
+)
+from pyspark_mysqlbinlog.connector.delta.store.predicates import bounds, is_before
+from pyspark_mysqlbinlog.connector.delta.store.spark import sql as spark_sql
+from pyspark_mysqlbinlog.connector.delta.store.spark.memory import OpenTables
+from pyspark_mysqlbinlog.connector.delta.store.spark.multiset import (
+    count_equal_rows,
+    equality_conditions,
+    multiset_merge_sql,
+)
+from pyspark_mysqlbinlog.connector.delta.store.spark.sessions import SparkSessions, is_classic
+from pyspark_mysqlbinlog.connector.delta.store.spark.sql import quoted, sql_type
+from pyspark_mysqlbinlog.connector.delta.store.spark.versions import (
+    APPLICATION,
+    BOUNDARY,
+    METADATA,
+    SETTINGS,
+    Snapshot,
+    SparkTable,
+)
+from pyspark_mysqlbinlog.errors import OptionError
+
+__all__ = ["SparkEngine", "SparkTarget", "has_delta"]
+
+_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
+_CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+_CONFLICT = re.compile(r"DELTA_(CONCURRENT|METADATA_CHANGED|PROTOCOL_CHANGED)")
+_LITE_IMPOSSIBLE = "DELTA_CANNOT_VACUUM_LITE"
+# A `seq` in front of all there are.
+_OLDEST = -1
+_STATES = "mysqlbinlog_states"
+
+
+def has_delta(spark: SparkSession) -> bool:
+    """Whether it is a classic session with Delta's extension."""
+    return is_classic(spark) and _EXTENSION in (spark.conf.get("spark.sql.extensions", "") or "")
+
+
+class SparkEngine:
+    """Tables wherever Spark reaches.
+
+    properties : of the tables that are made.
+    soft_delete : deleted rows stay, with true in a column of their own.
+    """
+
+    def __init__(
+        self, properties: Mapping[str, str] | None = None, *, soft_delete: bool = False
+    ) -> None:
+        self._properties = dict(properties or {})
+        self._keep_deleted = soft_delete
+        self._spark: Any = None
+        self._sessions: SparkSessions | None = None
+        self._open_tables: OpenTables | None = None
+
+    def begin(self, spark: SparkSession) -> None:
+        """Take the session of the batch that begins."""
+        if not is_classic(spark):
+            raise OptionError(
+                "engine: 'spark' needs a classic session, and this one is Spark Connect's; use"
+                " 'deltalake'"
+            )
+        catalog = spark.conf.get("spark.sql.catalog.spark_catalog", "") or ""
+        if not has_delta(spark) or not catalog.endswith(".DeltaCatalog"):
+            raise OptionError(
+                "engine: 'spark' needs a session with Delta's jars: set spark.jars.packages to"
+                f" io.delta:delta-spark of your Spark, spark.sql.extensions to {_EXTENSION} and"
+                f" spark.sql.catalog.spark_catalog to {_CATALOG}, or use 'deltalake'"
+            )
+        given: Any = spark
+        if self._sessions is None or self._spark != given._jsparkSession:
+            self._spark = given._jsparkSession
+            self._sessions = SparkSessions(spark, SETTINGS)
+            self._open_tables = OpenTables(spark)
+
+    def target(self, uri: str, partition_by: Sequence[str] = ()) -> SparkTarget:
+        """The Delta table of a URI, which may not be there yet."""
+        assert self._sessions is not None, "no batch has begun"
+        assert self._open_tables is not None
+        return SparkTarget(
+            SparkTable(uri, self._sessions, self._open_tables),
+            self._properties,
+            partition_by,
+            soft_delete=self._keep_deleted,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What a commit writes down beside its rows.
+
+    Attributes
+    ----------
+    marks : of the table, with this commit.
+    numbers : what they are with it.
+    settings : of the session, for its transaction identifier.
+    """
+
+    marks: MetadataMarkers
+    numbers: Mapping[str, int]
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+
+class SparkTarget:
+    """One Delta table; see `interface.DeltaTarget`."""
+
+    preserves_partition_time_zone = True
+
+    def __init__(
+        self,
+        table: SparkTable,
+        properties: Mapping[str, str],
+        partition_by: Sequence[str],
+        *,
+        soft_delete: bool,
+    ) -> None:
+        self.uri = table.uri
+        self._table = table
+        self._properties = dict(properties)
+        self._partition_by = list(partition_by)
+        self.soft_deletes = soft_delete
+        # The version that all is decided by: of the first look, or of the last commit. None where
+        # an error left open what was written.
+        self._known: int | None = None
+
+    def _opened(self) -> Snapshot | None:
+        snapshot = self._table.last()
+        if snapshot is not None and self._known is None:
+            check_same_deletes(self, snapshot.fields.names)
+            self._known = snapshot.version
+        return snapshot
+
+    def _there(self) -> Snapshot:
+        snapshot = self._opened()
+        assert snapshot is not None, f"{self.uri} is not there"
+        return snapshot
+
+    def _commit(
+        self,
+        write: Callable[[], object],
+        mark: Mark | None = None,
+        told: _Told | None = None,
+    ) -> None:
+        """Write once, with a mark.
+
+        told : what the commit writes down, in place of what follows from the mark.
+        """
+        for _ in range(MAX_COMMIT_ATTEMPTS):
+            version = self._there().version
+            self._check_no_foreign_writes(version)
+            commit_id = str(uuid4())
+            try:
+                if mark is not None:
+                    told = self._marking(mark)
+                settings = {METADATA: user_metadata(commit_id)}
+                if told is not None:
+                    metadata = told.marks.commit_metadata(told.numbers, commit_id)
+                    settings = {**told.settings, METADATA: metadata}
+                with self._table.setting(settings):
+                    write()
+            except Exception as error:
+                self._known = None
+                if not _CONFLICT.search(str(error)) or self._there().version == version:
+                    raise
+                self._known = version
+            else:
+                now = self._there().version
+                is_committed = self._check_no_foreign_writes(now, commit_id)
+                if told is not None and is_committed:
+                    self._table.note(now, told.marks.application, told.numbers)
+                self._table.release()
+                return
+        raise commit_conflict_error(self.uri)
+
+    def _marking(self, mark: Mark) -> _Told:
+        """What the commit writes down, for a mark to be written."""
+        log = str(mark.log)
+        snapshot = self._there()
+        numbers = self._table.numbers(snapshot)
+        marks = MetadataMarkers.of(snapshot.properties)
+        if marks is None or marks.log != log:
+            marks = MetadataMarkers.anew(log, numbers)
+            with self._table.setting({METADATA: marks.commit_metadata(numbers)}):
+                self._table.sql(self._with_properties({MARKS: marks.text}))
+        boundary = numbers.get(log, -1)
+        new = dict(mark.identifiers)
+        if mark.version < boundary:
+            # It has come further already.
+            new = {name: new[name] for name in new if not name.startswith(log)}
+        settings = {}
+        # Spark passes over a write, rows and all, that has no greater number than the last one.
+        if mark.version > boundary:
+            settings = {APPLICATION: marks.application, BOUNDARY: str(mark.version)}
+        return _Told(marks, {**numbers, **new}, settings)
+
+    def _check_no_foreign_writes(self, version: int, commit_id: str | None = None) -> bool:
+        """MirrorError where something else has changed rows up to a version.
+
+        Delta for Spark moves a commit after what came in between. So the mirror's own commit is not
+        always the next version; where there was no row to write there is none.
+
+        commit_id : of the mirror's own commit, which may be among them; returns whether it is.
+        """
+        known, self._known = self._known, version
+        assert known is not None
+        if version == known:
+            return False
+        commits = self._table.commits(known, version)
+        others = [
+            Commit.of(row.asDict())
+            for row in commits
+            if commit_id is None or not has_commit_id(row["userMetadata"], commit_id)
+        ]
+        own = len(commits) - len(others)
+        check_no_foreign_writes(self.uri, others, version - known - own, self._table.removed_files)
+        return own > 0
+
+    def _with_properties(self, properties: Mapping[str, str]) -> str:
+        given = spark_sql.properties(properties)
+        return f"ALTER TABLE {self._table.name} SET TBLPROPERTIES ({given})"
+
+    def columns(self) -> pa.Schema | None:
+        snapshot = self._opened()
+        if snapshot is None:
+            return None
+        columns = to_arrow_schema(snapshot.fields, timezone="UTC")
+        return pa.schema([field for field in columns if field.name != DELETED])
+
+    def properties(self) -> Mapping[str, str]:
+        snapshot = self._opened()
+        return {} if snapshot is None else snapshot.properties
+
+    def partitioned_by(self) -> Sequence[str]:
+        snapshot = self._opened()
+        return [] if snapshot is None else snapshot.partitioned_by
+
+    def applied(self, identifier: str) -> int | None:
+        snapshot = self._opened()
+        return None if snapshot is None else self._table.numbers(snapshot).get(identifier)
+
+    def create(self, columns: pa.Schema, properties: Mapping[str, str]) -> None:
+        columns = self._with_deleted(columns)
+        partition_by = [name for name in self._partition_by if name in columns.names]
+        if self._opened() is not None:
+            # CREATE OR REPLACE rejects other columns where the table is a path.
+            self._allow(columns)
+            with self._table.frame(columns.empty_table(), from_arrow_schema(columns)) as frame:
+                self._commit(lambda: self._table.save(frame, "overwrite", partition_by))
+            return
+        by = ", ".join(map(quoted, partition_by))
+        given = spark_sql.properties(self._properties | dict(properties))
+        self._known = None
+        self._table.sql(
+            f"CREATE TABLE {self._table.name} ({spark_sql.fields(columns)}) USING delta"
+            + (f" PARTITIONED BY ({by})" if by else "")
+            + (f" TBLPROPERTIES ({given})" if given else "")
+        )
+
+    def has_since(self, seq: Mapping[str, int]) -> bool:
+        return SEQ in self._there().fields.names and self._has_rows(f"WHERE NOT {is_before(seq)}")
+
+    def _has_rows(self, condition: str = "") -> bool:
+        # Names and whole numbers of our own.
+        query = f"SELECT 1 FROM {self._table.name} {condition} LIMIT 1"
+        return bool(self._table.sql(query))
+
+    def reset_seq(self) -> None:
+        oldest = ", ".join(
+            f"'{field.name}', CAST({_OLDEST} AS {sql_type(field.type)})" for field in SEQ_TYPE
+        )
+        self._commit(
+            lambda: self._table.sql(f"UPDATE {self._table.name} SET {SEQ} = named_struct({oldest})")
+        )
+
+    def count(self) -> int:
+        if self._opened() is None:
+            return 0
+        # A name of our own.
+        (row,) = self._table.sql(f"SELECT COUNT(*) AS rows FROM {self._table.name}")
+        return int(row["rows"])
+
+    def is_empty(self) -> bool:
+        return self._opened() is None or not self._has_rows()
+
+    def version(self) -> int:
+        self._there()
+        assert self._known is not None
+        return self._known
+
+    def was_restored(self, since: int = -1) -> bool:
+        return is_restored(
+            lambda n: [row["operation"] for row in self._table.history(n)],
+            self._there().version - since,
+        )
+
+    def repeated_compaction(self, since: int) -> Commit | None:
+        commits = self._table.commits(since, self._there().version)
+        return repeated_compaction(
+            [Commit.of(row.asDict()) for row in commits], self._table.removed_files
+        )
+
+    def look_again(self) -> None:
+        self._known = None
+
+    def add_columns(self, columns: Sequence[pa.Field[Any]], mark: Mark | None = None) -> None:
+        fields = spark_sql.fields(columns)
+        statement = f"ALTER TABLE {self._table.name} ADD COLUMNS ({fields})"
+        self._allow(columns)
+        self._commit(lambda: self._table.sql(statement), mark)
+
+    def rewrite_columns(
+        self, columns: pa.Schema, came_from: Mapping[str, str], mark: Mark | None = None
+    ) -> None:
+        columns = self._with_deleted(columns)
+        if self.soft_deletes:
+            came_from = {**came_from, DELETED: DELETED}
+        values = ", ".join(
+            f"CAST({quoted(came_from[field.name]) if field.name in came_from else 'NULL'}"
+            f" AS {sql_type(field.type)}) AS {quoted(field.name)}"
+            for field in columns
+        )
+        held_by = [name for name in self.partitioned_by() if name in columns.names]
+        self._allow(columns)
+
+        def write() -> None:
+            with self._table.query(f"SELECT {values} FROM {self._table.name}") as held:
+                self._table.save(held, "overwrite", held_by)
+            if self._there().fields.names != columns.names:
+                raise self._has_another_mirror()
+
+        self._commit(write, mark)
+
+    def _allow(self, columns: Iterable[pa.Field[Any]]) -> None:
+        """Let the table have a DATETIME: of one that is there Delta for Spark wants to be told."""
+        held = self.columns()
+        assert held is not None
+        if any(map(_is_without_zone, columns)) and not any(map(_is_without_zone, held)):
+            self.set_properties({"delta.feature.timestampNtz": "supported"})
+
+    def set_properties(self, properties: Mapping[str, str], mark: Mark | None = None) -> None:
+        if mark is None:
+            self._commit(lambda: self._table.sql(self._with_properties(properties)))
+            return
+        log = str(mark.log)
+        snapshot = self._there()
+        numbers = self._table.numbers(snapshot)
+        marks = MetadataMarkers.of(snapshot.properties)
+        told = {**numbers, **dict(mark.identifiers)}
+        if marks is None or marks.log != log or mark.version < numbers.get(log, -1):
+            marks = MetadataMarkers.anew(log, told)
+        else:
+            marks = MetadataMarkers(marks.application, log, told)
+        statement = self._with_properties({**properties, MARKS: marks.text})
+        self._commit(lambda: self._table.sql(statement), None, _Told(marks, told))
+
+    def older(self, before: Mapping[str, int], names: Sequence[str]) -> pa.Table:
+        condition = is_before(before)
+        if self.soft_deletes:
+            condition += f" AND NOT {DELETED}"
+        columns = ", ".join(map(quoted, names))
+        query = f"SELECT {columns} FROM {self._table.name} WHERE {condition}"
+        return self._table.spark.sql(query).toArrow()
+
+    def has_duplicates(self, names: Sequence[str]) -> bool:
+        columns = ", ".join(map(quoted, names))
+        query = f"SELECT 1 FROM {self._table.name} GROUP BY {columns} HAVING COUNT(*) > 1 LIMIT 1"
+        return bool(self._table.sql(query))
+
+    def empty(self, before: Mapping[str, int], mark: Mark | None = None) -> None:
+        older = is_before(before)
+        statement = f"DELETE FROM {self._table.name} WHERE {older}"
+        if self.soft_deletes:
+            deleted = f"{DELETED} = TRUE WHERE {older} AND NOT {DELETED}"
+            statement = f"UPDATE {self._table.name} SET {deleted}"
+        self._commit(lambda: self._table.sql(statement), mark)
+
+    def remove_deleted(self) -> None:
+        statement = f"DELETE FROM {self._table.name} WHERE {DELETED}"
+        self._commit(lambda: self._table.sql(statement))
+
+    def merge(self, states: pa.Table, key: Sequence[str], mark: Mark) -> None:
+        same = [f"t.{quoted(name)} = s.{quoted(name)}" for name in key]
+        if self.soft_deletes:
+            states = states.append_column(DELETED, states.column(GONE))
+        statement = spark_sql.merge(
+            self._table.name,
+            _STATES,
+            [name for name in states.column_names if name != GONE],
+            [*same, *bounds(states, key, quoted)],
+            soft_deletes=self.soft_deletes,
+        )
+
+        def write() -> None:
+            # Where Spark knows the mark's number it does nothing, and tells of no rows.
+            if not self._table.sql(statement):
+                raise self._has_another_mirror()
+
+        with self._as_view(states):
+            self._commit(write, mark)
+
+    def copies(self, rows: pa.Table) -> list[int]:
+        equal = " AND ".join(equality_conditions(rows))
+        with self._as_view(rows):
+            # Names and whole numbers of our own.
+            query = f"SELECT t.* FROM {self._table.name} t LEFT SEMI JOIN {_STATES} s ON {equal}"
+            with self._table.query(query) as found:
+                return count_equal_rows(found, rows)
+
+    def rewrite_equal_rows(self, gone: pa.Table, rows: pa.Table, mark: Mark) -> int:
+        if not gone.num_rows:
+            self.append(rows, mark)
+            return 0
+        names = rows.column_names
+        both = pa.concat_tables([_with_gone(gone.select(names), True), _with_gone(rows, False)])
+        statement = multiset_merge_sql(self._table.name, _STATES, names, equality_conditions(gone))
+        removed = 0
+
+        def write() -> None:
+            nonlocal removed
+            merged = self._table.sql(statement)
+            if not merged:
+                raise self._has_another_mirror()
+            removed = merged[0]["num_deleted_rows"]
+
+        with self._as_view(both):
+            self._commit(write, mark)
+        return removed
+
+    def replace(self, rows: pa.Table, mark: Mark) -> None:
+        held = self.columns()
+        if not rows.num_rows and self.is_empty() and held is not None and _equal(held, rows.schema):
+            # Delta makes no commit where nothing becomes another.
+            self.set_properties({}, mark)
+            return
+        held_by = [name for name in self.partitioned_by() if name in rows.column_names]
+        self._allow(rows.schema)
+        with self._table.frame(rows, from_arrow_schema(rows.schema)) as frame:
+            self._save(frame, mark, "overwrite", held_by)
+
+    def append(self, rows: pa.Table, mark: Mark) -> None:
+        if not rows.num_rows:
+            self.set_properties({}, mark)
+            return
+        with self._frame(rows) as frame:
+            self._save(frame, mark, "append")
+
+    def _save(
+        self, frame: DataFrame, mark: Mark, mode: str, partition_by: Sequence[str] = ()
+    ) -> None:
+        def write() -> None:
+            before = self._there().version
+            self._table.save(frame, mode, partition_by)
+            # Where Spark knows the mark's number it does nothing.
+            if self._there().version == before:
+                raise self._has_another_mirror()
+
+        self._commit(write, mark)
+
+    @contextmanager
+    def _as_view(self, states: pa.Table) -> Iterator[None]:
+        with self._frame(states) as frame:
+            frame.createOrReplaceTempView(_STATES)
+            try:
+                yield
+            finally:
+                self._table.spark.catalog.dropTempView(_STATES)
+
+    def _frame(self, rows: pa.Table) -> AbstractContextManager[DataFrame]:
+        """Rows, or states, as Spark has them, in the types of the table."""
+        held = self._there().fields
+        names = [name for name in rows.column_names if name != GONE]
+        fields = StructType([held[name] for name in names])
+        if GONE in rows.column_names:
+            fields = fields.add(GONE, BooleanType())
+        return self._table.frame(rows, fields)
+
+    def compact(self) -> bool:
+        """Write small files into larger ones; False where others wrote in between."""
+        try:
+            self._table.sql(f"OPTIMIZE {self._table.name}")
+        except Exception as error:
+            if not _CONFLICT.search(str(error)):
+                raise
+            return False
+        return True
+
+    def vacuum(self) -> int:
+        # LITE removes what commits name. Without it files that are being written go, too, where
+        # the retention is shorter than a commit takes.
+        before = self._there().version
+        try:
+            self._table.sql(f"VACUUM {self._table.name} LITE")
+        except Exception as error:
+            if _LITE_IMPOSSIBLE not in str(error):
+                raise
+            self._table.sql(f"VACUUM {self._table.name}")
+        count = self._there().version - before
+        commits = self._table.history(count) if count else []
+        ends = [row for row in commits if row["operation"] == "VACUUM END"]
+        return int(ends[0]["operationMetrics"]["numDeletedFiles"]) if ends else 0
+
+    def _with_deleted(self, columns: pa.Schema) -> pa.Schema:
+        return columns.append(pa.field(DELETED, pa.bool_())) if self.soft_deletes else columns
+
+    def _has_another_mirror(self) -> RuntimeError:
+        return RuntimeError(f"{self.uri}: another mirror writes this table; one of them has to end")
+
+
+def _is_without_zone(field: pa.Field[Any]) -> bool:
+    return isinstance(field.type, pa.TimestampType) and field.type.tz is None
+
+
+def _equal(columns: pa.Schema, others: pa.Schema) -> bool:
+    return [(field.name, field.type) for field in columns] == [(f.name, f.type) for f in others]
+
+
+def _with_gone(rows: pa.Table, is_tombstone: bool) -> pa.Table:
+    return rows.append_column(GONE, pa.repeat(is_tombstone, rows.num_rows))

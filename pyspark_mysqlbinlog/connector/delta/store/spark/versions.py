@@ -1,0 +1,260 @@
+"""A Delta table as Delta's jars in a Spark session tell of it: its last version, marks, commits.
+
+What a commit writes down beside its rows is a setting of its session (see `sessions`).
+Statements have every value in their text: under Delta's extension Spark does not fill in
+parameters.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql.types import StructType
+
+from pyspark_mysqlbinlog.connector.delta.store.compactions import removed_files
+from pyspark_mysqlbinlog.connector.delta.store.metadata_markers import (
+    IDENTIFIERS,
+    MetadataMarkers,
+    is_application,
+)
+from pyspark_mysqlbinlog.connector.delta.store.spark.memory import OpenTables, release
+from pyspark_mysqlbinlog.connector.delta.store.spark.sessions import SparkSessions
+from pyspark_mysqlbinlog.connector.delta.store.spark.sql import quoted
+
+__all__ = ["APPLICATION", "BOUNDARY", "METADATA", "SETTINGS", "Snapshot", "SparkTable"]
+
+_DELTA = "spark.databricks.delta."
+# Of a commit: the transaction identifier's name and number, and the user metadata.
+APPLICATION, BOUNDARY = f"{_DELTA}write.txnAppId", f"{_DELTA}write.txnVersion"
+METADATA = f"{_DELTA}commitInfo.userMetadata"
+# Of the sessions.
+SETTINGS: Mapping[str, str | None] = {
+    APPLICATION: None,
+    BOUNDARY: None,
+    METADATA: None,
+    "spark.sql.session.timeZone": "UTC",
+    # What does not fit a column fails.
+    "spark.sql.ansi.enabled": "true",
+    # A text may hold `${…}`, and a path end in `@v1`: both are what they are.
+    "spark.sql.variable.substitute": "false",
+    f"{_DELTA}timeTravel.resolveOnIdentifier.enabled": "false",
+    f"{_DELTA}vacuum.logging.enabled": "true",
+}
+# How many commits are looked at first for the newest one that has a mark.
+_FIRST_LOOK = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """One version of a table."""
+
+    version: int
+    fields: StructType
+    properties: Mapping[str, str]
+    partitioned_by: Sequence[str]
+
+
+class SparkTable:
+    """The table of a path or URI, which may not be there yet.
+
+    Attributes
+    ----------
+    uri : as it was given.
+    path : as Spark takes it; a relative one is made absolute, for Delta takes no other.
+    name : in SQL.
+    """
+
+    def __init__(self, uri: str, sessions: SparkSessions, open_tables: OpenTables) -> None:
+        self.uri = uri
+        is_uri = re.match(r"[A-Za-z][A-Za-z0-9+.-]+:", uri)
+        self.path = uri if is_uri else str(Path(uri).absolute())
+        self.name = f"delta.{quoted(self.path)}"
+        self._sessions = sessions
+        self._open_tables = open_tables
+        self._last: Snapshot | None = None
+        # What is known at a version of the numbers of an application's commits.
+        self._known: tuple[int, str, Mapping[str, int]] = (-1, "", {})
+
+    @property
+    def spark(self) -> SparkSession:
+        """The session of this thread."""
+        return self._sessions.of_thread()
+
+    def sql(self, statement: str) -> list[Row]:
+        """Run a statement; gives its rows."""
+        with self.query(statement) as found:
+            return found.collect()
+
+    @contextmanager
+    def query(self, statement: str) -> Iterator[DataFrame]:
+        """What a statement gives, for a while."""
+        with self._held(self.spark.sql(statement)) as found:
+            yield found
+
+    @contextmanager
+    def _held(self, frame: DataFrame) -> Iterator[DataFrame]:
+        try:
+            yield frame
+        finally:
+            release(self.spark, frame._jdf)
+
+    def save(self, frame: DataFrame, mode: str, partition_by: Sequence[str] = ()) -> None:
+        """Write rows; an overwrite also gives the table their columns."""
+        writer: Any = frame.write.format("delta").mode(mode)
+        try:
+            if mode == "overwrite":
+                writer.option("overwriteSchema", "true").partitionBy(*partition_by)
+            writer.save(self.path)
+        finally:
+            release(self.spark, writer._jwrite)
+
+    @contextmanager
+    def frame(self, rows: pa.Table, fields: StructType) -> Iterator[DataFrame]:
+        """Rows as Spark has them, with these fields alone and in their types, for a while.
+
+        Spark 4.3 takes an empty record batch for the end, and drops those behind it without a word.
+        """
+        rows = rows.select(fields.names)
+        batches = [batch for batch in rows.to_batches() if batch.num_rows]
+        # And of a table of no batches it can't tell the types.
+        full = pa.Table.from_batches(batches) if batches else rows.schema.empty_table()
+        with self._held(self.spark.createDataFrame(full, fields)) as frame:
+            yield frame
+
+    @contextmanager
+    def setting(self, settings: Mapping[str, str]) -> Iterator[None]:
+        """With settings of this thread's session."""
+        conf = self.spark.conf
+        try:
+            for name, value in settings.items():
+                conf.set(name, value)
+            yield
+        finally:
+            for name in settings:
+                conf.unset(name)
+
+    def last(self) -> Snapshot | None:
+        """Its last version; None where there is no table."""
+        with self._newest() as found:
+            version: int = found.version()
+            if version < 0:
+                return None
+            if self._last is None or self._last.version != version:
+                metadata = json.loads(found.metadata().json())["metaData"]
+                self._last = Snapshot(
+                    version,
+                    StructType.fromJson(json.loads(metadata["schemaString"])),
+                    metadata["configuration"],
+                    metadata["partitionColumns"],
+                )
+        return self._last
+
+    def numbers(self, snapshot: Snapshot) -> Mapping[str, int]:
+        """The identifiers of the last mark, and their numbers."""
+        marks = MetadataMarkers.of(snapshot.properties)
+        if marks is None:
+            kept = self._identifiers().items()
+            return {name: number for name, number in kept if not is_application(name)}
+        version, application, numbers = self._known
+        if application != marks.application:
+            version, numbers = -1, marks.numbers
+        if version != snapshot.version:
+            commits = self._metadata(version, snapshot.version, marks.application)
+            boundary = self._identifiers().get(marks.application)
+            numbers = marks.newest(commits, boundary, numbers)
+            self.note(snapshot.version, marks.application, numbers)
+        return numbers
+
+    def note(self, version: int, application: str, numbers: Mapping[str, int]) -> None:
+        """The numbers at a version, for those who know them."""
+        self._known = version, application, numbers
+
+    def release(self) -> None:
+        """Let go of what a commit no longer needs, now and then."""
+        self._open_tables.committed()
+
+    def history(self, limit: int) -> list[Row]:
+        """The last commits, the newest first."""
+        return self.sql(f"DESCRIBE HISTORY {self.name} LIMIT {limit}")
+
+    def commits(self, after: int, last: int) -> list[Row]:
+        """The commits after one version up to another one, the newest first.
+
+        Those that Delta has deleted are missing.
+        """
+        limit = last - after
+        while limit > 0:
+            found = self.history(limit)
+            newest: int = found[0]["version"]
+            if newest - after <= limit:
+                return [row for row in found if after < row["version"] <= last]
+            # Others have committed since, and the oldest of these were not in the answer.
+            limit = newest - after
+        return []
+
+    def removed_files(self, version: int) -> AbstractSet[str]:
+        """The files that the commit of a version removed."""
+        jvm: Any = self.spark._jvm
+        with self._newest() as found:
+            log = found.deltaLog()
+            commit = jvm.org.apache.hadoop.fs.Path(log.logPath(), f"{version:020}.json")
+            text = log.store().read(commit, log.newDeltaHadoopConf()).mkString("\n")
+        return removed_files(text.splitlines())
+
+    def _metadata(self, after: int, last: int, application: str) -> list[str | None]:
+        """The user metadata of these commits, the newest first, down to the one wanted."""
+        count = _FIRST_LOOK
+        while True:
+            first = max(after, last - count)
+            found: list[str | None] = [row["userMetadata"] for row in self.commits(first, last)]
+            is_all = first == after or len(found) < last - first
+            if is_all or any(application in (f or "") for f in found):
+                return found
+            count *= 10
+
+    def _identifiers(self) -> dict[str, int]:
+        """Those of ours."""
+        found: dict[str, int] = {}
+        with self._newest() as snapshot:
+            transactions = snapshot.transactions()
+            names = transactions.keysIterator()
+            while names.hasNext():
+                name: str = names.next()
+                if name.startswith(IDENTIFIERS):
+                    found[name] = transactions.apply(name)
+        return found
+
+    @contextmanager
+    def _newest(self) -> Iterator[Any]:
+        """Delta's own object of the newest version.
+
+        There is no SQL for a table's version and its identifiers. Meanwhile this session is the
+        thread's: Delta looks at the settings there.
+        """
+        spark: Any = self.spark
+        sessions = spark._get_j_spark_session_class(spark._jvm)
+        before = sessions.getActiveSession()
+        sessions.setActiveSession(spark._jsparkSession)
+        try:
+            self._open_tables.use(self.path, spark)
+            delta_log = spark._jvm.org.apache.spark.sql.delta.DeltaLog
+            found = delta_log.forTableWithSnapshot(spark._jsparkSession, self.path)
+            snapshot = found._2()
+            try:
+                yield snapshot
+            finally:
+                release(spark, found, snapshot)
+        finally:
+            if before.isDefined():
+                sessions.setActiveSession(before.get())
+            else:
+                sessions.clearActiveSession()

@@ -1,0 +1,1 @@
+"""One table of a mirror, batch by batch."""

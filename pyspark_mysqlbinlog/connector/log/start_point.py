@@ -1,0 +1,87 @@
+"""Where a wanted place lies in a server's log: `earliest`, a file and position, a time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
+from pyspark_mysqlbinlog.connector.log.logs import Log, ServerLog
+from pyspark_mysqlbinlog.connector.log.time_lookup import first_since
+from pyspark_mysqlbinlog.connector.options.values import (
+    Earliest,
+    FilePosition,
+    Latest,
+    Place,
+    Snapshot,
+    Timestamp,
+)
+from pyspark_mysqlbinlog.connector.server.settings import current_position
+from pyspark_mysqlbinlog.errors import BinlogPurgedError, InvalidPositionError
+from pyspark_mysqlbinlog.protocol.client import ReplicaClient
+from pyspark_mysqlbinlog.protocol.events import EventType
+
+__all__ = ["check_there", "pack_position"]
+
+# What stands at the beginning of a file, before its first transaction.
+_FILE_HEAD = frozenset(
+    {
+        int(EventType.FORMAT_DESCRIPTION_EVENT),
+        int(EventType.PREVIOUS_GTIDS_LOG_EVENT),
+        int(EventType.MARIADB_GTID_LIST_EVENT),
+        int(EventType.MARIADB_BINLOG_CHECKPOINT_EVENT),
+    }
+)
+
+
+def pack_position(
+    client: ReplicaClient, log: ServerLog, files: Mapping[str, int], place: Place
+) -> Position:
+    """The place in the log.
+
+    files : the log's, oldest first, and how many bytes each has.
+    """
+    match place:
+        case Latest() | Snapshot():
+            return _spelled(log, current_position(client))
+        case Earliest():
+            return log.position(next(iter(files)), FIRST_EVENT)
+        case FilePosition(file, pos):
+            check_there(files, file, pos)
+            return _spelled(log, log.position(file, pos))
+        case Timestamp(seconds):
+            begins = [log.position(file, FIRST_EVENT) for file in files]
+            found = first_since(log, begins, seconds)
+            return found or _spelled(log, current_position(client))
+
+
+def check_there(files: Mapping[str, int], file: str, pos: int) -> None:
+    """BinlogPurgedError or InvalidPositionError for what lies in none of the log's files."""
+    size = files.get(file)
+    if size is None:
+        names = [*files]
+        raise BinlogPurgedError(
+            f"the server has no binlog {file!r}: expected one from {names[0]} to"
+            f" {names[-1]}; it was purged, or it belongs to another server",
+            file=file,
+            position=pos,
+        )
+    if pos > max(size, FIRST_EVENT):
+        raise InvalidPositionError(
+            f"the position is past the end of its file, which has {size} bytes; give one that SHOW"
+            f" BINLOG EVENTS IN '{file}' lists",
+            file=file,
+            position=pos,
+        )
+
+
+def _spelled(log: Log, position: Position) -> Position:
+    """A boundary's one spelling: behind a file's head it is the file's beginning."""
+    if position.pos == FIRST_EVENT:
+        return position
+    begin = position._replace(pos=FIRST_EVENT)
+    for event in log.events(begin):
+        if event.file != position.file or event.start >= position.pos:
+            return begin
+        if event.type not in _FILE_HEAD:
+            return position
+    return begin

@@ -1,0 +1,129 @@
+"""Where a range ends in a log that is read from the range's start on."""
+
+from __future__ import annotations
+
+from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
+from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.connector.log.dump import check_fingerprint
+from pyspark_mysqlbinlog.connector.log.fingerprints import behind
+from pyspark_mysqlbinlog.connector.log.logs import NO_LIMIT, Log
+from pyspark_mysqlbinlog.decoder.filtering.event_filter import EventFilter
+from pyspark_mysqlbinlog.decoder.kernel.log_scanner import Run
+from pyspark_mysqlbinlog.errors import InvalidPositionError
+from pyspark_mysqlbinlog.protocol.event_reader import FileHead
+from pyspark_mysqlbinlog.protocol.events import Event, EventType
+from pyspark_mysqlbinlog.protocol.messages import Rotate
+from pyspark_mysqlbinlog.protocol.server_errors import log_replaced
+
+__all__ = ["RangeBounds", "check_between"]
+
+_ROTATE = int(EventType.ROTATE_EVENT)
+
+
+class RangeBounds:
+    """Follows the reading from `start` to `end`, whatever their files are called.
+
+    Parameters
+    ----------
+    is_boundary : the end lies between two events; otherwise it is how far the files went when they
+        were looked at, and the event that it lies in does not count.
+    known : the fingerprint of `end`: BinlogReplacedError where another event is before it, or
+        across it, or none.
+
+    Attributes
+    ----------
+    reached : everything before `end` was read.
+    """
+
+    def __init__(
+        self,
+        log: Log,
+        start: Position,
+        end: Position,
+        known: Fingerprint | None = None,
+        *,
+        is_boundary: bool = True,
+    ) -> None:
+        self._log = log
+        self._end = end
+        self._known = known
+        self._is_boundary = is_boundary
+        # Everything before it was read.
+        self._last = start
+        self.reached = False
+
+    @property
+    def _place(self) -> tuple[str, int]:
+        return self._end.file, self._end.pos
+
+    def limit(self, _file: str) -> int:
+        """The position in the file that comes next that belongs to the range at most."""
+        # A file's name may be the one that a ROTATE gave it; what was read last has its number.
+        return self._end.pos if self._last.number >= self._end.number else NO_LIMIT
+
+    def admits(self, event: Event) -> bool:
+        """Whether the next event belongs to the range; InvalidPositionError when a part does."""
+        end, end_order = self._end, self._end.order
+        here = self._log.position(event.file, event.start)
+        if here.order >= end_order:
+            self.reached = True
+            return False
+        last = Position(here.number, event.end, here.file)
+        order = last.order
+        if order > end_order:
+            if not self._is_boundary:
+                self.reached = True
+                return False
+            if self._known is not None:
+                # It was a boundary once.
+                raise log_replaced(f"an event begins at {here} and ends behind it", *self._place)
+            raise InvalidPositionError(
+                f"the end lies inside an event that begins at {here}; give a position that SHOW"
+                " BINLOG EVENTS lists",
+                file=end.file,
+                position=end.pos,
+            )
+        if order == end_order:
+            self._check_known(event)
+        if event.type == _ROTATE and (order == end_order or end.number > here.number):
+            last = here.next_file(Rotate.parse(event.body).file)
+            order = last.order
+        self._last = last
+        self.reached = order >= end_order
+        return True
+
+    def passed(self, run: Run) -> None:
+        """A run was read, up to a place before the limit."""
+        self._last = self._log.position(run.file, run.end)
+        self.reached = self._last.order >= self._end.order
+        if self.reached:
+            self._check_known(run)
+
+    def _check_known(self, last: Event | Run) -> None:
+        """`last` ends at the range's end."""
+        known = self._known
+        if known is not None:
+            head = FileHead(known.created, known.server_id)
+            check_fingerprint(self._end, behind(head, last), known)
+
+    def check_reached(self) -> None:
+        """The log has ended: InvalidPositionError when the range has not."""
+        if not self.reached and self._last.order < self._end.order:
+            if self._known is not None:
+                raise log_replaced(f"it ends at {self._last}, before it", *self._place)
+            raise InvalidPositionError(
+                f"the log ends at {self._last}, expected to read up to here: the server lost its"
+                " tail or was restored; start again with a new checkpoint",
+                file=self._end.file,
+                position=self._end.pos,
+            )
+
+
+def check_between(filtering: EventFilter, end: Position) -> None:
+    """InvalidPositionError where a range that should end between two transactions does not."""
+    if filtering.in_transaction:
+        raise InvalidPositionError(
+            "the end lies inside a transaction; give a position between two transactions",
+            file=end.file,
+            position=end.pos,
+        )

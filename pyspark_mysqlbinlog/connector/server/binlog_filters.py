@@ -1,0 +1,174 @@
+"""Whether the server's log has the wanted changes at all.
+
+Two settings leave changes out of it without a trace: filters by database, and `log_slave_updates`
+off on a replica. Both may be other ones when the server comes back, so they are asked for at each
+connection that follows the log.
+
+A filter takes rows by their table's database, and DDL by the session's default database, whatever
+tables it names (the manuals, --binlog-do-db, on row-based logging).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark_mysqlbinlog.connector.options.pattern_databases import named_databases, reaches
+from pyspark_mysqlbinlog.connector.options.table_filter import TableFilter
+from pyspark_mysqlbinlog.connector.server.settings import master_status
+from pyspark_mysqlbinlog.connector.server.warn_once import warn_once
+from pyspark_mysqlbinlog.errors import (
+    AccessDeniedError,
+    BinlogSettingsError,
+    LostConnectionError,
+    ServerError,
+)
+from pyspark_mysqlbinlog.names import folding
+from pyspark_mysqlbinlog.protocol.client import ReplicaClient
+
+__all__ = ["DatabaseFilter", "check_log_contents", "left_out_by"]
+
+_DATABASES = "SELECT SCHEMA_NAME FROM information_schema.SCHEMATA"
+# The second name since 8.0.26; Galera applies its cluster's changes as a replica does.
+_VARIABLES = (
+    "SHOW GLOBAL VARIABLES WHERE Variable_name IN"
+    " ('log_slave_updates', 'log_replica_updates', 'wsrep_on')"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseFilter:
+    """The filters of a log; without names in it, one of the two leaves nothing out.
+
+    Attributes
+    ----------
+    only : the databases of binlog_do_db: all others are left out, and `but` does not count.
+    but : those of binlog_ignore_db.
+    """
+
+    only: tuple[str, ...] = ()
+    but: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, only: str, but: str) -> DatabaseFilter:
+        """As SHOW MASTER STATUS shows them, separated by commas."""
+        return cls(_names(only), _names(but))
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.only or self.but)
+
+    @property
+    def shown(self) -> str:
+        """For a message."""
+        if self.only:
+            return f"binlog_do_db shows {', '.join(self.only)}"
+        return f"binlog_ignore_db shows {', '.join(self.but)}"
+
+    def excludes(self, database: str) -> bool:
+        # Names are compared letter by letter, also where those of tables are not.
+        return database not in self.only if self.only else database in self.but
+
+
+def check_log_contents(client: ReplicaClient, tables: TableFilter) -> None:
+    """Two or three queries; what they only may mean is logged, once in a process.
+
+    Raises
+    ------
+    BinlogSettingsError : changes of wanted tables are not in the log.
+    LostConnectionError : as `ReplicaClient.query` does.
+    """
+    try:
+        _check_filter(client, tables)
+        _check_replica(client)
+    except AccessDeniedError as error:
+        warn_once(
+            "not checked whether the log has all changes (binlog_do_db, binlog_ignore_db,"
+            f" log_slave_updates): {error.message}"
+        )
+
+
+def _check_filter(client: ReplicaClient, tables: TableFilter) -> None:
+    status = master_status(client)
+    filtering = DatabaseFilter.of(*map(str, status[2:4])) if len(status) >= 4 else DatabaseFilter()
+    if filtering.is_empty:
+        return
+    existing = [str(name) for (name,) in client.query(_DATABASES)]
+    left_out, perhaps = left_out_by(filtering, tables, existing)
+    if left_out:
+        names = ", ".join(f"`{name}`" for name in left_out)
+        raise BinlogSettingsError(
+            f"the server leaves the changes of {names} out of its log ({filtering.shown}): start it"
+            " without that option, or leave these databases out (tables, excludeTables)"
+        )
+    if perhaps:
+        names = ", ".join(f"`{name}`" for name in perhaps)
+        warn_once(
+            f"the server leaves the changes of {names} out of its log ({filtering.shown}): should"
+            " the option tables mean one of these, its rows are missing"
+        )
+    warn_once(
+        f"the server's log has not all databases ({filtering.shown}): DDL is in it when the"
+        " session's default database is logged, whatever tables it names; ALTER a wanted table with"
+        " its own database as the default one"
+    )
+    if len(filtering.only) > 1:
+        warn_once(
+            f"{filtering.shown}: given as one option with commas, that is the name of one database,"
+            " and nothing is logged; give the option once for each"
+        )
+
+
+def left_out_by(
+    filtering: DatabaseFilter, tables: TableFilter, existing: Sequence[str]
+) -> tuple[list[str], list[str]]:
+    """The databases left out that are wanted, and those that may be: that can't be told."""
+    fold = folding(tables.case_sensitive)
+    names = {*existing, *filtering.but, *map(fold, named_databases(tables))}
+    wanted = {name: reaches(tables, name) for name in sorted(names) if filtering.excludes(name)}
+    return (
+        [name for name, is_wanted in wanted.items() if is_wanted],
+        [name for name, is_wanted in wanted.items() if is_wanted is None],
+    )
+
+
+def _check_replica(client: ReplicaClient) -> None:
+    """A server that logs what it applies has all of it; another one must not apply anything."""
+    values = {str(name): str(value) for name, value in client.query(_VARIABLES)}
+    if "ON" in (values.get("log_slave_updates"), values.get("log_replica_updates")):
+        return
+    if values.get("wsrep_on") == "ON":
+        warn_once(
+            "the server is a node of a Galera cluster and log_slave_updates is OFF: the changes of"
+            " its other nodes are not in its log; start it with --log-slave-updates"
+        )
+    applies, is_set_up = _replica_state(client)
+    what = "log_slave_updates is OFF: the changes that the server applies as a replica are"
+    cure = "start it with --log-slave-updates, or read its source's log"
+    if applies:
+        raise BinlogSettingsError(f"{what} not in its log, and it is replicating; {cure}")
+    if is_set_up:
+        warn_once(f"{what} not in its log, and it is set up as one; {cure}")
+
+
+def _replica_state(client: ReplicaClient) -> tuple[bool, bool]:
+    """Whether the server applies another one's changes, and whether it is set up to."""
+    try:
+        show = "SHOW ALL SLAVES STATUS" if client.is_mariadb else "SHOW SLAVE STATUS"
+        sources = client.records(show)
+    except AccessDeniedError:
+        if not client.is_mariadb:
+            raise
+        # MariaDB 10.5 and later want another privilege for this, but none for the number.
+        rows = client.query("SHOW GLOBAL STATUS LIKE 'Slaves_running'")
+        return any(str(value) != "0" for _, value in rows), False
+    except LostConnectionError:
+        raise
+    except ServerError as error:
+        warn_once(f"not checked whether the server is a replica: {error.message}")
+        return False, False
+    return any(source.get("Slave_SQL_Running") == "Yes" for source in sources), bool(sources)
+
+
+def _names(shown: str) -> tuple[str, ...]:
+    return tuple(name for name in shown.split(",") if name)

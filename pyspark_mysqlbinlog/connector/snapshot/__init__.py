@@ -1,0 +1,1 @@
+"""The initial snapshot: existing rows, read in chunks next to the binlog."""

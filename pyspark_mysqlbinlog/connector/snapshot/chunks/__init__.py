@@ -1,0 +1,1 @@
+"""Keys, chunk bounds, conditions and statistics of tables."""

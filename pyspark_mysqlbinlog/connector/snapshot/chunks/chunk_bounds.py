@@ -1,0 +1,142 @@
+"""Where the chunks of a table end, as values of its key.
+
+Only the server compares keys: their order is that of a collation, of labels' numbers or of signs,
+and differs from any order of ours. So a bound is found by the server, reading nothing but the
+index, and is kept as SQL literals, each of which is exactly the value that the index holds:
+
+- texts in hexadecimal, with the column's own character set and collation: whatever the connection,
+  the table and the database are set to, the literal compares as the column's values do;
+- FLOAT as the double that it is; SELECT would show six digits of it;
+- ENUM, SET and BIT by number, as they are ordered; compared with a text, an ENUM is one;
+- times as texts, which may hold dates like 0000-00-00 and 2026-02-31. They need a session that
+  allows invalid dates, and TIMESTAMP one in +00:00, where no hour comes twice: see
+  `protocol/session_settings.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark_mysqlbinlog.checkpoints.snapshot_state import Bound
+from pyspark_mysqlbinlog.connector.snapshot.chunks.conditions import gaps_after, where, within
+from pyspark_mysqlbinlog.connector.snapshot.chunks.keys import KeyColumn, LoadKey
+from pyspark_mysqlbinlog.names import Table, quoted
+from pyspark_mysqlbinlog.protocol.client import ReplicaClient
+from pyspark_mysqlbinlog.protocol.session_settings import UNCACHED_SELECT
+from pyspark_mysqlbinlog.tables import INTEGER_TYPES
+
+__all__ = ["last_bound", "next_bound", "where"]
+
+
+def next_bound(
+    client: ReplicaClient,
+    table: Table,
+    key: LoadKey,
+    after: Bound | None,
+    last: Bound,
+    *,
+    rows: int,
+) -> tuple[Bound | None, int]:
+    """The end of the chunk of `rows` rows that begins behind `after`, and how many rows it has.
+
+    The bound is `last` where fewer rows are left, and None where none is.
+
+    Parameters
+    ----------
+    after : the bound of the chunk before; None at the table's beginning.
+    last : what `last_bound` gave when the load of the table began.
+    """
+    if rows < 1:
+        raise ValueError(f"a chunk of {rows} rows was asked for, expected 1 or more")
+    # Told of the row that was found: as a condition it would make several intervals of one.
+    is_within = within(key, last)
+    left = rows
+    for condition, order in gaps_after(key, after):
+        rows_of = _from(table, key, condition)
+        fetched = _fetched(key, is_within)
+        found = client.query(f"{fetched} {rows_of} {_ordered(order)} LIMIT {left - 1}, 1")
+        if found:
+            *values, row_is_within = found[0]
+            if row_is_within:
+                return _bound(key, values), rows
+            break
+        counted = _count(client, rows_of)
+        # More rows than a moment ago are no reason to ask for none.
+        left -= min(counted, left - 1)
+    left = _count(client, _from(table, key, where(key, after, last)))
+    return (last, left) if left else (None, 0)
+
+
+def _count(client: ReplicaClient, rows_of: str) -> int:
+    ((count,),) = client.query(f"{UNCACHED_SELECT} COUNT(*) {rows_of}")
+    return int(count)
+
+
+def last_bound(client: ReplicaClient, table: Table, key: LoadKey) -> Bound | None:
+    """The greatest key of a table; None when it has no rows.
+
+    Rows behind it are left to the log. So it must be asked for when all that was logged before the
+    start is proven to be visible: a row that is in the log, but not in the engine yet, would be
+    missing from both.
+    """
+    rows_of = _from(table, key, "TRUE")
+    order = _ordered(key.columns, "DESC")
+    found = client.query(f"{_fetched(key)} {rows_of} {order} LIMIT 1")
+    return _bound(key, found[0]) if found else None
+
+
+def _fetched(key: LoadKey, *more: str) -> str:
+    """SELECT with the key's values, and more expressions."""
+    return f"{UNCACHED_SELECT} " + ", ".join([*map(_whole, key.columns), *more])
+
+
+def _ordered(columns: Sequence[KeyColumn], direction: str = "ASC") -> str:
+    """ORDER BY the key's columns; those that are the same in all rows are left out."""
+    # With the table's name, for without it ORDER BY would find the fetched columns first.
+    order = ", ".join(f"t.{quoted(column.name)} {direction}" for column in columns)
+    return f"ORDER BY {order}" if order else ""
+
+
+def _from(table: Table, key: LoadKey, condition: str) -> str:
+    return f"FROM {quoted(*table)} AS t FORCE INDEX ({quoted(key.name)}) WHERE {condition}"
+
+
+def _whole(column: KeyColumn) -> str:
+    """The expression by which a column's value comes whole, whatever the connection converts."""
+    name = quoted(column.name)
+    match column.type:
+        case "char" | "varchar" | "binary" | "varbinary":
+            return f"HEX({name})"
+        case "bit" | "enum" | "set":
+            return f"CAST({name} AS UNSIGNED)"
+        case "float" | "double":
+            return f"{name} + 0e0"
+        case "decimal" | "date" | "time" | "datetime" | "timestamp":
+            return f"CAST({name} AS CHAR)"
+        case _:
+            return name
+
+
+def _bound(key: LoadKey, row: Sequence[object]) -> Bound:
+    return tuple(map(_literal, key.columns, row))
+
+
+def _literal(column: KeyColumn, value: object) -> str:
+    """A fetched value as the literal that compares with the column as the value does."""
+    text = value.decode("ascii") if isinstance(value, bytes) else str(value)
+    match column.type:
+        case "char" | "varchar":
+            return f"_{column.charset} X'{text}' COLLATE {column.collation}"
+        case "binary" | "varbinary":
+            return f"_binary X'{text}'"
+        case "float" | "double":
+            number = repr(float(text))
+            # Without an exponent it would be a DECIMAL.
+            return number if "e" in number else f"{number}e0"
+        case "date" | "time" | "datetime" | "timestamp":
+            return f"'{text}'"
+        case "decimal":
+            return text
+        case _:
+            assert column.type in INTEGER_TYPES | {"year", "bit", "enum", "set"}
+            return str(int(text))

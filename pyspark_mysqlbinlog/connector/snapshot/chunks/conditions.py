@@ -1,0 +1,162 @@
+"""The rows between two bounds of a key, as SQL conditions that the server can use an index for.
+
+A row constructor, ``(a, b) > (x, y)``, uses no index on MySQL 5.7, so it is spelt out. Nor does a
+comparison of an ENUM or SET with ``<`` or ``>``, on any server: the numbers between the bounds are
+listed, where they are not too many. A key that begins with a larger SET is read from its beginning
+for each chunk: slow, but right.
+
+Bounds are literals (see `chunk_bounds.py`). Two that differ as texts may still be equal, as 'a' and
+'A' are in most collations, so nothing is concluded from that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from pyspark_mysqlbinlog.checkpoints.snapshot_state import Bound
+from pyspark_mysqlbinlog.connector.snapshot.chunks.keys import KeyColumn, LoadKey
+from pyspark_mysqlbinlog.names import quoted
+
+__all__ = ["gaps_after", "where", "within"]
+
+# Numbers in one list: MySQL 5.7.9 to 5.7.11 allow the optimizer 1.5 MB for ranges, and each number
+# takes it 230 bytes.
+_MOST_LISTED = 4096
+# Numbers that are asked for one by one, before they are asked for in lists of as many.
+_ONE_BY_ONE = 64
+_MOST_NUMBERS = 1 << 16
+
+
+def where(key: LoadKey, after: Bound | None, upto: Bound | None) -> str:
+    """The SQL condition for the rows behind `after` up to and with `upto`; never empty.
+
+    It names columns without their table.
+    """
+    conditions = []
+    first = 0
+    if after is not None and upto is not None:
+        # The same text is the same value; the converse does not hold.
+        while first < len(key.columns) and after[first] == upto[first]:
+            conditions.append(_equal(key.columns[first], after[first]))
+            first += 1
+        if first == len(key.columns):
+            return "FALSE"
+    lowest = after[first] if after is not None else None
+    highest = upto[first] if upto is not None else None
+    if after is not None:
+        conditions.append(_beyond(key.columns[first:], after[first:], ">", ">", highest))
+    if upto is not None:
+        conditions.append(_beyond(key.columns[first:], upto[first:], "<", "<=", lowest))
+    return " AND ".join(conditions) or "TRUE"
+
+
+def within(key: LoadKey, upto: Bound) -> str:
+    """Whether a row lies in front of a bound or is it; of no use to an index.
+
+    The value of it is 0 or 1, for a SELECT's list.
+    """
+    condition = ""
+    for column, literal in zip(reversed(key.columns), reversed(upto), strict=True):
+        if condition:
+            before = _plainly(column, "<", literal)
+            condition = f"({before} OR ({_equal(column, literal)} AND {condition}))"
+        else:
+            condition = _plainly(column, "<=", literal)
+    return condition
+
+
+def _beyond(
+    columns: tuple[KeyColumn, ...], bound: Bound, operator: str, last: str, other: str | None
+) -> str:
+    """Beyond a bound on one side: ``(a > x OR (a = x AND (b > y OR …)))``.
+
+    Parameters
+    ----------
+    operator : ``<`` or ``>``.
+    last : the one for the last column, which tells whether the bound itself belongs to it.
+    other : the bound on the other side of the first column, where there is one.
+    """
+    column, *more = columns
+    if not more:
+        return _compared(column, last, bound[0], other)
+    beyond = _compared(column, operator, bound[0], other)
+    rest = _beyond((*more,), bound[1:], operator, last, None)
+    return f"({beyond} OR ({_equal(column, bound[0])} AND {rest}))"
+
+
+def _equal(column: KeyColumn, literal: str) -> str:
+    value = _signed(int(literal)) if column.type == "set" else literal
+    return f"{quoted(column.name)} = {value}"
+
+
+def _compared(column: KeyColumn, operator: str, literal: str, other: str | None) -> str:
+    """One column compared with a literal, in the form that uses an index, if there is one."""
+    numbers = _numbers_beyond(column, operator, literal, other)
+    if numbers is not None and _size(numbers) <= _MOST_LISTED:
+        return _among(column, numbers) if numbers else "FALSE"
+    return _plainly(column, operator, literal)
+
+
+def _plainly(column: KeyColumn, operator: str, literal: str) -> str:
+    name = quoted(column.name)
+    if column.type == "set":
+        name = f"CAST({name} AS UNSIGNED)"
+    return f"{name} {operator} {literal}"
+
+
+def _signed(number: int) -> str:
+    """The number of a SET as it is compared: signed, though the order is that of unsigned ones."""
+    return str(number - (1 << 64) if number >> 63 else number)
+
+
+def _numbers_beyond(
+    column: KeyColumn, operator: str, literal: str, other: str | None
+) -> range | None:
+    """The numbers of an ENUM or SET beyond one of them; None for other types."""
+    if column.type == "enum":
+        highest = column.label_count
+    elif column.type == "set":
+        highest = (1 << column.label_count) - 1
+    else:
+        return None
+    number = int(literal)
+    if operator == ">":
+        return range(number + 1, (highest if other is None else int(other)) + 1)
+    # Number 0 is the empty text that stands for a wrong label, and the SET without any.
+    return range(0 if other is None else int(other), number + (operator == "<="))
+
+
+def _size(numbers: range) -> int:
+    # Not len(), which fails for 2^64 numbers.
+    return numbers.stop - numbers.start
+
+
+def _among(column: KeyColumn, numbers: range) -> str:
+    listed = ",".join(map(_signed, numbers))
+    return f"{quoted(column.name)} IN ({listed})"
+
+
+def gaps_after(key: LoadKey, after: Bound | None) -> Iterator[tuple[str, Sequence[KeyColumn]]]:
+    """The rows behind a bound, in order: conditions, and the columns that differ in each.
+
+    Each is one interval of the index. The server takes a condition of several for more than it is,
+    and would rather read the index from its beginning (measured on MySQL 5.6 and 5.7: InnoDB's
+    estimates end at half of the table for each). And it sorts, rather than follow the index, where
+    ORDER BY has an ENUM or SET that is the same in all rows.
+    """
+    if after is None:
+        yield "TRUE", key.columns
+        return
+    for number in reversed(range(len(key.columns))):
+        equal = [*map(_equal, key.columns[:number], after[:number])]
+        column, literal = key.columns[number], after[number]
+        numbers = _numbers_beyond(column, ">", literal, None)
+        if numbers is not None and _size(numbers) <= _MOST_NUMBERS:
+            for value in numbers[:_ONE_BY_ONE]:
+                yield " AND ".join([*equal, _equal(column, str(value))]), key.columns[number + 1 :]
+            for start in range(_ONE_BY_ONE, len(numbers), _ONE_BY_ONE):
+                some = _among(column, numbers[start : start + _ONE_BY_ONE])
+                yield " AND ".join([*equal, some]), key.columns[number:]
+        else:
+            beyond = _plainly(column, ">", literal)
+            yield " AND ".join([*equal, beyond]), key.columns[number:]

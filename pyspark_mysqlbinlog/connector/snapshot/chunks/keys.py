@@ -1,0 +1,182 @@
+"""The key that a table is read by in the first load: its primary key, or else a unique one.
+
+Any key will do that has each row exactly once, and in an order that the server can follow from any
+of its values on: no NULLs, no prefixes (many rows may share one), no hashes. Primary keys come
+first, and then the unique keys as the server lists them, for the first of these is how InnoDB
+stores a table without a primary key. A key that begins with a SET comes last: no server goes to a
+place in one (see `chunk_bounds.where`).
+
+A load that goes on later, or in another process, must know whether its bounds still mean the same
+rows: after ALTER TABLE the key may be another one, or the same one in another order. The key's mark
+tells; it comes from all that its order hangs on.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark_mysqlbinlog.names import fold, quoted
+from pyspark_mysqlbinlog.protocol.client import ReplicaClient
+from pyspark_mysqlbinlog.tables import INTEGER_TYPES, ColumnSchema, TableSchema
+
+__all__ = ["KeyColumn", "LoadKey", "choose_key"]
+
+_USABLE = INTEGER_TYPES | {
+    "float",
+    "double",
+    "decimal",
+    "bit",
+    "char",
+    "varchar",
+    "binary",
+    "varbinary",
+    "enum",
+    "set",
+    "date",
+    "time",
+    "datetime",
+    "timestamp",
+    "year",
+}
+_MARK_LENGTH = 16
+
+
+@dataclass(frozen=True, slots=True)
+class KeyColumn:
+    """One column of a key.
+
+    Attributes
+    ----------
+    type : MySQL's base type, as in `ColumnSchema`.
+    collation : the server's own name of it, for char and varchar; else None.
+    label_count : of an enum or a set; else 0.
+    """
+
+    name: str
+    type: str
+    collation: str | None = None
+    label_count: int = 0
+
+    @property
+    def charset(self) -> str | None:
+        """The server's own name of it: a collation's name begins with its character set's."""
+        return None if self.collation is None else self.collation.partition("_")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadKey:
+    """A key that a table can be read by.
+
+    Attributes
+    ----------
+    name : of the index.
+    columns : in the key's order.
+    mark : the same as long as the key, and the order of its values, are the same.
+    """
+
+    name: str
+    columns: tuple[KeyColumn, ...]
+    mark: str
+
+
+def choose_key(client: ReplicaClient, schema: TableSchema) -> LoadKey | None:
+    """The key to read a table by; None when it has none, and must be read in one go.
+
+    Raises
+    ------
+    ServerError : what `ReplicaClient.records` raises; code 1146 where the table is gone.
+    """
+    table = quoted(schema.database, schema.table)
+    shown = {
+        fold(column["Field"]): column
+        for column in _records(client, f"SHOW FULL COLUMNS FROM {table}")
+    }
+    schemas = {fold(column.name): column for column in schema.columns}
+    keys = []
+    for name, parts in _unique_indexes(_records(client, f"SHOW INDEX FROM {table}")).items():
+        columns = [fold(part["Column_name"]) for part in parts if _is_usable_part(part)]
+        if (
+            len(columns) == len(parts)
+            # Columns in opposite directions can't be followed without sorting.
+            and len({part["Collation"] for part in parts}) == 1
+            and all(column in shown and column in schemas for column in columns)
+        ):
+            described = [(schemas[column], shown[column]) for column in columns]
+            if all(_is_usable_column(*column) for column in described):
+                keys.append(_load_key(name, described))
+    if not client.is_mariadb and client.server_version.startswith(("5.5.", "5.6.")):
+        keys = [key for key in keys if not _is_merged_wrongly(key)]
+    # Sorting is stable, and False comes before True.
+    keys.sort(key=lambda key: (key.columns[0].type == "set", key.name != "PRIMARY"))
+    return keys[0] if keys else None
+
+
+def _unique_indexes(records: Iterable[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
+    indexes: dict[str, list[Mapping[str, Any]]] = {}
+    for record in records:
+        if not int(record["Non_unique"]):
+            indexes.setdefault(record["Key_name"], []).append(record)
+    for parts in indexes.values():
+        parts.sort(key=lambda part: int(part["Seq_in_index"]))
+    return indexes
+
+
+def _is_usable_part(part: Mapping[str, Any]) -> bool:
+    return (
+        part["Index_type"] == "BTREE"
+        and part["Column_name"] is not None  # MySQL 8.0: an expression
+        and part["Sub_part"] is None
+        and part["Null"] != "YES"
+        and part["Collation"] is not None
+        # What FORCE INDEX is refused for.
+        and part.get("Ignored", "NO") == "NO"
+        and part.get("Visible", "YES") == "YES"
+    )
+
+
+def _is_usable_column(column: ColumnSchema, shown: Mapping[str, Any]) -> bool:
+    if column.type == "char":
+        # A CHAR is stored with spaces to its length and compared without: where the collation
+        # counts them, "a" comes behind "a<tab>" in the index and in front of it in a condition
+        # (measured on MariaDB 10.11). MySQL has such collations from 8.0 on.
+        return not any(word in shown["Collation"] for word in ("_nopad_", "_0900_"))
+    return column.type in _USABLE
+
+
+def _is_merged_wrongly(key: LoadKey) -> bool:
+    """Whether partitions are not read in the key's order: its greatest value would not be found.
+
+    MySQL before 5.7 compares wrong bytes of what stands behind a BIT (measured on 5.6.24).
+    """
+    return any(column.type == "bit" for column in key.columns[:-1])
+
+
+def _load_key(name: str, columns: Sequence[tuple[ColumnSchema, Mapping[str, Any]]]) -> LoadKey:
+    marked = [name, *([shown["Field"], shown["Type"], shown["Collation"]] for _, shown in columns)]
+    mark = hashlib.sha256(json.dumps(marked).encode()).hexdigest()[:_MARK_LENGTH]
+    return LoadKey(name, tuple(_key_column(*column) for column in columns), mark)
+
+
+def _key_column(column: ColumnSchema, shown: Mapping[str, Any]) -> KeyColumn:
+    is_text = column.type in ("char", "varchar")
+    return KeyColumn(
+        name=shown["Field"],
+        type=column.type,
+        collation=shown["Collation"] if is_text else None,
+        label_count=len(column.labels),
+    )
+
+
+def _records(client: ReplicaClient, statement: str) -> list[dict[str, Any]]:
+    """A statement's rows, all texts as str: some of information_schema's come as bytes."""
+    return [
+        {
+            name: value.decode() if isinstance(value, bytes) else value
+            for name, value in record.items()
+        }
+        for record in client.records(statement)
+    ]

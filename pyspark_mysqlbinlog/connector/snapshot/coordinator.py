@@ -1,0 +1,276 @@
+"""The load of one stream, as its driver follows it from batch to batch.
+
+What a load has done lies in the offsets alone: this gives the state that the next offset stores,
+and the tasks of a batch whose end is given, be it planned just now or by an earlier process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from pyspark_mysqlbinlog.checkpoints.offset import Offset
+from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
+from pyspark_mysqlbinlog.checkpoints.snapshot_state import SnapshotState
+from pyspark_mysqlbinlog.connector.log.retry import call_with_retry
+from pyspark_mysqlbinlog.connector.options.checks import check_condition_tables
+from pyspark_mysqlbinlog.connector.options.logging_setup import LOGGER
+from pyspark_mysqlbinlog.connector.options.model import Options
+from pyspark_mysqlbinlog.connector.snapshot.chunks.table_stats import engine_of, is_innodb
+from pyspark_mysqlbinlog.connector.snapshot.planning.invalidated_tables import InvalidatedTables
+from pyspark_mysqlbinlog.connector.snapshot.planning.planner import BatchLimits, ChunkPlanner
+from pyspark_mysqlbinlog.connector.snapshot.planning.table_set import (
+    advance,
+    altered_tables,
+    check_conditions,
+    follow_options,
+    next_sequence,
+    record_high_watermark,
+    reload_tables,
+)
+from pyspark_mysqlbinlog.connector.snapshot.progress import LoadProgress
+from pyspark_mysqlbinlog.connector.snapshot.reading.partition import ChunkPartition
+from pyspark_mysqlbinlog.connector.snapshot.tasks import load_tasks
+from pyspark_mysqlbinlog.connector.snapshot.visibility.checker import VisibilityChecker
+from pyspark_mysqlbinlog.connector.snapshot.visibility.watermark import Watermark
+from pyspark_mysqlbinlog.names import Table
+from pyspark_mysqlbinlog.protocol.client import ReplicaClient
+
+__all__ = ["Load"]
+
+
+# Seconds that changes of the log wait for the chunks of their batch: a proof may take minutes.
+_PATIENCE = 2.0
+# Whoever takes packets holds a batch in memory. A loaded row takes a quarter of what a change does
+# there: it has one image, and its bytes are the server's estimate, which counts the pages that it
+# lies in.
+_WEIGHT_IN_PACKETS = 0.25
+
+
+class _Proofs:
+    """Waits until all that is in the log can be seen in a table; asks for grants once."""
+
+    def __init__(self, options: Options, *, case_sensitive: bool) -> None:
+        self._options = options
+        self._case_sensitive = case_sensitive
+        self._prover: VisibilityChecker | None = None
+
+    def begin(self) -> Callable[[ReplicaClient, Table], None]:
+        """What waits until all that is in the log now can be seen in a table.
+
+        What proves it for an InnoDB table by looking at all transactions, proves it for the others.
+        """
+        # From here on, for every InnoDB table.
+        is_proven = False
+
+        def prove(client: ReplicaClient, table: Table) -> None:
+            nonlocal is_proven
+            engine = engine_of(client, table)
+            if engine is None:
+                return  # it is not there
+            if is_proven and is_innodb(engine):
+                return
+            is_proven = self._prove(client, table, engine).of_all_tables or is_proven
+
+        return prove
+
+    def _prove(self, client: ReplicaClient, table: Table, engine: str) -> Watermark:
+        if self._prover is None:
+            wanted = self._options.snapshot_visibility_check
+            self._prover = VisibilityChecker.ask(
+                client, wanted, case_sensitive=self._case_sensitive
+            )
+        connect = partial(ReplicaClient.connect, self._options.server_settings())
+        watermark = self._prover.prove(client, connect, table, engine)
+        LOGGER.info("loading %s: %s proves what is visible", ".".join(table), watermark.proof)
+        return watermark
+
+
+class Load:
+    """One query's load, in one process.
+
+    Parameters
+    ----------
+    planner : finds chunks on the server.
+
+    Attributes
+    ----------
+    unknown_rows : is to be told of statements, where tables are loaded again by themselves.
+    """
+
+    def __init__(self, options: Options, planner: ChunkPlanner, *, case_sensitive: bool) -> None:
+        self._options = options
+        self._planner = planner
+        self._case_sensitive = case_sensitive
+        self._tables = options.table_filter(case_sensitive)
+        check_condition_tables(options, case_sensitive)
+        self._progress = LoadProgress()
+        self._noted: tuple[Offset, SnapshotState, SnapshotState] | None = None
+        self.unknown_rows: InvalidatedTables | None = None
+        if options.reload_after_ddl:
+            self.unknown_rows = InvalidatedTables(self._tables.wants, case_sensitive=case_sensitive)
+
+    @classmethod
+    def of(cls, options: Options, *, case_sensitive: bool) -> Load:
+        """For these options, with a planner that connects when it is first asked."""
+        planner = ChunkPlanner(
+            options.server_settings(),
+            begin_proofs=_Proofs(options, case_sensitive=case_sensitive).begin,
+            case_sensitive=case_sensitive,
+            chunk_bytes=options.target_partition_bytes,
+            retry_timeout=options.retry_timeout,
+        )
+        return cls(options, planner, case_sensitive=case_sensitive)
+
+    def resumed(
+        self, offset: Offset, history_of: Callable[[], SchemaHistory]
+    ) -> SnapshotState | None:
+        """What an offset says of the load, for the options of today; None where there is none.
+
+        history_of : gives what is known of the tables that are wanted today; it may ask a server.
+        """
+        state, options = offset.load, self._options
+        position, wants = offset.position, self._tables.wants
+        if state is not None and offset.tables != options.table_filter_hash:
+            state = follow_options(state, history_of(), position, wants)
+        if options.reload is None or (state is not None and state.reload == options.reload[0]):
+            return state
+        name, tables = options.reload
+        history = history_of()
+        conditions = options.conditions(self._case_sensitive)
+        check_conditions(
+            conditions,
+            history,
+            position,
+            case_sensitive=self._case_sensitive,
+            exists=self._exists,
+        )
+        if state is None:
+            # Nothing was to be loaded so far: all that is there is in step.
+            state = advance(SnapshotState(), history, position, wants, ())
+        again = options.reload_filter(self._case_sensitive)
+        state = reload_tables(
+            state, name, history, position, lambda *table: wants(*table) and again.wants(*table)
+        )
+        LOGGER.info("reload %r: %s are loaded again", name, tables)
+        return state
+
+    def _exists(self, table: Table) -> bool:
+        """Whether the server has a table that the history at an offset does not have yet."""
+
+        def ask() -> bool:
+            with ReplicaClient.connect(self._options.server_settings()) as client:
+                return engine_of(client, table) is not None
+
+        return call_with_retry(self._options.retry_timeout, ask)
+
+    def followed(
+        self,
+        state: SnapshotState | None,
+        history: SchemaHistory,
+        start: Position,
+        position: Position,
+        renamed: Collection[Table],
+    ) -> SnapshotState | None:
+        """The state at a batch's end that the log gives, where there is a load; see `advance`.
+
+        start, position : of the batch.
+        renamed : tables that got their names in it.
+        """
+        wants = self._tables.wants
+        if any(wants(*table) for table in renamed):
+            self._planner.forget()
+        if self.unknown_rows is None:
+            return None if state is None else advance(state, history, position, wants, renamed)
+        altered = altered_tables(state or SnapshotState(), history, start, position)
+        # A statement counts more than that its table was being read.
+        lost = {
+            table: at
+            for table, at in {**altered, **self.unknown_rows.between(start, position)}.items()
+            if wants(*table)
+        }
+        if state is None and not lost and not any(wants(*table) for table in renamed):
+            return None
+        state = state or SnapshotState()
+        if lost:
+            self._planner.forget()
+        for table in sorted(lost):
+            LOGGER.info("%s.%s is loaded again: what became of its rows is not told", *table)
+        pending = {load.table for load in state.pending}
+        kept = {table: place for table, place in state.invalidated_at.items() if table in pending}
+        kept |= {table: (at.number, at.pos) for table, at in lost.items()}
+        followed = advance(state, history, position, wants, {*lost, *renamed})
+        return replace(followed, invalidated_at=kept)
+
+    def next_sequence(self, state: SnapshotState | None, begin: Position) -> SnapshotState | None:
+        """The state where the log's next sequence of files begins; None where there is no load."""
+        if self.unknown_rows is not None:
+            self.unknown_rows.forget()
+        return None if state is None else next_sequence(state, begin)
+
+    def noted(
+        self, state: SnapshotState, offset: Offset, end_of_log: Callable[[], Position]
+    ) -> SnapshotState:
+        """The state at an offset, with what the chunks of its batch may have seen of the log."""
+        if self.unknown_rows is None or not (state.chunks or state.high_watermarks):
+            return state
+        if self._noted is None or self._noted[:2] != (offset, state):
+            end = end_of_log() if state.chunks else offset.position
+            self._noted = offset, state, record_high_watermark(state, offset.position, end)
+        return self._noted[2]
+
+    def limits(
+        self, most_bytes: int | None, *, in_packets: bool = False, steps: int = 1
+    ) -> BatchLimits:
+        """How much a batch reads of the log, and as much of the tables; None is all there is.
+
+        in_packets : whether the batch is read in packets.
+        steps : by which it is brought in, each with what a batch may read of the tables.
+        """
+        options = self._options
+        rows = None if most_bytes is None else options.max_rows_per_trigger
+        weight = _WEIGHT_IN_PACKETS if in_packets else 1.0
+        return BatchLimits.of(rows, most_bytes, options.max_connections, weight=weight, steps=steps)
+
+    def planned(self, state: SnapshotState, limits: BatchLimits) -> SnapshotState:
+        """The state at the end of a batch that reads the next chunks, however long that takes."""
+        while True:
+            planned = self.try_planned(state, limits)
+            if planned is not None:
+                return planned
+
+    def try_planned(self, state: SnapshotState, limits: BatchLimits) -> SnapshotState | None:
+        """The same; None where it takes long, and then it is to be asked for again."""
+        until, lost = state.high_watermarks, state.invalidated_at
+        planned = self._planner.next_batch(_without_places(state), limits, patience=_PATIENCE)
+        if planned is None:
+            return None
+        planned = replace(planned, high_watermarks=until, invalidated_at=lost)
+        self._progress.planned(planned, self._planner.sizes)
+        if planned.is_done:
+            self._planner.close()
+        return planned
+
+    def plan_ahead(self, state: SnapshotState, limits: BatchLimits) -> None:
+        """Begin with what `planned` will be asked for."""
+        self._planner.plan_ahead(_without_places(state), limits)
+
+    def tasks(self, last: Offset, most: int) -> list[ChunkPartition]:
+        """At most `most` tasks that read the chunks of the batch that ends there."""
+        return load_tasks(self._options, last, most, case_sensitive=self._case_sensitive)
+
+    def report(self) -> dict[str, Any] | None:
+        """What the query's progress tells of it."""
+        return self._progress.report()
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        self._planner.close()
+
+
+def _without_places(state: SnapshotState) -> SnapshotState:
+    """What the planner is told: what is planned ahead holds, whatever the log grows to."""
+    return replace(state, high_watermarks={}, invalidated_at={})

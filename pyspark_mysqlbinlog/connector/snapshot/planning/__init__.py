@@ -1,0 +1,1 @@
+"""Which tables and chunks are read next."""

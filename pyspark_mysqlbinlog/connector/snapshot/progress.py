@@ -1,0 +1,67 @@
+"""How far a load is, for the query's progress and for the log."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from time import monotonic
+from typing import Any
+
+from pyspark_mysqlbinlog.checkpoints.snapshot_state import SnapshotState
+from pyspark_mysqlbinlog.connector.options.logging_setup import LOGGER
+from pyspark_mysqlbinlog.connector.snapshot.chunks.table_stats import TableSize
+from pyspark_mysqlbinlog.names import Table
+
+__all__ = ["LoadProgress"]
+
+_LOG_EVERY = 30.0  # seconds
+
+
+class LoadProgress:
+    """Follows one process's part of a load."""
+
+    def __init__(self) -> None:
+        self._began: tuple[float, int] | None = None
+        self._logged_at = monotonic()
+        self._told: dict[str, Any] | None = None
+
+    def planned(self, state: SnapshotState, sizes: Mapping[Table, TableSize]) -> None:
+        """A batch is planned, at whose end the load is at `state`."""
+        now = monotonic()
+        if self._began is None:
+            self._began = now, state.rows
+        began_at, began_rows = self._began
+        # The batch that is planned is not read yet, nor is the first one's time known.
+        seconds = now - began_at
+        rate = (state.rows - began_rows) / seconds if seconds > 1 else None
+        left = sum(sizes[load.table].rows for load in state.pending if load.table in sizes)
+        self._told = {
+            "tables_completed": len(state.completed),
+            "tables_remaining": len(state.pending),
+            "rows_read": state.rows,
+            "rows_per_second": None if rate is None else round(rate),
+            "estimated_seconds_left": round(left / rate) if rate else None,
+        }
+        if now - self._logged_at >= _LOG_EVERY or state.is_done:
+            self._logged_at = now
+            self._log(state)
+
+    def report(self) -> dict[str, Any] | None:
+        """What the query's progress tells; None while nothing is loaded."""
+        return self._told
+
+    def _log(self, state: SnapshotState) -> None:
+        assert self._told is not None
+        if state.is_done:
+            LOGGER.info("the load is done with this batch: about %d rows", state.rows)
+            return
+        table = ".".join(state.pending[0].table)
+        rate, left = self._told["rows_per_second"], self._told["estimated_seconds_left"]
+        LOGGER.info(
+            "loading %s: %d tables done, %d left; about %d rows, %s rows/s, %s left",
+            table,
+            self._told["tables_completed"],
+            self._told["tables_remaining"],
+            state.rows,
+            "?" if rate is None else rate,
+            "?" if left is None else f"{left} s",
+        )

@@ -1,0 +1,1 @@
+"""Chunks as rows."""

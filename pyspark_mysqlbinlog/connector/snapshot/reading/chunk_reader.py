@@ -1,0 +1,439 @@
+"""What an executor does with chunks: their rows, as the log would have brought them.
+
+A row of a SELECT is made into the row image that the log would hold of it, and goes through the
+decoder of the log: so each payload gives the very values that the stream gives.
+
+For each chunk, in this order:
+
+1. what the table looks like, and its engine;
+2. a watermark, proven (see `watermark.py`);
+3. a transaction that sees one state of the data, and whose first SELECT holds the table's
+   definition until it ends;
+4. what the table looks like now: the same as in 1, or all is done again. So the rows have the
+   columns that the log's rows have at the watermark;
+5. the key: when it is another one than the chunk's, its bounds mean nothing, and the whole table is
+   read: more than was asked for, and right;
+6. the rows, fetched in a thread somewhat ahead of the decode. The transaction ends with the last of
+   them, however slow the sink is: an ALTER TABLE waits for it, and whoever uses the table waits
+   behind that.
+
+Where the log has begun another sequence of files since the batch was planned (see
+checkpoints/position.py), the rows get the place where the batch ends: it is older than the
+watermark, so all before it is visible, too, and what comes behind it wins. Rows at an exact place
+can't be read then.
+
+What goes wrong on the way, a lost connection, an ALTER TABLE between 3 and 6 (error 1412), a KILL,
+is done again with a new watermark. Rows that were given before that stay, and come once more: each
+is right by its own `seq`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple, NoReturn, Self
+
+import pyarrow as pa
+from tenacity import (
+    RetryCallState,
+    Retrying,
+    retry_if_exception,
+    stop_after_attempt,
+    stop_after_delay,
+    stop_all,
+    wait_random_exponential,
+)
+
+from pyspark_mysqlbinlog.checkpoints.position import BEGINNING, FIRST_EVENT, Position
+from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
+from pyspark_mysqlbinlog.checkpoints.snapshot_state import Chunk
+from pyspark_mysqlbinlog.connector.log.file_order import FileOrder
+from pyspark_mysqlbinlog.connector.log.prefetch import Interrupt, prefetched
+from pyspark_mysqlbinlog.connector.log.retry import LOG, call_with_retry
+from pyspark_mysqlbinlog.connector.options.model import Options
+from pyspark_mysqlbinlog.connector.ranges.reader import SchemasAt, payload_factory
+from pyspark_mysqlbinlog.connector.ranges.typed_rows import typed_payload, typed_schema
+from pyspark_mysqlbinlog.connector.server.information_schema import read_table_schema
+from pyspark_mysqlbinlog.connector.server.settings import binlog_files, check_identity
+from pyspark_mysqlbinlog.connector.snapshot.chunks.chunk_bounds import where
+from pyspark_mysqlbinlog.connector.snapshot.chunks.keys import choose_key
+from pyspark_mysqlbinlog.connector.snapshot.chunks.table_stats import (
+    engine_of,
+    is_dropped,
+    is_missing_table_error,
+    pin_definition,
+)
+from pyspark_mysqlbinlog.connector.snapshot.reading.keyless import data_row_number, marker_row
+from pyspark_mysqlbinlog.connector.snapshot.reading.partition import ChunkPartition
+from pyspark_mysqlbinlog.connector.snapshot.visibility.checker import VisibilityChecker
+from pyspark_mysqlbinlog.connector.snapshot.visibility.watermark import Watermark
+from pyspark_mysqlbinlog.decoder.decode import Decoder
+from pyspark_mysqlbinlog.decoder.kernel.implementation import implementation
+from pyspark_mysqlbinlog.decoder.kernel.result_rows import row_images
+from pyspark_mysqlbinlog.decoder.result_rows.columns import ResultPlan
+from pyspark_mysqlbinlog.decoder.result_rows.events import event_blocks
+from pyspark_mysqlbinlog.decoder.result_rows.read import read_rows
+from pyspark_mysqlbinlog.errors import (
+    LostConnectionError,
+    SchemaError,
+    SchemaMismatchError,
+    ServerError,
+)
+from pyspark_mysqlbinlog.names import Table, quoted
+from pyspark_mysqlbinlog.protocol.blocks import EventBlock, unpack_events
+from pyspark_mysqlbinlog.protocol.client import ReplicaClient
+from pyspark_mysqlbinlog.protocol.server_errors import log_replaced
+from pyspark_mysqlbinlog.tables import SPATIAL_TYPES, TableSchema
+
+__all__ = ["read_chunks"]
+
+# Seconds, as for pulls: Spark tries a task again on top. A large chunk may take longer than that
+# before it fails, so it gets some tries however long they take.
+_RETRY_TIMEOUT = 60.0
+_FEWEST_TRIES = 5
+# Row images that are fetched ahead: as much as memory allows, so that the server is done soon.
+_AHEAD_BYTES = 24 << 20
+# What stands in the way of rows at an exact place, behind a change of the sequence of files.
+_ANOTHER_SEQUENCE = (
+    "the base name of the server's binlog has changed, and the stream has not come to that place"
+    " yet; wait until it has"
+)
+# In front of whatever happened at the watermark: a TRUNCATE there has row 0.
+_BEFORE_ALL_ROWS = -1
+
+_NO_SUCH_KEY, _QUERY_INTERRUPTED, _TABLE_DEFINITION_CHANGED = 1176, 1317, 1412
+
+
+def read_chunks(
+    options: Options, partition: ChunkPartition, schema: pa.Schema, *, typed: bool = False
+) -> Generator[pa.RecordBatch]:
+    """Record batches of one task's chunks.
+
+    schema : theirs.
+    typed : rows have a schema of their own instead, `typed_schema` of the table as it looks at the
+        watermark: all but those of tables that are read at one place in the log
+        (`snapshotExactKeyless`), and of tables whose columns can't be typed.
+
+    Whoever does not take all of them must close it: it holds a connection and a thread.
+
+    Raises
+    ------
+    MySQLBinlogError : whatever can't be asked, proven, read or told by `schema`; see errors.py.
+    """
+    with _Connected(options, partition, typed=typed) as connected:
+        for chunk in partition.chunks:
+            for attempt in _tries():
+                with attempt:
+                    number = attempt.retry_state.attempt_number
+                    yield from _read_chunk(connected, chunk, schema, number)
+
+
+class _AlteredError(Exception):
+    """The table, whose name this has, is another one than a moment ago."""
+
+
+class _GoneError(Exception):
+    """There is no such table any more."""
+
+
+class _Look(NamedTuple):
+    """What a table looks like."""
+
+    schema: TableSchema
+    engine: str
+
+
+class _Connected:
+    """One task's connection, made again when it is lost, and what it knows of the server."""
+
+    def __init__(self, options: Options, partition: ChunkPartition, *, typed: bool) -> None:
+        self.options = options
+        self.partition = partition
+        self.typed = typed
+        self.excludes = options.column_filter(partition.case_sensitive).excludes
+        self.connect = partial(ReplicaClient.connect, options.server_settings())
+        self._client: ReplicaClient | None = None
+        self._prover: VisibilityChecker | None = None
+        # What a table looked like when its last chunk was read, which is before the next one's
+        # watermark.
+        self._looks: dict[Table, _Look] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.drop()
+
+    def client(self) -> ReplicaClient:
+        """A connection whose SELECTs give rows as they are stored."""
+        if self._client is None:
+            client = call_with_retry(_RETRY_TIMEOUT, self.connect)
+            self._client = client
+            check_identity(client, self.partition.server_uuid)
+            client.begin_raw_rows()
+        return self._client
+
+    def drop(self) -> None:
+        """Forget the connection, and whatever it was doing."""
+        client, self._client, self._prover = self._client, None, None
+        self._looks.clear()
+        if client is not None:
+            client.close()
+
+    def watermark(self, client: ReplicaClient, table: Table, engine: str) -> Watermark:
+        return self._asked(client).prove(client, self.connect, table, engine)
+
+    def missing_lock(self, client: ReplicaClient, table: Table, engine: str) -> str | None:
+        return self._asked(client).missing_lock(table, engine)
+
+    def in_sequence(self, client: ReplicaClient, watermark: Watermark) -> tuple[Watermark, bool]:
+        """A watermark in the sequence of files in which the batch ends; whether it was in another.
+
+        BinlogReplacedError where it lies before the batch's end.
+        """
+        since, found = self.partition.since, watermark.position
+        here = FileOrder(lambda: binlog_files(client), since.file).position(found.file, found.pos)
+        if here < since:
+            end = f"it ends at {found}, before it"
+            raise log_replaced(end, since.file, since.pos)
+        if here.is_in_sequence_of(since):
+            return watermark, False
+        return replace(watermark, position=since), True
+
+    def begin_at_exact_position(
+        self, client: ReplicaClient, table: Table, engine: str
+    ) -> Watermark:
+        return self._asked(client).begin_at_exact_position(client, self.connect, table, engine)
+
+    def _asked(self, client: ReplicaClient) -> VisibilityChecker:
+        if self._prover is None:
+            wanted, case_sensitive = (
+                self.options.snapshot_visibility_check,
+                self.partition.case_sensitive,
+            )
+            self._prover = VisibilityChecker.ask(client, wanted, case_sensitive=case_sensitive)
+        return self._prover
+
+    def look(self, client: ReplicaClient, table: Table) -> _Look:
+        """What the table looks like now; _GoneError."""
+        schema = read_table_schema(client, table, case_sensitive=self.partition.case_sensitive)
+        engine = engine_of(client, table)
+        if schema is None or engine is None:
+            if is_dropped(client, table):
+                raise _GoneError
+            raise _AlteredError(".".join(table))
+        self._looks[table] = _Look(schema, engine)
+        return self._looks[table]
+
+    def last_look(self, client: ReplicaClient, table: Table) -> _Look:
+        """What it looked like last; _GoneError."""
+        return self._looks.get(table) or self.look(client, table)
+
+
+@contextmanager
+def _expecting_table() -> Iterator[None]:
+    """What the server says of a table that is not there becomes _GoneError."""
+    try:
+        yield
+    except ServerError as error:
+        if is_missing_table_error(error):
+            raise _GoneError from None
+        raise
+
+
+def _read_chunk(
+    connected: _Connected, chunk: Chunk, schema: pa.Schema, attempt: int
+) -> Generator[pa.RecordBatch]:
+    """One try."""
+    is_done = False
+    try:
+        yield from _batches(connected, chunk, schema, attempt)
+        is_done = True
+    except _GoneError:
+        # Its rows are gone with it; what became of them, the log says.
+        LOG.warning("%s is not there any more: it is not loaded", ".".join(chunk.table))
+    finally:
+        if not is_done:
+            # It may be in the middle of a result.
+            connected.drop()
+
+
+def _batches(
+    connected: _Connected, chunk: Chunk, arrow_schema: pa.Schema, attempt: int
+) -> Generator[pa.RecordBatch]:
+    options, partition = connected.options, connected.partition
+    client = connected.client()
+    look = connected.last_look(client, chunk.table)
+    is_exact = options.snapshot_exact_keyless and not chunk.key and not look.schema.row_key
+    problem = connected.missing_lock(client, chunk.table, look.engine) if is_exact else None
+    with _expecting_table():
+        watermark = (
+            connected.begin_at_exact_position(client, chunk.table, look.engine)
+            if is_exact and problem is None
+            else connected.watermark(client, chunk.table, look.engine)
+        )
+    watermark, is_later = connected.in_sequence(client, watermark)
+    if is_exact and is_later and problem is None:
+        problem = _ANOTHER_SEQUENCE
+        # It holds a lock.
+        connected.drop()
+    begin = partial(marker_row, arrow_schema, chunk.table, watermark, epoch=partition.epoch)
+    if problem is not None:
+        yield begin(attempt=attempt, problem=problem)
+        return
+    if not is_exact:
+        client.query("START TRANSACTION WITH CONSISTENT SNAPSHOT")
+    with _expecting_table():
+        pin_definition(client, chunk.table)
+    if connected.look(client, chunk.table) != look:
+        raise _AlteredError(".".join(chunk.table))
+    typed_json = options.payload_kind == "variant" or options.json_type == "variant"
+    plan = ResultPlan.make(look.schema, connected.excludes, typed_json=typed_json)
+    selections = partition.selections_of(chunk.table)
+    behind = [_rows_of(client, plan, chunk, each) for each in selections]
+    typed = None if is_exact else _typed(connected, look.schema, arrow_schema)
+    decoder = Decoder(
+        SchemasAt(SchemaHistory().with_table(BEGINNING, look.schema), _number),
+        typed or arrow_schema,
+        partition.epoch,
+        frozenset({"insert"}),
+        file_ordinal=_number,
+        excluded=connected.excludes,
+        payload=typed_payload if typed else payload_factory(options, partition.case_sensitive),
+    )
+    if is_exact:
+        yield begin(attempt=attempt)
+    images = prefetched(partial(_images, client, plan, behind, is_exact), len, _AHEAD_BYTES)
+    with closing(images):
+        blocks = event_blocks(
+            plan,
+            images,
+            file=watermark.position.file,
+            pos=watermark.position.pos,
+            timestamp=watermark.time,
+            server_id=watermark.server_id,
+        )
+        for batch in _decoded(decoder, blocks):
+            yield _as_loaded(batch, data_row_number(attempt) if is_exact else _BEFORE_ALL_ROWS)
+    if is_exact:
+        # Its session may have a lock, and gives up locks at once.
+        connected.drop()
+
+
+def _typed(connected: _Connected, table: TableSchema, arrow_schema: pa.Schema) -> pa.Schema | None:
+    """The schema of typed rows, where they are wanted and the table's columns can be typed."""
+    excludes = connected.excludes
+    columns = [
+        column for column in table.columns if not excludes(table.database, table.table, column.name)
+    ]
+    # A struct holds no SRID above 2^31 - 1: whoever reads the JSON stops at it, and for that table.
+    has_geometry = any(column.type in SPATIAL_TYPES for column in columns)
+    if not connected.typed or not columns or has_geometry:
+        return None
+    try:
+        return typed_schema(arrow_schema, columns)
+    except SchemaError:
+        return None  # whoever reads the JSON says what is wrong with it
+
+
+def _images(
+    client: ReplicaClient,
+    plan: ResultPlan,
+    behind: Sequence[str],
+    is_locked: bool,
+    interrupt: Interrupt,
+) -> Generator[bytes]:
+    """The images of the rows; the transaction, or the lock, ends behind the last of them."""
+    interrupt.watch(client)
+    for each in behind:
+        yield from read_rows(client, plan, each, row_images)
+    client.query("COMMIT")
+    if is_locked:
+        client.query("UNLOCK TABLES")
+    interrupt.release()
+
+
+def _rows_of(client: ReplicaClient, plan: ResultPlan, chunk: Chunk, condition: str | None) -> str:
+    """What stands behind FROM and the table: nothing of bounds, when its key is another one now."""
+    key = choose_key(client, plan.schema)
+    hint, conditions = "", []
+    if key is not None and key.mark == chunk.key:
+        hint = f"FORCE INDEX ({quoted(key.name)}) "
+        conditions.append(where(key, chunk.after, chunk.upto))
+    elif chunk.key:
+        LOG.warning(
+            "the key of %s is another one than when this chunk was planned: the whole table is"
+            " read",
+            plan.schema.full_name,
+        )
+    if condition is not None:
+        # It may end in a comment.
+        conditions.append(f"({condition}\n)")
+    return f"{hint}WHERE {' AND '.join(conditions) or 'TRUE'}"
+
+
+def _decoded(decoder: Decoder, blocks: Iterable[EventBlock]) -> Iterator[pa.RecordBatch]:
+    if implementation() == "python":
+        return decoder.decode(unpack_events(blocks))
+    from pyspark_mysqlbinlog.decoder.kernel.decoder import (  # noqa: PLC0415 - it needs the kernel
+        KernelDecoder,
+    )
+
+    return KernelDecoder(decoder).decode(blocks)
+
+
+def _number(file: str) -> int:
+    return Position.of(file, FIRST_EVENT).number
+
+
+def _as_loaded(batch: pa.RecordBatch, row: int) -> pa.RecordBatch:
+    """Inserted rows as loaded ones: ``r``, and in front of all that happened at the watermark."""
+    rows = pa.repeat(pa.scalar(row, pa.int32()), batch.num_rows)
+    columns: dict[str, Any] = dict(zip(batch.schema.names, batch.columns, strict=True))
+    columns["op"] = pa.repeat(pa.scalar("r"), batch.num_rows)
+    for name in ("seq", "source"):
+        struct = columns[name]
+        parts = [rows if field.name == "row" else struct.field(field.name) for field in struct.type]
+        columns[name] = pa.StructArray.from_arrays(parts, fields=list(struct.type))
+    return pa.RecordBatch.from_arrays(list(columns.values()), schema=batch.schema)
+
+
+def _tries() -> Retrying:
+    """For one chunk, as long as another try may help."""
+    return Retrying(
+        retry=retry_if_exception(_is_worth_another_try),
+        stop=stop_all(stop_after_attempt(_FEWEST_TRIES), stop_after_delay(_RETRY_TIMEOUT)),
+        wait=wait_random_exponential(multiplier=0.1, max=5.0),
+        before_sleep=_log,
+        retry_error_callback=_give_up,
+    )
+
+
+def _is_worth_another_try(error: BaseException) -> bool:
+    if isinstance(error, ServerError) and error.code in (
+        _NO_SUCH_KEY,
+        _QUERY_INTERRUPTED,
+        _TABLE_DEFINITION_CHANGED,
+    ):
+        return True
+    return isinstance(error, (LostConnectionError, _AlteredError))
+
+
+def _log(state: RetryCallState) -> None:
+    error = state.outcome.exception() if state.outcome else None
+    reason = f"{error} was altered" if isinstance(error, _AlteredError) else error
+    LOG.warning("try %d of a chunk failed, reading it again: %s", state.attempt_number, reason)
+
+
+def _give_up(state: RetryCallState) -> NoReturn:
+    error = state.outcome.exception() if state.outcome else None
+    if isinstance(error, _AlteredError):
+        raise SchemaMismatchError(
+            f"a table was altered again and again while it was loaded ({state.attempt_number} tries"
+            f" in {state.seconds_since_start or 0:.0f} s); start again with the same checkpoint",
+            table=str(error),
+        ) from None
+    assert error is not None
+    raise error

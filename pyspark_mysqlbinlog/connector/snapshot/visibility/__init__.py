@@ -1,0 +1,1 @@
+"""Watermarks, and the check that a SELECT sees everything before one."""

@@ -1,0 +1,161 @@
+"""The batch source: a server's log or files from one boundary to another, once."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.connector.log.file_order import Stretch
+from pyspark_mysqlbinlog.connector.log.logs import FileLog
+from pyspark_mysqlbinlog.connector.log.retry import initial_retry
+from pyspark_mysqlbinlog.connector.options.logging_setup import configure_logging
+from pyspark_mysqlbinlog.connector.options.model import Options
+from pyspark_mysqlbinlog.connector.options.values import FilePosition
+from pyspark_mysqlbinlog.connector.ranges.files import cut_files
+from pyspark_mysqlbinlog.connector.ranges.reader import read_range
+from pyspark_mysqlbinlog.connector.ranges.split import Cut, RangePartition
+from pyspark_mysqlbinlog.connector.snapshot.coordinator import Load
+from pyspark_mysqlbinlog.connector.snapshot.planning.planner import BatchLimits
+from pyspark_mysqlbinlog.connector.snapshot.reading.chunk_reader import read_chunks
+from pyspark_mysqlbinlog.connector.snapshot.reading.partition import ChunkPartition
+from pyspark_mysqlbinlog.connector.source.schema import arrow_schema
+from pyspark_mysqlbinlog.connector.source.start_offset import (
+    ResolvedStart,
+    resolve_end,
+    start_of_files,
+    start_of_server,
+)
+from pyspark_mysqlbinlog.errors import OptionError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["MySQLBinlogReader"]
+
+
+class MySQLBinlogReader(DataSourceReader):
+    """Reads a stretch of log as a batch."""
+
+    def __init__(self, options: Options, schema: StructType) -> None:
+        configure_logging()
+        self._options = options
+        self._schema = schema
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """The ranges of what is to be read, in log order."""
+        options = self._options
+        if options.loads:
+            return self._load_tasks()
+        if options.path is not None:
+            start = start_of_files(options)
+        else:
+            start = start_of_server(options, streaming=False)
+        # A time is looked for in the log, over another connection.
+        end = initial_retry()(resolve_end, start, options.ending_offset)
+        if end < start.position:
+            raise OptionError(
+                f"option endingOffset: {end} lies before the start {start.position}; give a later"
+                " one"
+            )
+        log, schemas = start.log, start.history.pack()
+        if not isinstance(log, FileLog):
+            return list(_ranges_of_server(start, end))
+        return [
+            replace(
+                _range(start, part.start, part.end, schemas),
+                pending_xa=part.pending_xa,
+                prelude=part.prelude,
+                ends_inside=part.ends_inside,
+                log=_files_of(log, part),
+            )
+            for part in self._cut(start, log, end)
+        ]
+
+    def _load_tasks(self) -> list[ChunkPartition]:
+        """The rows that the tables have, and nothing of the log."""
+        options = self._options
+        start = start_of_server(options, streaming=False)
+        case_sensitive = start.facts.case_sensitive
+        load = Load.of(options, case_sensitive=case_sensitive)
+        try:
+            state = load.planned(
+                start.load(options.table_filter(case_sensitive).wants), BatchLimits()
+            )
+        finally:
+            load.close()
+        last = replace(start.offset, snapshot=state.pack())
+        return load.tasks(last, options.max_connections)
+
+    def _cut(self, start: ResolvedStart, log: FileLog, end: Position) -> list[Cut]:
+        if start.position >= end:
+            return []
+        options = self._options
+        is_chosen = isinstance(options.ending_offset, FilePosition)
+        return cut_files(
+            log,
+            start.position,
+            end,
+            options.table_filter(start.facts.case_sensitive).wants,
+            operations=options.operations,
+            server_version=_version(start, start.position),
+            target_bytes=options.target_partition_bytes,
+            is_open=not is_chosen and end == start.end,
+        )
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Record batches of one range; runs on an executor."""
+        if isinstance(partition, ChunkPartition):
+            return read_chunks(self._options, partition, arrow_schema(self._schema))
+        if not isinstance(partition, RangePartition):
+            # Spark makes one partition of its own when there are none.
+            return iter(())
+        return read_range(self._options, partition, arrow_schema(self._schema))
+
+
+def _ranges_of_server(start: ResolvedStart, end: Position) -> Iterator[RangePartition]:
+    """One for each sequence of files: a walk to find where to cut would have all be sent twice.
+
+    The epoch grows from one to the next, as that of a stream does.
+    """
+    begin = start.position
+    stretches = [Stretch(0, begin, begin, end)] if begin < end else []
+    if start.order is not None:
+        stretches = start.order.stretches(begin, end)
+    for each in stretches:
+        schemas = start.history.in_sequence(each.begin, each.sequence).pack()
+        known = start.fingerprint if each.begin == start.position else None
+        part = _range(start, each.start, each.end, schemas)
+        yield replace(part, epoch=each.sequence, fingerprint=known)
+
+
+def _range(start: ResolvedStart, begin: Position, end: Position, schemas: str) -> RangePartition:
+    return RangePartition(
+        start=begin,
+        end=end,
+        schemas=schemas,
+        pending_xa=(),
+        case_sensitive=start.facts.case_sensitive,
+        blocks=None,
+        server_uuid=start.server_uuid,
+        server_version=_version(start, begin),
+    )
+
+
+def _files_of(log: FileLog, part: Cut) -> FileLog:
+    """The files of a range, up to the one by whose beginning its end is known."""
+    first = bisect_left(log.numbers, part.start.number)
+    behind = bisect_left(log.numbers, part.end.number) + 1
+    return FileLog(log.paths[first:behind], log.numbers[first:behind])
+
+
+def _version(start: ResolvedStart, position: Position) -> str:
+    """Of the server that wrote what comes behind a position."""
+    if isinstance(start.log, FileLog):
+        return start.log.server_version(position.file)
+    return start.facts.version

@@ -1,0 +1,224 @@
+"""Where a query begins, and what it must know there: the offset for `startingOffset`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
+from pyspark_mysqlbinlog.checkpoints.offset import Offset
+from pyspark_mysqlbinlog.checkpoints.position import END_OF_SEQUENCE, FIRST_EVENT, Position
+from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
+from pyspark_mysqlbinlog.checkpoints.snapshot_state import SnapshotState
+from pyspark_mysqlbinlog.connector.log.file_order import FileOrder
+from pyspark_mysqlbinlog.connector.log.logs import FileLog, Log, ServerLog
+from pyspark_mysqlbinlog.connector.log.retry import initial_retry
+from pyspark_mysqlbinlog.connector.log.start_point import check_there, pack_position
+from pyspark_mysqlbinlog.connector.log.time_lookup import first_since
+from pyspark_mysqlbinlog.connector.options.checks import check_condition_tables
+from pyspark_mysqlbinlog.connector.options.logging_setup import LOGGER
+from pyspark_mysqlbinlog.connector.options.model import Options
+from pyspark_mysqlbinlog.connector.options.values import (
+    Earliest,
+    FilePosition,
+    Latest,
+    Place,
+    Snapshot,
+    Timestamp,
+)
+from pyspark_mysqlbinlog.connector.schemas.baseline import history_of_server
+from pyspark_mysqlbinlog.connector.schemas.initial_history import (
+    check_columns,
+    check_named_tables,
+    history_of_files,
+)
+from pyspark_mysqlbinlog.connector.schemas.pattern_check import check_patterns
+from pyspark_mysqlbinlog.connector.schemas.schema_ddl import seeded
+from pyspark_mysqlbinlog.connector.server.binlog_filters import check_log_contents
+from pyspark_mysqlbinlog.connector.server.settings import (
+    ServerFacts,
+    binlog_files,
+    check_settings,
+    current_position,
+    server_uuid,
+)
+from pyspark_mysqlbinlog.connector.snapshot.chunks.table_stats import engines_of
+from pyspark_mysqlbinlog.connector.snapshot.planning.table_set import begin_load, check_conditions
+from pyspark_mysqlbinlog.connector.snapshot.visibility.checker import VisibilityChecker
+from pyspark_mysqlbinlog.protocol.client import ReplicaClient
+
+__all__ = [
+    "ResolvedStart",
+    "resolve_end",
+    "start_of_files",
+    "start_of_server",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedStart:
+    """A start, resolved.
+
+    Attributes
+    ----------
+    end : the end of the log when this was made.
+    facts : of the server; of files, what the one tells in which the position is.
+    files : the log's files, oldest first, and how many bytes each had.
+    order : of a server's files, as seen from the start; None for files, which are one sequence.
+    fingerprint : of the position; None where the log is files.
+    """
+
+    log: Log
+    position: Position
+    end: Position
+    history: SchemaHistory
+    server_uuid: str
+    facts: ServerFacts
+    files: Mapping[str, int]
+    fingerprint: Fingerprint | None = None
+    order: FileOrder | None = None
+
+    @property
+    def offset(self) -> Offset:
+        return Offset(
+            self.position,
+            self.server_uuid,
+            self.history.from_position(self.position).until(END_OF_SEQUENCE).pack(),
+            fingerprint=self.fingerprint,
+        )
+
+    def load(self, wants: Callable[[str, str], bool]) -> SnapshotState:
+        """A load of all tables that are wanted and there; says which have no primary key."""
+        load = begin_load(self.history, self.position, wants)
+        tables = [each.table for each in load.pending]
+        known = [self.history.at(self.position, *table) for table in tables]
+        keyless = [schema.full_name for schema in known if schema and not schema.primary_key]
+        if keyless:
+            LOGGER.warning(
+                "tables without a primary key: %s. Where they have no UNIQUE key of NOT NULL"
+                " columns either, each is loaded by one SELECT, which begins again when it breaks"
+                " off",
+                ", ".join(keyless),
+            )
+        return load
+
+
+def start_of_server(options: Options, *, streaming: bool) -> ResolvedStart:
+    """Ask the server. Every error that its settings, grants or tables give comes from here."""
+    return initial_retry()(_ask_server, options, options.place_to_start(streaming=streaming))
+
+
+def _ask_server(options: Options, place: Place) -> ResolvedStart:
+    settings = options.server_settings()
+    with ReplicaClient.connect(settings) as client:
+        check_settings(client)
+        facts = ServerFacts.ask(client)
+        case_sensitive = facts.case_sensitive
+        tables = options.table_filter(case_sensitive)
+        check_log_contents(client, tables)
+        files = binlog_files(client)
+        order = FileOrder.of_server(settings, next(iter(files)), files)
+        found = pack_position(client, ServerLog(settings, order=order), files, place)
+        position = Position.of(found.file, found.pos)
+        order = order.seen_from(position.file)
+        log = ServerLog(settings, order=order)
+        fingerprint = log.look_at(position)
+        # At the log's end the server tells all there is to know.
+        here = current_position(client)
+        known = options.schema_ddl if position < order.position(here.file, here.pos) else None
+        history, end = history_of_server(
+            client,
+            seeded(log, position, known),
+            position,
+            tables.wants,
+            case_sensitive=case_sensitive,
+            unwanted=True,
+            all_sequences=True,
+        )
+        check_named_tables(tables, history, case_sensitive)
+        named_anyhow = known is not None or options.on_unknown_schema == "positional"
+        check_patterns(client, tables, history, named_anyhow=named_anyhow)
+        check_columns(options.column_filter(case_sensitive), history, case_sensitive)
+        check_condition_tables(options, case_sensitive)
+        conditions = options.conditions(case_sensitive)
+        check_conditions(conditions, history, position, case_sensitive=case_sensitive)
+        if options.loads:
+            _check_proofs(client, options, history, position, case_sensitive=case_sensitive)
+        uuid = server_uuid(client)
+        return ResolvedStart(log, position, end, history, uuid, facts, files, fingerprint, order)
+
+
+def _check_proofs(
+    client: ReplicaClient,
+    options: Options,
+    history: SchemaHistory,
+    position: Position,
+    *,
+    case_sensitive: bool,
+) -> None:
+    """Raise what `VisibilityChecker.proofs` raises for the first table that cannot be checked.
+
+    Later it would come with the first chunk of that table, which may be hours away.
+    """
+    wants = options.table_filter(case_sensitive).wants
+    tables = {each.table for each in begin_load(history, position, wants).pending}
+    prover = VisibilityChecker.ask(
+        client, options.snapshot_visibility_check, case_sensitive=case_sensitive
+    )
+    for table, engine in sorted(engines_of(client, tables).items()):
+        prover.proofs(table, engine)
+
+
+def start_of_files(options: Options) -> ResolvedStart:
+    """Read the files once for their DDL."""
+    log = FileLog.open(str(options.path))
+    place = options.place_to_start(streaming=False)
+    tables = options.table_filter(True)
+    match place:
+        case FilePosition(file, pos):
+            position = log.position(file, pos)
+        case Timestamp(seconds):
+            position = first_since(log, log.begins(), seconds) or log.end()
+        case Latest() | Snapshot():
+            position = log.end()
+        case Earliest():
+            position = log.begins()[0]
+    history = history_of_files(log, options)
+    if options.on_unknown_schema == "fail":
+        # Otherwise the log's rows need no definition, so none tells that a table is there.
+        check_named_tables(tables, history, True)
+    check_columns(options.column_filter(True), history, True)
+    return ResolvedStart(
+        log,
+        position,
+        log.end(),
+        history,
+        "",
+        ServerFacts(True, log.server_version(position.file)),
+        {Path(path).name: Path(path).stat().st_size for path in log.paths},
+    )
+
+
+def resolve_end(start: ResolvedStart, place: Place) -> Position:
+    """Where a batch read ends.
+
+    Raises
+    ------
+    BinlogPurgedError : the server has no such file.
+    InvalidPositionError : no such file at the path, or behind its end.
+    MySQLBinlogError : what reading the log raises, in which a time is looked for.
+    """
+    match place:
+        case FilePosition(file, pos):
+            if start.order is not None:
+                check_there(start.files, file, pos)
+            position = start.log.position(file, pos)
+            check_there(start.files, file, pos)
+            return position
+        case Timestamp(seconds):
+            begins = [start.log.position(file, FIRST_EVENT) for file in start.files]
+            later = [begin for begin in begins if begin > start.position]
+            return first_since(start.log, [start.position, *later], seconds) or start.end
+        case _:
+            return start.end

@@ -1,0 +1,597 @@
+"""The streaming source: Spark's offset calls, answered from the tail's buffer.
+
+Spark calls these methods in one long-lived process per query (`partitions` and offsets) and in the
+executors (`read`), and it builds one more reader in a planner process that only travels. So the
+constructor keeps plain data, and the tail starts with the first `latestOffset`.
+
+Three rules, each found by losing rows:
+
+* `initialOffset` is not durable: Spark asks for it again when batch 0 is replayed in a new process.
+  So batch 0 is always empty; it only makes the position durable.
+* With Trigger.AvailableNow an early "nothing new" would end the query with rows missing. So
+  `latestOffset` waits for the tail.
+* Traffic of unwanted tables moves the offset seldom; otherwise a busy server would make an empty
+  batch every few milliseconds.
+
+Where the log continues in another sequence of files (see checkpoints/position.py), an empty batch
+leads from the end of the one to the beginning of the other, with a greater epoch. Everything else,
+batches, ranges, the tail and its buffer, lies in one sequence, and orders positions by number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from time import monotonic, time
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxBytes,
+    SupportsTriggerAvailableNow,
+)
+from pyspark.sql.types import StructType
+
+from pyspark_mysqlbinlog.checkpoints.offset import Offset
+from pyspark_mysqlbinlog.checkpoints.position import (
+    BEGINNING,
+    END_OF_SEQUENCE,
+    Position,
+)
+from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
+from pyspark_mysqlbinlog.checkpoints.snapshot_state import SnapshotState
+from pyspark_mysqlbinlog.connector.log.file_order import FileOrder
+from pyspark_mysqlbinlog.connector.log.retry import call_with_retry, initial_retry
+from pyspark_mysqlbinlog.connector.log.server_facts import server_facts
+from pyspark_mysqlbinlog.connector.options.logging_setup import LOGGER, configure_logging
+from pyspark_mysqlbinlog.connector.options.model import Options
+from pyspark_mysqlbinlog.connector.ranges.handoff import BatchHandoff
+from pyspark_mysqlbinlog.connector.ranges.planning import range_partitions
+from pyspark_mysqlbinlog.connector.ranges.reader import read_range
+from pyspark_mysqlbinlog.connector.ranges.split import RangePartition
+from pyspark_mysqlbinlog.connector.ranges.sub_batches import (
+    max_snapshot_sub_batches,
+    max_sub_batches,
+)
+from pyspark_mysqlbinlog.connector.schemas.evolution import Evolution
+from pyspark_mysqlbinlog.connector.schemas.initial_history import history_for_other_tables
+from pyspark_mysqlbinlog.connector.schemas.schema_guard import SchemaGuard, learned, unknown_among
+from pyspark_mysqlbinlog.connector.server.binlog_filters import check_log_contents
+from pyspark_mysqlbinlog.connector.server.settings import (
+    ServerFacts,
+    binlog_files,
+    check_identity,
+    current_position,
+)
+from pyspark_mysqlbinlog.connector.snapshot.reading.partition import ChunkPartition
+from pyspark_mysqlbinlog.connector.source.arrow_ipc import SLIM_IPC_ROWS, packets
+from pyspark_mysqlbinlog.connector.source.schema import arrow_schema
+from pyspark_mysqlbinlog.connector.source.start_offset import start_of_server
+from pyspark_mysqlbinlog.connector.source.stream_snapshot import StreamSnapshot
+from pyspark_mysqlbinlog.connector.tail.buffer import LogBuffer, Mark
+from pyspark_mysqlbinlog.connector.tail.lag import EndOfLog
+from pyspark_mysqlbinlog.connector.tail.tail import Tail
+from pyspark_mysqlbinlog.decoder.kernel.implementation import described
+from pyspark_mysqlbinlog.errors import ConnectionFailedError, OptionError
+from pyspark_mysqlbinlog.protocol.client import ReplicaClient
+from pyspark_mysqlbinlog.protocol.server_errors import log_replaced
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["MySQLBinlogStreamReader"]
+
+T = TypeVar("T")
+
+_COARSEST_SPAN = 65_536
+
+
+class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Reads one server's changes as a stream.
+
+    schema : of the changes.
+    packed : Spark gets them in packets of this kind (see `arrow_ipc`).
+    handoff : where a mirror takes what is carried (see `BatchHandoff`).
+    """
+
+    def __init__(
+        self,
+        options: Options,
+        schema: StructType,
+        *,
+        packed: StructType | None = None,
+        handoff: BatchHandoff | None = None,
+    ) -> None:
+        configure_logging()
+        self._options = options
+        self._schema = schema
+        self._packing = packed
+        self._handoff = handoff
+        self._initial: Offset | None = None
+        self._batch_zero_done = False
+        self._facts: ServerFacts | None = None
+        self._tail: Tail | None = None
+        # Of the sequence of files that the tail walks.
+        self._epoch = 0
+        # Where the run ends, and the server's files at that time.
+        self._target: tuple[Position, Mapping[str, int]] | None = None
+        # A run's end is to be noted: the server did not answer when Spark wanted it to be.
+        self._target_due = False
+        # By the clock of `time`: when the target was noted.
+        self._noted_at = 0.0
+        self._moved_at = monotonic()
+        # Up to here the sink has everything; and where the log was found to end.
+        self._committed: Position | None = None
+        self._end: EndOfLog | None = None
+        self._packed: tuple[SchemaHistory, str] | None = None
+        self._load = StreamSnapshot(
+            options,
+            in_packets=packed is not None,
+            # With change logs such a batch is brought in at once.
+            max_sub_batches=lambda: max_snapshot_sub_batches() if packed == SLIM_IPC_ROWS else 1,
+            is_case_sensitive=self._is_case_sensitive,
+            history_of=self._history,
+        )
+
+    # --- offsets
+
+    def initialOffset(self) -> dict[str, Any]:
+        """Where a query without a checkpoint begins; the same answer every time."""
+        if self._initial is None:
+            start = start_of_server(self._options, streaming=True)
+            self._facts = start.facts
+            self._end = EndOfLog(start.end, time())
+            initial = replace(
+                start.offset,
+                payload=self._options.payload_kind,
+                tables=self._options.table_filter_hash,
+            )
+            if self._options.loads:
+                tables = self._options.table_filter(start.facts.case_sensitive)
+                initial = replace(initial, snapshot=start.load(tables.wants).pack())
+            self._initial = initial
+        return self._initial.to_dict()
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        """At most maxBytesPerTrigger of log a batch."""
+        return ReadMaxBytes(self._options.max_bytes_per_trigger)
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """Note where the log ends: what comes later is not for this run.
+
+        Spark asks before anybody can tell whether there is a checkpoint. Without one a server that
+        is not there is told by `initialOffset`, at once; with one it is waited for.
+        """
+        try:
+            with initial_retry()(ReplicaClient.connect, self._options.server_settings()) as client:
+                self._note_target(client)
+        except ConnectionFailedError:
+            self._target_due = True
+
+    def _note_target(self, client: ReplicaClient) -> None:
+        # Asked for behind the end: its file is in the list.
+        self._target = current_position(client), binlog_files(client)
+        self._target_due, self._noted_at = False, time()
+        if self._tail is not None:
+            # Before what is written from now on comes.
+            self._cut_at_target(self._tail, self._tail.buffer.tip.position)
+
+    def _cut_at_target(self, tail: Tail, position: Position) -> Position | None:
+        """Let no batch reach across the run's end, which it returns, as `position` sees it."""
+        target = self._target_seen_from(position)
+        if target is not None:
+            tail.buffer.force_boundary_at(target)
+        return target
+
+    def _target_seen_from(self, position: Position) -> Position | None:
+        """Where the run ends, ordered as a position's file sees it; None where it has no end."""
+        if self._target is None:
+            return None
+        target, sizes = self._target
+        if self._initial is not None and position.file not in sizes:
+            # A start of this very run, which was looked up later.
+            return target if target.file == position.file else BEGINNING
+        return FileOrder(lambda: sizes, position.file, sizes).position(target.file, target.pos)
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        """The furthest boundary within the limit: at least one transaction, never part of one."""
+        offset = self._read_offset(start)
+        # In front of the tail's start: a boundary at the target must not be passed by.
+        if self._target_due:
+            self._ask(self._note_target)
+        if not self._batch_zero_done:
+            self._batch_zero_done = True
+            if self._initial is not None and offset == self._initial:
+                # What batch 1 needs is begun while Spark runs batch 0. What goes wrong is raised
+                # when it is asked for.
+                self._tail_from(offset)
+                self._load.begin_ahead(offset, self._most(limit))
+                return start
+        tail = self._tail_from(offset)
+        buffer = tail.buffer
+        target = self._cut_at_target(tail, offset.position)
+        position = self._committed = offset.position
+        buffer.release(position)
+        most = self._most(limit)
+        load = self._load.at(offset, lambda: self._end_of_log(offset))
+        if self._is_at_next_sequence(tail, position, target):
+            return self._begin_sequence(tail, offset).to_dict()
+        may_load = load is not None and not load.is_done
+        if (
+            load is not None
+            and may_load
+            and self._load.reads_exactly(load, buffer.tip.history)
+            and not self._end_of_log(offset).is_in_sequence_of(position)
+        ):
+            # Its place would lie in a later sequence: the stream must come there first.
+            may_load = False
+            if target is not None and target.is_in_sequence_of(position):
+                self._ask(self._note_target)
+                target = self._target_seen_from(position)
+        if load is not None and may_load:
+            load, mark = self._load.step(tail, load, position, most, target)
+            self._moved_at = monotonic()
+            return self._offset(offset, mark or self._mark_of(offset), load).to_dict()
+        if target is not None and target < position and self._initial is None:
+            # Nothing to wait for would end the query as if all were well. (A start of this very
+            # run may lie behind the target: it was looked up later.)
+            self._check_identity(offset)
+            raise log_replaced(f"it ends at {target}, before it", position.file, position.pos)
+        # Trigger.Once asks once for all there is in this sequence; what comes meanwhile may come
+        # along.
+        end = self._end_of_log(offset) if target is None and most is None else target
+        if most is None:
+            buffer.take_all()
+        rows = None if most is None else self._options.max_rows_per_trigger
+        if end is not None:
+            # Another log may end at this very position.
+            buffer.wait(
+                lambda: (
+                    tail.compared and (tail.scanned >= end or buffer.exceeds(position, most, rows))
+                )
+            )
+        # Else the load's state becomes another with this batch: what was noted of chunks goes.
+        is_settled = load == offset.load and (
+            load is None or not (load.chunks or load.empty or load.invalidated_at)
+        )
+        steps = max_sub_batches() if self._packing is not None and is_settled else 1
+        mark = buffer.furthest(position, most and most * steps, target, rows)
+        # A batch in which tables change is one step.
+        if (
+            mark is not None
+            and steps > 1
+            and self._load.changes_tables(buffer, position, mark.position)
+        ):
+            mark = buffer.furthest(position, most, target, rows)
+        # What lies behind the end of this run is the next one's affair.
+        is_short = end is None or tail.scanned < end or not tail.compared
+        has_ended = tail.next_sequence is not None
+        if mark is None and buffer.error is not None and is_short and not has_ended:
+            raise buffer.error
+        if mark is None:
+            mark = self._idle_move(buffer, position, target, at_once=has_ended)
+        if mark is None and self._is_at_next_sequence(tail, position, target):
+            return self._begin_sequence(tail, offset).to_dict()
+        if mark is None:
+            return start
+        self._moved_at = monotonic()
+        load = self._load.followed(tail, load, position, mark)
+        return self._offset(offset, mark, load).to_dict()
+
+    @staticmethod
+    def _is_at_next_sequence(tail: Tail, position: Position, target: Position | None) -> bool:
+        """Whether nothing is left of the tail's sequence of files, and a run is to go beyond it."""
+        if target is not None and target <= END_OF_SEQUENCE:
+            return False
+        at_end = tail.compared and tail.next_sequence is not None
+        return at_end and tail.buffer.tip.position == position
+
+    def _begin_sequence(self, tail: Tail, offset: Offset) -> Offset:
+        """The beginning of the log's next sequence of files, which begins another epoch.
+
+        offset : the end of the one before; the batch between the two is empty. So what the options
+            of today load begins with the batch after it.
+        """
+        assert tail.next_sequence is not None
+        # As the tail has seen it: by now it may be another log's, which the next tail notices.
+        begin, fingerprint = tail.next_sequence
+        last = tail.buffer.tip
+        # What holds there holds from the beginning, in positions of either sequence.
+        history = last.history.from_position(last.position).until(BEGINNING)
+        LOGGER.warning(
+            "the server's binlog has another base name, or its numbers were started again: after %s"
+            " the stream continues in %s, with epoch %d",
+            last.position.file,
+            begin.file,
+            offset.epoch + 1,
+        )
+        self._moved_at = monotonic()
+        mark = Mark(begin, history, last.pending_xa, fingerprint)
+        state = self._load.next_sequence(offset, begin, lambda: self._end_of_log(offset))
+        return replace(
+            self._offset(offset, mark, state), epoch=offset.epoch + 1, tables=offset.tables
+        )
+
+    def _idle_move(
+        self, buffer: LogBuffer, position: Position, target: Position | None, *, at_once: bool
+    ) -> Mark | None:
+        """A boundary that only unwanted traffic lies before, now and then."""
+        tip = buffer.tip.position
+        if tip <= position:
+            return None
+        if at_once or target is not None:
+            # The run ends where it should: the next one need not read this traffic again.
+            return buffer.advance_to_tip(until=target)
+        if monotonic() - self._moved_at < self._options.idle_offset_interval:
+            return None
+        return buffer.advance_to_tip()
+
+    def _most(self, limit: ReadLimit) -> int | None:
+        """Of bytes, in a batch; None is all there is."""
+        if isinstance(limit, ReadAllAvailable):
+            return None
+        given = limit.max_bytes if isinstance(limit, ReadMaxBytes) else None
+        return min(
+            given or self._options.max_bytes_per_trigger, self._options.max_bytes_per_trigger
+        )
+
+    def _offset(self, start: Offset, mark: Mark, load: SnapshotState | None) -> Offset:
+        """The offset of a batch's end: with every schema that holds anywhere in the batch."""
+        history = mark.history.from_position(start.position)
+        if self._packed is None or self._packed[0] != history:
+            self._packed = history, history.pack()
+        return Offset(
+            position=mark.position,
+            server_uuid=start.server_uuid,
+            schemas=self._packed[1],
+            prepared_xa=mark.pending_xa,
+            fingerprint=mark.fingerprint,
+            epoch=start.epoch,
+            snapshot="" if load is None else load.pack(),
+            payload=self._options.payload_kind,
+            tables=self._options.table_filter_hash,
+        )
+
+    def _read_offset(self, value: dict[str, Any]) -> Offset:
+        """An offset of the checkpoint, of a query that gave the same payload or chose another.
+
+        OptionError when the payload would change by default: the table's columns would silently
+        become a struct where a text was, or the other way round.
+        """
+        offset = Offset.from_dict(value)
+        kind = self._options.payload_kind
+        if self._options.payload is None and offset.payload not in ("", kind):
+            raise OptionError(
+                f"option payload: the checkpoint is of payload={offset.payload}, and this query"
+                f" would change it to {kind} by default; set payload={offset.payload} to go on as"
+                f" before, or payload={kind} to change it"
+            )
+        return offset
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:
+        """Where the tail is and how far the sink is behind the server, for the query's progress.
+
+        Without the schemas, to be short. Spark asks with each offset: it is answered from memory.
+        """
+        if self._tail is None or self._committed is None:
+            return None
+        tip = self._tail.buffer.tip
+        offset = Offset(tip.position, fingerprint=tip.fingerprint, epoch=self._epoch)
+        load = self._load.report()
+        told = {} if load is None else {"snapshot": load}
+        return offset.to_dict() | self._tail.lag.report(self._committed) | told
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """Let go of what is delivered."""
+        offset = Offset.from_dict(end)
+        if self._tail is not None and offset.epoch == self._epoch:
+            self._tail.buffer.release(offset.position)
+
+    def stop(self) -> None:
+        """End the tail. Spark mostly ends the process instead."""
+        if self._tail is not None:
+            self._tail.stop()
+        self._load.close()
+
+    # --- partitions
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """The ranges of one batch. Everything they need is in the offsets and in the buffer."""
+        first, last = self._read_offset(start), self._read_offset(end)
+        replays_batch_zero = (
+            self._initial is not None and first == self._initial and not self._batch_zero_done
+        )
+        # Whatever batch this is: batch 0 is behind us.
+        self._batch_zero_done = True
+        # Batch 0 of an earlier process was empty, wherever this one would begin.
+        if replays_batch_zero:
+            return []
+        loads = last.loads_since(first)
+        most = self._options.max_connections
+        ranges = self._ranges(first, last, max(most - 1, 1) if loads else most)
+        if self._handoff is not None:
+            self._handoff.give(first, last, ranges)
+        if not loads:
+            return ranges
+        pulls = sum(part.blocks is None for part in ranges)
+        return [*ranges, *self._load.tasks(last, most - pulls)]
+
+    def _ranges(self, first: Offset, last: Offset, max_fetches: int) -> list[RangePartition]:
+        """What a batch reads of the log, by at most `max_fetches` connections."""
+        # One that leads into another sequence of files is empty.
+        if first.epoch != last.epoch or first.order >= last.order:
+            return []
+        if last.tables != self._options.table_filter_hash:
+            # Planned by a query that wanted other tables.
+            last = replace(last, schemas=self._history(last, first).pack())
+        spans = None
+        if self._tail is not None and first.epoch == self._epoch:
+            spans = self._tail.buffer.spans(first.position, last.position)
+        return range_partitions(
+            replace(first, prepared_xa=self._pending_xa(first)),
+            last,
+            spans,
+            facts=self._server_facts(),
+            target_bytes=self._options.target_partition_bytes,
+            max_fetches=max_fetches,
+        )
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Record batches of one task; runs on an executor."""
+        batches = self._read(partition)
+        return batches if self._packing is None else packets(batches, self._packing)
+
+    def _read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        if isinstance(partition, ChunkPartition):
+            from pyspark_mysqlbinlog.connector.snapshot.reading.chunk_reader import read_chunks
+
+            schema = arrow_schema(self._schema)
+            return read_chunks(
+                self._options, partition, schema, typed=self._packing == SLIM_IPC_ROWS
+            )
+        assert isinstance(partition, RangePartition)
+        if self._packing == SLIM_IPC_ROWS:
+            from pyspark_mysqlbinlog.connector.ranges.typed_reader import read_typed_range
+
+            return read_typed_range(self._options, partition, arrow_schema(self._schema))
+        return read_range(self._options, partition, arrow_schema(self._schema))
+
+    # --- the tail
+
+    def _tail_from(self, offset: Offset) -> Tail:
+        """The tail of this process; started at the offset when there is none yet in its epoch."""
+        if self._tail is not None:
+            if self._epoch == offset.epoch:
+                return self._tail
+            self._tail.stop()
+            # It was known as the sequence before sees it.
+            self._end = None
+        self._epoch = offset.epoch
+        target = self._target_seen_from(offset.position)
+        if target is not None:
+            self._end = EndOfLog(target, self._noted_at)
+        mark = self._mark_of(offset)
+        tables = self._options.table_filter(self._is_case_sensitive())
+        count_rows = self._options.max_rows_per_trigger is not None
+        limit = 0 if count_rows else self._options.max_bytes_per_trigger
+        settings = self._options.server_settings()
+        self._tail = Tail(
+            settings,
+            server_uuid=offset.server_uuid,
+            start=mark,
+            wants=tables.wants,
+            buffer=LogBuffer(
+                mark,
+                capacity=self._options.buffer_bytes,
+                granularity=min(_COARSEST_SPAN, limit // 8),
+            ),
+            retry_timeout=self._options.retry_timeout,
+            watch=SchemaGuard(
+                settings,
+                case_sensitive=self._is_case_sensitive(),
+                evolution=self._evolution(),
+                positional=self._options.on_unknown_schema == "positional",
+            ),
+            operations=self._options.operations,
+            count_rows=count_rows,
+            check=lambda client: check_log_contents(client, tables),
+            end=self._end,
+            on_statement=self._load.on_statement(),
+        )
+        if target is not None:
+            self._tail.buffer.force_boundary_at(target)
+        self._tail.start()
+        self._log_start(offset)
+        return self._tail
+
+    def _log_start(self, offset: Offset) -> None:
+        options = self._options
+        tables = "all tables" if options.tables is None else f"tables {options.tables}"
+        if options.exclude_tables is not None:
+            tables += f" without {options.exclude_tables}"
+        LOGGER.info(
+            "reading %s (version %s) from %s on: %s, payload %s, decoder %s",
+            options.server_settings().address,
+            self._server_facts().version,
+            offset.position,
+            tables,
+            options.payload_kind,
+            described(),
+        )
+
+    def _mark_of(self, offset: Offset) -> Mark:
+        history = self._with_loaded(self._history(offset), offset)
+        return Mark(offset.position, history, self._pending_xa(offset), offset.fingerprint)
+
+    def _with_loaded(self, history: SchemaHistory, offset: Offset) -> SchemaHistory:
+        """With the columns of tables that are to be loaded: no row of the log may come first."""
+        load = self._load.at(offset)
+        pending = [] if load is None else [each.table for each in load.pending]
+        unknown = unknown_among(history, pending, offset.position)
+        if not unknown:
+            return history
+
+        def ask(client: ReplicaClient) -> SchemaHistory:
+            return learned(
+                client,
+                self._options.server_settings(),
+                history,
+                unknown,
+                offset.position,
+                case_sensitive=self._is_case_sensitive(),
+            )
+
+        return self._ask(ask)
+
+    def _history(self, offset: Offset, start: Offset | None = None) -> SchemaHistory:
+        """The history of an offset, from a start (or itself) on, that knows the tables wanted."""
+        start = start or offset
+        history = SchemaHistory.unpack(offset.schemas)
+        if offset.tables == self._options.table_filter_hash:
+            return history
+        return history_for_other_tables(self._options, history, start.position, start.fingerprint)
+
+    def _pending_xa(self, offset: Offset) -> tuple[str, ...]:
+        """What holds no wanted rows; that was said of the tables that were wanted then."""
+        return offset.prepared_xa if offset.tables == self._options.table_filter_hash else ()
+
+    def _evolution(self) -> Evolution | None:
+        if self._options.payload_kind != "struct":
+            return None
+        return Evolution.of(
+            self._options,
+            arrow_schema(self._schema).field("after").type,
+            case_sensitive=self._is_case_sensitive(),
+        )
+
+    def _end_of_log(self, offset: Offset) -> Position:
+        """Where the log ends, ordered as an offset's file sees it."""
+
+        def ask(client: ReplicaClient) -> Position:
+            end = current_position(client)
+            order = FileOrder(lambda: binlog_files(client), offset.position.file)
+            return order.position(end.file, end.pos)
+
+        return self._ask(ask)
+
+    def _check_identity(self, offset: Offset) -> None:
+        self._ask(lambda client: check_identity(client, offset.server_uuid))
+
+    def _ask(self, ask: Callable[[ReplicaClient], T]) -> T:
+        """What a server says that a checkpoint or a start has named: it is waited for."""
+
+        def connect_and_ask() -> T:
+            with ReplicaClient.connect(self._options.server_settings()) as client:
+                return ask(client)
+
+        return call_with_retry(self._options.retry_timeout, connect_and_ask)
+
+    def _is_case_sensitive(self) -> bool:
+        return self._server_facts().case_sensitive
+
+    def _server_facts(self) -> ServerFacts:
+        if self._facts is None:
+            self._facts = server_facts(self._options)
+        return self._facts

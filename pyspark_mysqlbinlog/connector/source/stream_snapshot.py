@@ -1,0 +1,211 @@
+"""The load of a stream, as Spark's offset calls see it.
+
+A query that loads nothing asks it little, and never imports the planner of a load: so its workers,
+which import the stream's reader, start sooner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pyspark_mysqlbinlog.checkpoints.offset import Offset
+from pyspark_mysqlbinlog.checkpoints.position import END_OF_SEQUENCE, Position
+from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
+from pyspark_mysqlbinlog.checkpoints.snapshot_state import SnapshotState
+from pyspark_mysqlbinlog.connector.options.model import Options
+from pyspark_mysqlbinlog.connector.snapshot.reading.partition import ChunkPartition
+from pyspark_mysqlbinlog.connector.tail.buffer import LogBuffer, Mark
+from pyspark_mysqlbinlog.connector.tail.tail import OnStatement, Tail
+
+if TYPE_CHECKING:
+    from pyspark_mysqlbinlog.connector.snapshot.coordinator import Load
+    from pyspark_mysqlbinlog.connector.snapshot.planning.planner import BatchLimits
+
+__all__ = ["StreamSnapshot"]
+
+
+class StreamSnapshot:
+    """What a stream has loaded at an offset, and what its next batch loads.
+
+    Parameters
+    ----------
+    in_packets : Spark gets the rows in packets.
+    max_sub_batches : by which a batch that loads rows may be brought in.
+    is_case_sensitive : whether the server tells names apart by case; it may be asked.
+    history_of : gives the history of an offset, which knows the tables wanted today.
+    """
+
+    def __init__(
+        self,
+        options: Options,
+        *,
+        in_packets: bool,
+        max_sub_batches: Callable[[], int],
+        is_case_sensitive: Callable[[], bool],
+        history_of: Callable[[Offset], SchemaHistory],
+    ) -> None:
+        self._options = options
+        self._in_packets = in_packets
+        self._most_steps = max_sub_batches
+        self._is_case_sensitive = is_case_sensitive
+        self._history_of = history_of
+        self._load: Load | None = None
+        # An offset of other options, and what it says for those of today.
+        self._resumed: tuple[Offset, SnapshotState | None] | None = None
+
+    def at(
+        self, offset: Offset, end_of_log: Callable[[], Position] | None = None
+    ) -> SnapshotState | None:
+        """How far it has come at an offset, for the options of today; None where there is none.
+
+        end_of_log : with it, what the chunks of the offset's batch may have seen is noted.
+        """
+        if offset.tables == self._options.table_filter_hash and self._options.reload is None:
+            state = offset.load
+        else:
+            if self._resumed is None or self._resumed[0] != offset:
+                state = self._the_load().resumed(offset, lambda: self._history_of(offset))
+                self._resumed = offset, state
+            state = self._resumed[1]
+        if state is None or end_of_log is None:
+            return state
+        return self._the_load().noted(state, offset, end_of_log)
+
+    def begin_ahead(self, offset: Offset, most_bytes: int | None) -> None:
+        """Look for the next chunks, if there are any, while Spark does something else.
+
+        What goes wrong is raised when they are asked for.
+        """
+        state = self.at(offset)
+        if state is not None and not state.is_done:
+            self._the_load().plan_ahead(state, self._limits(most_bytes, self._most_steps()))
+
+    def step(
+        self,
+        tail: Tail,
+        state: SnapshotState,
+        position: Position,
+        most_bytes: int | None,
+        target: Position | None,
+    ) -> tuple[SnapshotState, Mark | None]:
+        """What a batch with the next chunks loads, and how far it goes in the log, if at all.
+
+        Half of the limits is the log's: it must not be left behind by a load that takes hours. So
+        a batch with as much of the log as it may have, or with tables that change, is one step.
+
+        position : where the batch begins.
+        target : the boundary that it does not pass by; None is none.
+        """
+        # What lies in another server's log, or in one that was begun anew, is no place to go on.
+        tail.buffer.wait(lambda: tail.compared)
+        limits = self._limits(most_bytes)
+        side_by_side = self._options.max_connections > 1
+        may_have_log = side_by_side or bool(state.chunks)
+        mark = None
+        while True:
+            if may_have_log:
+                mark = tail.buffer.furthest(position, limits.bytes, target, limits.rows)
+            if mark is None and tail.next_sequence is not None:
+                # After all that is wanted; the next sequence begins with a batch of its own.
+                mark = tail.buffer.advance_to_tip(until=target)
+                if mark is not None and mark.position <= position:
+                    # Nothing is left to deliver: an empty batch would end an AvailableNow run.
+                    mark = None
+            elif mark is None and tail.buffer.error is not None:
+                raise tail.buffer.error
+            followed = state
+            if mark is not None:
+                followed = self.followed(tail, state, position, mark) or state
+            if mark is None or side_by_side:
+                is_one = mark is not None and (
+                    # What lies behind the target is not for this run.
+                    (
+                        mark.position != target
+                        and tail.buffer.exceeds(position, limits.bytes, limits.rows)
+                    )
+                    or self.changes_tables(tail.buffer, position, mark.position)
+                )
+                of_load = self._limits(most_bytes, 1 if is_one else self._most_steps())
+                # A table without a key that this batch brings is planned with the next one, whose
+                # caller has looked at the log's end.
+                history = (mark or tail.buffer.tip).history
+                if self.reads_exactly(state, history) or not self.reads_exactly(followed, history):
+                    planned = self._the_load().try_planned(followed, of_load)
+                    if planned is not None:
+                        return planned, mark
+            # What the log has does not wait for chunks; they come with a later batch.
+            may_have_log = True
+            if mark is not None:
+                return followed, mark
+
+    def reads_exactly(self, state: SnapshotState, history: SchemaHistory) -> bool:
+        """Whether a table without a key is pending, whose rows are read at one place in the log.
+
+        That place must lie in the sequence of files in which the batch lies.
+        """
+        if not self._options.snapshot_exact_keyless:
+            return False
+        schemas = (history.at(END_OF_SEQUENCE, *load.table) for load in state.pending)
+        return any(schema is None or not schema.row_key for schema in schemas)
+
+    def followed(
+        self, tail: Tail, state: SnapshotState | None, start: Position, mark: Mark
+    ) -> SnapshotState | None:
+        """How far it has come at a batch's end, by what the log has brought."""
+        if state is None and not self._options.reload_after_ddl:
+            return None
+        renamed = tail.renamed(start, mark.position)
+        return self._the_load().followed(state, mark.history, start, mark.position, renamed)
+
+    def next_sequence(
+        self, offset: Offset, begin: Position, end_of_log: Callable[[], Position]
+    ) -> SnapshotState | None:
+        """The state where the log's next sequence of files begins, after an offset.
+
+        For the options with which the offset was made: those of today begin with the next batch.
+        """
+        state = offset.load
+        if self._load is None and state is None:
+            return None
+        load = self._the_load()
+        return load.next_sequence(state and load.noted(state, offset, end_of_log), begin)
+
+    def changes_tables(self, buffer: LogBuffer, start: Position, end: Position) -> bool:
+        """Whether tables change between two positions, or are to be loaded again."""
+        if buffer.has_changes(start, end):
+            return True
+        if not self._options.reload_after_ddl:
+            return False
+        unknown_rows = self._the_load().unknown_rows
+        return unknown_rows is not None and bool(unknown_rows.between(start, end))
+
+    def on_statement(self) -> OnStatement | None:
+        """What is to be told of each statement that changes tables, if anything is."""
+        if not self._options.reload_after_ddl:
+            return None
+        unknown_rows = self._the_load().unknown_rows
+        return None if unknown_rows is None else unknown_rows.note
+
+    def tasks(self, last: Offset, most: int) -> Sequence[ChunkPartition]:
+        """At most `most` tasks that read the chunks of the batch that ends there."""
+        return self._the_load().tasks(last, most)
+
+    def report(self) -> dict[str, Any] | None:
+        """What the query's progress tells of it."""
+        return None if self._load is None else self._load.report()
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        if self._load is not None:
+            self._load.close()
+
+    def _limits(self, most_bytes: int | None, steps: int = 1) -> BatchLimits:
+        return self._the_load().limits(most_bytes, in_packets=self._in_packets, steps=steps)
+
+    def _the_load(self) -> Load:
+        if self._load is None:
+            from pyspark_mysqlbinlog.connector.snapshot.coordinator import Load
+
+            self._load = Load.of(self._options, case_sensitive=self._is_case_sensitive())
+        return self._load

@@ -1,0 +1,414 @@
+"""Which events are wanted, and where the log may be cut.
+
+A transaction is GTID?, BEGIN, then per statement ROWS_QUERY?, TABLE_MAPs and rows events, then XID
+or COMMIT; a DDL statement is a transaction of its own. The filter keeps the events of wanted tables
+with the frame around them (GTID, BEGIN, their ROWS_QUERY, the end) and drops everything else. It
+looks at headers, table names and statements; row images stay undecoded.
+
+Where in a transaction the log is, `TransactionState` knows; at what it must stop, `unsafe_events`
+does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from pyspark_mysqlbinlog.decoder.events.statements import DDL_KINDS, Statement, StatementKind
+from pyspark_mysqlbinlog.decoder.events.table_map import (
+    DUMMY_TABLE_IDS,
+    parse_table_name,
+    table_id_of,
+)
+from pyspark_mysqlbinlog.decoder.events.transactions import TransactionState
+from pyspark_mysqlbinlog.decoder.filtering import unsafe_events
+from pyspark_mysqlbinlog.decoder.sql.logged_statement import LoggedStatement
+from pyspark_mysqlbinlog.errors import MySQLBinlogError
+from pyspark_mysqlbinlog.names import SYSTEM_DATABASES
+from pyspark_mysqlbinlog.protocol.events import (
+    IGNORABLE_FLAG,
+    ROWS_EVENT_TYPES,
+    THREAD_SPECIFIC_FLAG,
+    Event,
+    EventType,
+)
+from pyspark_mysqlbinlog.protocol.messages import MariadbGtid, XaPrepare, parse_server_version
+
+__all__ = ["EventFilter", "TransactionScanState"]
+
+
+def _types(*kinds: EventType) -> frozenset[int]:
+    return frozenset(int(kind) for kind in kinds)
+
+
+_ROWS = _types(*ROWS_EVENT_TYPES)
+_TABLE_MAP = int(EventType.TABLE_MAP_EVENT)
+_QUERY = int(EventType.QUERY_EVENT)
+_XID = int(EventType.XID_EVENT)
+_XA_PREPARE = int(EventType.XA_PREPARE_LOG_EVENT)
+_INCIDENT = int(EventType.INCIDENT_EVENT)
+_EXECUTE_LOAD_QUERY = int(EventType.EXECUTE_LOAD_QUERY_EVENT)
+_MARIADB_GTID = int(EventType.MARIADB_GTID_EVENT)
+_FORMAT_DESCRIPTION = int(EventType.FORMAT_DESCRIPTION_EVENT)
+_GTIDS = _types(EventType.GTID_LOG_EVENT, EventType.ANONYMOUS_GTID_LOG_EVENT)
+_STATEMENT_TEXTS = _types(EventType.ROWS_QUERY_LOG_EVENT, EventType.MARIADB_ANNOTATE_ROWS_EVENT)
+# Part of a file, not of a transaction.
+_FILE_EVENTS = _types(
+    EventType.FORMAT_DESCRIPTION_EVENT,
+    EventType.ROTATE_EVENT,
+    EventType.STOP_EVENT,
+    EventType.PREVIOUS_GTIDS_LOG_EVENT,
+    EventType.MARIADB_GTID_LIST_EVENT,
+)
+_PASSED_OVER = _types(
+    # Parts of a statement in statement format; the QUERY after them decides.
+    EventType.INTVAR_EVENT,
+    EventType.RAND_EVENT,
+    EventType.USER_VAR_EVENT,
+    EventType.BEGIN_LOAD_QUERY_EVENT,
+    EventType.APPEND_BLOCK_EVENT,
+    EventType.DELETE_FILE_EVENT,
+    # Group replication's own.
+    EventType.TRANSACTION_CONTEXT_EVENT,
+    EventType.VIEW_CHANGE_EVENT,
+    EventType.MARIADB_BINLOG_CHECKPOINT_EVENT,
+)
+_KIND = StatementKind
+
+
+class TransactionScanState(NamedTuple):
+    """What the compiled scan has to know of the transaction that is going on.
+
+    Attributes
+    ----------
+    wanted_ids : the tables that it has announced, and whether they are wanted.
+    frame_waits : GTID and BEGIN are not kept yet.
+    text_waits : neither is the statement's text.
+    rows_seen : the statement has rows already: the next table map begins another one.
+    """
+
+    wanted_ids: dict[int, bool]
+    frame_waits: bool
+    text_waits: bool
+    rows_seen: bool
+
+
+class EventFilter:
+    """Feed it the events of a log in order, beginning at a boundary.
+
+    Parameters
+    ----------
+    wants : whether changes of (database, table) are wanted.
+    pending_xa : prepared XA transactions that are known to hold no wanted rows.
+    server_version : of the server that wrote the log, until a FORMAT_DESCRIPTION tells.
+    operations : ``ddl`` keeps the DDL of wanted tables as well; without ``truncate`` it does not
+        matter which table one empties.
+    earlier_xa : is asked about the xid of an XA COMMIT that belongs to none of `pending_xa`; raises
+        unless the transaction is known to hold no wanted rows. Without it, that is not known.
+
+    Attributes
+    ----------
+    ended : the event that was fed last ended a transaction: the log may be cut behind it.
+    statement : what the last event says, when it is DDL or TRUNCATE; else None.
+    pending_xa : as above, kept up to date.
+    """
+
+    def __init__(
+        self,
+        wants: Callable[[str, str], bool],
+        pending_xa: tuple[str, ...] = (),
+        server_version: str = "",
+        *,
+        operations: frozenset[str] = frozenset({"truncate"}),
+        earlier_xa: Callable[[str], None] | None = None,
+    ) -> None:
+        self._wants = wants
+        self._keeps_ddl = "ddl" in operations
+        self._truncates = "truncate" in operations
+        self._earlier_xa = earlier_xa or unsafe_events.check_unknown_xid
+        # Looked at behind each event, unlike the transaction's.
+        self.ended = False
+        self.statement: LoggedStatement | None = None
+        self.pending_xa = pending_xa
+        self._server_version = server_version
+        self._transaction = TransactionState()
+        # GTID, BEGIN and ROWS_QUERY wait here until a wanted table shows that they are needed.
+        self._frame: list[Event] = []
+        self._rows_query: Event | None = None
+        # What a reader that starts inside of the transaction would have to know.
+        self._group_events: list[Event] = []
+        self._statement_events: list[Event] = []
+        self._wanted_ids: dict[int, bool] = {}
+        self._kept_rows_events = 0
+
+    def written_by(self, server_version: str) -> None:
+        """What follows was written by a server of this version."""
+        self._server_version = server_version
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction has begun that has not ended yet."""
+        return self._transaction.in_progress
+
+    @property
+    def between_transactions(self) -> bool:
+        """Whether the next event begins a transaction, and nothing is kept in mind."""
+        transaction = self._transaction
+        return not (transaction.in_progress or self._rows_query or transaction.savepoints)
+
+    @property
+    def group(self) -> TransactionScanState | None:
+        """The state of the transaction that is going on; None before its BEGIN."""
+        transaction = self._transaction
+        if not transaction.in_group:
+            return None
+        return TransactionScanState(
+            self._wanted_ids,
+            bool(self._frame),
+            self._rows_query is not None,
+            transaction.rows_seen,
+        )
+
+    def is_captured_id(self, table_id: int) -> bool:
+        """Whether the table that a table map has announced under this id is wanted."""
+        return self._wanted_ids[table_id]
+
+    def advance_transactions(self) -> None:
+        """Whole transactions were passed by the compiled scan, by the rules of `feed`."""
+        self.statement = None
+        self._transaction.end()
+        self.ended = True
+
+    def advance_group(
+        self,
+        new_ids: dict[int, bool],
+        statement: Sequence[Event],
+        *,
+        is_new_statement: bool,
+        text_waits: bool,
+        text: Event | None,
+        rows_seen: bool,
+        kept_rows_events: int,
+    ) -> None:
+        """Rows, table maps and texts of this transaction were passed by the compiled scan.
+
+        Parameters
+        ----------
+        new_ids : tables announced by them.
+        statement : text and table maps of the statement that goes on, without what came before
+            the scan, unless `is_new_statement`.
+        text_waits, text : the statement's text is not kept yet; None: it is the one from before.
+        """
+        self.statement = None
+        self.ended = False
+        self._wanted_ids.update(new_ids)
+        if is_new_statement:
+            self._statement_events = []
+        self._statement_events.extend(statement)
+        if not text_waits:
+            self._rows_query = None
+        elif text is not None:
+            self._rows_query = text
+        self._transaction.rows_seen = rows_seen
+        self._kept_rows_events += kept_rows_events
+
+    def feed(self, event: Event) -> list[Event]:
+        """The events to keep, in order: none, this one, or this one and what led up to it."""
+        try:
+            return self._feed(event)
+        except MySQLBinlogError as error:
+            raise error.with_location(event.file, event.start) from None
+
+    def prelude(self) -> list[Event]:
+        """What must be fed to another filter before it can go on behind the last event.
+
+        The first events of the transaction that is going on, and the text and the table maps of its
+        statement, wanted or not.
+        """
+        return [*self._group_events, *self._statement_events]
+
+    def _feed(self, event: Event) -> list[Event]:
+        kind = event.type
+        self.statement = None
+        self.ended = False
+        transaction = self._transaction
+        if kind in _ROWS:
+            return self._rows(event)
+        if kind == _TABLE_MAP:
+            return self._table_map(event)
+        if kind == _QUERY:
+            return self._query(event)
+        if kind == _XID:
+            if not transaction.in_group:
+                unsafe_events.check_outside(event)
+            return self._end(event)
+        if kind in _GTIDS:
+            self._gtid(event, begins=False)
+        elif kind == _MARIADB_GTID:
+            self._gtid(event, begins=MariadbGtid.parse(event.body).begins)
+        elif kind in _STATEMENT_TEXTS:
+            self._rows_query = event
+            self._statement_events = [event]
+            transaction.text()
+        elif kind in _FILE_EVENTS:
+            unsafe_events.check_whole_file(transaction, event)
+            if kind == _FORMAT_DESCRIPTION:
+                self._server_version = parse_server_version(event.body)
+        elif kind == _XA_PREPARE:
+            return self._xa_prepare(event)
+        elif kind == _INCIDENT:
+            unsafe_events.check_incident(event)
+        elif kind == _EXECUTE_LOAD_QUERY:
+            logged = LoggedStatement.read(event.body, self._server_version, loads_data=True)
+            unsafe_events.check_statement(logged.statement, self._wants)
+        elif kind not in _PASSED_OVER and not event.flags & IGNORABLE_FLAG:
+            unsafe_events.check_unknown_event(event)
+        return []
+
+    def _gtid(self, event: Event, *, begins: bool) -> None:
+        unsafe_events.check_no_transaction(self._transaction, event)
+        self._transaction.gtid(begins=begins)
+        self._frame.append(event)
+        self._group_events.append(event)
+
+    def _rows(self, event: Event) -> list[Event]:
+        transaction = self._transaction
+        if not transaction.in_group:
+            unsafe_events.check_outside(event)
+        transaction.rows_seen = True
+        table_id = table_id_of(event.body)
+        wanted = self._wanted_ids.get(table_id)
+        if wanted is None:
+            if table_id in DUMMY_TABLE_IDS:  # carries no rows: it only ends the statement
+                return []
+            unsafe_events.check_unmapped_rows(event, table_id)
+        if not wanted:
+            return []
+        self._kept_rows_events += 1
+        return [event]
+
+    def _table_map(self, event: Event) -> list[Event]:
+        transaction = self._transaction
+        if not transaction.in_group:
+            unsafe_events.check_outside(event)
+        if transaction.table_map():
+            self._statement_events = []
+            self._rows_query = None
+        self._statement_events.append(event)
+        table_id, database, table = parse_table_name(event.body)
+        wanted = database not in SYSTEM_DATABASES and self._wants(database, table)
+        self._wanted_ids[table_id] = wanted
+        if not wanted:
+            return []
+        return [*self._take_frame(), event]
+
+    def _take_frame(self) -> list[Event]:
+        frame = self._frame
+        self._frame = []
+        if self._rows_query is not None:
+            frame.append(self._rows_query)
+            self._rows_query = None
+        return frame
+
+    def _query(self, event: Event) -> list[Event]:
+        logged = LoggedStatement.read(event.body, self._server_version)
+        statement = logged.statement
+        kind = statement.kind
+        transaction = self._transaction
+        if kind is _KIND.BEGIN or kind is _KIND.XA_START:
+            unsafe_events.check_begin(transaction, statement)
+            transaction.begin(statement.xid)
+            self._frame.append(event)
+            self._group_events.append(event)
+            return []
+        if kind is _KIND.COMMIT:
+            if not transaction.in_group:
+                unsafe_events.check_outside(event)
+            return self._end(event)
+        if kind is _KIND.ROLLBACK:
+            unsafe_events.check_rolled_back(self._kept_rows_events, "ends in ROLLBACK")
+            return self._end(event)
+        if kind is _KIND.SAVEPOINT:
+            transaction.savepoint(statement.savepoint or "", self._kept_rows_events)
+            return []
+        if kind is _KIND.ROLLBACK_TO:
+            since = transaction.savepoints.get(statement.savepoint or "", 0)
+            unsafe_events.check_rolled_back(
+                self._kept_rows_events - since, "is rolled back to a savepoint"
+            )
+            return []
+        if kind is _KIND.XA_COMMIT or kind is _KIND.XA_ROLLBACK:
+            if transaction.in_group:
+                # 5.7 does so where the transaction has dropped a temporary table.
+                unsafe_events.check_rolled_back(self._kept_rows_events, f"ends in {kind.value}")
+            else:
+                self._xa_decided(kind, statement.xid or "")
+            return self._end(event)
+        return self._other_statement(event, logged)
+
+    def _other_statement(self, event: Event, logged: LoggedStatement) -> list[Event]:
+        statement = logged.statement
+        kind = statement.kind
+        is_alone = self._transaction.is_standalone(kind)
+        kept: list[Event] = []
+        if kind is _KIND.DML and statement.whole_table and is_alone:
+            # A client's statement stands between BEGIN and COMMIT. Alone, it is the server's own:
+            # it emptied a MEMORY table when it started.
+            kind = _KIND.TRUNCATE
+        if kind is _KIND.DML or statement.selects:
+            unsafe_events.check_statement(statement, self._wants)
+        elif kind is _KIND.UNKNOWN:
+            unsafe_events.check_unknown_statement(logged)
+        if kind is _KIND.TRUNCATE or kind in DDL_KINDS:
+            if kind is _KIND.TRUNCATE and self._truncates and event.flags & THREAD_SPECIFIC_FLAG:
+                unsafe_events.check_flagged_truncate(statement, self._wants)
+            self.statement = logged
+            if self._keeps(statement):
+                kept = [*self._take_frame(), event]
+        if is_alone:
+            self._forget()
+        return kept
+
+    def _keeps(self, statement: Statement) -> bool:
+        """Whether a TRUNCATE or DDL may give rows (see connector/ranges/statement_rows.py)."""
+        if statement.kind in DDL_KINDS and not statement.truncated_partitions:
+            if not self._keeps_ddl:
+                return False
+            if statement.kind is _KIND.DROP_DATABASE:
+                return True  # of which tables, its text does not tell
+        return any(self._wants(*name) for name in statement.tables or ())
+
+    def _end(self, event: Event) -> list[Event]:
+        """Keep a transaction's last event if any other of it was kept."""
+        kept = [event] if self._transaction.in_group and not self._frame else []
+        self._forget()
+        return kept
+
+    def _forget(self) -> None:
+        """The transaction has ended."""
+        self._transaction.end()
+        self.ended = True
+        self._frame = []
+        self._rows_query = None
+        self._group_events = []
+        self._statement_events = []
+        self._kept_rows_events = 0
+        self._wanted_ids.clear()
+
+    def _xa_prepare(self, event: Event) -> list[Event]:
+        if not self._transaction.in_group:
+            unsafe_events.check_outside(event)
+        prepare = XaPrepare.parse(event.body)
+        if prepare.one_phase:
+            return self._end(event)
+        unsafe_events.check_prepared(self._kept_rows_events, prepare.xid)
+        xid = self._transaction.xid or prepare.xid
+        self.pending_xa = tuple(sorted({*self.pending_xa, xid}))
+        self._forget()
+        return []
+
+    def _xa_decided(self, kind: StatementKind, xid: str) -> None:
+        if xid in self.pending_xa:
+            self.pending_xa = tuple(known for known in self.pending_xa if known != xid)
+        elif kind is _KIND.XA_COMMIT:
+            self._earlier_xa(xid)

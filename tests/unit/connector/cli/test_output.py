@@ -1,0 +1,189 @@
+"""What is shown of a mirror's progress: lines of text, of JSON, and a table in a terminal."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from io import StringIO
+
+import pytest
+from rich.console import Console
+
+from pyspark_mysqlbinlog.connector.cli.output import Lines, as_json, as_text
+from pyspark_mysqlbinlog.connector.cli.terminal import LiveTable, rates, table_of
+from pyspark_mysqlbinlog.connector.delta.query.progress import (
+    BatchProgress,
+    MirrorProgress,
+    TableBatch,
+    TableProgress,
+)
+
+NOW = 1_700_000_000.0
+
+
+def batch(
+    number: int, committed_at: float = NOW, *, in_snapshot: int = 0, **rows: int
+) -> BatchProgress:
+    """A batch of a second, with so many changes of tables of `shop`."""
+    parts = {f"shop.{name}": TableBatch(n, 0, n * 10, 0.5, 1.25) for name, n in rows.items()}
+    count = sum(rows.values())
+    return BatchProgress(number, count, 1.0, committed_at, "bin.000007", 4711, in_snapshot, parts)
+
+
+IN_SNAPSHOT = MirrorProgress(
+    {
+        "shop.orders": TableProgress(1500, 15000, 2.5, True, 1000, 4000),
+        "shop.ñ漢": TableProgress(0, 0, None, True, 0, None),
+        "shop.keyless": TableProgress(stopped="the table has no primary key"),
+        "shop.lines": TableProgress(70, 700, 1.25),
+    },
+    (
+        BatchProgress(
+            4,
+            1570,
+            2.0,
+            NOW,
+            "bin.000007",
+            4711,
+            2,
+            {
+                "shop.orders": TableBatch(1500, 1000, 15000, 0.7, 2.5),
+                "shop.lines": TableBatch(70, 0, 700, 0.1, 1.25),
+            },
+        ),
+    ),
+)
+
+
+def test_json_has_each_table_and_what_is_stopped() -> None:
+    text = as_json(IN_SNAPSHOT.batches[0], IN_SNAPSHOT)
+    assert text.isascii()
+    assert json.loads(text) == {
+        "batch": 4,
+        "time": "2023-11-14T22:13:20.000+00:00",
+        "rows": 1570,
+        "duration_seconds": 2.0,
+        "lag_seconds": 2.5,
+        "file": "bin.000007",
+        "pos": 4711,
+        "tables_in_snapshot": 2,
+        "tables": {
+            "shop.orders": {
+                "rows": 1500,
+                "bytes": 15000,
+                "duration_seconds": 0.7,
+                "lag_seconds": 2.5,
+                "snapshot_rows": 1000,
+                "snapshot_rows_estimate": 4000,
+            },
+            "shop.lines": {"rows": 70, "bytes": 700, "duration_seconds": 0.1, "lag_seconds": 1.25},
+        },
+        "stopped": {"shop.keyless": "the table has no primary key"},
+    }
+    alone = MirrorProgress({"shop.a": TableProgress(1)}, (batch(1, a=1),))
+    assert "stopped" not in json.loads(as_json(alone.batches[0], alone))
+
+
+def test_text_shows_snapshot_and_lag() -> None:
+    line = as_text(IN_SNAPSHOT.batches[0], IN_SNAPSHOT)
+    assert line.partition(" batch ")[2] == (
+        "4: 1,570 rows in 2.0 s, lag 2.5 s, up to bin.000007:4711; snapshot of 2 tables,"
+        " shop.orders has 1,000 of about 4,000 rows"
+    )
+    done = MirrorProgress({"shop.a": TableProgress(1)}, (batch(5, a=1),))
+    line = as_text(done.batches[0], done)
+    assert line.endswith(" batch 5: 1 row in 1.0 s, lag 1.2 s, up to bin.000007:4711")
+
+
+def test_each_batch_with_rows_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    batches = [
+        batch(0, in_snapshot=1),
+        batch(1, in_snapshot=1, a=2),
+        batch(2),
+        batch(3),
+        batch(4, a=1),
+    ]
+    table = {"shop.a": TableProgress(3)}
+    with Lines(as_json) as lines:
+        for upto in (1, 2, 2, 4, 5):
+            lines.show(MirrorProgress(table, tuple(batches[:upto])))
+    told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    # Batch 2 has no rows, and ends the snapshot.
+    assert [(each["batch"], each["tables_in_snapshot"]) for each in told] == [
+        (1, 1),
+        (2, 0),
+        (4, 0),
+    ]
+
+
+def test_rates_are_of_late() -> None:
+    batches = (batch(1, NOW - 60, a=900), batch(2, NOW - 9, a=10, b=5), batch(3, NOW - 1, a=20))
+    assert rates(MirrorProgress({}, batches), NOW) == {"shop.a": 3.0, "shop.b": 0.5}
+    # One that took longer than the window, as in a load.
+    long = replace(batch(1, NOW, a=3000), duration_seconds=30.0)
+    assert rates(MirrorProgress({}, (long,)), NOW) == {"shop.a": 100.0}
+    assert rates(MirrorProgress({}, batches), NOW + 60) == {}
+
+
+def shown(progress: MirrorProgress, *, most: int = 20, width: int = 120) -> list[str]:
+    console = Console(file=StringIO(), width=width)
+    console.print(table_of(progress, NOW, most=most, is_wide=width >= 120))
+    assert isinstance(console.file, StringIO)
+    return console.file.getvalue().splitlines()
+
+
+def test_the_table_has_a_line_for_each_table() -> None:
+    head, *lines, foot = shown(IN_SNAPSHOT)
+    assert head.split() == ["table", "state", "rows", "rows/s", "bytes", "lag"]
+    # What is wrong comes first, then what is being loaded.
+    assert [line.split()[0] for line in lines] == [
+        "shop.keyless",
+        "shop.orders",
+        "shop.lines",
+        "shop.ñ漢",
+    ]
+    keyless, orders, table, waiting = lines
+    assert "stopped: the table has no primary key" in keyless
+    assert "1,000 of about 4,000" in orders
+    # 150 rows a second, and 3,000 left.
+    assert orders.split("of about 4,000")[1].split() == [
+        *("20", "s", "left", "1,500", "150"),
+        *("15.0", "kB", "2.5", "s"),
+    ]
+    assert table.split() == ["shop.lines", "in", "sync", "70", "7", "700", "bytes", "1.2", "s"]
+    assert "snapshot, 0 rows" in waiting
+    assert foot.strip() == "batch 4, up to bin.000007:4711"
+
+
+def test_a_narrow_terminal_has_a_line_for_each_table() -> None:
+    """A bar that has no place would be told in pieces, one below the other."""
+    head, _, *lines, _ = shown(IN_SNAPSHOT, width=70)
+    assert head.split() == ["table", "state", "rows", "rows/s", "lag"]
+    orders = ["shop.orders", "snapshot", "25%,", "20", "s", "left", "1,500", "150", "2.5", "s"]
+    assert lines[-3].split() == orders
+    assert [line.split()[:2] for line in lines[-2:]] == [
+        ["shop.lines", "in"],
+        ["shop.ñ漢", "snapshot"],
+    ]
+
+
+def test_of_many_tables_those_are_shown_that_matter() -> None:
+    tables = {f"shop.t{n}": TableProgress(n) for n in range(1000)}
+    *lines, foot = shown(MirrorProgress(tables, (batch(9, t7=5, t500=50),)), most=3)[1:]
+    assert [line.split()[0] for line in lines] == ["shop.t500", "shop.t7", "shop.t0"]
+    assert foot.strip() == "and 997 tables more; batch 9, up to bin.000007:4711"
+
+
+def test_the_terminal_keeps_the_log_and_the_last_table() -> None:
+    file = StringIO()
+    console = Console(file=file, force_terminal=True, width=120, height=30, color_system=None)
+    with LiveTable(console) as live:
+        live.show(MirrorProgress())
+        live.line("2026-11-23 16:34:06,001 INFO [x] a line of the log")
+        live.show(IN_SNAPSHOT)
+    text = file.getvalue()
+    assert "starting Spark" in text
+    assert "INFO [x] a line of the log" in text
+    assert text.rindex("shop.orders") > text.index("a line of the log")
+    # The cursor is shown again.
+    assert text.rstrip().endswith("\x1b[?25h")

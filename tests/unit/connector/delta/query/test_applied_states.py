@@ -1,0 +1,123 @@
+"""What a checkpoint says of the Delta tables: what is asked of them, and how it is kept."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from pyspark_mysqlbinlog.connector.delta.query.applied_states import AppliedStates
+from pyspark_mysqlbinlog.connector.delta.store.commit_markers import LogIdentity, Mark
+from pyspark_mysqlbinlog.connector.delta.store.deltars.table import DeltalakeEngine, DeltalakeTarget
+from pyspark_mysqlbinlog.connector.delta.sync.applied_state import AppliedState
+from pyspark_mysqlbinlog.errors import OffsetError
+
+# On local disk no session is needed.
+SPARK: Any = None
+LOG, QUERY, TABLE = LogIdentity("uuid", 0, "mysql-bin"), "mysqlbinlog:query:q", ("d", "t")
+STATE = AppliedState(3, str(LOG), 500, 7)
+
+
+@pytest.fixture
+def target(tmp_path: Path) -> DeltalakeTarget:
+    """A Delta table that has what STATE says."""
+    target = DeltalakeEngine().target(str(tmp_path / "table"))
+    target.create(pa.schema([pa.field("id", pa.int64())]), {})
+    for number in (5, 6, 7):
+        target.append(
+            pa.table({"id": [number]}), Mark(LOG, number * 100 - 200, None, (QUERY, number))
+        )
+    return target
+
+
+def test_table_that_has_what_was_written_down(target: DeltalakeTarget) -> None:
+    assert STATE.missing_in(target, QUERY) is None
+
+
+def test_table_that_has_more(target: DeltalakeTarget) -> None:
+    assert replace(STATE, version=1, place=100, batch=5).missing_in(target, QUERY) is None
+
+
+@pytest.mark.parametrize(
+    ("state", "expected"),
+    [
+        (replace(STATE, version=4), "version 4"),
+        (replace(STATE, place=501), "position 501"),
+        (replace(STATE, batch=8), "batch 8"),
+        (replace(STATE, log="mysqlbinlog:uuid:1:mysql-bin"), "it has version 3, no position"),
+    ],
+)
+def test_table_that_has_less(target: DeltalakeTarget, state: AppliedState, expected: str) -> None:
+    what = state.missing_in(target, QUERY)
+    assert what is not None
+    assert "lacks what this query wrote to it" in what
+    assert expected in what
+
+
+def test_table_that_is_not_there(tmp_path: Path) -> None:
+    target = DeltalakeEngine().target(str(tmp_path / "nothing"))
+    assert "is not there any more" in (STATE.missing_in(target, QUERY) or "")
+    # A table that no batch has changed may be missing: it is made again.
+    assert replace(STATE, place=None, batch=None).missing_in(target, QUERY) is None
+
+
+def test_rows_that_were_put_back(target: DeltalakeTarget) -> None:
+    target._there().restore(1)
+    target.look_again()
+    assert "an older version of its rows" in (STATE.missing_in(target, QUERY) or "")
+    assert replace(STATE, version=4).missing_in(target, QUERY) is None
+
+
+def test_stop_holds_until_a_later_batch_is_in_the_table(target: DeltalakeTarget) -> None:
+    assert replace(STATE, stopped="why", stopped_in=7).is_stopped(target, QUERY)
+    assert not replace(STATE, stopped="why", stopped_in=6).is_stopped(target, QUERY)
+    assert not STATE.is_stopped(target, QUERY)
+
+
+def _read(checkpoint: Path, query: str = QUERY) -> AppliedStates:
+    states = AppliedStates(str(checkpoint))
+    states.read(SPARK, query)
+    return states
+
+
+def _noted(checkpoint: Path, *places: int) -> None:
+    states = _read(checkpoint)
+    for place in places:
+        states.note(TABLE, replace(STATE, place=place))
+        states.note(TABLE, replace(STATE, place=-place), is_log=True)
+        states.write(SPARK)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_the_last_that_was_written_counts(tmp_path: Path, count: int) -> None:
+    _noted(tmp_path, *range(1, count + 1))
+    states = _read(tmp_path)
+    assert states.of(TABLE) == replace(STATE, place=count)
+    assert states.of(TABLE, is_log=True) == replace(STATE, place=-count)
+    assert states.of(("d", "other")) is None
+    assert _read(tmp_path, "another query").of(TABLE) is None
+
+
+def test_nothing_is_written_where_nothing_is_new(tmp_path: Path) -> None:
+    _noted(tmp_path, 1, 1, 1)
+    assert len([*tmp_path.iterdir()]) == 1
+
+
+def test_file_that_was_written_in_part(tmp_path: Path) -> None:
+    _noted(tmp_path, 1, 2)
+    # The second one is in the first file: they go by turns.
+    (tmp_path / "mysqlbinlog-applied-0").write_text('{"query"')
+    assert _read(tmp_path).of(TABLE) == replace(STATE, place=1)
+    _noted(tmp_path, 3)
+    assert _read(tmp_path).of(TABLE) == replace(STATE, place=3)
+
+
+def test_damaged_files_are_an_error(tmp_path: Path) -> None:
+    _noted(tmp_path, 1, 2)
+    for path in tmp_path.iterdir():
+        path.write_text("")
+    with pytest.raises(OffsetError, match="remove them"):
+        _read(tmp_path)

@@ -1,0 +1,72 @@
+"""Memory that was freed goes back to the system, behind a large batch and once in a while."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from pyspark_mysqlbinlog.connector.delta.query import malloc_trim
+from pyspark_mysqlbinlog.connector.delta.query.malloc_trim import trim_after_batch
+
+# Blocks of threads that have ended, freed but for every hundredth: no arena's end becomes free.
+_SCRIPT = """
+import sys
+from threading import Thread
+from pyspark_mysqlbinlog.connector.delta.query import malloc_trim
+
+def resident():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * 4096 >> 20
+
+kept = []
+def fill():
+    blocks = [bytearray(10_000) for _ in range(10_000)]
+    kept.extend(blocks[::100])
+
+for _ in range(3):
+    thread = Thread(target=fill)
+    thread.start()
+    thread.join()
+before = resident()
+malloc_trim._done -= 60
+malloc_trim.trim_after_batch(int(sys.argv[1]))
+print(before, resident())
+"""
+
+
+def around(size: int) -> tuple[int, int]:
+    """MB of a process that freed 100 MB, before and after a batch of so many bytes."""
+    done = subprocess.run(
+        [sys.executable, "-c", _SCRIPT, str(size)], capture_output=True, text=True, check=True
+    )
+    before, after = map(int, done.stdout.split())
+    return before, after
+
+
+@pytest.mark.skipif(malloc_trim._malloc_trim() is None, reason="the C library is not glibc")
+def test_behind_a_large_batch_what_is_free_is_given_back() -> None:
+    before, after = around(100 << 20)
+    assert after < before - 50
+
+
+def test_a_small_batch_leaves_it_as_it_is() -> None:
+    before, after = around(100_000)
+    assert after == before
+
+
+def test_not_behind_every_large_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[int] = []
+    monkeypatch.setattr(malloc_trim, "_malloc_trim", lambda: calls.append)
+    monkeypatch.setattr(malloc_trim, "_done", 100.0)
+    for now, size in (101, 1 << 30), (111, 1000), (112, 1 << 30), (113, 1 << 30), (123, 1 << 30):
+        monkeypatch.setattr(malloc_trim, "monotonic", lambda now=now: float(now))
+        trim_after_batch(size)
+    assert len(calls) == 2
+
+
+def test_with_another_c_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(malloc_trim, "_malloc_trim", lambda: None)
+    monkeypatch.setattr(malloc_trim, "_done", -1000.0)
+    trim_after_batch(1 << 30)

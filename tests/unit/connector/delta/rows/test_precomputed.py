@@ -1,0 +1,101 @@
+"""States that are made ahead: those of the same changes, and nobody else's."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+
+from pyspark_mysqlbinlog.connector.delta.rows.columns import GONE, SEQ_TYPE
+from pyspark_mysqlbinlog.connector.delta.rows.image_store import ImageStore
+from pyspark_mysqlbinlog.connector.delta.rows.precomputed import (
+    PrecomputedStates,
+    precompute_states,
+)
+from pyspark_mysqlbinlog.connector.delta.rows.states import final_states
+from pyspark_mysqlbinlog.tables import ColumnSchema as C
+from pyspark_mysqlbinlog.tables import TableSchema
+
+TABLE = TableSchema("d", "t", (C("id", "int"), C("v", "int")), ("id",))
+WIDER = replace(TABLE, columns=(*TABLE.columns, C("w", "int")))
+KEYLESS = replace(TABLE, primary_key=())
+NAME = ("d", "t")
+SCHEMA = pa.schema(
+    [("op", pa.string()), ("before", pa.string()), ("after", pa.string()), ("seq", SEQ_TYPE)]
+)
+
+
+def change(place: int, op: str, before: str | None, after: str | None) -> dict[str, object]:
+    seq = {"epoch": 0, "file": 1, "pos": place, "row": 0}
+    return {"op": op, "before": before, "after": after, "seq": seq}
+
+
+CHANGES = pa.Table.from_pylist(
+    [
+        change(10, "c", None, '{"id":1,"v":1}'),
+        change(20, "c", None, '{"id":2,"v":2}'),
+        change(30, "u", '{"id":1,"v":1}', '{"id":1,"v":3}'),
+        change(40, "d", '{"id":2,"v":2}', None),
+    ],
+    SCHEMA,
+)
+STATEMENT = pa.Table.from_pylist([change(25, "t", None, None)], SCHEMA)
+
+
+def prepared(
+    changes: pa.Table, schema: TableSchema, *, last_values: bool = False
+) -> PrecomputedStates | None:
+    return precompute_states(
+        {NAME: changes}, ImageStore(), schemas={NAME: schema}, last_values=last_values
+    ).get(NAME)
+
+
+@pytest.mark.parametrize("last_values", [False, True])
+def test_of_all_changes(*, last_values: bool) -> None:
+    found = prepared(CHANGES, TABLE, last_values=last_values)
+    assert found is not None
+    assert found.of(CHANGES, TABLE, last_values=not last_values) is None
+    states = found.of(CHANGES, TABLE, last_values=last_values)
+    assert states == final_states(CHANGES, TABLE, ["id"], last_values=last_values)
+    assert states is not None
+    gone, there = states.select(["id", "v", GONE]).to_pylist()
+    assert gone == {"id": 2, "v": 2 if last_values else None, GONE: True}
+    assert there == {"id": 1, "v": 3, GONE: False}
+
+
+def test_changes_that_come_out_of_order() -> None:
+    found = prepared(CHANGES.take([3, 1, 2, 0]), TABLE)
+    assert found is not None
+    assert found.of(CHANGES, TABLE, last_values=False) == final_states(CHANGES, TABLE, ["id"])
+
+
+def test_not_of_a_part_of_them() -> None:
+    """Delta has the others already, or a TRUNCATE lies in between."""
+    found = prepared(pa.concat_tables([CHANGES, STATEMENT]), TABLE)
+    assert found is not None
+    assert found.of(CHANGES, TABLE, last_values=False) is None
+    assert found.of(CHANGES.slice(2), TABLE, last_values=False) is None
+
+
+def test_not_of_another_version() -> None:
+    found = prepared(CHANGES, TABLE)
+    assert found is not None
+    assert found.of(CHANGES, WIDER, last_values=False) is None
+
+
+def test_none_without_a_key_or_one_version() -> None:
+    assert prepared(CHANGES, KEYLESS) is None
+    unknown = precompute_states({NAME: CHANGES}, ImageStore(), schemas={}, last_values=False)
+    assert unknown == {}
+
+
+@pytest.mark.parametrize("image", ['{"id":1,"x":1}', '{"id":1,"v":4294967296}'])
+def test_what_can_not_be_read_is_left_to_the_walk(image: str) -> None:
+    wrong = pa.Table.from_pylist([change(10, "c", None, image)], SCHEMA)
+    assert prepared(wrong, TABLE) is None
+
+
+def test_none_where_the_key_is_left_out() -> None:
+    """By `excludeColumns`."""
+    assert prepared(CHANGES, replace(TABLE, columns=TABLE.columns[1:])) is None

@@ -1,0 +1,285 @@
+"""Rows that are written without a merge: the table is the one that a merge leaves."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+from deltalake.exceptions import DeltaError
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pyspark_mysqlbinlog.connector.delta.rows.columns import GONE, SEQ, SEQ_TYPE
+from pyspark_mysqlbinlog.connector.delta.store.commit_markers import LogIdentity, Mark
+from pyspark_mysqlbinlog.connector.delta.store.deltars import fast_writes
+from pyspark_mysqlbinlog.connector.delta.store.deltars import table as table_module
+from pyspark_mysqlbinlog.connector.delta.store.deltars.table import DeltalakeEngine, DeltalakeTarget
+from pyspark_mysqlbinlog.errors import MirrorError
+
+LOG = LogIdentity("uuid", 0, "mysql-bin")
+UNSIGNED = pa.decimal128(20, 0)
+# (key, value, file and position of the change, whether the row is gone)
+State = tuple[int, str, tuple[int, int], bool]
+
+
+def states(kind: pa.DataType, *rows: State) -> pa.Table:
+    keys = [Decimal(key) if pa.types.is_decimal(kind) else key for key, *_ in rows]
+    seq = [{"epoch": 0, "file": file, "pos": pos, "row": 0} for *_, (file, pos), _ in rows]
+    return pa.table(
+        {
+            'Key "1"': pa.array(keys, kind),
+            "v": pa.array(
+                [None if is_tombstone else value for _, value, _, is_tombstone in rows], pa.string()
+            ),
+            SEQ: pa.array(seq, SEQ_TYPE),
+            GONE: pa.array([is_tombstone for *_, is_tombstone in rows], pa.bool_()),
+        }
+    )
+
+
+def target(
+    folder: Path,
+    kind: pa.DataType,
+    *,
+    soft_delete: bool = False,
+    properties: Mapping[str, str] | None = None,
+) -> DeltalakeTarget:
+    engine = DeltalakeEngine(properties=properties, soft_delete=soft_delete)
+    found = engine.target(str(folder))
+    found.create(states(kind).drop_columns([GONE]).schema, {})
+    return found
+
+
+def merge(table: DeltalakeTarget, rows: pa.Table, place: int) -> None:
+    table.merge(rows, rows.column_names[:1], Mark(LOG, place))
+
+
+def rows_of(table: DeltalakeTarget) -> list[tuple[Any, ...]]:
+    held = DeltaTable(table.uri).to_pyarrow_table().to_pylist()
+    return sorted(tuple(map(str, row.values())) for row in held)
+
+
+def operation(table: DeltalakeTarget) -> str:
+    """What the last commit was; of a write, its mode."""
+    commit = DeltaTable(table.uri).history(1)[0]
+    return str(commit["operationParameters"].get("mode", commit["operation"]))
+
+
+def batches(keys: st.SearchStrategy[int]) -> st.SearchStrategy[list[list[State]]]:
+    places = st.tuples(st.integers(1, 2), st.integers(4, 9))
+    state = st.tuples(keys, st.text("ab'\"\\", max_size=2), places, st.booleans())
+    batch = st.lists(state, min_size=1, max_size=6, unique_by=lambda each: each[0])
+    return st.lists(batch, min_size=1, max_size=4)
+
+
+ENDS = (-(2**63), 2**63 - 1, 0, -1)
+
+
+@pytest.mark.parametrize(
+    ("kind", "keys"),
+    [
+        (pa.int64(), st.sampled_from(ENDS) | st.integers(-3, 3)),
+        (pa.int8(), st.sampled_from([-128, 127]) | st.integers(-3, 3)),
+        (UNSIGNED, st.sampled_from([10**15 - 1, 10**15, 2**64 - 1]) | st.integers(0, 5)),
+    ],
+)
+@pytest.mark.parametrize("soft_delete", [False, True])
+def test_as_a_merge_leaves_them(
+    kind: pa.DataType, keys: st.SearchStrategy[int], *, soft_delete: bool
+) -> None:
+    """In whatever order the changes were made: a newer row stays."""
+
+    @settings(max_examples=25, deadline=None)
+    @given(batches(keys))
+    def check(given_batches: list[list[State]]) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            written = target(Path(folder, "written"), kind, soft_delete=soft_delete)
+            merged = target(Path(folder, "merged"), kind, soft_delete=soft_delete)
+            for number, batch in enumerate(given_batches):
+                rows = states(kind, *batch)
+                merge(written, rows, number)
+                with pytest.MonkeyPatch.context() as patch:
+                    patch.setattr(table_module, "append_or_replace", lambda *_, **__: False)
+                    merge(merged, rows, number)
+                assert rows_of(written) == rows_of(merged)
+
+    check()
+
+
+def test_one_commit_with_its_mark(tmp_path: Path) -> None:
+    table = target(tmp_path, pa.int64())
+    for place, expected, is_tombstone in (
+        (1, "Append", False),
+        (2, "Overwrite", False),
+        (3, "Overwrite", True),
+    ):
+        version = table._now().version()
+        merge(table, states(pa.int64(), (7, "x", (1, place), is_tombstone)), place)
+        assert table._now().version() == version + 1
+        assert (operation(table), table.applied(str(LOG))) == (expected, place)
+    assert table.is_empty()
+
+
+@pytest.mark.parametrize("soft_delete", [False, True])
+def test_rows_that_are_gone_and_never_came(tmp_path: Path, *, soft_delete: bool) -> None:
+    """Behind all that are there nothing is left to write: there is no commit, as of a merge."""
+    table = target(tmp_path, pa.int64(), soft_delete=soft_delete)
+    merge(table, states(pa.int64(), (1, "x", (1, 1), False)), 1)
+    version = table._now().version()
+    merge(table, states(pa.int64(), (7, "x", (1, 2), True)), 2)
+    assert table._now().version() == version + soft_delete
+    assert table.count() == 1 + soft_delete
+
+
+FEED = {"delta.enableChangeDataFeed": "true"}
+APPEND_ONLY = {"delta.appendOnly": "true"}
+NO_STATS = {"delta.dataSkippingNumIndexedCols": "0"}
+OTHER_STATS = {"delta.dataSkippingStatsColumns": "v"}
+ROWS: list[State] = [(1, "a", (1, 5), False), (3, "b", (1, 6), False)]
+BETWEEN: State = (2, "there", (1, 4), False)
+
+
+@pytest.mark.parametrize(
+    ("properties", "held", "most", "expected"),
+    [
+        ({}, BETWEEN, 2, "Overwrite"),
+        ({}, (3, "older", (1, 4), False), 2, "Overwrite"),
+        ({}, (3, "newer", (9, 9), False), 2, "MERGE"),
+        ({}, BETWEEN, 1, "MERGE"),
+        (FEED, BETWEEN, 2, "MERGE"),
+        (APPEND_ONLY, BETWEEN, 2, "MERGE"),
+        ({}, (4, "behind all", (1, 4), False), 1, "Append"),
+        ({}, (0, "before all", (9, 9), False), 1, "Append"),
+        (FEED, (4, "behind all", (1, 4), False), 1, "Append"),
+        (APPEND_ONLY, (4, "behind all", (1, 4), False), 1, "Append"),
+        (NO_STATS, (4, "behind all", (1, 4), False), 1, "MERGE"),
+        (OTHER_STATS, (4, "behind all", (1, 4), False), 1, "MERGE"),
+    ],
+)
+def test_when_it_takes_a_merge(  # noqa: PLR0917 (a case's values)
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    properties: dict[str, str],
+    held: State,
+    most: int,
+    expected: str,
+) -> None:
+    table = target(tmp_path, pa.int64(), properties=properties)
+    merge(table, states(pa.int64(), held), 1)
+    monkeypatch.setattr(fast_writes, "MAX_REPLACED_KEYS", most)
+    merge(table, states(pa.int64(), *ROWS), 2)
+    assert operation(table) == expected
+
+
+def test_a_file_without_statistics_beside_others(tmp_path: Path) -> None:
+    """It may have a row with any key."""
+    table = target(tmp_path, pa.int64())
+    merge(table, states(pa.int64(), (1, "one", (1, 1), False)), 1)
+    table.set_properties(NO_STATS)
+    merge(table, states(pa.int64(), (7, "old", (1, 2), False)), 2)
+    table.set_properties(dict.fromkeys(NO_STATS, "32"))
+    merge(table, states(pa.int64(), (7, "new", (1, 3), False)), 3)
+    assert {int(key): value for key, value, _ in rows_of(table)} == {1: "one", 7: "new"}
+    assert table.count() == 2
+
+
+KEYED = {"k": "a", "n": 1, "m": 2}
+
+
+@pytest.mark.parametrize(
+    ("key", "partition_by", "moved", "expected"),
+    [
+        (["k"], [], {}, "MERGE"),
+        (["n", "m"], [], {}, "MERGE"),
+        (["n"], ["m"], {}, "MERGE"),
+        (["k"], [], {"k": "b"}, "MERGE"),
+        (["n", "m"], [], {"m": 3}, "Append"),
+        (["n", "m"], [], {"n": 0}, "Append"),
+        (["k", "n"], [], {"n": 2}, "Append"),
+        (["m", "n"], ["m"], {"n": 2}, "Append"),
+        (["m", "n"], ["m"], {"m": 3}, "MERGE"),
+    ],
+)
+def test_keys_and_tables(
+    tmp_path: Path,
+    key: Sequence[str],
+    partition_by: Sequence[str],
+    moved: dict[str, Any],
+    expected: str,
+) -> None:
+    """A second batch has the same row, or one whose key is another in a column."""
+    table = DeltalakeEngine().target(str(tmp_path), partition_by)
+    for number, values in (1, KEYED), (2, KEYED | moved):
+        rows = states(pa.int64(), (1, "", (1, number), False)).select([SEQ, GONE])
+        for name, value in values.items():
+            rows = rows.append_column(name, pa.array([value]))
+        if number == 1:
+            table.create(rows.drop_columns([GONE]).schema, {})
+        table.merge(rows, key, Mark(LOG, number))
+    assert (operation(table), table.count()) == (expected, 2 if moved else 1)
+
+
+def test_a_key_that_is_there_twice(tmp_path: Path) -> None:
+    """A merge refuses it; else both rows would be there without a word."""
+    table = target(tmp_path, pa.int64())
+    merge(table, states(pa.int64(), (1, "old", (1, 4), False)), 1)
+    twice: list[State] = [(1, "a", (1, 5), False), (1, "b", (1, 6), False)]
+    with pytest.raises(DeltaError, match="multiple source rows"):
+        merge(table, states(pa.int64(), *twice), 2)
+
+
+@pytest.mark.parametrize("name", ["a b", "ü", "a+b", "a=b", "a~20b", "a'b", 'a"b', "a{b}", "a<b>"])
+def test_folders_of_other_names(tmp_path: Path, name: str) -> None:
+    table = target(tmp_path / name, pa.int64())
+    for value in ("old", "new"):
+        version = table._now().version()
+        merge(table, states(pa.int64(), (1, value, (1, version + 1), False)), version)
+    assert [(key, value) for key, value, _ in rows_of(table)] == [("1", "new")]
+
+
+@pytest.mark.parametrize("key", [2, 9])
+def test_a_compaction_in_between(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: int) -> None:
+    """What would be replaced lies in another file by then; new rows are written behind it."""
+    table = target(tmp_path, pa.int64())
+    for number in (1, 2):
+        merge(table, states(pa.int64(), (number, "old", (1, number), False)), number)
+    compacted = _before_a_write(monkeypatch, DeltaTable(table.uri).optimize.compact)
+    merge(table, states(pa.int64(), (key, "new", (1, 3), False)), 3)
+    assert compacted
+    found = {int(number): value for number, value, _ in rows_of(table)}
+    assert found == {1: "old", 2: "old", key: "new"}
+
+
+def test_another_row_with_the_key_in_between(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """When it was looked for it was not there."""
+    table = target(tmp_path, pa.int64())
+    rows = states(pa.int64(), (1, "mine", (1, 1), False))
+    came = _before_a_write(
+        monkeypatch,
+        lambda: write_deltalake(table.uri, rows.drop_columns([GONE]), mode="append"),
+    )
+    with pytest.raises(MirrorError, match="let one mirror alone write it"):
+        merge(table, rows, 1)
+    assert came
+    assert table.count() == 1
+
+
+def _before_a_write(monkeypatch: pytest.MonkeyPatch, do: Callable[[], object]) -> list[object]:
+    """Do something once, between the look at a table and the write; has an item then."""
+    done: list[object] = []
+
+    def late(held: DeltaTable, rows: pa.Table, **more: Any) -> None:
+        if not done:
+            done.append(do())
+        write_deltalake(held, rows, **more)
+
+    monkeypatch.setattr(fast_writes, "write_deltalake", late)
+    return done

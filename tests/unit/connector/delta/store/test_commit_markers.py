@@ -1,0 +1,46 @@
+"""Places in the log as numbers, and what a commit writes down."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
+from pyspark_mysqlbinlog.connector.delta.rows.packed_position import pack, unpack_position
+from pyspark_mysqlbinlog.connector.delta.store.commit_markers import (
+    LogIdentity,
+    Mark,
+    fingerprint_of,
+)
+from pyspark_mysqlbinlog.errors import InvalidPositionError
+
+NUMBERS = st.tuples(st.integers(0, (1 << 23) - 1), st.integers(0, (1 << 40) - 1))
+
+
+@given(NUMBERS, NUMBERS)
+def test_places_are_ordered_as_positions(one: tuple[int, int], other: tuple[int, int]) -> None:
+    assert (pack(*one) < pack(*other)) == (one < other)
+    assert unpack_position(pack(*one)) == one
+    assert pack(*one) < 1 << 63
+
+
+@pytest.mark.parametrize(("number", "pos"), [(1 << 23, 4), (1, 1 << 40), (-1, 4)])
+def test_what_does_not_fit_is_refused(number: int, pos: int) -> None:
+    with pytest.raises(InvalidPositionError, match="transaction identifier holds"):
+        pack(number, pos)
+
+
+def test_a_mark_keeps_the_boundary_and_what_tells_the_log() -> None:
+    known = Fingerprint(1_795_217_343, 5, 31, 0xFFFFFFFF)
+    log = LogIdentity("uuid", 0, "mysql-bin")
+    kept = dict(Mark(log, pack(3, 4), known, ("q", 7)).identifiers)
+    assert all(0 <= number < 1 << 63 for number in kept.values())
+    assert kept[str(log)] == pack(3, 4)
+    assert kept["q"] == 7
+    found = fingerprint_of(kept[log.event], kept[log.file])
+    assert found == Fingerprint(known.created, 0, known.length, known.checksum)
+    head = dict(Mark(log, 1, Fingerprint(known.created, 5)).identifiers)
+    assert fingerprint_of(head[log.event], head[log.file]) == Fingerprint(known.created, 0)
+    unknown = dict(Mark(log, 1).identifiers)
+    assert fingerprint_of(unknown[log.event], unknown[log.file]) is None

@@ -1,0 +1,22 @@
+"""Which operations of others leave a Delta table's rows as they are."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyspark_mysqlbinlog.connector.delta.store.foreign_writes import is_restored
+
+
+@pytest.mark.parametrize(
+    ("operations", "found"),
+    [
+        (["RESTORE", "MERGE"], True),
+        (["SET TBLPROPERTIES", "VACUUM END", "VACUUM START", "RESTORE", "MERGE"], True),
+        (["OPTIMIZE", "MERGE", "RESTORE"], False),
+        (["MERGE", "RESTORE"], False),
+        (["CREATE TABLE"], False),
+        (["OPTIMIZE"], False),
+    ],
+)
+def test_whether_an_older_version_was_put_back(operations: list[str], found: bool) -> None:
+    assert is_restored(lambda count: operations[:count]) is found

@@ -1,0 +1,52 @@
+"""The marks that Delta for Spark can write: the newest commit tells, or what Delta keeps."""
+
+from __future__ import annotations
+
+from pyspark_mysqlbinlog.connector.delta.store.metadata_markers import (
+    MARKS,
+    MetadataMarkers,
+    has_commit_id,
+    user_metadata,
+)
+
+_LOG = "mysqlbinlog:uuid:0:mysql-bin"
+_FIRST = {_LOG: 5, f"{_LOG}:event": 50, f"{_LOG}:file": 500, "mysqlbinlog:query:a": 1}
+_SECOND = {_LOG: 6, f"{_LOG}:event": 60, f"{_LOG}:file": 600, "mysqlbinlog:query:a": 2}
+
+
+def test_the_property_is_read_as_it_was_written() -> None:
+    marks = MetadataMarkers.anew(_LOG, _FIRST)
+    assert MetadataMarkers.of({MARKS: marks.text}) == marks
+    assert MetadataMarkers.of({}) is None
+    assert MetadataMarkers.of({MARKS: ""}) is None
+
+
+def test_the_newest_commit_of_the_application_tells() -> None:
+    marks, other = MetadataMarkers.anew(_LOG, {}), MetadataMarkers.anew(_LOG, {})
+    assert marks.application != other.application
+    commits = [
+        None,
+        "no JSON",
+        "7",
+        other.commit_metadata({_LOG: 9}),
+        marks.commit_metadata(_SECOND),
+    ]
+    commits.append(marks.commit_metadata(_FIRST))
+    assert marks.newest(commits, 6, {}) == _SECOND
+    assert marks.newest(commits[:4], 5, _FIRST) == _FIRST
+
+
+def test_of_a_forgotten_commit_the_boundary_is_known_and_nothing_else() -> None:
+    marks = MetadataMarkers.anew(_LOG, _FIRST)
+    found = marks.newest([None], 6, _FIRST)
+    assert found == {_LOG: 6, "mysqlbinlog:query:a": 1}
+
+
+def test_a_commit_is_found_by_its_id() -> None:
+    marks = MetadataMarkers.anew(_LOG, _FIRST)
+    for own in (user_metadata("a"), marks.commit_metadata(_SECOND, "a")):
+        assert has_commit_id(own, "a")
+        assert not has_commit_id(own, "b")
+    for other in (None, "no JSON", "7", marks.commit_metadata(_SECOND), user_metadata("b")):
+        assert not has_commit_id(other, "a")
+    assert marks.newest([user_metadata("b"), marks.commit_metadata(_SECOND, "a")], 6, {}) == _SECOND

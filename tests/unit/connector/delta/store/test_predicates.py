@@ -1,0 +1,57 @@
+"""The bounds of a batch's keys never leave out a file that has one of them."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyspark_mysqlbinlog.connector.delta.store.predicates import bounds, integer_bounds
+
+_UNSIGNED = pa.decimal128(20, 0)
+# Drawn alone, large numbers are mostly such as a float holds.
+_LONG = st.builds(int.__add__, st.integers(2**53, 2**63), st.integers(1, 999))
+_KEYS = st.integers(0, 2**16) | st.integers(10**15 - 10, 10**15 + 10) | _LONG
+
+
+def _rows(kind: pa.DataType, *values: object) -> pa.Table:
+    return pa.table({"id": pa.array(values, kind)})
+
+
+def _decimals(*values: int | None) -> pa.Table:
+    return _rows(_UNSIGNED, *(None if value is None else Decimal(value) for value in values))
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        (_rows(pa.int64(), 3, -(2**63)), (-(2**63), 3)),
+        (_decimals(7, 3), (3, 7)),
+        (_decimals(10**15 - 1), (10**15 - 1, 10**15 - 1)),
+        (_decimals(1, 10**15), None),
+        (_decimals(1, None), None),
+        (_decimals(), None),
+        (_rows(pa.decimal128(20, 2), Decimal("1.50")), None),
+        (_rows(pa.float64(), 1.5), None),
+        (_rows(pa.string(), "1"), None),
+    ],
+)
+def test_which_columns_have_bounds(rows: pa.Table, expected: tuple[int, int] | None) -> None:
+    assert integer_bounds(rows, ["id"]).get("id") == expected
+
+
+@given(st.lists(_KEYS, min_size=1, max_size=4), st.lists(_KEYS, max_size=2))
+def test_no_file_with_a_key_is_left_out(held: list[int], ours: list[int]) -> None:
+    """Its statistics may be rounded, as delta-rs writes them."""
+    low, high = float(min(held)), float(max(held))
+    for least, greatest in integer_bounds(_decimals(*ours, held[0]), ["id"]).values():
+        assert low <= greatest
+        assert high >= least
+
+
+def test_as_sql() -> None:
+    rows = _decimals(3, 7)
+    assert [*bounds(rows, ["id"], lambda name: f"`{name}`")] == ["t.`id` >= 3", "t.`id` <= 7"]

@@ -1,0 +1,159 @@
+"""Whole loads and changes around them, brought into a Delta table batch after batch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from helpers import table_batches
+from helpers.table_batches import NAME, Change, TableBatches
+from pyspark_mysqlbinlog.checkpoints.snapshot_state import Chunk, SnapshotState, TableSnapshotState
+from pyspark_mysqlbinlog.checkpoints.versions import UnknownSchema
+from pyspark_mysqlbinlog.errors import MirrorError
+from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
+
+A = ColumnSchema("a", "int")
+PLAIN = TableSchema(*NAME, (A,))
+WIDE = TableSchema(*NAME, (ColumnSchema("a", "bigint"),))
+KEYED = TableSchema(*NAME, (A,), ("a",))
+GONE = UnknownSchema("it was dropped", gone=True)
+
+
+def change(
+    op: str, pos: int, a: int | None = None, row: int = 0, query: str | None = None
+) -> Change:
+    image = None if a is None else {"a": a}
+    return table_batches.change(op, pos, image, row=row, query=query)
+
+
+def load(pos: int, *rows: int, attempt: int = 1) -> list[Change]:
+    """A whole load of these rows."""
+    row = -2 * attempt
+    return [change("t", pos, row=row), *(change("r", pos, a, row + 1) for a in rows)]
+
+
+class Mirrored(TableBatches):
+    def batch(  # type: ignore[override]
+        self,
+        end: int,
+        *changes: Change,
+        versions: Sequence[tuple[int, TableSchema | UnknownSchema]] = ((4, PLAIN),),
+        pending: bool = False,
+        chunk: str | None = None,
+    ) -> None:
+        """One batch.
+
+        chunk : the key of the one that it reads; "" is the whole table.
+        """
+        state = SnapshotState(
+            pending=(TableSnapshotState(NAME),) if pending else (),
+            chunks=() if chunk is None else (Chunk(NAME, chunk),),
+        )
+        super().batch(end, *changes, versions=versions, load=state, reloads=False)
+
+
+@pytest.fixture
+def mirrored(tmp_path: Path) -> Mirrored:
+    return Mirrored(tmp_path)
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_changes_before_the_place_of_a_load_are_in_its_rows(
+    mirrored: Mirrored, restarts: bool
+) -> None:
+    mirrored.batch(200, change("c", 150, 1), change("d", 160, 7), pending=True)
+    assert mirrored.rows() == []
+    mirrored.batch(300, change("c", 250, 1), *load(500, 1, 1, 2), chunk="")
+    assert mirrored.rows() == [1, 1, 2]
+    if restarts:
+        mirrored.again()
+    mirrored.batch(400, change("c", 350, 2))
+    assert mirrored.rows() == [1, 1, 2]
+    mirrored.batch(600, change("d", 450, 9), change("c", 500, 3), change("d", 550, 1))
+    assert mirrored.rows() == [1, 2, 3]
+    # Once more, from a lost checkpoint.
+    mirrored.start = 400
+    mirrored.new_checkpoint("other")
+    mirrored.batch(700, change("d", 450, 9), change("c", 500, 3), change("c", 650, 4))
+    assert mirrored.rows() == [1, 2, 3, 4]
+
+
+def test_a_later_load_takes_the_place_of_an_earlier_one(mirrored: Mirrored) -> None:
+    mirrored.batch(200, *load(300, 1, 2), *load(300, 1, 1, 2, attempt=2), chunk="")
+    assert mirrored.rows() == [1, 1, 2]
+    # What was there is no part of it.
+    mirrored.batch(400, change("c", 350, 8), pending=True)
+    mirrored.batch(500, *load(500, 5), chunk="")
+    mirrored.batch(600, change("c", 500, 6))
+    assert mirrored.rows() == [5, 6]
+    mirrored.batch(700, *load(700), chunk="")
+    assert mirrored.rows() == []
+
+
+def test_columns_that_became_others_before_the_place(mirrored: Mirrored) -> None:
+    mirrored.batch(200, *load(400, 1), chunk="")
+    mirrored.batch(300, versions=[(4, PLAIN), (250, WIDE)])
+    with pytest.raises(MirrorError, match="altered while it was being loaded"):
+        mirrored.batch(500, versions=[(4, WIDE)])
+
+
+def test_columns_that_become_others_behind_the_place(mirrored: Mirrored) -> None:
+    mirrored.batch(200, *load(250, 1), chunk="")
+    versions = [(4, PLAIN), (280, WIDE)]
+    mirrored.batch(300, change("c", 260, 2), change("c", 290, 5_000_000_000), versions=versions)
+    assert mirrored.rows() == [1, 2, 5_000_000_000]
+
+
+STOPPED: list[tuple[dict[str, Any], list[Change], str]] = [
+    # (what the batch is, its changes, why it is stopped)
+    (
+        {"chunk": ""},
+        [change("ddl", 300, row=-2, query="GRANT x")],
+        "in the log: GRANT x to this user",
+    ),
+    ({"chunk": ""}, [*load(300, 1), *load(300, 1)], "read twice"),
+    ({"chunk": ""}, load(150, 1), "older than the batch"),
+    ({"chunk": ""}, [change("r", 300, 1, -1)], "read by one"),
+    ({"chunk": "mark"}, [], "read by one"),
+    ({"chunk": "mark"}, [*load(300, 1), change("r", 300, 1, -1)], "read by one"),
+    ({"pending": True, "versions": [(4, PLAIN), (190, KEYED)]}, [], "got a key"),
+    ({"chunk": "", "versions": [(4, UnknownSchema("x"))]}, load(300, 1), "columns are not known"),
+]
+
+
+@pytest.mark.parametrize(("batch", "changes", "why"), STOPPED)
+def test_what_is_no_whole_load(
+    mirrored: Mirrored, batch: dict[str, Any], changes: list[Change], why: str
+) -> None:
+    mirrored.batch(120, pending=True)
+    with pytest.raises(MirrorError, match=why):
+        mirrored.batch(200, *changes, **batch)
+
+
+@pytest.mark.parametrize("schema", [PLAIN, KEYED])
+def test_a_table_that_goes_and_comes_while_its_load_is_waited_for(
+    mirrored: Mirrored, schema: TableSchema
+) -> None:
+    """It was not there when the load came to it; the log has all that the new one has."""
+    mirrored.batch(200, change("d", 150, 1), pending=True)
+    mirrored.batch(300, change("d", 250, 1))
+    assert mirrored.rows() == []
+    mirrored.batch(
+        400,
+        change("d", 310, 1),
+        change("c", 360, 2),
+        change("c", 370, 3),
+        versions=[(4, PLAIN), (320, GONE), (350, schema)],
+    )
+    mirrored.batch(500, change("d", 450, 2), versions=[(4, schema)])
+    assert mirrored.rows() == [3]
+
+
+def test_a_load_that_another_query_began(mirrored: Mirrored) -> None:
+    mirrored.batch(200, pending=True)
+    mirrored.new_checkpoint("other")
+    with pytest.raises(MirrorError, match="which another query began, is not done"):
+        mirrored.batch(300, change("c", 250, 1))

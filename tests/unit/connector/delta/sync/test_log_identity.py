@@ -1,0 +1,66 @@
+"""A log that is no longer the one of a Delta table's rows is refused, wherever it differs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
+from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
+from pyspark_mysqlbinlog.connector.delta.rows.columns import SEQ, SEQ_TYPE
+from pyspark_mysqlbinlog.connector.delta.rows.packed_position import pack_position
+from pyspark_mysqlbinlog.connector.delta.store.commit_markers import LogIdentity, Mark
+from pyspark_mysqlbinlog.connector.delta.store.deltars.table import DeltalakeEngine, DeltalakeTarget
+from pyspark_mysqlbinlog.connector.delta.sync.log_identity import LogIdentityCheck
+from pyspark_mysqlbinlog.connector.log.logs import is_looked_for
+from pyspark_mysqlbinlog.errors import MirrorError
+
+_LOG = LogIdentity("server", 0, "mysql-bin")
+# Further into a file than one looks.
+_FAR = 1 << 30
+_HEAD = Fingerprint(1000, 1)
+_EVENT = Fingerprint(1000, 1, 31, 77)
+
+
+def _target(path: Path, pos: int, known: Fingerprint) -> DeltalakeTarget:
+    """A Delta table that has everything up to a position in the file with the number 1."""
+    target = DeltalakeEngine().target(str(path))
+    columns = pa.schema([pa.field("id", pa.int64()), pa.field(SEQ, SEQ_TYPE)])
+    target.create(columns, {})
+    place = pack_position(Position.of("binlog.000001", pos))
+    target.append(columns.empty_table(), Mark(_LOG, place, known))
+    return target
+
+
+@pytest.mark.parametrize(
+    ("pos", "known", "found", "is_same"),
+    [
+        (500, _EVENT, _EVENT, True),
+        (500, _EVENT, Fingerprint(1000, 1, 31, 78), False),
+        (500, _EVENT, Fingerprint(1001, 1, 31, 77), False),
+        # The log ends before the place, in a file that was begun when the one of before was.
+        (500, _EVENT, _HEAD, False),
+        (500, _HEAD, _HEAD, False),
+        (500, _EVENT, None, False),
+        (FIRST_EVENT, _HEAD, _HEAD, True),
+        (FIRST_EVENT, _HEAD, Fingerprint(1001, 1), False),
+        # There only the head is looked at; a log that ends before is the server's error.
+        (_FAR, _EVENT, _HEAD, True),
+        (_FAR, _EVENT, Fingerprint(1001, 1), False),
+    ],
+)
+def test_what_lies_in_front_of_the_place(
+    tmp_path: Path, pos: int, known: Fingerprint, found: Fingerprint | None, is_same: bool
+) -> None:
+    assert is_looked_for(Position.of("binlog.000001", pos)) == (pos == 500)
+    target = _target(tmp_path / "t", pos, known)
+    start = Position.of("binlog.000001", FIRST_EVENT)
+    same = LogIdentityCheck("d.t", target, lambda _: found, "load it anew")
+    place = pack_position(Position.of("binlog.000001", pos))
+    if is_same:
+        same.check_same_log(place, start, _LOG)
+    else:
+        with pytest.raises(MirrorError, match="the log has another event in front of"):
+            same.check_same_log(place, start, _LOG)

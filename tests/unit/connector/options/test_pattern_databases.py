@@ -1,0 +1,119 @@
+"""Which databases patterns reach, and what a log's filters leave out of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyspark_mysqlbinlog.connector.options.pattern_databases import (
+    excludes_all_of,
+    is_covered,
+    reaches,
+    single_database,
+)
+from pyspark_mysqlbinlog.connector.options.table_filter import TableFilter
+from pyspark_mysqlbinlog.connector.server.binlog_filters import DatabaseFilter, left_out_by
+
+
+@pytest.mark.parametrize(
+    ("pattern", "database"),
+    [
+        ("shop.orders", "shop"),
+        ("shop.*", "shop"),
+        ("`sh*p`.*", "sh*p"),
+        ("shop_*.orders", None),
+        (r"/shop\..*/", "shop"),
+        (r"/^shop\.orders_[0-9]+/", "shop"),
+        (r"/sh\-op\.(a|b)/", None),
+        (r"/shop\.a|crm\.b/", None),
+        (r"/shop_\d\..*/", None),
+        (r"/shop?\..*/", None),
+        (r"/shop.orders/", None),
+        (r"/(?i)shop\..*/", None),
+        (r"/shop\.*/", None),
+        (r"/shop/", None),
+        (r"/sh\/op\.t/", "sh/op"),
+    ],
+)
+def test_the_one_database_of_a_pattern(pattern: str, database: str | None) -> None:
+    (found,) = TableFilter.parse(pattern).included
+    assert found.text == pattern
+    assert single_database(found) == database
+
+
+@pytest.mark.parametrize(
+    ("tables", "exclude", "reached"),
+    [
+        (None, None, True),
+        (None, "tmp.*", False),
+        (None, "t?p.**", False),
+        (None, r"/tmp\..*/", False),
+        (None, "tmp.a*", True),
+        (None, r"/tmp\.a/", True),
+        ("shop.*", None, False),
+        ("shop.*,t*.x", None, True),
+        (r"/(shop|tmp)\..*/", None, None),
+        (r"/(shop|tmp)\..*/", "tmp.*", False),
+        (r"/(shop|tmp)\..*/,tmp.t", None, True),
+        ("TMP.t", None, False),
+    ],
+)
+def test_whether_a_database_is_reached(
+    tables: str | None, exclude: str | None, reached: bool | None
+) -> None:
+    assert reaches(TableFilter.parse(tables, exclude), "tmp") is reached
+
+
+def test_system_databases_are_never_reached() -> None:
+    assert reaches(TableFilter.parse(), "mysql") is False
+    assert excludes_all_of(TableFilter.parse(exclude="/(?i)tmp\\..*/"), "tmp") is False
+
+
+def test_names_of_databases_in_another_case() -> None:
+    for tables in ("TMP.t", "T*.t", r"/TMP\.t/"):
+        assert reaches(TableFilter.parse(tables, case_sensitive=False), "tmp") is True
+
+
+@pytest.mark.parametrize(
+    ("glob", "like", "covered"),
+    [
+        ("shop", "shop", True),
+        ("shop", "sho_", True),
+        ("shop", r"sho\_", False),
+        ("sho_", r"sho\_", True),
+        ("shop_*", "shop%", True),
+        ("shop_*", r"shop\_%", True),
+        ("shop*", r"shop\_%", False),
+        ("sh?p", "sh_p", True),
+        ("sh?p", "ship", False),
+        ("*", "%", True),
+        ("*_a", r"%\_a", True),
+        ("*a", r"%\_a", False),
+        ("*", "shop", False),
+        ("a*b", "a%b%", True),
+        ("", "%", True),
+    ],
+)
+def test_globs_that_a_grants_pattern_covers(glob: str, like: str, covered: bool) -> None:
+    assert is_covered(glob, like) == covered
+
+
+@pytest.mark.parametrize(
+    ("only", "but", "tables", "left_out", "perhaps"),
+    [
+        ("", "tmp", None, ["tmp"], []),
+        ("", "tmp,mysql", "shop.*", [], []),
+        ("", "tmp", r"/(a|b)\..*/", [], ["tmp"]),
+        ("shop", "", "shop.*", [], []),
+        ("shop", "", None, ["crm"], []),
+        # It is not there yet, but named.
+        ("shop", "", "later.*", ["later"], []),
+        # With both, the other list does not count.
+        ("shop", "shop", "shop.*", [], []),
+        ("Shop", "", "shop.*", ["shop"], []),
+    ],
+)
+def test_what_a_filter_leaves_out(
+    only: str, but: str, tables: str | None, left_out: list[str], perhaps: list[str]
+) -> None:
+    found = left_out_by(DatabaseFilter.of(only, but), TableFilter.parse(tables), ["shop", "crm"])
+    assert found == (left_out, perhaps)

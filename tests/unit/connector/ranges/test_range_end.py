@@ -1,0 +1,55 @@
+"""Where a range ends, in files that their server called otherwise."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from helpers.events import LogBuilder
+from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.connector.log.logs import NO_LIMIT, FileLog
+from pyspark_mysqlbinlog.connector.ranges.range_end import RangeBounds
+from pyspark_mysqlbinlog.connector.ranges.reader import events_between
+from pyspark_mysqlbinlog.errors import InvalidPositionError
+
+
+@pytest.fixture
+def copies(tmp_path: Path) -> FileLog:
+    """Two files under names that sort before those in their ROTATEs."""
+    for n, name in enumerate(("a.binlog", "b.binlog"), 1):
+        log = LogBuilder(name).format_description().begin().rows(1, "t", n).xid()
+        log.rotate(f"mysql-bin.{n + 1:06}").write(tmp_path)
+    return FileLog.find(str(tmp_path))
+
+
+def test_an_end_in_the_words_of_a_rotate(copies: FileLog) -> None:
+    """It is the beginning of the second file, whose first event is behind it."""
+    first, second = copies.begins()
+    end = Position(2, 4, "mysql-bin.000002")
+    assert [event.file for event in events_between(copies, first, end)] == ["a.binlog"] * 6
+    bounds = RangeBounds(copies, second._replace(pos=4), end)
+    event = next(copies.events(second))
+    assert not bounds.admits(event)
+    assert bounds.reached
+
+
+def test_the_limit_is_of_the_file_with_the_ends_number(copies: FileLog) -> None:
+    first, second = copies.begins()
+    bounds = RangeBounds(copies, first, Position(2, 200, "mysql-bin.000002"))
+    assert bounds.limit("a.binlog") == NO_LIMIT
+    for event in copies.events(first):
+        if event.file == "b.binlog":
+            break
+        assert bounds.admits(event)
+    # By whichever name the reading goes on.
+    assert [bounds.limit(name) for name in ("b.binlog", "mysql-bin.000002")] == [200, 200]
+    assert RangeBounds(copies, second, copies.end()).limit("b.binlog") == copies.end().pos
+
+
+def test_an_end_behind_its_file(copies: FileLog) -> None:
+    first, second = copies.begins()
+    behind = Position(2, copies.end().pos + 1, "mysql-bin.000002")
+    with pytest.raises(InvalidPositionError, match=r"the log ends at b\.binlog"):
+        list(events_between(copies, second, behind))
+    assert list(events_between(copies, first, first)) == []

@@ -1,0 +1,155 @@
+"""Boundaries at which a range is taken in parts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
+from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.connector.log.prefetch import Interrupt, ReadCancelledError
+from pyspark_mysqlbinlog.connector.ranges import sub_batches
+from pyspark_mysqlbinlog.connector.ranges.sub_batches import (
+    Boundary,
+    SubBatchBoundaries,
+    max_sub_batches,
+)
+from pyspark_mysqlbinlog.protocol.checksum import event_checksum
+from pyspark_mysqlbinlog.protocol.events import Event, EventType
+
+FILE = "mysql-bin.000003"
+BEGIN = Position(3, 1000, FILE)
+START = Fingerprint(created=1_700_000_000, server_id=7)
+
+
+@dataclass
+class Reading:
+    """A range that is read event by event, each 100 bytes long."""
+
+    steps: SubBatchBoundaries
+    start: Fingerprint | None = START
+    at: Position = BEGIN
+
+    def __post_init__(self) -> None:
+        self.steps.begin(self.start)
+
+    def events(
+        self, *wanted: int, ends: bool = True, kind: EventType = EventType.XID_EVENT
+    ) -> None:
+        """Events with so many wanted bytes.
+
+        ends : each ends a transaction.
+        """
+        for count in wanted:
+            event = event_at(self.at, kind)
+            self.at = self.at._replace(pos=event.end)
+            self.steps.passed(event, self.at, count, is_between=ends)
+
+    def found(self) -> list[int]:
+        """Where the boundaries lie that are told now."""
+        found = []
+        while (boundary := self.steps.before((9, 0))) is not None:
+            found.append(boundary.position.pos)
+        return found
+
+
+def event_at(position: Position, kind: EventType) -> Event:
+    return Event(
+        timestamp=1_800_000_000,
+        type=kind,
+        server_id=9,
+        file=position.file,
+        start=position.pos,
+        end=position.pos + 100,
+        flags=0,
+        body=b"x" * 81,
+    )
+
+
+def test_each_has_so_much_that_is_wanted_in_front_of_it() -> None:
+    reading = Reading(SubBatchBoundaries(250))
+    reading.events(100, 100, 100, 100, 100, 100, 100)
+    assert reading.found() == [1300, 1600]
+    reading = Reading(SubBatchBoundaries(250))
+    reading.events(0, 0, 300, 0, 0, 0, 10, 250)
+    reading.events(0)
+    assert reading.found() == [1300, 1800]
+
+
+def test_none_lies_in_a_transaction() -> None:
+    reading = Reading(SubBatchBoundaries(250))
+    reading.events(*[100] * 5, ends=False)
+    reading.events(0, 0)
+    assert reading.found() == [1600]
+
+
+def test_none_lies_at_the_end_of_what_was_read() -> None:
+    """It may be the range's own, or that of a file, which is spelled otherwise."""
+    reading = Reading(SubBatchBoundaries(100))
+    reading.events(100)
+    assert reading.found() == []
+    reading.events(0, kind=EventType.ROTATE_EVENT)
+    reading.events(0)
+    assert reading.found() == []
+
+
+def test_a_file_ends_and_the_next_one_has_another_time_of_its_own() -> None:
+    reading = Reading(SubBatchBoundaries(150))
+    reading.events(100)
+    for kind in EventType.ROTATE_EVENT, EventType.FORMAT_DESCRIPTION_EVENT:
+        reading.events(0, kind=kind)
+    reading.events(100, 0)
+    boundary = reading.steps.before((9, 0))
+    last = event_at(Position(3, 1300, FILE), EventType.XID_EVENT)
+    known = Fingerprint(1_800_000_000, 9, 100, event_checksum(last))
+    assert boundary == Boundary(Position(3, 1400, FILE), known)
+
+
+def test_what_is_not_known_is_no_boundary() -> None:
+    reading = Reading(SubBatchBoundaries(100), start=None)
+    reading.events(100, 100, 100)
+    assert reading.found() == []
+
+
+def test_they_are_told_to_whoever_has_come_to_them() -> None:
+    reading = Reading(SubBatchBoundaries(100))
+    reading.events(100, 100, 100)
+    assert reading.steps.before((3, 1099)) is None
+    boundary = reading.steps.before((3, 1100))
+    assert boundary is not None
+    assert boundary.position == Position(3, 1100, FILE)
+    assert reading.steps.before((3, 1150)) is None
+    assert reading.steps.before((4, 4)) is not None
+
+
+def test_a_range_that_is_read_again_has_its_own_places_once_more() -> None:
+    """The first reading ran on into a file that was begun at another time."""
+    reading = Reading(SubBatchBoundaries(100))
+    reading.events(100, 100, 50)
+    reading.events(0, kind=EventType.FORMAT_DESCRIPTION_EVENT)
+    reading.events(50, 100)
+    again = Reading(reading.steps)
+    assert again.found() == []
+    again.events(100, 100)
+    boundary = again.steps.before((9, 0))
+    assert boundary is not None
+    assert boundary.position == Position(3, 1100, FILE)
+    assert boundary.fingerprint.created == START.created
+
+
+def test_whoever_wants_no_more_ends_the_reading() -> None:
+    interrupt = Interrupt()
+    reading = Reading(SubBatchBoundaries(100, interrupt.check))
+    reading.events(10)
+    interrupt.stop()
+    with pytest.raises(ReadCancelledError):
+        reading.events(10)
+
+
+@pytest.mark.parametrize(("kernel", "most"), [("c", 8), ("python", 1)])
+def test_only_the_kernel_reads_in_steps(
+    monkeypatch: pytest.MonkeyPatch, kernel: str, most: int
+) -> None:
+    monkeypatch.setattr(sub_batches, "implementation", lambda: kernel)
+    assert max_sub_batches() == most

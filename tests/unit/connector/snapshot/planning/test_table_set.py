@@ -1,0 +1,176 @@
+"""Which tables are to be loaded, as tables come and go in the log and in the options."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyspark_mysqlbinlog.checkpoints.position import BEGINNING, Position
+from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
+from pyspark_mysqlbinlog.checkpoints.snapshot_state import Chunk, SnapshotState, TableSnapshotState
+from pyspark_mysqlbinlog.connector.snapshot.planning.table_set import (
+    advance,
+    altered_tables,
+    begin_load,
+    check_conditions,
+    follow_options,
+    next_sequence,
+    record_high_watermark,
+    reload_tables,
+)
+from pyspark_mysqlbinlog.errors import OptionError
+from pyspark_mysqlbinlog.names import Table
+from pyspark_mysqlbinlog.tables import TableSchema
+
+BEGIN, LATER = Position.of("bin.000001", 4), Position.of("bin.000001", 400)
+A, B, C = ("shop", "a"), ("shop", "b"), ("shop", "c")
+
+
+def all_of_shop(database: str, _: str) -> bool:
+    return database == "shop"
+
+
+def history(*tables: tuple[str, str]) -> SchemaHistory:
+    known = SchemaHistory()
+    for table in tables:
+        known = known.with_table(BEGIN, TableSchema(*table, ()))
+    return known
+
+
+def pending(*tables: tuple[str, str]) -> tuple[TableSnapshotState, ...]:
+    return tuple(map(TableSnapshotState, tables))
+
+
+def test_a_load_begins_with_every_wanted_table_that_is_there() -> None:
+    known = history(B, A, ("else", "a")).without(BEGIN, *C, "dropped", gone=True)
+    assert begin_load(known, BEGIN, all_of_shop) == SnapshotState(pending=pending(A, B))
+
+
+def test_a_table_whose_columns_are_not_known_is_there_all_the_same() -> None:
+    known = history(A).without(BEGIN, *B, "it was altered")
+    assert begin_load(known, BEGIN, all_of_shop).pending == pending(A, B)
+
+
+def test_a_created_table_is_in_step() -> None:
+    state = SnapshotState(frozenset({A}))
+    assert advance(state, history(A, B), LATER, all_of_shop, ()).completed == {A, B}
+
+
+def test_a_renamed_table_is_read_also_where_its_name_was_in_step() -> None:
+    state = SnapshotState(frozenset({A}))
+    followed = advance(state, history(A, B), LATER, all_of_shop, {A, B})
+    assert followed == SnapshotState(pending=pending(A, B))
+
+
+def test_a_table_that_is_renamed_in_mid_load_is_read_from_its_beginning() -> None:
+    state = SnapshotState(
+        pending=(TableSnapshotState(A, "k", ("5",), ("9",)), TableSnapshotState(B))
+    )
+    followed = advance(state, history(A, B), LATER, all_of_shop, {A})
+    assert followed.pending == pending(B, A)
+
+
+def test_a_dropped_table_is_forgotten() -> None:
+    known = history(A, B).without(LATER, *A, "dropped", gone=True)
+    state = SnapshotState(frozenset({B}), pending(A))
+    assert advance(state, known, LATER, all_of_shop, ()) == SnapshotState(frozenset({B}))
+
+
+def test_what_the_log_says_nothing_of_is_still_to_be_read() -> None:
+    state = SnapshotState(pending=pending(A, B))
+    assert advance(state, history(B), LATER, all_of_shop, ()).pending == pending(A, B)
+
+
+def test_the_chunks_of_a_batch_are_not_those_of_the_next() -> None:
+    state = SnapshotState(pending=pending(A), chunks=(Chunk(A),), rows=7)
+    assert advance(state, history(A), LATER, all_of_shop, ()) == SnapshotState(
+        pending=pending(A), rows=7
+    )
+
+
+def test_other_options_bring_tables_and_take_them() -> None:
+    state = SnapshotState(frozenset({A}), pending(B), rows=7)
+    found = follow_options(state, history(A, B, C), LATER, lambda _, table: table in "bc")
+    assert found == SnapshotState(frozenset(), pending(B, C), rows=7)
+    back = follow_options(found, history(A, B, C), LATER, all_of_shop)
+    assert back.pending == pending(B, C, A)
+
+
+def test_a_reload_begins_at_the_beginning() -> None:
+    state = SnapshotState(frozenset({A, C}), (TableSnapshotState(B, "k", ("5",), ("9",)),))
+    found = reload_tables(state, "fix", history(A, B, C), LATER, lambda _, table: table in "ab")
+    assert found == SnapshotState(frozenset({C}), pending(A, B), reload="fix")
+
+
+def test_a_reload_of_nothing_is_not_remembered() -> None:
+    state = SnapshotState(frozenset({A}))
+    with pytest.raises(OptionError, match="'fix'"):
+        reload_tables(state, "fix", history(A), LATER, lambda _, table: table == "b")
+
+
+END = Position.of("bin.000001", 900)
+
+
+def test_what_chunks_may_have_seen_is_noted_until_the_log_has_come_there() -> None:
+    state = SnapshotState(chunks=(Chunk(A), Chunk(B)), high_watermarks={C: (1, 500), A: (1, 450)})
+    noted = record_high_watermark(state, LATER, END)
+    assert noted.high_watermarks == {A: (1, 900), B: (1, 900), C: (1, 500)}
+    assert record_high_watermark(noted, END, END).high_watermarks == {}
+    assert record_high_watermark(SnapshotState(chunks=(Chunk(A),)), END, END).high_watermarks == {}
+
+
+def test_a_table_that_is_altered_where_its_rows_were_read_already() -> None:
+    known = history(A, B, C)
+    for table, pos in ((A, 600), (B, 700), (C, 600)):
+        altered = TableSchema(*table, (), primary_key=("id",))
+        known = known.with_table(Position.of("bin.000001", pos), altered)
+    state = SnapshotState(high_watermarks={A: (1, 600), B: (1, 699)})
+    assert altered_tables(state, known, LATER, END) == {A: Position.of("bin.000001", 600)}
+    # Each place counts once.
+    assert altered_tables(state, known, END, Position.of("bin.000002", 4)) == {}
+
+
+def test_a_table_that_was_not_known_for_a_while() -> None:
+    place = Position.of("bin.000001", 600)
+    known = history(A, B).without(place, *A, "why").without(place, *B, "dropped", gone=True)
+    assert altered_tables(SnapshotState(), known, LATER, END) == {A: place}
+
+
+def test_a_condition_for_a_table_that_the_log_creates_later() -> None:
+    known = history(A).without(BEGINNING, *B, "created later", gone=True)
+    known = known.with_table(END, TableSchema(*B, ()))
+    check_conditions([B], known, LATER, case_sensitive=True)
+    asked: list[Table] = []
+
+    def exists(table: Table) -> bool:
+        asked.append(table)
+        return table == C
+
+    check_conditions([A, B, C], known, LATER, case_sensitive=True, exists=exists)
+    assert asked == [C]
+    with pytest.raises(OptionError, match="snapshotWhere: there is no table"):
+        check_conditions([("shop", "typo")], known, LATER, case_sensitive=True, exists=exists)
+
+
+def test_the_next_sequence_begins_without_what_belongs_to_a_batch() -> None:
+    """Nor are places kept that have no meaning in its numbers."""
+    state = SnapshotState(
+        completed=frozenset({B}),
+        pending=(TableSnapshotState(A),),
+        chunks=(Chunk(B),),
+        empty=frozenset({C}),
+        high_watermarks={B: (900, 44)},
+        invalidated_at={A: (900, 44)},
+    )
+    begin = Position.of("other.000003", 4)
+    assert next_sequence(state, begin) == SnapshotState(
+        completed=frozenset({B}), pending=(TableSnapshotState(A),), invalidated_at={A: (3, 4)}
+    )
+
+
+def test_a_condition_for_a_table_that_is_not_there() -> None:
+    known = history(A).without(LATER, *B, "dropped", gone=True)
+    check_conditions([A], known, LATER, case_sensitive=True)
+    check_conditions([("SHOP", "A")], known, LATER, case_sensitive=False)
+    for table, sensitive in ((B, False), (C, False), (("shop", "A"), True)):
+        with pytest.raises(OptionError, match="snapshotWhere: there is no table"):
+            check_conditions([table], known, LATER, case_sensitive=sensitive)

@@ -1,0 +1,95 @@
+"""Packets hold what was put in, and only a stream of JSON gives them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.types import StringType
+
+from pyspark_mysqlbinlog.connector.ranges.typed_rows import typed_schema
+from pyspark_mysqlbinlog.connector.source.arrow_ipc import (
+    IPC_ROWS,
+    SLIM_IPC_ROWS,
+    lean,
+    packets,
+    unpacked,
+)
+from pyspark_mysqlbinlog.connector.source.datasource import MySQLBinlogDataSource
+from pyspark_mysqlbinlog.connector.source.failing_stream_reader import RefusedStreamReader
+from pyspark_mysqlbinlog.connector.source.schema import arrow_schema, envelope
+from pyspark_mysqlbinlog.connector.source.stream_reader import MySQLBinlogStreamReader
+from pyspark_mysqlbinlog.errors import SchemaError
+from pyspark_mysqlbinlog.tables import ColumnSchema
+
+_SCHEMA = arrow_schema(envelope(StringType()))
+
+
+def _batch(*texts: str | None) -> pa.RecordBatch:
+    seq = {"epoch": 0, "file": 1, "pos": 4}
+    rows: list[dict[str, Any]] = [
+        {
+            "op": "c",
+            "after": text,
+            "seq": {**seq, "row": number},
+            "source": {"row": number, "absent": [], "query": None},
+        }
+        for number, text in enumerate(texts)
+    ]
+    return pa.RecordBatch.from_pylist(rows, _SCHEMA)
+
+
+@pytest.mark.parametrize(
+    "batches",
+    [
+        [],
+        [_batch()],
+        [_batch("{}", None)],
+        [_batch("a" * 100_000, "é漢😀"), _batch(), _batch(None)],
+    ],
+    ids=["none", "empty", "one", "some"],
+)
+def test_what_was_put_in(batches: list[pa.RecordBatch]) -> None:
+    frame = pa.Table.from_batches(packets(iter(batches)), arrow_schema(IPC_ROWS))
+    assert frame.num_rows == len(batches)
+    assert unpacked(frame) == [pa.Table.from_batches(batches, _SCHEMA)]
+
+
+def _reader(payload: str) -> object:
+    options = {"host": "h", "user": "u", "payload": payload, "tables": "a.b"}
+    return MySQLBinlogDataSource(options).streamReader(IPC_ROWS)
+
+
+def test_a_stream_of_json_gives_packets() -> None:
+    assert isinstance(_reader("json"), MySQLBinlogStreamReader)
+
+
+@pytest.mark.parametrize("payload", ["struct", "variant"])
+def test_other_payloads_are_refused(payload: str) -> None:
+    reader = _reader(payload)
+    assert isinstance(reader, RefusedStreamReader)
+    assert "packets hold payload=json" in str(reader._error)
+
+
+def test_packets_of_several_kinds() -> None:
+    columns = [ColumnSchema("a", "int"), ColumnSchema("d", "datetime", 3)]
+    typed = typed_schema(_SCHEMA, columns)
+    assert typed.field("after").type == pa.struct([("a", pa.int32()), ("d", pa.timestamp("us"))])
+    row = {"op": "r", "after": {"a": 1, "d": None}, "source": {"row": 0}}
+    loaded = pa.RecordBatch.from_pylist([row], typed)
+    batches = [_batch("{}"), loaded, _batch(None), loaded]
+    made = packets(iter(batches), SLIM_IPC_ROWS)
+    frame = pa.Table.from_batches(made, arrow_schema(SLIM_IPC_ROWS))
+    assert unpacked(frame) == [
+        lean(pa.Table.from_batches([batches[0], batches[2]])),
+        lean(pa.Table.from_batches([loaded, loaded])),
+    ]
+    nothing = unpacked(frame.slice(0, 0))
+    assert nothing == [lean(pa.Table.from_batches([], _SCHEMA))]
+    assert nothing[0].column_names[-2:] == ["query", "absent"]
+
+
+def test_columns_of_no_known_type() -> None:
+    with pytest.raises(SchemaError, match="no struct can hold"):
+        typed_schema(_SCHEMA, [ColumnSchema("a", "vector")])

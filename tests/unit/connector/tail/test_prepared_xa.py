@@ -1,0 +1,100 @@
+"""XA COMMIT of what was prepared before the start, in files: whatever lies in between."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from helpers.events import LogBuilder, xa_prepare_body
+from helpers.filtered import xa, xid
+from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.connector.log.logs import FileLog
+from pyspark_mysqlbinlog.connector.tail.prepared_xa import PreparedXaSearch
+from pyspark_mysqlbinlog.errors import LostConnectionError, UnsupportedTransactionError
+from pyspark_mysqlbinlog.protocol.events import EventType
+
+# Both implementations, each test.
+pytestmark = pytest.mark.usefixtures("twin")
+
+A = xid(b"a")
+
+
+def log_of(folder: Path, *files: LogBuilder) -> FileLog:
+    for number, file in enumerate(files, 1):
+        if number < len(files):
+            file.rotate(f"mysql-bin.{number + 1:06}")
+        file.write(folder)
+    return FileLog.find(str(folder))
+
+
+def file(number: int = 1) -> LogBuilder:
+    return LogBuilder(f"mysql-bin.{number:06}").format_description()
+
+
+def search(log: FileLog, before: Position | None = None) -> None:
+    before = before or log.end()
+    PreparedXaSearch.of_files(log, before, lambda _, table: table == "t").check_not_captured(A)
+
+
+def test_unwanted_in_this_file_or_an_older_one(tmp_path: Path) -> None:
+    noise = file(2).begin().rows(1, "t", 1).xid().query("INSERT INTO t VALUES (1)")
+    search(log_of(tmp_path, xa(file(), b"a", "x"), noise, xa(file(3), b"b", "t")))
+
+
+def test_wanted_rows(tmp_path: Path) -> None:
+    log = xa(file(), b"b", "x").begin().rows(1, "x", 1).xid()
+    begin = log.pos
+    log.query(f"XA START {A}").rows(1, "x", 1).rows(2, "t", 1).query(f"XA END {A}")
+    log.add(EventType.XA_PREPARE_LOG_EVENT, xa_prepare_body(b"a"))
+    log.begin().rows(1, "x", 1).xid()
+    words = re.escape(f"it begins at mysql-bin.000001:{begin}")
+    with pytest.raises(UnsupportedTransactionError, match=words) as caught:
+        search(log_of(tmp_path, log, file(2)))
+    assert caught.value.table == "d.t"
+
+
+def test_a_wanted_table_that_is_only_announced(tmp_path: Path) -> None:
+    """As a trigger's table is."""
+    log = file().query(f"XA START {A}")
+    log.add(EventType.TABLE_MAP_EVENT, bytes(6) + b"\1\0\1d\0\1t\0\1\3\0\0")
+    log.rows(2, "x", 1).query(f"XA END {A}")
+    search(log_of(tmp_path, log.add(EventType.XA_PREPARE_LOG_EVENT, xa_prepare_body(b"a"))))
+
+
+def test_the_nearest_of_an_xid_counts(tmp_path: Path) -> None:
+    decided = xa(file(), b"a", "t").query(f"XA ROLLBACK {A}")
+    search(log_of(tmp_path, decided, xa(file(2), b"a", "x"), file(3)))
+    with pytest.raises(UnsupportedTransactionError, match="it begins at"):
+        search(
+            log_of(tmp_path, xa(file(), b"a", "x").query(f"XA COMMIT {A}"), xa(file(2), b"a", "t"))
+        )
+
+
+@pytest.mark.parametrize("end", [f"XA COMMIT {A}", f"XA ROLLBACK {A}", "one phase"])
+def test_what_was_decided_is_not_it(tmp_path: Path, end: str) -> None:
+    if end == "one phase":
+        log = xa(xa(file(), b"a", "x"), b"a", "x", one_phase=True)
+    else:
+        log = xa(file(), b"a", "x").query(end)
+    with pytest.raises(UnsupportedTransactionError, match="is not in the log before"):
+        search(log_of(tmp_path, log, file(2)))
+
+
+def test_what_comes_behind_the_start_is_not_it(tmp_path: Path) -> None:
+    log = file().begin().rows(1, "t", 1).xid()
+    start = log.position()
+    found = log_of(tmp_path, xa(log, b"a", "x"), file(2))
+    with pytest.raises(
+        UnsupportedTransactionError,
+        match=r"files begin with mysql-bin\.000001: it may have changed",
+    ):
+        search(found, start)
+
+
+def test_a_search_that_nobody_waits_for(tmp_path: Path) -> None:
+    log = log_of(tmp_path, xa(file(), b"a", "x"))
+    search_ = PreparedXaSearch(log, log.begins, log.end(), lambda *_: True, lambda: True)
+    with pytest.raises(LostConnectionError, match="stopped"):
+        search_.check_not_captured(A)
