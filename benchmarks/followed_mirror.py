@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from pyspark_mysqlbinlog import DeltaMirror
-from pyspark_mysqlbinlog.connector.delta import mirror as mirror_module
+from pyspark_mysqlbinlog.connector.delta.query import batch_runner
 from pyspark_mysqlbinlog.connector.delta.query.progress import BatchProgress
 from pyspark_mysqlbinlog.connector.delta.read.direct_read import DirectReader, Step
 from pyspark_mysqlbinlog.connector.delta.rows.columns import GONE
@@ -38,7 +38,7 @@ _BETWEEN_CLEANINGS = 30
 _OLD = 60
 _TIMEOUT = 300
 _PARTS = (
-    (mirror_module, "collected", "collect"),
+    (batch_runner, "collected", "collect"),
     (batch_writer, "final_states", "read values"),
     (batch_writer, "latest_per_key", "last states"),
     (DeltalakeTarget, "merge", "merge"),

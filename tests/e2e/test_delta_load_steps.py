@@ -15,7 +15,7 @@ from helpers.delta_mirrors import MirroredDatabase
 from helpers.loaded_tables import TABLES, fill, some_changes
 from helpers.mirror_steps import CHECKPOINTS, checkpoint_names, killed_behind, made_ahead
 from helpers.servers import Server
-from pyspark_mysqlbinlog import DeltaMirror
+from pyspark_mysqlbinlog.connector.delta.query.batch_runner import BatchRunner
 from pyspark_mysqlbinlog.connector.delta.read.direct_read import Step
 
 pytestmark = pytest.mark.both_engines
@@ -44,14 +44,14 @@ def mirrored(
 def taken(monkeypatch: pytest.MonkeyPatch) -> list[Step]:
     """The steps with loaded rows that others of their batch follow, as they come."""
     steps = list[Step]()
-    take = DeltaMirror._take_step
+    take = BatchRunner._take_step
 
-    def noted(mirror: DeltaMirror, step: Step, *rest: Any) -> None:
+    def noted(runner: BatchRunner, step: Step, *rest: Any) -> None:
         if not step.is_last and step.last.loads_since(step.first):
             steps.append(step)
-        take(mirror, step, *rest)
+        take(runner, step, *rest)
 
-    monkeypatch.setattr(DeltaMirror, "_take_step", noted)
+    monkeypatch.setattr(BatchRunner, "_take_step", noted)
     return steps
 
 
@@ -61,13 +61,13 @@ def changes(mirrored: MirroredDatabase, seed: int) -> Callable[[], None]:
 
 def before_each_step(monkeypatch: pytest.MonkeyPatch, work: Callable[[], None]) -> None:
     """Let something happen on the server before each step is brought in."""
-    take = DeltaMirror._take_step
+    take = BatchRunner._take_step
 
-    def with_work(mirror: DeltaMirror, *given: Any) -> None:
+    def with_work(runner: BatchRunner, *given: Any) -> None:
         work()
-        take(mirror, *given)
+        take(runner, *given)
 
-    monkeypatch.setattr(DeltaMirror, "_take_step", with_work)
+    monkeypatch.setattr(BatchRunner, "_take_step", with_work)
 
 
 def test_changes_while_a_batch_is_loaded(

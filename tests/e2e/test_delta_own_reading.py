@@ -15,7 +15,8 @@ from helpers.delta_mirrors import MirroredDatabase
 from helpers.mixed_changes import CREATE, TABLES, change
 from helpers.servers import Server
 from helpers.waiting import wait_until
-from pyspark_mysqlbinlog.connector.delta import mirror as mirror_module
+from pyspark_mysqlbinlog.connector.delta.query import batch_runner
+from pyspark_mysqlbinlog.connector.delta.query.batch_runner import BatchRunner
 from pyspark_mysqlbinlog.connector.delta.read import direct_read
 from pyspark_mysqlbinlog.connector.delta.read.direct_read import DirectReader, Step
 from pyspark_mysqlbinlog.connector.ranges.handoff import BatchHandoff
@@ -178,7 +179,7 @@ def test_a_batch_that_failed_comes_again(
         "INSERT INTO b VALUES (1, 1)",
         "DELETE FROM a WHERE id = 1",
     )
-    bring_in = mirror_module.DeltaMirror._bring_in
+    bring_in = BatchRunner._bring_in
 
     def fails_for_b(mirror: Any, name: Any, *rest: Any) -> int:
         if name[1] == "b":
@@ -186,7 +187,7 @@ def test_a_batch_that_failed_comes_again(
         return bring_in(mirror, name, *rest)
 
     with monkeypatch.context() as patched:
-        patched.setattr(mirror_module.DeltaMirror, "_bring_in", fails_for_b)
+        patched.setattr(BatchRunner, "_bring_in", fails_for_b)
         with pytest.raises(Exception, match="the disk is full"):
             short.run()
     short.assert_equal("a")
@@ -213,7 +214,7 @@ def test_a_planned_batch_is_not_read_from_another_log_of_that_name(
         raise OSError("the disk is full")
 
     with monkeypatch.context() as patched:
-        patched.setattr(mirror_module.DeltaMirror, "_bring_in", fail)
+        patched.setattr(BatchRunner, "_bring_in", fail)
         with pytest.raises(Exception, match="the disk is full"):
             mirrored.run()
     own_server.execute("RESET MASTER")
@@ -253,7 +254,7 @@ def test_what_is_handed_over(
         raise AssertionError("the log is read once more")
 
     monkeypatch.setattr(direct_read, "range_partitions", asked)
-    monkeypatch.setattr(mirror_module, "collected", asked)
+    monkeypatch.setattr(batch_runner, "collected", asked)
     for number, statements in enumerate(
         (
             ("CREATE TABLE later (id INT PRIMARY KEY)", "INSERT INTO later VALUES (1)"),
@@ -289,7 +290,7 @@ def test_what_several_tasks_would_carry_is_handed_over(
 
     monkeypatch.setattr(BatchHandoff, "take", noted)
     monkeypatch.setattr(direct_read, "range_partitions", lambda *_, **__: 1 / 0)
-    monkeypatch.setattr(mirror_module, "collected", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr(batch_runner, "collected", lambda *_, **__: 1 / 0)
     many = range(250)
     short.execute(
         "INSERT INTO a VALUES " + ", ".join(f"({id_}, REPEAT('x', 2000), 1)" for id_ in many),
@@ -326,7 +327,7 @@ def test_batch_by_batch_as_it_is_handed_over(
     assert len([each for each in mirror.progress.batches if each.rows]) > 7
     assert not any(each["numInputRows"] for each in query.recentProgress)
     short.assert_equal("a")
-    handoff = mirror._reading.handoff
+    handoff = mirror._runner.reading.handoff
     assert handoff is not None
     assert [*Path(handoff.folder).iterdir()] == []
 
@@ -335,7 +336,7 @@ def test_a_large_transaction_among_small_ones_is_read(
     short: MirroredDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No task could carry it, and Spark has no Python running, since small batches need none."""
-    monkeypatch.setattr(mirror_module, "collected", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr(batch_runner, "collected", lambda *_, **__: 1 / 0)
     short.execute("CREATE TABLE a (id INT PRIMARY KEY AUTO_INCREMENT, v VARCHAR(2000))")
     short.run()
     query = short.mirror().start(short.spark, processingTime="0 seconds")

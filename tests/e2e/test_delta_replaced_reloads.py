@@ -90,7 +90,7 @@ def _errors() -> Iterator[list[str]]:
     found: list[str] = []
     handler = logging.Handler(logging.ERROR)
     handler.emit = lambda record: found.append(record.getMessage())  # type: ignore[method-assign]
-    logger = logging.getLogger("pyspark_mysqlbinlog.connector.delta.mirror")
+    logger = logging.getLogger("pyspark_mysqlbinlog.connector.delta.query.batch_runner")
     logger.addHandler(handler)
     try:
         yield found

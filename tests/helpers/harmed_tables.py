@@ -13,7 +13,7 @@ import pytest
 from pyspark.errors import StreamingQueryException
 
 from helpers.delta_mirrors import MirroredDatabase
-from pyspark_mysqlbinlog import DeltaMirror
+from pyspark_mysqlbinlog.connector.delta.query.batch_runner import BatchRunner
 
 __all__ = ["HARMS", "FolderCopies", "interrupted"]
 
@@ -35,19 +35,19 @@ def interrupted(
     before_step : is called before each step.
     may_end : the run may have fewer steps; else it is an AssertionError.
     """
-    take, left, is_interrupted = DeltaMirror._take_step, steps, False
+    take, left, is_interrupted = BatchRunner._take_step, steps, False
 
-    def counted(mirror: DeltaMirror, *given: Any) -> None:
+    def counted(runner: BatchRunner, *given: Any) -> None:
         nonlocal left, is_interrupted
         if not left:
             is_interrupted = True
             raise _Interrupted
         left -= 1
         before_step()
-        take(mirror, *given)
+        take(runner, *given)
 
     with monkeypatch.context() as patched:
-        patched.setattr(DeltaMirror, "_take_step", counted)
+        patched.setattr(BatchRunner, "_take_step", counted)
         try:
             yield
         except StreamingQueryException as error:

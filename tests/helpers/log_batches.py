@@ -15,8 +15,9 @@ from pyspark_mysqlbinlog.connector.delta.rows.packed_position import pack_positi
 from pyspark_mysqlbinlog.connector.delta.store.commit_markers import LogIdentity, Mark
 from pyspark_mysqlbinlog.connector.delta.store.deltars.table import DeltalakeEngine, DeltalakeTarget
 from pyspark_mysqlbinlog.connector.delta.sync.applied_state import AppliedState
-from pyspark_mysqlbinlog.connector.delta.sync.batch import Batch, TableVersions
+from pyspark_mysqlbinlog.connector.delta.sync.batch import Batch
 from pyspark_mysqlbinlog.connector.delta.sync.change_log import COLUMNS, ChangeLog
+from pyspark_mysqlbinlog.connector.delta.sync.versions import TableVersions
 from pyspark_mysqlbinlog.errors import MirrorError
 from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pyspark_mysqlbinlog import DeltaMirror
+from pyspark_mysqlbinlog.connector.delta.query.batch_runner import BatchRunner
 from pyspark_mysqlbinlog.connector.delta.read.direct_read import DirectReader, Step
 from pyspark_mysqlbinlog.connector.delta.rows.precomputed import PrecomputedStates
 
@@ -68,16 +68,16 @@ def checkpoint_names(becomes: str) -> Iterator[str]:
 @contextmanager
 def killed_behind(number: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """What runs inside must come to another step behind so many, and ends there."""
-    take, left = DeltaMirror._take_step, number
+    take, left = BatchRunner._take_step, number
 
-    def killed(mirror: DeltaMirror, *given: Any) -> None:
+    def killed(runner: BatchRunner, *given: Any) -> None:
         nonlocal left
         if not left:
             raise _Killed
         left -= 1
-        take(mirror, *given)
+        take(runner, *given)
 
     with monkeypatch.context() as patched:
-        patched.setattr(DeltaMirror, "_take_step", killed)
+        patched.setattr(BatchRunner, "_take_step", killed)
         with pytest.raises(Exception, match=_Killed.__name__):
             yield

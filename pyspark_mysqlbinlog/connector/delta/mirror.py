@@ -1,80 +1,29 @@
-"""The mirror: one streaming query, and a Delta table for each MySQL table, kept in step.
+"""The mirror: one streaming query, and a Delta table for each MySQL table, kept in sync.
 
-Each batch is read or collected as Arrow, and goes this way, table by table::
-
-    changes --> in order --> states, by schema version --> last state per key --> merge
-       |
-       +--> append to the table's change log (see `change_log`)
-
-What a table looks like comes from the offset at which the batch ends (see `checkpoint_offsets`),
-how far its Delta table has come from Delta (see `commit_markers`). A table that can't be kept equal
-to the server's is stopped, with a word on what to do, and the others go on.
+The query's batches are applied by `batch_runner`.
 """
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
-from contextlib import closing
-from functools import partial
-from time import monotonic
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
-from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
-from pyspark_mysqlbinlog.checkpoints.offset import Offset
-from pyspark_mysqlbinlog.checkpoints.position import Position
-from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
-from pyspark_mysqlbinlog.checkpoints.versions import is_dropped, valid_from
-from pyspark_mysqlbinlog.connector.delta.query.applied_states import AppliedStates
-from pyspark_mysqlbinlog.connector.delta.query.captured import Wanted
-from pyspark_mysqlbinlog.connector.delta.query.cascade_warnings import CascadeWatch
+from pyspark_mysqlbinlog.connector.delta.query.batch_runner import BatchRunner, MirrorPaths
 from pyspark_mysqlbinlog.connector.delta.query.checkpoint_manager import (
     use_filesystem_checkpoint_manager,
 )
-from pyspark_mysqlbinlog.connector.delta.query.checkpoint_offsets import BatchOffsets
-from pyspark_mysqlbinlog.connector.delta.query.checkpoint_targets import check_checkpoint_targets
-from pyspark_mysqlbinlog.connector.delta.query.malloc_trim import trim_after_batch
-from pyspark_mysqlbinlog.connector.delta.query.parallel import side_by_side
 from pyspark_mysqlbinlog.connector.delta.query.progress import (
-    BatchTracker,
     MirrorProgress,
-    ProgressTracker,
 )
-from pyspark_mysqlbinlog.connector.delta.query.table_failures import (
-    may_concern_table,
-    run_for_table,
-)
-from pyspark_mysqlbinlog.connector.delta.query.unstored_stops import UnstoredStop, can_write_any
-from pyspark_mysqlbinlog.connector.delta.read.direct_read import DirectReader, Prepare, Step
-from pyspark_mysqlbinlog.connector.delta.read.spark_batch import collected
-from pyspark_mysqlbinlog.connector.delta.rows.columns import delta_name
-from pyspark_mysqlbinlog.connector.delta.rows.packed_position import pack_position
-from pyspark_mysqlbinlog.connector.delta.rows.precomputed import precompute_states
-from pyspark_mysqlbinlog.connector.delta.store.commit_markers import LogIdentity, Mark
 from pyspark_mysqlbinlog.connector.delta.store.factory import LazyEngine
-from pyspark_mysqlbinlog.connector.delta.store.interface import DeltaTarget, Engine
+from pyspark_mysqlbinlog.connector.delta.store.interface import Engine
 from pyspark_mysqlbinlog.connector.delta.store.maintenance import Maintenance
-from pyspark_mysqlbinlog.connector.delta.store.paths import Targets, check_paths_disjoint
 from pyspark_mysqlbinlog.connector.delta.store.spark.sessions import is_classic
-from pyspark_mysqlbinlog.connector.delta.sync.applied_state import AppliedState
-from pyspark_mysqlbinlog.connector.delta.sync.batch import Batch, TableVersions
-from pyspark_mysqlbinlog.connector.delta.sync.change_log import ChangeLog, begins_load
-from pyspark_mysqlbinlog.connector.delta.sync.multiset import log_row_identity
-from pyspark_mysqlbinlog.connector.delta.sync.table import MirroredTable
-from pyspark_mysqlbinlog.connector.log.logs import ServerLog
-from pyspark_mysqlbinlog.connector.options.logging_setup import configure_logging
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.connector.options.values import parse_duration
 from pyspark_mysqlbinlog.connector.ranges.handoff import HANDOFF_OPTION, BatchHandoff
-from pyspark_mysqlbinlog.connector.ranges.reader import unpacked_schemas
-from pyspark_mysqlbinlog.connector.snapshot.chunks.table_stats import table_sizes
 from pyspark_mysqlbinlog.connector.source.arrow_ipc import IPC_ROWS, SLIM_IPC_ROWS
-from pyspark_mysqlbinlog.errors import MirrorError, OffsetError, OptionError
-from pyspark_mysqlbinlog.names import Table
-from pyspark_mysqlbinlog.protocol.client import ReplicaClient
-from pyspark_mysqlbinlog.tables import TableSchema
+from pyspark_mysqlbinlog.errors import OptionError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -82,8 +31,6 @@ if TYPE_CHECKING:
 
 __all__ = ["DeltaMirror"]
 
-_LOG = logging.getLogger(__name__)
-_Kept = TypeVar("_Kept", MirroredTable, ChangeLog)
 # A batch is collected in the driver's memory, where it takes up to twenty times its bytes of log.
 _MOST_BYTES = "32m"
 # What the mirror's stream must be.
@@ -160,38 +107,27 @@ class DeltaMirror:
         if "maxbytespertrigger" not in given:
             texts["maxBytesPerTrigger"] = _MOST_BYTES
         parsed = parse_options(texts)
-        self._options = texts
-        self._reloads = parsed.reload_after_ddl
-        self._checkpoint = checkpoint
-        self._reload = "" if parsed.reload is None else parsed.reload[0]
-        self._parsed = parsed
-        self._wanted: Wanted | None = None
-        if target is None and change_log is None:
-            raise OptionError("target: give it, or change_log, or both")
-        self._purpose = {"target": target, "change_log": change_log}
-        self._targets = None if target is None else Targets.parse(target)
-        self._histories = None if change_log is None else Targets.parse(change_log, "change_log")
+        paths = MirrorPaths.parse(target, change_log)
         # To append, no MERGE is needed: the change logs are delta-rs's, whatever the engine.
-        self._change_log_engine = LazyEngine("deltalake", storage_options, table_properties)
+        change_log_engine = LazyEngine("deltalake", storage_options, table_properties)
         is_used = engine == "spark" and change_log is not None
-        self._engine = LazyEngine(
+        table_engine = LazyEngine(
             engine, None if is_used else storage_options, table_properties, soft_delete=soft_delete
         )
-        self._keeps_deleted = soft_delete
-        self._partition_by = {
-            name: tuple(columns) for name, columns in (partition_by or {}).items()
-        }
-        self._maintenance = _maintenance(self._engine, maintenance_interval)
-        self._offsets = BatchOffsets(checkpoint)
-        self._applied = AppliedStates(checkpoint)
-        self._tables: dict[Table, MirroredTable] = {}
-        self._change_logs: dict[Table, ChangeLog] = {}
-        self._unopened: dict[str, str] = {}
-        self._known: tuple[SchemaHistory, dict[Table, TableVersions]] | None = None
-        self._query: str | None = None
-        self._reading = DirectReader(parsed, with_source=change_log is not None)
-        self._recorder = ProgressTracker()
-        self._cascades = CascadeWatch(texts)
+        self._options = texts
+        self._checkpoint = checkpoint
+        self._has_change_logs = change_log is not None
+        self._runner = BatchRunner(
+            texts,
+            parsed,
+            checkpoint,
+            paths,
+            engine=table_engine,
+            change_log_engine=change_log_engine,
+            partition_by={name: tuple(columns) for name, columns in (partition_by or {}).items()},
+            soft_delete=soft_delete,
+            maintenance=_maintenance(table_engine, maintenance_interval),
+        )
 
     def start(self, spark: SparkSession, **trigger: Any) -> StreamingQuery:
         """Start the query.
@@ -202,14 +138,14 @@ class DeltaMirror:
         options = dict(self._options)
         # Spark removes its folder, however this process ends.
         temporary = spark.sparkContext._temp_dir if is_classic(spark) else None
-        before = self._reading.handoff
-        self._reading.handoff = handoff = BatchHandoff.new(temporary)
+        before = self._runner.reading.handoff
+        self._runner.reading.handoff = handoff = BatchHandoff.new(temporary)
         if handoff is not None:
             options[HANDOFF_OPTION] = handoff.folder
         writer = (
             spark.readStream.format("mysqlbinlog")
             # A change log has the rows' texts.
-            .schema(SLIM_IPC_ROWS if self._histories is None else IPC_ROWS)
+            .schema(IPC_ROWS if self._has_change_logs else SLIM_IPC_ROWS)
             .options(**options)
             .load()
             .writeStream.foreachBatch(self)
@@ -222,17 +158,13 @@ class DeltaMirror:
                 return writer.start()
         except Exception:
             # A query that runs already goes on as it does.
-            self._reading.handoff = before
+            self._runner.reading.handoff = before
             raise
 
     @property
     def stopped(self) -> Mapping[str, str]:
         """Tables that are kept in step no more, and why, as far as this process has seen."""
-        stopped = {".".join(name): table.stopped for name, table in self._tables.items()} | {
-            _name_of_log(name): log.stopped for name, log in self._change_logs.items()
-        }
-        stopped |= self._unopened
-        return {name: reason for name, reason in stopped.items() if reason is not None}
+        return self._runner.stopped
 
     @property
     def progress(self) -> MirrorProgress:
@@ -240,327 +172,11 @@ class DeltaMirror:
 
         In Spark Connect batches run in another process, and this stays empty.
         """
-        return self._recorder.progress
-
-    def __getstate__(self) -> dict[str, Any]:
-        # Spark Connect runs batches in another process; what was opened stays in this one.
-        return self.__dict__ | {"_tables": {}, "_change_logs": {}, "_unopened": {}}
+        return self._runner.progress
 
     def __call__(self, batch: DataFrame, number: int) -> None:
-        """Bring one batch in; what foreachBatch calls."""
-        configure_logging()
-        self._engine.begin(batch.sparkSession)
-        if self._histories is not None:
-            self._change_log_engine.begin(batch.sparkSession)
-        end = self._offsets.end(batch.sparkSession, number)
-        if number == 0:
-            self._what_is_wanted().check_partitioned_tables(
-                self._tables_of(unpacked_schemas(end.schemas))
-            )
-        self._cascades.look(self._tables_of(unpacked_schemas(end.schemas)), end.schemas)
-        record = self._recorder.begin(number, end, self._row_counts)
-        # The first batch of a checkpoint ends where it begins.
-        before = end if number == 0 else self._offsets.end(batch.sparkSession, number - 1)
-        with closing(self._steps(batch, before, end)) as steps:
-            for step in steps:
-                self._take_step(step, number, end, record, batch.sparkSession)
-                del step  # may be large
-                record.end_step(self.stopped)
-        self._applied.write(batch.sparkSession)
-        record.end(self.stopped)
-        trim_after_batch(record.size)
-        if self._maintenance is not None:
-            self._maintenance.after_batch(self._uris())
-        reasons = list(self.stopped.values())
-        count = len(self._tables) + len(self._change_logs) + len(self._unopened)
-        # A load that is asked for comes behind the batches that are planned.
-        is_to_come = self._reload != ("" if end.load is None else end.load.reload)
-        if reasons and len(reasons) == count and not (self._reload and is_to_come):
-            raise MirrorError(f"every table is stopped; the first: {reasons[0]}")
-
-    def _steps(self, batch: DataFrame, before: Offset, end: Offset) -> Generator[Step]:
-        """What the batch between two offsets brings, in one step or several."""
-        if self._reading.takes(before, end):
-            yield from self._reading.steps(before, end, self._prepare(end))
-            return
-        yield Step.of(before, end, collected(batch, with_source=self._histories is not None))
-
-    def _prepare(self, end: Offset) -> Prepare:
-        """What makes the states of a step ahead, in a batch that ends there."""
-        tables = {} if self._targets is None else self._tables_of(unpacked_schemas(end.schemas))
-        schemas = {
-            name: schema
-            for name, versions in tables.items()
-            if (schema := versions.only) is not None and not self._is_stopped(name)
-        }
-        return partial(precompute_states, schemas=schemas, last_values=self._keeps_deleted)
-
-    def _is_stopped(self, name: Table) -> bool:
-        table = self._tables.get(name)
-        return (table is not None and table.stopped is not None) or ".".join(name) in self._unopened
-
-    def _take_step(
-        self, step: Step, number: int, end: Offset, record: BatchTracker, spark: SparkSession
-    ) -> None:
-        """Bring one step of a batch in.
-
-        end : of the batch, with the schemas of all of it.
-        """
-        query = f"mysqlbinlog:query:{self._query_id(spark)}"
-        self._applied.read(spark, query)
-        first, last = step.first, step.last
-        history = unpacked_schemas(end.schemas)
-        if not step.is_whole:
-            history = history.until(last.position).from_position(first.position)
-        tables = self._tables_of(history)
-        this = Batch(
-            query,
-            number,
-            first.position,
-            Mark(
-                LogIdentity.of(last),
-                pack_position(last.position),
-                last.fingerprint,
-                (query, number if step.is_last else number - 1),
-            ),
-            last.load,
-            reloads=self._reloads,
-            images=step.images,
-            prepared=step.prepared,
-            is_first_step=step.is_first,
-            has_more=not step.is_last,
-            load_before=first.load,
-            log_before=LogIdentity.of(first) if first.epoch != last.epoch else None,
-            limited=self._reading.limited,
-            rows_where=partial(self._reading.rows_where, last),
-        )
-        unknown = step.parts.keys() - tables.keys()
-        if unknown:
-            raise OffsetError(f"the batch's offset has no columns of {sorted(unknown)}")
-        self._take(
-            {name: (step.parts.get(name, step.nothing), tables[name]) for name in sorted(tables)},
-            this,
-            record,
-            spark,
-        )
-
-    def _take(
-        self,
-        parts: Mapping[Table, tuple[pa.Table, TableVersions]],
-        batch: Batch,
-        record: BatchTracker,
-        spark: SparkSession,
-    ) -> None:
-        """Bring each table's part in, side by side; an error is raised when all others are done."""
-        ways = [self._bring_in] if self._targets is not None else []
-        ways += [self._append] if self._histories is not None else []
-
-        def take(name: Table) -> tuple[list[tuple[int, float]], list[Exception]]:
-            done, errors = [], []
-            for way in ways:
-                began = monotonic()
-                try:
-                    done.append((way(name, *parts[name], batch), monotonic() - began))
-                except Exception as error:  # noqa: BLE001 (raised when the other tables are done)
-                    errors.append(error)
-            return done, errors
-
-        failed = []
-        for name, (done, errors) in zip(parts, side_by_side(take, [*parts], spark), strict=True):
-            failed += errors
-            if done:
-                changes, held = parts[name][0], partial(self._count_of, name)
-                record.add(name, changes, *done[0], held, images=batch.images.size_of(changes))
-        for error in failed:
-            if not isinstance(error, UnstoredStop):
-                raise error
-        for error in failed:
-            assert isinstance(error, UnstoredStop)
-            self._stop_in_checkpoint(error, batch)
-
-    def _bring_in(
-        self, name: Table, changes: pa.Table, versions: TableVersions, batch: Batch
-    ) -> int:
-        """One table's part of a batch; a table that can't be kept equal is stopped.
-
-        Returns how many changes were new.
-        """
-        return self._run(
-            name,
-            self._tables,
-            lambda: self._opened(name, versions),
-            lambda table: table.apply(changes, versions, batch),
-            batch,
-        )
-
-    def _append(self, name: Table, changes: pa.Table, versions: TableVersions, batch: Batch) -> int:
-        """One table's part of a batch, for its change log; one that has a gap is stopped."""
-        return self._run(
-            name,
-            self._change_logs,
-            lambda: self._opened_log(name),
-            lambda log: log.append(changes, versions, batch),
-            batch,
-            is_log=True,
-        )
-
-    def _run(
-        self,
-        name: Table,
-        kept: dict[Table, _Kept],
-        opened: Callable[[], _Kept],
-        work: Callable[[_Kept], int],
-        batch: Batch,
-        *,
-        is_log: bool = False,
-    ) -> int:
-        """Do a table's part of a batch, or stop it; UnstoredStop where Delta can't have the stop.
-
-        kept : where what was opened is kept.
-        """
-        told = _name_of_log(name) if is_log else ".".join(name)
-        if told in self._unopened and not (batch.begins_reload or begins_load(batch, name)):
-            return 0
-        try:
-            count = run_for_table(name, lambda: work(opened()), lambda: kept.pop(name, None))
-        except MirrorError as error:
-            try:
-                opened().stop(error, batch)
-            except BaseException as failure:
-                if not isinstance(failure, Exception) and not may_concern_table(failure):
-                    raise
-                kept.pop(name, None)
-                raise UnstoredStop(name, error, failure, is_log=is_log) from None
-            _LOG.error("%s is kept in step no more: %s", told, error.message)
-            count = 0
-        self._unopened.pop(told, None)
-        state = kept[name].state
-        if state is not None:
-            self._applied.note(name, state, is_log=is_log)
-        return count
-
-    def _stop_in_checkpoint(self, unstored: UnstoredStop, batch: Batch) -> None:
-        """Stop a table whose Delta table can't have the stop, or raise what it is stopped for.
-
-        A later start knows of the stop by the checkpoint.
-        """
-        name, is_log = unstored.table, unstored.is_log
-        state = self._applied.of(name, is_log=is_log)
-        if not unstored.is_of_table:
-            raise unstored.cause
-        if state is None or state.stopped is None:
-            if not can_write_any(self._targets_in_step()):
-                raise unstored.cause
-            state = AppliedState.of_unopened(state, batch, unstored.reason)
-            self._applied.note(name, state, is_log=is_log)
-        told = _name_of_log(name) if is_log else ".".join(name)
-        self._unopened[told] = str(state.stopped)
-        _LOG.error(
-            "%s: stopped, which only the checkpoint records, because its Delta table cannot be"
-            " opened or written: %s",
-            told,
-            state.stopped,
-        )
-
-    def _targets_in_step(self) -> Iterator[DeltaTarget]:
-        """The Delta tables that are not stopped, as objects of their own."""
-        for name, table in self._tables.items():
-            if self._targets is not None and table.stopped is None:
-                yield self._engine.target(self._targets.of(name))
-        for log in self._change_logs.values():
-            if log.stopped is None:
-                yield self._change_log_engine.target(log.uri)
-
-    def _opened(self, name: Table, versions: TableVersions) -> MirroredTable:
-        table = self._tables.get(name)
-        if table is None:
-            target = self._target(name, versions)
-            state = self._applied.of(name)
-            table = self._tables[name] = MirroredTable(name, target, self._look_at, state)
-            log_row_identity(name, versions.versions)
-            if table.stopped is not None:
-                _LOG.error("%s.%s is stopped since earlier: %s", *name, table.stopped)
-        return table
-
-    def _row_counts(self, tables: Collection[Table]) -> Mapping[Table, int]:
-        """About how many rows tables have on the server."""
-        settings = parse_options(self._options).server_settings()
-        with ReplicaClient.connect(settings) as client:
-            return {name: size.rows for name, size in table_sizes(client, tables).items()}
-
-    def _opened_log(self, name: Table) -> ChangeLog:
-        log = self._change_logs.get(name)
-        if log is None:
-            assert self._histories is not None
-            target = self._change_log_engine.target(self._histories.of(name))
-            state = self._applied.of(name, is_log=True)
-            log = self._change_logs[name] = ChangeLog(name, target, self._look_at, state)
-            if log.stopped is not None:
-                _LOG.error(
-                    "the change log of %s.%s is stopped since earlier: %s", *name, log.stopped
-                )
-        return log
-
-    def _count_of(self, name: Table) -> int:
-        """How many rows of a table Delta has; 0 where there is only a change log."""
-        return self._tables[name].count() if name in self._tables else 0
-
-    def _uris(self) -> Iterator[str]:
-        """Of the Delta tables."""
-        if self._targets is not None:
-            yield from map(self._targets.of, self._tables)
-        yield from (log.uri for log in self._change_logs.values())
-
-    def _target(self, name: Table, versions: TableVersions) -> DeltaTarget:
-        assert self._targets is not None
-        schemas = [what for _, what in versions.versions if isinstance(what, TableSchema)]
-        wanted = self._what_is_wanted()
-        partition_by = [*map(delta_name, wanted.partition_columns(name, schemas))]
-        target = self._engine.target(self._targets.of(name), partition_by)
-        if target.columns() is None:
-            wanted.check_partition_columns(name, schemas)
-        return target
-
-    def _look_at(self, position: Position) -> Fingerprint | None:
-        settings = parse_options(self._options).server_settings()
-        return ServerLog(settings).look_at(position)
-
-    def _query_id(self, spark: SparkSession) -> str:
-        if self._query is None:
-            check_checkpoint_targets(spark, self._checkpoint, self._purpose)
-            self._query = self._offsets.query_id(spark)
-        return self._query
-
-    def _tables_of(self, history: SchemaHistory) -> dict[Table, TableVersions]:
-        """The wanted tables of a history; most batches have those of the batch before."""
-        if self._known is None or self._known[0] != history:
-            options = self._what_is_wanted()
-            wanted = [name for name in history.tables() if options.wants(name)]
-            check_paths_disjoint(wanted, filter(None, (self._targets, self._histories)))
-            gone = _gone(history)
-            self._known = (
-                history,
-                {
-                    name: TableVersions(
-                        tuple(map(options.without_excluded, history.versions(*name))),
-                        _came_by_rename(name, history, gone),
-                    )
-                    for name in wanted
-                },
-            )
-        return self._known[1]
-
-    def _what_is_wanted(self) -> Wanted:
-        if self._wanted is None:
-            case_sensitive = self._reading.server_facts().case_sensitive
-            self._wanted = Wanted.of(
-                self._parsed, self._partition_by, case_sensitive=case_sensitive
-            )
-        return self._wanted
-
-
-def _name_of_log(name: Table) -> str:
-    return f"the change log of {'.'.join(name)}"
+        """Apply one batch; what foreachBatch calls."""
+        self._runner(batch, number)
 
 
 def _maintenance(engine: Engine, every: str | None) -> Maintenance | None:
@@ -572,23 +188,3 @@ def _maintenance(engine: Engine, every: str | None) -> Maintenance | None:
         raise OptionError(
             f"maintenance_interval: expected a duration such as 1h, or None, found {every!r}"
         ) from None
-
-
-def _gone(history: SchemaHistory) -> dict[int, set[Table]]:
-    """Which tables went at which place."""
-    gone: dict[int, set[Table]] = {}
-    for name in history.tables():
-        for version in filter(is_dropped, history.versions(*name)):
-            gone.setdefault(pack_position(valid_from(version)), set()).add(name)
-    return gone
-
-
-def _came_by_rename(
-    name: Table, history: SchemaHistory, gone: Mapping[int, set[Table]]
-) -> frozenset[int]:
-    """Places at which a table appears as another one goes: it was renamed."""
-    return frozenset(
-        pack_position(start)
-        for start, what in history.versions(*name)
-        if isinstance(what, TableSchema) and gone.get(pack_position(start), set()) - {name}
-    )

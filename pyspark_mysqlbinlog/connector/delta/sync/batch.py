@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.snapshot_state import SnapshotState
-from pyspark_mysqlbinlog.checkpoints.versions import Version, is_dropped, valid_from
 from pyspark_mysqlbinlog.connector.delta.rows.columns import ROW_BEFORE_ALL
 from pyspark_mysqlbinlog.connector.delta.rows.image_store import ImageStore
 from pyspark_mysqlbinlog.connector.delta.rows.packed_position import unpack_position
@@ -15,36 +14,8 @@ from pyspark_mysqlbinlog.connector.delta.rows.precomputed import PrecomputedStat
 from pyspark_mysqlbinlog.connector.delta.store.commit_markers import LogIdentity, Mark
 from pyspark_mysqlbinlog.connector.delta.sync.excluded_rows import RowsWhere
 from pyspark_mysqlbinlog.names import Table
-from pyspark_mysqlbinlog.tables import TableSchema
 
-__all__ = ["Batch", "TableVersions"]
-
-
-@dataclass(frozen=True, slots=True)
-class TableVersions:
-    """What a table looks like in a batch.
-
-    Attributes
-    ----------
-    versions : those that hold anywhere in the batch, ascending; columns that nobody wants left out.
-    came_by_rename : places at which another table took this one's name.
-    """
-
-    versions: tuple[Version, ...]
-    came_by_rename: frozenset[int] = frozenset()
-
-    @property
-    def only(self) -> TableSchema | None:
-        """The only version; None where there are several, or nobody knows the columns."""
-        what = self.versions[0][1] if len(self.versions) == 1 else None
-        return what if isinstance(what, TableSchema) else None
-
-    def is_absent_at(self, start: Position) -> bool:
-        """Whether it is known that there was no such table at the place where a batch begins."""
-        if not self.versions:
-            return False
-        first = self.versions[0]
-        return is_dropped(first) or valid_from(first) > start
+__all__ = ["Batch"]
 
 
 @dataclass(frozen=True, slots=True)

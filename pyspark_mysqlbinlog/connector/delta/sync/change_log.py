@@ -31,7 +31,7 @@ from pyspark_mysqlbinlog.connector.delta.rows.states import sorted_by_seq
 from pyspark_mysqlbinlog.connector.delta.store.commit_markers import LogIdentity, Mark
 from pyspark_mysqlbinlog.connector.delta.store.interface import DeltaTarget
 from pyspark_mysqlbinlog.connector.delta.sync.applied_state import AppliedState
-from pyspark_mysqlbinlog.connector.delta.sync.batch import Batch, TableVersions
+from pyspark_mysqlbinlog.connector.delta.sync.batch import Batch
 from pyspark_mysqlbinlog.connector.delta.sync.ddl import is_drop
 from pyspark_mysqlbinlog.connector.delta.sync.keyless_snapshot import drops_after
 from pyspark_mysqlbinlog.connector.delta.sync.log_identity import (
@@ -41,6 +41,7 @@ from pyspark_mysqlbinlog.connector.delta.sync.log_identity import (
     position_of,
 )
 from pyspark_mysqlbinlog.connector.delta.sync.table import STOPPED
+from pyspark_mysqlbinlog.connector.delta.sync.versions import TableVersions
 from pyspark_mysqlbinlog.errors import MirrorError, OptionError
 from pyspark_mysqlbinlog.names import Table
 from pyspark_mysqlbinlog.tables import TableSchema

@@ -40,7 +40,7 @@ from pyspark_mysqlbinlog.connector.delta.store.commit_markers import LogIdentity
 from pyspark_mysqlbinlog.connector.delta.store.interface import DeltaTarget
 from pyspark_mysqlbinlog.connector.delta.store.partition_checks import check_partition_values
 from pyspark_mysqlbinlog.connector.delta.sync.applied_state import AppliedState
-from pyspark_mysqlbinlog.connector.delta.sync.batch import Batch, TableVersions
+from pyspark_mysqlbinlog.connector.delta.sync.batch import Batch
 from pyspark_mysqlbinlog.connector.delta.sync.batch_writer import (
     KEYED_SNAPSHOT_OF_KEYLESS_TABLE,
     RELOAD_HINT,
@@ -69,6 +69,7 @@ from pyspark_mysqlbinlog.connector.delta.sync.snapshot_record import (
     LOADING,
     SnapshotRecord,
 )
+from pyspark_mysqlbinlog.connector.delta.sync.versions import TableVersions
 from pyspark_mysqlbinlog.errors import MirrorError, MySQLBinlogError
 from pyspark_mysqlbinlog.names import Table
 from pyspark_mysqlbinlog.tables import TableSchema

@@ -1,0 +1,79 @@
+"""The versions of each captured table's schema in a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
+from pyspark_mysqlbinlog.checkpoints.versions import Version, is_dropped, valid_from
+from pyspark_mysqlbinlog.connector.delta.rows.packed_position import pack_position
+from pyspark_mysqlbinlog.names import Table
+from pyspark_mysqlbinlog.tables import TableSchema
+
+__all__ = ["TableVersions", "table_versions"]
+
+
+@dataclass(frozen=True, slots=True)
+class TableVersions:
+    """What a table looks like in a batch.
+
+    Attributes
+    ----------
+    versions : those that hold anywhere in the batch, ascending; columns that nobody wants left out.
+    came_by_rename : places at which another table took this one's name.
+    """
+
+    versions: tuple[Version, ...]
+    came_by_rename: frozenset[int] = frozenset()
+
+    @property
+    def only(self) -> TableSchema | None:
+        """The only version; None where there are several, or nobody knows the columns."""
+        what = self.versions[0][1] if len(self.versions) == 1 else None
+        return what if isinstance(what, TableSchema) else None
+
+    def is_absent_at(self, start: Position) -> bool:
+        """Whether it is known that there was no such table at the place where a batch begins."""
+        if not self.versions:
+            return False
+        first = self.versions[0]
+        return is_dropped(first) or valid_from(first) > start
+
+
+def table_versions(
+    history: SchemaHistory, names: Iterable[Table], without_excluded: Callable[[Version], Version]
+) -> dict[Table, TableVersions]:
+    """The versions of tables in a history.
+
+    without_excluded : gives a version without the columns that are not captured.
+    """
+    dropped = _dropped(history)
+    return {
+        name: TableVersions(
+            tuple(map(without_excluded, history.versions(*name))),
+            _came_by_rename(name, history, dropped),
+        )
+        for name in names
+    }
+
+
+def _dropped(history: SchemaHistory) -> dict[int, set[Table]]:
+    """Packed position -> the tables that were dropped there."""
+    dropped: dict[int, set[Table]] = {}
+    for name in history.tables():
+        for version in filter(is_dropped, history.versions(*name)):
+            dropped.setdefault(pack_position(valid_from(version)), set()).add(name)
+    return dropped
+
+
+def _came_by_rename(
+    name: Table, history: SchemaHistory, dropped: Mapping[int, set[Table]]
+) -> frozenset[int]:
+    """Packed positions at which a table appears and another is dropped: it was renamed."""
+    return frozenset(
+        pack_position(start)
+        for start, what in history.versions(*name)
+        if isinstance(what, TableSchema) and dropped.get(pack_position(start), set()) - {name}
+    )
