@@ -64,7 +64,7 @@ _WORDS = {
     "Debezium's engine (JSON, as it comes)": "Debezium Engine (JSON, default settings)",
     "Debezium's engine": "Debezium Engine",
     "alone: ": "only ",
-    ", aim ": ", target ",
+    "aim ": "target ",
     "bringing in ": "applying ",
     "The mirror appends rows behind all keys of the table, which counts as a merge.": "Appends of"
     " rows after all keys of the table count as merges.",
@@ -149,7 +149,8 @@ def _conditions(results: dict[str, Any]) -> Iterator[str]:
         f"- The binlog: {rows:,} rows of {bulk['bytes'] / rows:.0f} bytes in bulk INSERTs, then"
         f" {sum(single['rows'].values()):,} transactions of one row each ({changes}); 12 columns."
     )
-    yield f"- Versions: {', '.join(f'{name} {number}' for name, number in machine['versions'].items())}."
+    versions = [f"{name} {number}" for name, number in machine["versions"].items()]
+    yield f"- Versions: {', '.join(versions)}."
     without = [name for name, verifies in results["verifies_checksums"].items() if not verifies]
     if without:
         yield f"- Every reader verifies the binlog's CRC32, except {' and '.join(without)}."
