@@ -97,7 +97,7 @@ $(DOCS)/dependencies: pyproject.toml $(VENV)/dependencies
 	@touch $@
 
 docs: $(VENV)/installed $(DOCS)/dependencies ## Write the generated parts of docs/, and build the site into build/site
-	$(PYTHON) docs/_hooks/generate.py
+	$(PYTHON) docs/_hooks
 	$(DOCS)/bin/mkdocs build --strict
 
 clean: ## Remove all that make made

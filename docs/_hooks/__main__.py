@@ -63,7 +63,7 @@ def main() -> None:
     if stale:
         print("\n".join(stale))
         if "--check" in sys.argv:
-            raise SystemExit("stale generated parts: run `python docs/_hooks/generate.py`")
+            raise SystemExit("stale generated parts: run `python docs/_hooks`")
 
 
 if __name__ == "__main__":
