@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from pyspark_mysqlbinlog.connector.options.model import FIELDS
@@ -86,10 +87,11 @@ def _row(name: str) -> str:
     extra: Any = field.json_schema_extra
     default = f"`{extra['shown']}`" if extra["shown"] else ""
     reads, meaning = extra["reads"], str(field.description)
-    for suffix in (f"; {reads} only", " Streams only", ". Streams only"):
-        if meaning.endswith(suffix):
-            meaning = meaning.removesuffix(suffix)
-            reads = "streams" if "Streams" in suffix else reads
+    # What the column of reads says is not repeated.
+    for kind in ("streams", "batch reads"):
+        suffix = re.compile(rf"[.;] {kind} only$", re.IGNORECASE)
+        if suffix.search(meaning):
+            reads, meaning = kind, suffix.sub("", meaning)
     meaning = meaning[:1].upper() + meaning[1:].rstrip(".") + "."
     # The page may be read on GitHub, where a cell ends at each bar.
     cells = (f"`{name}`", _type(extra["expects"]), default, _READS[reads], meaning)

@@ -50,7 +50,7 @@ class Shop:
         password.write_text(_SECRET, encoding="utf-8")
         self._here = {
             'host="127.0.0.1", port=3357, user="tutorial", password="tutorial"': (
-                f'host="{server.host}", port={server.port}, user={server.user!r},'
+                f"host={server.host!r}, port={server.port}, user={server.user!r},"
                 f" password={server.password!r}"
             ),
             '"checkpoints/': f'"{folder}/checkpoints/',
