@@ -47,7 +47,7 @@ _TITLES = {
     "first_rows": "Time to first row",
     "delta_load": "Snapshot into Delta",
     "mirror": "Batches of a mirror",
-    "workload": "A mirror of the log above",
+    "workload": "A mirror of the binlog above",
     "lag": "From commit to visible in Delta",
 }
 # Words that stored results use -> those of the documentation.
@@ -89,6 +89,7 @@ _WORDS = {
     "transactions count": "transactions counted",
     "read the log": "read the binlog",
     "log of a task": "binlog per task",
+    "The log above: ": "The binlog above: ",
 }
 
 
