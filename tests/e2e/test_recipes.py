@@ -160,13 +160,15 @@ def test_mirror_tutorial(tutorial: Shop, capfd: pytest.CaptureFixture[str]) -> N
     customers = "INSERT INTO customers (name) VALUES ('Ada'), ('Grace')"
     tutorial.server.execute(_PLACED, customers, database="tutorial")
     mirror = DeltaMirror(
-        f"{tutorial.folder}/lake/{{database}}/{{table}}",
+        f"{tutorial.folder}/tutorial_lake/{{database}}/{{table}}",
         f"{tutorial.folder}/checkpoints/mirror",
         tutorial.server.options(tables="tutorial.*"),
     )
     for _ in range(2):
         mirror.start(tutorial.spark, availableNow=True).awaitTermination()
     tutorial.python(compare)
+    # Its transaction would keep the tables from being dropped.
+    tutorial.names["mysql"].close()
     assert capfd.readouterr().out.count("2 rows: equal") == 2
 
 

@@ -54,7 +54,7 @@ class Shop:
                 f" password={server.password!r}"
             ),
             '"checkpoints/': f'"{folder}/checkpoints/',
-            'f"lake/': f'f"{folder}/lake/',
+            'f"lake/': f'f"{folder}/tutorial_lake/',
             '.option("host", "db.example")': f'.option("host", "{server.host}")'
             f'.option("port", {server.port})',
             'host="127.0.0.1"': f'host="{server.host}", port={server.port}',
