@@ -31,6 +31,7 @@ FUZZ_MINUTES ?= 10
 BENCH_ARGS ?=
 
 LOWEST := $(CURDIR)/.cache/lowest
+DOCS := $(CURDIR)/.cache/docs
 SANITIZED := $(CURDIR)/.cache/sanitized
 WATCHED := tests/fuzz tests/unit/decoder tests/unit/connector/ranges/test_reader.py \
 	tests/unit/connector/ranges/test_blocks.py
@@ -40,7 +41,7 @@ SANITIZERS := -fsanitize=address,undefined -fno-sanitize-recover=all
 # stays, for it is only compiled again when it must be.
 FORGET_COPIES = @test ! -d build || find build -path 'build/lib*' -type f -not -name '*.so' -delete
 
-.PHONY: help demo test lowest endurance fuzz bench kernel sanitize lint format servers clean java classes
+.PHONY: help demo test lowest endurance fuzz bench kernel sanitize lint format docs servers clean java classes
 
 help: ## Show this help
 	@echo "pyspark-mysqlbinlog: MySQL's row changes as a Spark stream"
@@ -83,6 +84,21 @@ lint: $(VENV)/installed ## Check style, types and who imports whom
 format: $(VENV)/installed ## Put the sources into the project's format
 	$(VENV)/bin/ruff check --fix .
 	$(VENV)/bin/ruff format .
+
+# The requirements of pyproject.toml's extra `docs` alone: the site is made from sources.
+DOCS_REQUIREMENTS := import tomllib; \
+	project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
+	print(*project["optional-dependencies"]["docs"], sep="\n")
+
+$(DOCS)/dependencies: pyproject.toml $(VENV)/dependencies
+	@rm -rf $(DOCS) && $(PYTHON) -m venv $(DOCS)
+	$(PYTHON) -c '$(DOCS_REQUIREMENTS)' > $(DOCS)/requirements.txt
+	$(DOCS)/bin/python -m pip install --quiet --disable-pip-version-check -r $(DOCS)/requirements.txt
+	@touch $@
+
+docs: $(VENV)/installed $(DOCS)/dependencies ## Write the generated parts of docs/, and build the site into build/site
+	$(PYTHON) docs/_hooks
+	$(DOCS)/bin/mkdocs build --strict
 
 clean: ## Remove all that make made
 	rm -rf $(VENV) .cache build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis \

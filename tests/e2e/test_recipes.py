@@ -33,16 +33,26 @@ from helpers.documents_shop import ORDERS, ROOT, Shop, Writing, blocks, open_sho
 from helpers.forked_python import REAL_PYTHON
 from helpers.servers import Server
 from helpers.waiting import wait_until
+from pyspark_mysqlbinlog import DeltaMirror
+
+_CLUSTER = "how-to/deploy-on-a-cluster.md"
+_CONNECT = "how-to/spark-connect.md"
+_HOURLY = "how-to/run-periodically.md"
+_MERGE = "how-to/foreach-batch-merge.md"
+_MYSQL = "how-to/prepare-mysql.md"
+_PIPELINES = "how-to/declarative-pipelines.md"
+_SNAPSHOT = "how-to/initial-snapshot.md"
 
 # A block's document and a text that only it has -> why it is not run.
 NOT_RUN = {
-    ("clusters.md", "spark-submit"): "wants a cluster that jobs are submitted to",
-    ("clusters.md", "venv-pack"): "packs an environment and submits it to YARN or Kubernetes",
-    ("clusters.md", "sc://"): "wants a server of Spark Connect; test_sessions.py runs one",
-    ("clusters.md", "pyspark import pipelines"): "wants the command spark-pipelines",
-    ("clusters.md", "spark-pipelines run"): "wants a project folder; runs until it is stopped",
-    ("offsets-and-recovery.md", "cause_of"): "test_sessions.py provokes its errors",
-    ("recipes-jobs.md", "flock"): "test_ingest.py runs the command with --available-now",
+    (_CLUSTER, "spark://"): "needs a cluster that jobs are submitted to",
+    (_CLUSTER, "venv-pack"): "packs an environment and submits it to YARN or Kubernetes",
+    (_CONNECT, "sc://"): "needs a server of Spark Connect; test_sessions.py runs one",
+    (_PIPELINES, "@dp.table\n"): "needs the command spark-pipelines",
+    (_PIPELINES, "spark-pipelines run"): "needs a project folder; runs until it is stopped",
+    (_MYSQL, "variables_by_thread"): "needs MySQL 5.7, and the server can be 5.6",
+    ("reference/errors.md", "cause_of"): "test_sessions.py provokes its errors",
+    (_HOURLY, "flock"): "test_ingest.py runs the command with --available-now",
 }
 
 
@@ -52,20 +62,27 @@ def runnable(name: str) -> list[tuple[str, str]]:
 
 
 RUN = {
-    "README.md": ["python", "python", "sql"],
-    "recipes-jobs.md": ["python", "python", "python", "python"],
-    "delta.md": ["python"],
-    "offsets-and-recovery.md": ["python", "python"],
-    "loading.md": ["python", "sql", "sql"],
-    "operations.md": ["sql"],
-    "performance.md": ["python"],
-    "recipes.md": ["python", "python", "python"],
-    "types.md": ["python", "python"],
+    "README.md": ["sql", "python"],
+    _PIPELINES: ["python"],
+    "how-to/delta-mirror.md": ["python"],
+    _MERGE: ["python", "python"],
+    _SNAPSHOT: ["python", "sql", "sql"],
+    "how-to/one-sink-per-table.md": ["python"],
+    _MYSQL: ["sql"] * 9,
+    _HOURLY: ["python"],
+    "how-to/time-travel-and-scd2.md": ["python", "python", "python"],
+    "how-to/tune.md": ["python"],
+    "how-to/write-to-files.md": ["python"],
+    "reference/output-schema.md": ["python"],
+    "reference/type-mapping.md": ["python"],
+    "tutorial/first-stream.md": ["python"],
+    "tutorial/mirror-to-delta.md": ["python"],
 }
 
 
 def test_every_block_is_run_or_named() -> None:
-    documents = ["README.md", *(path.name for path in sorted((ROOT / "docs").glob("*.md")))]
+    docs = ROOT / "docs"
+    documents = ["README.md", *(path.relative_to(docs).as_posix() for path in docs.rglob("*.md"))]
     found = {name: [language for language, _ in runnable(name)] for name in documents}
     assert {name: languages for name, languages in found.items() if languages} == RUN
     for name, text in NOT_RUN:
@@ -98,22 +115,66 @@ def _replayed(rows: list[Row]) -> list[tuple[Any, ...]]:
 
 
 def test_readme(shop: Shop) -> None:
-    first, second = (code for language, code in blocks("README.md") if language == "python")
-    shop.python(first)
-    (query,) = shop.spark.streams.active
+    """Its account is the one that all of these tests use."""
+    ((_, stream),) = [block for block in blocks("README.md") if block[0] == "python"]
+    shop.python(stream)
+    query = shop.names["query"]
     wait_until(lambda: query.lastProgress, "batch 0 is done", 300, every=0.1)
     shop.write(0)
-    shop.truncate()
-    shop.write(1)
     shop.wait_for_end(query)
-    rows = shop.spark.read.parquet(str(shop.folder / "lake" / "shop_changes")).collect()
-    assert _replayed(rows) == shop.selected()
-    shop.python(second)
-    shop.names["query"].stop()
+
+
+@pytest.fixture
+def tutorial(shop: Shop) -> Iterator[Shop]:
+    """The tutorials' database."""
+    shop.server.execute(
+        "DROP DATABASE IF EXISTS tutorial",
+        "CREATE DATABASE tutorial CHARACTER SET utf8mb4",
+        "CREATE TABLE tutorial.orders (id INT AUTO_INCREMENT PRIMARY KEY,"
+        " status VARCHAR(20) NOT NULL, total DECIMAL(10,2) NOT NULL)",
+        "CREATE TABLE tutorial.customers (id INT AUTO_INCREMENT PRIMARY KEY, name VARCHAR(60))",
+    )
+    yield shop
+    shop.server.execute("DROP DATABASE tutorial")
+
+
+_PLACED = "INSERT INTO orders (status, total) VALUES ('placed', 83.20), ('paid', 12.00)"
+
+
+def test_first_stream(tutorial: Shop) -> None:
+    ((_, stream),) = runnable("tutorial/first-stream.md")
+    tutorial.python(stream)
+    query = tutorial.names["query"]
+    wait_until(lambda: query.lastProgress, "batch 0 is done", 300, every=0.1)
+    tutorial.server.execute(_PLACED, database="tutorial")
+
+    def shown() -> int:
+        assert query.exception() is None, query.exception()
+        return sum(progress["numInputRows"] for progress in query.recentProgress)
+
+    wait_until(lambda: shown() == 2, "both rows are shown", 300, every=0.1)
+
+
+def test_mirror_tutorial(tutorial: Shop, capfd: pytest.CaptureFixture[str]) -> None:
+    ((_, compare),) = runnable("tutorial/mirror-to-delta.md")
+    customers = "INSERT INTO customers (name) VALUES ('Ada'), ('Grace')"
+    tutorial.server.execute(_PLACED, customers, database="tutorial")
+    mirror = DeltaMirror(
+        f"{tutorial.folder}/tutorial_lake/{{database}}/{{table}}",
+        f"{tutorial.folder}/checkpoints/mirror",
+        tutorial.server.options(tables="tutorial.*"),
+    )
+    for _ in range(2):
+        mirror.start(tutorial.spark, availableNow=True).awaitTermination()
+    tutorial.python(compare)
+    # Its transaction would keep the tables from being dropped.
+    tutorial.names["mysql"].close()
+    assert capfd.readouterr().out.count("2 rows: equal") == 2
 
 
 def test_types(shop: Shop) -> None:
-    losing, current = (code for _, code in blocks("types.md"))
+    ((_, losing),) = runnable("reference/output-schema.md")
+    ((_, current),) = runnable("reference/type-mapping.md")
     start = "{}:{}".format(*shop.server.position())
     shop.write(0)
     shop.truncate()
@@ -136,15 +197,15 @@ def test_types(shop: Shop) -> None:
     assert sorted(rows) == shop.selected()
 
 
-def test_performance(shop: Shop, capfd: pytest.CaptureFixture[str]) -> None:
-    ((_, measure),) = runnable("performance.md")
+def test_tune(shop: Shop, capfd: pytest.CaptureFixture[str]) -> None:
+    ((_, measure),) = runnable("how-to/tune.md")
     shop.write(0)
     shop.python(measure)
     assert float(capfd.readouterr().out.splitlines()[-1]) > 0
 
 
 def test_upsert(shop: Shop) -> None:
-    define, follow = (code for _, code in runnable("offsets-and-recovery.md"))
+    define, follow = (code for _, code in runnable(_MERGE))
     shop.python(define)
     shop.write(0)
     # The log from before this test may have a table of this name with other columns.
@@ -166,11 +227,14 @@ def test_upsert(shop: Shop) -> None:
         assert _delta(shop.folder) == shop.selected()
 
 
-@pytest.mark.parametrize("proof", [1, 2])
-def test_loading(shop: Shop, proof: int) -> None:
-    define = runnable("offsets-and-recovery.md")[0][1]
-    load, *grants = (code for _, code in runnable("loading.md"))
-    shop.sql(grants[proof - 1])
+@pytest.mark.parametrize("grant", [0, 1])
+def test_snapshot(shop: Shop, grant: int) -> None:
+    """With each of the grants that its visibility check can have."""
+    define = runnable(_MERGE)[0][1]
+    load, *grants = (code for _, code in runnable(_SNAPSHOT))
+    # The account has it already.
+    shop.server.execute("REVOKE PROCESS ON *.* FROM 'spark'@'%'")
+    shop.sql(grants[grant])
     shop.python(define)
     shop.write(200)
     with Writing(shop):
@@ -182,8 +246,8 @@ def test_loading(shop: Shop, proof: int) -> None:
 
 
 def test_delta(shop: Shop) -> None:
-    ((_, mirror),) = runnable("delta.md")
-    shop.sql(runnable("loading.md")[1][1])
+    ((_, mirror),) = runnable("how-to/delta-mirror.md")
+    shop.sql(runnable(_SNAPSHOT)[1][1])
     shop.write(200)
     shop.python(mirror)
     shop.write(0)
@@ -198,8 +262,8 @@ def test_delta(shop: Shop) -> None:
 
 def test_change_log(shop: Shop) -> None:
     """Time travel to three moments, and the versions that were the rows then."""
-    mirror, travel, dimension = (code for _, code in runnable("recipes.md"))
-    shop.sql(runnable("loading.md")[1][1])
+    mirror, travel, dimension = (code for _, code in runnable("how-to/time-travel-and-scd2.md"))
+    shop.sql(runnable(_SNAPSHOT)[1][1])
     shop.write(200)
     shop.python(mirror)
     seconds = int(shop.server.execute("SELECT UNIX_TIMESTAMP()")[0][0])
@@ -231,14 +295,16 @@ def test_change_log(shop: Shop) -> None:
     assert sorted((row["id"], row["status"], row["total"]) for row in held) == expected
 
 
-def test_operations(shop: Shop) -> None:
-    """The account of docs/operations.md is README's, which all of these tests use."""
-    ((_, grants),) = runnable("operations.md")
+def test_prepare_mysql(shop: Shop) -> None:
+    """Its account is README's; its queries run."""
+    grants, *queries = (code for _, code in runnable(_MYSQL))
     assert grants == next(code for language, code in blocks("README.md") if language == "sql")
+    for query in queries:
+        shop.sql(query)
 
 
-def test_changes_as_they_come(shop: Shop) -> None:
-    shop.python(runnable("recipes-jobs.md")[0][1])
+def test_write_to_files(shop: Shop) -> None:
+    shop.python(runnable("how-to/write-to-files.md")[0][1])
     query = shop.names["query"]
     wait_until(lambda: query.lastProgress, "batch 0 is done", 300, every=0.1)
     shop.write(0)
@@ -274,8 +340,8 @@ def test_auto_cdc(shop: Shop) -> None:
 
     No connector that these sessions have supports the flow itself; Spark checks its definition.
     """
-    code = runnable("recipes-jobs.md")[3][1]
-    shop.sql(runnable("loading.md")[1][1])
+    code = runnable(_PIPELINES)[0][1]
+    shop.sql(runnable(_SNAPSHOT)[1][1])
     registry = _Registry()
     with graph_element_registration_context(registry):
         shop.python(code)
@@ -303,7 +369,7 @@ def test_auto_cdc(shop: Shop) -> None:
 def test_spark_takes_the_auto_cdc_pipeline(shop: Shop) -> None:
     project = shop.folder / "project"
     project.mkdir()
-    code = shop.as_here(runnable("recipes-jobs.md")[3][1])
+    code = shop.as_here(runnable(_PIPELINES)[0][1])
     (project / "orders.py").write_text(code, encoding="utf-8")
     spec = {
         "name": "shop",
@@ -329,7 +395,7 @@ def test_spark_takes_the_auto_cdc_pipeline(shop: Shop) -> None:
 
 def test_routing(shop: Shop) -> None:
     """Each table's folder has its changes, once, also when a batch runs again."""
-    route = runnable("recipes-jobs.md")[1][1]
+    route = runnable("how-to/one-sink-per-table.md")[0][1]
     shop.server.execute(f"CREATE TABLE `old orders` ({ORDERS})", database="shop")
     shop.python(route)
     wait_until(lambda: shop.names["query"].lastProgress, "batch 0 is done", 300, every=0.1)
@@ -358,8 +424,8 @@ def test_routing(shop: Shop) -> None:
 
 
 def test_hourly_jobs(shop: Shop) -> None:
-    job = runnable("recipes-jobs.md")[2][1]
-    shop.sql(runnable("loading.md")[1][1])
+    job = runnable(_HOURLY)[0][1]
+    shop.sql(runnable(_SNAPSHOT)[1][1])
     shop.write(200)
     for hour in range(3):
         shop.python(job)

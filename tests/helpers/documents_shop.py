@@ -28,7 +28,10 @@ ORDERS = "id INT PRIMARY KEY, status VARCHAR(20), total DECIMAL(10,2)"
 
 
 def blocks(name: str) -> list[tuple[str, str]]:
-    """(language, code) of each block of a document, in order."""
+    """(language, code) of each block of a document, in order.
+
+    name : below docs/, such as ``how-to/tune.md``; or ``README.md``.
+    """
     path = ROOT / name if name == "README.md" else ROOT / "docs" / name
     found = re.findall(r"^```(\w*)\n(.*?)^```$", path.read_text("utf-8"), re.DOTALL | re.MULTILINE)
     return [(language, code) for language, code in found if language not in _DRAWN]
@@ -46,6 +49,12 @@ class Shop:
         password = folder / "password"
         password.write_text(_SECRET, encoding="utf-8")
         self._here = {
+            'host="127.0.0.1", port=3357, user="tutorial", password="tutorial"': (
+                f"host={server.host!r}, port={server.port}, user={server.user!r},"
+                f" password={server.password!r}"
+            ),
+            '"checkpoints/': f'"{folder}/checkpoints/',
+            'f"lake/': f'f"{folder}/tutorial_lake/',
             '.option("host", "db.example")': f'.option("host", "{server.host}")'
             f'.option("port", {server.port})',
             'host="127.0.0.1"': f'host="{server.host}", port={server.port}',

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,16 +17,40 @@ from pyspark_mysqlbinlog import errors
 from pyspark_mysqlbinlog.connector.source.schema import envelope
 
 ROOT = Path(__file__).resolve().parents[2]
-DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _HEADING = re.compile(r"^#+ +(.+)$", re.MULTILINE)
 
 
+def _name(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
 def test_there_are_documents() -> None:
-    names = {path.name for path in DOCUMENTS}
-    assert names >= {"README.md", "CHANGELOG.md", "how-it-works.md", "options.md", "types.md"}
+    names = {_name(path) for path in DOCUMENTS}
+    assert names >= {"README.md", "CHANGELOG.md", "docs/index.md", "docs/reference/options.md"}
+
+
+def test_generated_parts_are_current() -> None:
+    """Else: `make docs`, or `python docs/_hooks`."""
+    checked = subprocess.run(
+        [sys.executable, ROOT / "docs/_hooks", "--check"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+def test_documented_objects_exist() -> None:
+    """Those whose docstrings the site shows."""
+    text = (ROOT / "docs/reference/python-api.md").read_text(encoding="utf-8")
+    named = re.findall(r"^::: (\S+)$", text, re.MULTILINE)
+    assert len(named) > 4
+    for module, _, name in (each.rpartition(".") for each in named):
+        assert hasattr(importlib.import_module(module), name), f"{module} has no {name}"
 
 
 def _prose(path: Path) -> str:
@@ -37,7 +64,7 @@ def _anchors(path: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading).replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", DOCUMENTS, ids=_name)
 def test_links_lead_somewhere(path: Path) -> None:
     for link in _LINK.findall(_prose(path)):
         if link.startswith("https://"):
@@ -51,11 +78,21 @@ def test_links_lead_somewhere(path: Path) -> None:
 
 
 def test_every_document_is_reachable_from_the_readme() -> None:
-    linked = {
-        (ROOT / link.partition("#")[0]).resolve() for link in _LINK.findall(_prose(DOCUMENTS[2]))
-    }
-    assert DOCUMENTS[2].name == "README.md"
-    assert {path for path in DOCUMENTS if path.name != "README.md"} <= linked
+    reached, new = set(), [ROOT / "README.md"]
+    while new:
+        path = new.pop()
+        reached.add(path)
+        links = (link.partition("#")[0] for link in _LINK.findall(_prose(path)))
+        linked = {(path.parent / link).resolve() for link in links if link.endswith(".md")}
+        new += (linked & {*DOCUMENTS}) - reached - {*new}
+    assert set(DOCUMENTS) <= reached, set(DOCUMENTS) - reached
+
+
+def test_the_site_has_every_page() -> None:
+    navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").split("\nnav:\n")[1]
+    pages = re.findall(r"^ +- [^:\n]+: (\S+\.md)$", navigation, re.MULTILINE)
+    found = [_name(path).removeprefix("docs/") for path in DOCUMENTS if path.parent != ROOT]
+    assert sorted(pages) == sorted(found)
 
 
 def _python_blocks() -> Iterator[tuple[str, str]]:
@@ -64,7 +101,7 @@ def _python_blocks() -> Iterator[tuple[str, str]]:
         for found in _FENCE.finditer(text):
             if found[1] == "python":
                 line = text.count("\n", 0, found.start()) + 2
-                yield f"{path.name}:{line}", found[2]
+                yield f"{_name(path)}:{line}", found[2]
 
 
 @pytest.mark.parametrize(("place", "code"), [*_python_blocks()])
@@ -87,25 +124,23 @@ def _option_names(code: str) -> set[str]:
 
 
 def test_options_in_python_blocks_are_documented() -> None:
-    documented = set(
-        re.findall(r"^\| `(\w+)` \|", (ROOT / "docs/options.md").read_text(), re.MULTILINE)
-    )
+    options = (ROOT / "docs/reference/options.md").read_text(encoding="utf-8")
+    documented = set(re.findall(r"^\| `(\w+)` \|", options, re.MULTILINE))
     used = {name: place for place, code in _python_blocks() for name in _option_names(code)}
     assert len(used) >= 4
     unknown = {name: place for name, place in used.items() if name not in documented}
     assert not unknown, unknown
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", DOCUMENTS, ids=_name)
 def test_errors_that_are_named_exist(path: Path) -> None:
     named = set(re.findall(r"`(\w+Error)`", path.read_text(encoding="utf-8")))
     assert named <= set(errors.__all__), named - set(errors.__all__)
 
 
-def test_every_error_has_its_way_on() -> None:
-    rows = re.findall(
-        r"^\| (`.*?) \|", (ROOT / "docs/offsets-and-recovery.md").read_text(), re.MULTILINE
-    )
+def test_every_error_has_a_remedy() -> None:
+    table = (ROOT / "docs/reference/errors.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (`.*?) \|", table, re.MULTILINE)
     explained = {name for row in rows for name in re.findall(r"`(\w+Error)`", row)}
     classes = {name: getattr(errors, name) for name in errors.__all__ if name != "cause_of"}
     # A branch of the tree is explained by its leaves, unless it is raised itself.
@@ -116,8 +151,8 @@ def test_every_error_has_its_way_on() -> None:
 
 
 def _table(section: str) -> dict[str, str]:
-    """name -> type of the first table under a heading of docs/types.md."""
-    text = (ROOT / "docs/types.md").read_text(encoding="utf-8")
+    """name -> type of the first table under a heading of docs/reference/output-schema.md."""
+    text = (ROOT / "docs/reference/output-schema.md").read_text(encoding="utf-8")
     after = re.split(rf"^#+ {section}$", text, flags=re.MULTILINE)[1]
     first = re.search(r"(?:^\|.*\n)+", after, re.MULTILINE)
     assert first is not None
@@ -141,8 +176,8 @@ def test_columns_are_those_of_the_code() -> None:
 
 
 def _rules() -> list[str]:
-    """The last column of the table of rules in docs/how-it-works.md."""
-    text = (ROOT / "docs/how-it-works.md").read_text(encoding="utf-8")
+    """The last column of the table of rules in docs/contributing/design-rules.md."""
+    text = (ROOT / "docs/contributing/design-rules.md").read_text(encoding="utf-8")
     section = text.split("## Rules, and why")[1].split("\n## ")[0]
     rows = [line.split(" | ") for line in section.splitlines() if line.startswith("| ")]
     return [row[2].rstrip(" |") for row in rows[1:]]
