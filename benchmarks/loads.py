@@ -1,7 +1,7 @@
 """First loads and Delta mirrors: parts that run one by one, and the figures of their last runs.
 
 ``make bench BENCH_ARGS=--loads`` runs all, ``BENCH_ARGS="--loads first_load lag"`` some. Each is
-printed, and written to loads.json and the tables in docs/performance.md.
+printed, and written to loads.json and the tables in docs/explanation/benchmarks.md.
 """
 
 from __future__ import annotations
@@ -25,10 +25,7 @@ from mirror_workload import mirror_workload
 from scale import LoadScale
 from workload import running_server
 
-__all__ = ["BEGIN", "END", "PARTS", "measure", "render", "show"]
-
-BEGIN = "<!-- loads: begin (written by `make bench BENCH_ARGS=--loads`) -->"
-END = "<!-- loads: end -->"
+__all__ = ["PARTS", "measure", "show"]
 
 PARTS: dict[str, Callable[[Bench], Found]] = {
     "first_load": first_load,
@@ -67,28 +64,6 @@ def measure(
                     **asdict(found),
                 },
             )
-
-
-def render(results: dict[str, Any]) -> str:
-    """Markdown."""
-    lines = []
-    for name in PARTS:
-        if name not in results:
-            continue
-        found = results[name]
-        machine = found["machine"]
-        lines += [f"**{_TITLES[name]}.** {found['told']}", ""]
-        measured = (
-            f"Measured on {found['date']}: {machine['cores']} cores ({machine['cpu']}),"
-            f" {machine['memory_gb']} GB, load {machine['load_before']} before the run; server and"
-            " readers shared the cores."
-        )
-        lines += [measured, ""]
-        lines += [f"| {' | '.join(found['head'])} |"]
-        lines += ["|---|" + "--:|" * (len(found["head"]) - 1)]
-        lines += [f"| {' | '.join(cells)} |" for cells in found["cells"]]
-        lines += ["", *(f"- {note}" for note in found["notes"]), ""]
-    return "\n".join(lines)
 
 
 def show(name: str, found: dict[str, Any]) -> None:

@@ -1,10 +1,10 @@
 """The run: measure this project and its peers side by side.
 
 It starts a MySQL of its own, writes the workload, lets everything read it by turns, and writes the
-figures to results.json, docs/performance.md and its chart. With --tuning it measures the choices in
-the plan of a batch instead (see `tuning`), with --loads first loads and mirrors (see `loads`). With
---short nothing is written and no figure means anything: it shows that every part of all of them
-still runs, and counts every row.
+figures to results.json, docs/explanation/benchmarks.md and its chart. With --tuning it measures the
+choices in the plan of a batch instead (see `tuning`), with --loads first loads and mirrors (see
+`loads`). With --short nothing is written and no figure means anything: it shows that every part of
+all of them still runs, and counts every row.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import argparse
 import json
 import os
 import signal
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -43,7 +44,6 @@ from peers import (
     java_verifies_checksums,
     python_replication,
 )
-from report import write_between
 from results import collect
 from rounds import Measure, run_rounds
 from scale import FULL, FULL_LOADS, SHORT, SHORT_LOADS, Scale
@@ -55,8 +55,8 @@ _HERE = Path(__file__).resolve().parent
 _RESULTS = _HERE / "results.json"
 _TUNING = _HERE / "tuning.json"
 _LOADS = _HERE / "loads.json"
-_DOCUMENT = _HERE.parent / "docs" / "performance.md"
-_CHART = _HERE.parent / "docs" / "performance.svg"
+_DOCS = _HERE.parent / "docs"
+_CHART = _DOCS / "explanation" / "benchmarks.svg"
 _MOST_LATENCY_ROUNDS = 3
 
 
@@ -68,8 +68,6 @@ def main() -> None:
         scale = replace(FULL, rounds=arguments.rounds, memory_bytes=memory_bytes)
     if arguments.report:
         _write(json.loads(_RESULTS.read_text(encoding="utf-8")))
-        _write_tuning(json.loads(_TUNING.read_text(encoding="utf-8")))
-        _write_loads(json.loads(_LOADS.read_text(encoding="utf-8")))
         return
     missing = missing_java()
     if missing is not None:
@@ -82,7 +80,7 @@ def main() -> None:
     is_log = arguments.loads is None
     for chosen, measure, path, write in (
         (is_log and not arguments.tuning, _measure, _RESULTS, _write),
-        (arguments.tuning or (is_log and arguments.short), _tune, _TUNING, _write_tuning),
+        (arguments.tuning or (is_log and arguments.short), _tune, _TUNING, _write_pages),
     ):
         if not chosen:
             continue
@@ -215,7 +213,7 @@ def _measure_loads(arguments: argparse.Namespace) -> None:
                 stored = json.loads(_LOADS.read_text(encoding="utf-8")) if _LOADS.exists() else {}
                 stored[name] = found
                 _LOADS.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
-                _write_loads(stored)
+                _write_pages()
 
 
 def _memory(spark: Worker, workload: Workload, size: int) -> dict[str, Any]:
@@ -248,15 +246,11 @@ def _logs_of_failures(folder: Path) -> Iterator[None]:
 
 def _write(results: dict[str, Any]) -> None:
     from chart import draw
-    from report import BEGIN, END, render
 
     draw(results, _CHART)
-    write_between(_DOCUMENT, BEGIN, END, render(results, _CHART.name))
+    _write_pages()
 
 
-def _write_tuning(results: dict[str, Any]) -> None:
-    write_between(_DOCUMENT, tuning.BEGIN, tuning.END, tuning.render(results))
-
-
-def _write_loads(results: dict[str, Any]) -> None:
-    write_between(_DOCUMENT, loads.BEGIN, loads.END, loads.render(results))
+def _write_pages(_: object = None) -> None:
+    """Make the tables of the page again, from the JSON."""
+    subprocess.run([sys.executable, _DOCS / "_hooks"], check=True)

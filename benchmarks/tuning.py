@@ -1,6 +1,7 @@
 """The plan of a batch: each choice beside what it was chosen over, measured by turns.
 
-``make bench BENCH_ARGS=--tuning`` writes tuning.json, and the table in docs/performance.md.
+``make bench BENCH_ARGS=--tuning`` writes tuning.json, and the table in
+docs/explanation/benchmarks.md.
 """
 
 from __future__ import annotations
@@ -19,10 +20,7 @@ from spark_reads import Ready, check_rows
 from workers import Worker
 from workload import Workload
 
-__all__ = ["BEGIN", "END", "Children", "measure", "render"]
-
-BEGIN = "<!-- tuning: begin (written by `make bench BENCH_ARGS=--tuning`) -->"
-END = "<!-- tuning: end -->"
+__all__ = ["Children", "measure"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,23 +167,3 @@ def _entry(choice: Choice, found: Series) -> dict[str, Any]:
     else:
         entry["rows_per_second"] = round(found.rows_per_second)
     return entry
-
-
-def render(results: dict[str, Any]) -> str:
-    """Markdown: a table, in which what this project does is bold."""
-    measured = (
-        f"Measured on {results['date']}: {results['rounds']} rounds by turns, medians; load"
-        f" {results['machine']['load_before']} before the run. Bold is what this project does."
-    )
-    lines = [measured, "", "| what | how | found |", "|---|---|--:|"]
-    last = ""
-    for entry in results["choices"]:
-        if "p50_ms" in entry:
-            found = f"{entry['p50_ms']:.0f} ms, p99 {entry['p99_ms']:.0f} ms"
-        else:
-            found = f"{entry['rows_per_second'] / 1000:,.0f} k rows/s"
-        setting = f"**{entry['setting']}**" if entry["is_ours"] else entry["setting"]
-        what = entry["what"] if entry["what"] != last else ""
-        lines.append(f"| {what} | {setting} | {found} |")
-        last = entry["what"]
-    return "\n".join([*lines, ""])

@@ -179,13 +179,13 @@ def _rebuild(
 
 
 class OptionError(MySQLBinlogError, ValueError):
-    """An option is unknown, wrong, missing or not built yet."""
+    """An option is unknown, invalid, missing, or not supported yet."""
 
     hint = "correct the option that the message names"
 
 
 class ServerError(MySQLBinlogError):
-    """The server can't be used, or refused what was asked.
+    """The server cannot be used, or rejected a command.
 
     code : MySQL's number of the error, where there is one.
     """
@@ -212,13 +212,13 @@ class ServerError(MySQLBinlogError):
 
 
 class ConnectionFailedError(ServerError):
-    """No answer, or an answer that is not MySQL's; or lost for longer than retryTimeout."""
+    """No answer, an answer that is not MySQL's, or no connection for longer than retryTimeout."""
 
     hint = "check host and port, and start again with the same checkpoint when the server is back"
 
 
 class LostConnectionError(ConnectionFailedError):
-    """The connection broke or could not be made; the same again may work."""
+    """The connection broke or could not be made; a retry can succeed."""
 
     hint = "start again with the same checkpoint; if it stays, do what the message says"
 
@@ -233,37 +233,37 @@ class AccessDeniedError(ServerError):
 
 
 class SnapshotVisibilityTimeoutError(ServerError):
-    """A first load waited too long for what is in the log to be visible to SELECT."""
+    """A snapshot waited too long for transactions of the binlog to be visible to SELECT."""
 
     hint = "end the transactions that the message names, and start again with the same checkpoint"
 
 
 class BinlogSettingsError(ServerError):
-    """The server does not log, or does not log rows."""
+    """The binlog is off, or not in ROW format."""
 
     hint = "set log_bin and binlog_format=ROW on the server"
 
 
 class PositionError(MySQLBinlogError):
-    """The log can't be read from where it was asked to."""
+    """The binlog cannot be read from the given position."""
 
     hint = "give a position that the server has"
 
 
 class BinlogPurgedError(PositionError):
-    """The file that is needed is no longer on the server."""
+    """The binlog file that is needed was purged."""
 
     hint = "restore the file; or take a new checkpoint and load the tables anew"
 
 
 class BinlogReplacedError(PositionError):
-    """The server's log is not the one any more that the position belongs to."""
+    """The server's binlog is not the one of the position."""
 
     hint = "take a new checkpoint and load the tables anew"
 
 
 class LogSequenceError(PositionError):
-    """The log continues under another base name (log_bin), or with numbers that do not grow.
+    """The binlog continues under another base name (log_bin), or with numbers that do not grow.
 
     next_file : the first file there; empty where that is not known, and in a copy of the error.
     next_head : that file's `FileHead`.
@@ -275,7 +275,7 @@ class LogSequenceError(PositionError):
 
 
 class InvalidPositionError(PositionError):
-    """The position lies inside an event, past the end, or in no file of this server."""
+    """The position is inside an event, after the end, or in no file of this server."""
 
     hint = (
         "give a position that SHOW BINLOG EVENTS lists; after a crash of the server, take "
@@ -284,13 +284,13 @@ class InvalidPositionError(PositionError):
 
 
 class BinlogGapError(PositionError):
-    """Files on disk do not follow one another: some are missing, renamed, twice, of two servers."""
+    """Files do not follow one another: missing, renamed, duplicate, or of two servers."""
 
     hint = "put the missing files back under the names that the server gave them"
 
 
 class FormatError(MySQLBinlogError):
-    """The bytes are not what the format says."""
+    """The bytes do not have the expected format."""
 
     hint = "let path name binlogs only"
 
@@ -308,7 +308,7 @@ class MalformedEventError(FormatError):
 
 
 class MalformedResultError(FormatError):
-    """A row that a first load read is truncated, or has a value that its column can't hold."""
+    """A snapshot row is truncated, or has a value that its column cannot hold."""
 
     hint = (
         "start again with the same checkpoint; if it stays, look at the value with SELECT, and "
@@ -317,19 +317,19 @@ class MalformedResultError(FormatError):
 
 
 class UnsupportedEventError(FormatError):
-    """An event whose meaning is not known and that is not flagged as ignorable."""
+    """An unknown event that is not flagged as ignorable."""
 
     hint = "compare the tables, and take a new checkpoint behind the position"
 
 
 class NotRowBasedError(MySQLBinlogError):
-    """A change of a wanted table was not logged as rows with a known outcome."""
+    """A change of a captured table was not logged as rows with a known outcome."""
 
     hint = "take a new checkpoint behind the position, and load the table anew"
 
 
 class StatementFormatError(NotRowBasedError):
-    """DML of a wanted table was logged as a statement."""
+    """DML of a captured table was logged as a statement."""
 
     hint = (
         "set binlog_format=ROW everywhere, take a new checkpoint behind the position, and "
@@ -338,13 +338,13 @@ class StatementFormatError(NotRowBasedError):
 
 
 class UnsupportedTransactionError(NotRowBasedError):
-    """Rows of a wanted table whose outcome (kept or rolled back) the log does not tell yet."""
+    """Rows of a captured table whose outcome (kept or rolled back) is not in the binlog."""
 
     hint = "exclude the table, or take a new checkpoint behind the position"
 
 
 class SchemaError(MySQLBinlogError):
-    """The names for the values are not known."""
+    """The columns of a table are unknown or unsupported."""
 
     hint = "exclude the column or the table"
 
@@ -356,49 +356,49 @@ class UnknownTableError(SchemaError):
 
 
 class UnknownSchemaError(SchemaError):
-    """A row of a table whose columns are not known at that position."""
+    """A row of a table whose columns are unknown at that position."""
 
     hint = "start elsewhere, or set schemaDdl or onUnknownSchema=positional"
 
 
 class SchemaMismatchError(SchemaError):
-    """The table map does not fit the schema that should hold there."""
+    """The table map does not match the schema at that position."""
 
     hint = "start behind the table's last ALTER"
 
 
 class SchemaChangedError(SchemaError):
-    """A table got columns that the query's struct has no place for; or DDL can't be followed."""
+    """A table has columns that the query's struct has no field for, or DDL cannot be followed."""
 
     hint = "start again with the same checkpoint, which adds the column; or set schemaEvolutionMode"
 
 
 class UnrepresentableValueError(MySQLBinlogError):
-    """A value that the payload's types can't hold, where nothing may be put in its place."""
+    """A value that the payload's types cannot hold."""
 
     hint = "correct the value, exclude the column, or set payload=json"
 
 
 class OffsetError(MySQLBinlogError, ValueError):
-    """An offset can't be read: newer version, missing names, or not ours."""
+    """An offset cannot be read: newer version, missing names, or of another source."""
 
     hint = "upgrade the package, or take a new checkpoint"
 
 
 class MirrorError(MySQLBinlogError):
-    """A mirrored table can't be kept equal to the server's by what the log tells."""
+    """A mirrored table cannot be kept equal to the server's from the binlog."""
 
     hint = "load the table anew"
 
 
 class KernelNotFoundError(MySQLBinlogError, ImportError):
-    """The compiled kernel was asked for by name, and can't be imported."""
+    """The compiled kernel is required (MYSQLBINLOG_IMPL=c) and cannot be imported."""
 
     hint = "install again with a C++ compiler, or unset MYSQLBINLOG_IMPL"
 
 
 def cause_of(exception: BaseException | None) -> MySQLBinlogError | None:
-    """The error of this module that an exception of Spark's was made of; None where there is none.
+    """Return the error of this module that caused an exception of Spark, or None.
 
     Spark keeps of an error that a data source raises only the text, within a page of its own. This
     makes the error again, with its class, message, file, position and table; `ServerError.code` is

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 import pyspark_mysqlbinlog
+from pyspark_mysqlbinlog.connector.delta.query import progress
 
 __all__ = ["argument_table", "attribute_table"]
 
@@ -27,8 +28,7 @@ def argument_table(name: str) -> str:
 
 def attribute_table(name: str) -> str:
     """Return the table of the fields of a class that `DeltaMirror.progress` is made of."""
-    module = inspect.getmodule(_progress())
-    documented = getattr(module, name)
+    documented = getattr(progress, name)
     kinds = {key: str(kind) for key, kind in documented.__annotations__.items()}
     lines = ["| field | type | meaning |", "|---|---|---|"]
     for each, meaning in _entries(documented, "Attributes"):
@@ -42,14 +42,6 @@ def attribute_table(name: str) -> str:
 def _shown(annotation: object) -> str:
     """Return an annotation's text without the bar that would end a table's cell."""
     return str(annotation).replace(" | ", " or ")
-
-
-def _progress() -> type:
-    """Return the class of a mirror's progress, wherever it is defined."""
-    module = inspect.getmodule(pyspark_mysqlbinlog.DeltaMirror)
-    found = getattr(module, "MirrorProgress")  # noqa: B009 (not among the module's public names)
-    assert isinstance(found, type)
-    return found
 
 
 def _entries(documented: type, section: str) -> Iterator[tuple[str, str]]:

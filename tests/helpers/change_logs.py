@@ -33,7 +33,7 @@ def rows_of_log(mirrored: MirroredDatabase, table: str) -> list[dict[str, Any]]:
 
 
 def replayed(rows: list[dict[str, Any]], *key: str) -> list[dict[str, Any]]:
-    """What the changes leave, as docs/delta.md tells how to read them."""
+    """What the changes leave, as docs/reference/delta-mirror.md says how to replay them."""
     table: dict[tuple[Any, ...], dict[str, Any]] = {}
     for row in rows:
         if row["op"] in {"reset", "t"} or _drops(row):

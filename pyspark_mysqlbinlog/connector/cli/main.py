@@ -66,7 +66,7 @@ def ingest(  # noqa: PLR0917 (typer's options have names)
     user: Annotated[
         str,
         typer.Option(
-            help="Account of the server; docs/operations.md lists its grants.",
+            help="Account of the server; docs/reference/security.md lists its grants.",
             rich_help_panel=_SOURCE,
         ),
     ],
@@ -106,7 +106,7 @@ def ingest(  # noqa: PLR0917 (typer's options have names)
     option: Annotated[
         list[str] | None,
         typer.Option(
-            help="name=value of an option in docs/options.md; can be repeated.",
+            help="name=value of an option in docs/reference/options.md; can be repeated.",
             rich_help_panel=_SOURCE,
         ),
     ] = None,

@@ -68,7 +68,7 @@ class Lines:
 
 
 def as_json(batch: BatchProgress, progress: MirrorProgress) -> str:
-    """One line; docs/delta.md tells what it has."""
+    """One line; docs/reference/command-line.md lists its fields."""
     lags = [part.lag for part in batch.tables.values() if part.lag is not None]
     told: dict[str, Any] = {
         "batch": batch.number,

@@ -43,32 +43,33 @@ _SETTLED = {
 
 
 class DeltaMirror:
-    """A Delta table for each MySQL table, kept equal to it; or one with its changes; or both.
+    """A streaming query that replicates MySQL tables to Delta tables, change logs, or both.
 
     Parameters
     ----------
     target
-        A path or URI with ``{database}`` and ``{table}`` in it: the tables. None for no tables.
+        Path or URI of the Delta tables, with ``{database}`` and ``{table}`` in it. None for change
+        logs only.
     checkpoint
-        Where Spark keeps how far the query has come; a folder of this mirror alone.
+        Spark's checkpoint directory of this mirror; no other query can use it.
     options
-        The options of the source (docs/options.md): server, account, tables. `payload`, `jsonType`
-        and `operations` are the mirror's; `startingOffset` is ``snapshot`` unless it is given.
+        Options of the source (docs/reference/options.md): server, account, tables. The mirror sets
+        `payload`, `jsonType` and `operations`. `startingOffset` defaults to ``snapshot``.
     change_log
-        A path or URI as `target`: the change logs, to which every change is appended.
+        Path or URI of the change logs, as `target`: every change is appended there.
     engine
-        What writes the Delta tables: ``deltalake`` (delta-rs, in this process), ``spark`` (Delta's
-        jars in the Spark session), or ``auto``: Spark where the session has Delta's extension.
+        Writer of the Delta tables: ``deltalake`` (delta-rs, in this process), ``spark`` (Delta's
+        jars in the Spark session), or ``auto`` (``spark`` if the session has Delta's extension).
     storage_options
-        What delta-rs needs to know of an object store.
+        Settings of delta-rs for an object store, such as credentials.
     table_properties
-        Of the Delta tables that are made, such as ``delta.targetFileSize``.
+        Properties of new Delta tables, such as ``delta.targetFileSize``.
     partition_by
-        ``database.table`` -> the columns by which its Delta table is partitioned when it is made.
+        ``database.table`` -> partition columns of its Delta table, when it is created.
     soft_delete
         Whether deleted rows stay, with true in the column `_deleted`.
     maintenance_interval
-        How often each table's files are compacted and vacuumed: ``1h``; None for never.
+        How often each table's files are compacted and vacuumed, such as ``1h``; None for never.
 
     Examples
     --------

@@ -3,8 +3,8 @@
 Spark hands over a mapping of texts. `Options.parse` is the one way from it to values: names are
 matched without regard to case, an unknown one is answered with the nearest right one, and every
 problem becomes one OptionError, so that nobody behind this module sees a text or an error of
-pydantic's, which would print what was given: a secret, too. docs/options.md is this model as a
-table; a test compares them.
+pydantic's, which would print what was given: a secret, too. docs/reference/options.md is generated
+from this model.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def _option(
     """A field: its default, the default as a user would write it, what a value looks like."""
     extra: dict[str, Any] = {"shown": shown, "expects": expects, "reads": reads}
     if reads in ("streams", "batch reads"):
-        meaning += f"; {reads} only"
+        meaning += f". {reads.capitalize()} only"
     return Field(default, description=meaning, json_schema_extra=extra, gt=gt, ge=ge, le=le)
 
 
@@ -136,13 +136,13 @@ class Options(BaseModel):
     )
 
     host: Text | None = _option(
-        None, "", "a host name or address", "the server; either this or `path`"
+        None, "", "a host name or address", "The MySQL server. Set either this or `path`"
     )
     port: Number = _option(
         3306,
         "3306",
         "a number from 1 to 65535",
-        "the server's port",
+        "Port of the server",
         ge=1,
         le=65535,
         reads="servers",
@@ -151,115 +151,114 @@ class Options(BaseModel):
         None,
         "",
         "an account's name",
-        "needs REPLICATION SLAVE, REPLICATION CLIENT and SELECT",
+        "Account of the server. It needs REPLICATION SLAVE, REPLICATION CLIENT and SELECT",
         reads="servers",
     )
     password: SecretStr | None = _option(
         None,
         "",
         "a text",
-        "the account's password",
+        "Password of the account",
         reads="servers",
     )
     password_file: Text | None = _option(
         None,
         "",
         "the name of a readable file in UTF-8",
-        "a file that holds the password, in place of `password`; read once, on the driver",
+        "File that contains the password, instead of `password`. It is read once, on the driver",
         reads="servers",
     )
     path: Text | None = _option(
         None,
         "",
         "a file, a glob or a folder",
-        "a binlog file, glob or folder instead of a server; readable under that name on driver and"
-        " executors",
+        "Binlog file, glob or folder, instead of a server. It must be readable under this name"
+        " on driver and executors",
         reads="batch reads",
     )
     tables: Text | None = _option(
         None,
         "",
         "a list of database.table, globs and /regexes/",
-        "the wanted tables: `db.table` or `` `db`.`table` ``, with `*` and `?` as globs, or"
-        " `/regex/` over `db.table`; separated by commas. All but system schemas when left out",
+        "Captured tables: `db.table` or `` `db`.`table` ``, with `*` and `?` as globs, or"
+        " `/regex/` over `db.table`, separated by commas. Default: all tables except system"
+        " schemas",
     )
     exclude_tables: Text | None = _option(
         None,
         "",
         "a list of database.table, globs and /regexes/",
-        "tables that are not wanted, in the same forms; wins over `tables`",
+        "Tables that are not captured, in the same forms. It takes precedence over `tables`",
     )
     exclude_columns: Text | None = _option(
         None,
         "",
         "a list of database.table.column, globs and /regexes/",
-        "columns that are skipped: `db.table.column` in the same forms, or `/regex/` over"
-        " `db.table.column`; they are in no payload and not in `source.absent`",
+        "Columns that are skipped: `db.table.column` in the same forms, or `/regex/` over"
+        " `db.table.column`. They are in no payload and not in `source.absent`",
     )
     operations: Operations = _option(
         frozenset({"insert", "update", "delete", "truncate"}),
         "insert,update,delete,truncate",
         "a list of insert, update, delete, truncate and ddl",
-        "the wanted kinds of change. `truncate` is of a whole table or of a partition, as"
-        " `source.query` tells; `ddl` is DDL that changes or removes rows by itself",
+        "Kinds of change to deliver. `truncate` is TRUNCATE of a table or a partition, as"
+        " `source.query` shows. `ddl` is DDL that changes or removes rows",
     )
     starting_offset: PlaceInLog | None = _option(
         None,
         "",
         "latest, earliest, snapshot, FILE:POS with a position of at least 4, or an ISO time such as"
         " 2026-11-20T10:00:00Z",
-        "`latest`, `earliest`, `snapshot`, `FILE:POS`, or an ISO time (UTC unless it has a zone):"
-        " the first transaction whose first event is not older. `snapshot` is `latest`, and the"
-        " rows that the tables have already come as well (docs/loading.md). Only used when there is"
-        " no checkpoint. When left out, a stream starts at `latest`, a batch read and `path` at"
-        " `earliest`. `gtid:SET` is not built yet",
+        "Where a query without a checkpoint starts: `latest`, `earliest`, `snapshot` (existing"
+        " rows, and changes from `latest` on), `FILE:POS`, or an ISO time, UTC by default (the"
+        " first transaction whose first event is not older). Default: `latest` for a stream,"
+        " `earliest` for a batch read and `path`. `gtid:SET` is not supported yet",
     )
     ending_offset: PlaceInLog = _option(
         Latest(),
         "latest",
         "latest, FILE:POS with a position of at least 4, or an ISO time such as"
         " 2026-11-20T10:00:00Z",
-        "where the read ends: `latest`, `FILE:POS`, or an ISO time",
+        "Where the read ends: `latest`, `FILE:POS`, or an ISO time",
         reads="batch reads",
     )
     snapshot_where: Conditions | None = _option(
         None,
         "",
         'a JSON object of tables and SQL conditions such as {"shop.orders": "id > 1000"}',
-        "loads only those rows of a table for which an SQL condition holds, as a JSON object:"
-        ' `{"shop.orders": "created >= \'2026-01-01\'"}`. The log is not filtered',
+        "Limits snapshots to the rows that satisfy an SQL condition, as a JSON object:"
+        ' `{"shop.orders": "created >= \'2026-01-01\'"}`. The binlog is not filtered',
         reads="servers",
     )
     reload: Reload | None = _option(
         None,
         "",
-        "NAME: TABLES, such as fix-1: shop.orders",
-        "loads tables again in a query that has a checkpoint: `NAME: TABLES`, where TABLES is as in"
-        " `tables`, and NAME is another one than the last time. A name is done once, however often"
-        " the query is started with it. Streams only",
+        "ID: TABLES, such as fix-1: shop.orders",
+        "Snapshots tables again in a query that has a checkpoint. Format: `ID: TABLES`, where"
+        " TABLES uses the syntax of `tables`. Each ID runs once; use a new ID to reload again."
+        " Streams only",
         reads="servers",
     )
     reload_after_ddl: Flag = _option(
         False,
         "false",
         "true or false",
-        "whether a table is loaded again, while the stream goes on, behind a statement that changed"
-        " its rows without telling the log which. Streams only",
+        "Whether a table is reloaded after DDL that rewrote its rows without row events."
+        " Streams only",
         reads="servers",
     )
     payload: Payload | None = _option(
         None,
         "",
         "json, struct or variant",
-        "the type of `before` and `after`: `struct` (needs literal `tables`), `json` or `variant`."
-        " When left out, `struct` if `tables` is one table's name, else `json`; a checkpoint whose"
-        " query would change its payload so is refused",
+        "Type of `before` and `after`: `struct` (needs literal `tables`), `json` or `variant`."
+        " Default: `struct` if `tables` is the name of one table, otherwise `json`",
     )
     max_bytes_per_trigger: Size = _option(
         1 << 30,
         "1g",
         "a size above 0 such as 64m",
-        "a batch takes the transactions within this many bytes of log, and one at least",
+        "Limit of a batch in bytes of binlog. A batch has at least one transaction",
         gt=0,
         reads="streams",
     )
@@ -267,7 +266,7 @@ class Options(BaseModel):
         None,
         "",
         "a number above 0",
-        "the same for this many rows; the nearer limit wins",
+        "Limit of a batch in rows. The nearer of both limits applies",
         gt=0,
         reads="streams",
     )
@@ -275,46 +274,45 @@ class Options(BaseModel):
         "PREFERRED",
         "PREFERRED",
         "DISABLED, PREFERRED, REQUIRED, VERIFY_CA or VERIFY_IDENTITY",
-        "as in MySQL's clients: `DISABLED`, `PREFERRED`, `REQUIRED`, `VERIFY_CA`,"
-        " `VERIFY_IDENTITY`; only the last two verify the server's certificate",
+        "TLS, as in MySQL's clients: `DISABLED`, `PREFERRED`, `REQUIRED`, `VERIFY_CA`,"
+        " `VERIFY_IDENTITY`. Only the last two verify the server's certificate",
         reads="servers",
     )
     ssl_ca: Text | None = _option(
         None,
         "",
         "the name of a PEM file",
-        "certificates of the authorities to trust; the modes `VERIFY_…` need it, and the others"
-        " refuse it",
+        "Certificates of trusted authorities. The modes `VERIFY_…` require it, the others"
+        " reject it",
         reads="servers",
     )
     ssl_cert: Text | None = _option(
         None,
         "",
         "the name of a PEM file",
-        "the client's certificate; needs `sslKey`",
+        "Certificate of the client. It needs `sslKey`",
         reads="servers",
     )
     ssl_key: Text | None = _option(
         None,
         "",
         "the name of a PEM file",
-        "the key of the client's certificate",
+        "Key of the client's certificate",
         reads="servers",
     )
     server_id: ServerIds = _option(
         (1 << 30, (1 << 31) - 1),
         "1073741824-2147483647",
         "a number from 1 to 4294967295, or a range such as 6000-6100",
-        "the id that each connection registers as a replica, drawn from this range; must not be"
-        " another replica's",
+        "Replica id of each connection, drawn from this range. No other replica can use it",
         reads="servers",
     )
     heartbeat_interval: Duration = _option(
         10.0,
         "10s",
         "a duration from 1ms to 1d such as 10s",
-        "how often a silent server gives a sign of life; a connection is lost after three of these"
-        " without one, but not before 30s",
+        "Time after which a silent server sends a heartbeat. A connection counts as lost after"
+        " three intervals without one, but not before 30s",
         ge=0.001,
         le=86400,
         reads="servers",
@@ -323,7 +321,7 @@ class Options(BaseModel):
         10.0,
         "10s",
         "a duration from 1ms to 1d such as 10s",
-        "how long connecting may take, each time",
+        "Limit for each attempt to connect",
         ge=0.001,
         le=86400,
         reads="servers",
@@ -332,21 +330,21 @@ class Options(BaseModel):
         600.0,
         "10m",
         "a duration such as 10m",
-        "how long a lost connection is tried again before the query fails",
+        "How long a lost connection is retried before the query fails",
         reads="streams",
     )
     idle_offset_interval: Duration = _option(
         30.0,
         "30s",
         "a duration such as 30s",
-        "how often the offset moves on while only unwanted tables change",
+        "How often the offset moves while only tables that are not captured change",
         reads="streams",
     )
     buffer_bytes: Size = _option(
         64 << 20,
         "64m",
         "a size of at least 1m such as 64m",
-        "the log that the driver holds in memory ahead of Spark",
+        "Size of the binlog that the driver buffers ahead of Spark",
         ge=1 << 20,
         reads="streams",
     )
@@ -355,14 +353,16 @@ class Options(BaseModel):
         64 << 20,
         "64m",
         "a size above 0 such as 16m",
-        "the log that one task fetches and decodes, about; a batch read of a server is one task",
+        "Approximate size of the binlog, or of the table chunk, that one task reads. A batch"
+        " read of a server is one task",
         gt=0,
     )
     max_connections: Number = _option(
         4,
         "4",
         "a number above 0",
-        "how many executors read from the server at once, on top of the stream's own connections",
+        "How many executors read from the server at a time, in addition to the stream's own"
+        " connections",
         gt=0,
         reads="streams",
     )
@@ -370,74 +370,76 @@ class Options(BaseModel):
         "auto",
         "auto",
         "auto, gtid, innodb_trx or lock",
-        "how a first load makes sure that its SELECT sees all that is in the log before it: `gtid`"
-        " (MySQL 5.7 with `gtid_mode=ON`), `innodb_trx` (needs PROCESS), `lock` (a momentary LOCK"
-        " TABLES … READ; needs LOCK TABLES), or with `auto` the first of them that can be had",
+        "How a snapshot verifies that its SELECT sees every transaction already in the binlog:"
+        " `gtid` (MySQL 5.7 with `gtid_mode=ON`), `innodb_trx` (needs PROCESS), `lock` (a short"
+        " LOCK TABLES … READ; needs LOCK TABLES). `auto` uses the first one available",
         reads="servers",
     )
     snapshot_exact_keyless: Flag = _option(
         False,
         "false",
         "true or false",
-        "whether a table that has neither a primary key nor a `UNIQUE` key of `NOT NULL` columns is"
-        " loaded at an exact place in the log, which a row with `op` `t` tells (needs LOCK TABLES)",
+        "Whether a table with neither a primary key nor a `UNIQUE` key of `NOT NULL` columns is"
+        " snapshotted at an exact binlog position, which a row with `op` `t` marks (needs LOCK"
+        " TABLES)",
         reads="servers",
     )
     fail_on_data_loss: Flag = _option(
         True,
         "true",
         "true or false",
-        "whether to stop when the needed log is purged. `false` is not built yet",
+        "Whether the query stops if the binlog that it needs was purged. `false` is not"
+        " supported yet",
     )
     schema_evolution_mode: EvolutionMode = _option(
         "addNewColumns",
         "addNewColumns",
         "addNewColumns, rescue, failOnNewColumns or none",
-        "what a column does that a `struct` payload has no place for: `addNewColumns` stops in"
-        " front of it when a restart adds it, and else rescues it; `rescue` gives it in"
-        " `_rescued_data`; `failOnNewColumns` stops; `none` passes over it",
+        "What happens with a column that a `struct` payload has no field for: `addNewColumns`"
+        " stops before it if a restart adds it, otherwise rescues it; `rescue` delivers it in"
+        " `_rescued_data`; `failOnNewColumns` stops; `none` ignores it",
     )
     schema_ddl: Text | None = _option(
         None,
         "",
         "the name of a readable file in UTF-8",
-        "a file of CREATE TABLE statements, as `mysqldump --no-data` writes it: how tables looked"
-        " where the log begins that is read; read on the driver",
+        "File of CREATE TABLE statements, as `mysqldump --no-data` writes it: the tables at the"
+        " beginning of the binlog that is read. It is read on the driver",
     )
     on_unknown_schema: OnUnknownSchema = _option(
         "fail",
         "fail",
         "fail or positional",
-        "what to do with rows of a table whose columns are not known: `fail`, or give them as"
-        " `@1`, `@2`, … (`json` and `variant` only)",
+        "What happens with rows of a table with unknown columns: `fail`, or `positional`, which"
+        " names them `@1`, `@2`, … (`json` and `variant` only)",
     )
     time_type: TimeType = _option(
         "string",
         "string",
         "string, interval or micros",
-        "how TIME is given in a `struct` payload: as SELECT shows it, as `interval` (day to"
-        " second), or as `micros` (a bigint)",
+        "Type of TIME in a `struct` payload: `string` as in SELECT, `interval` (day to second),"
+        " or `micros` (bigint)",
     )
     json_type: JsonType = _option(
         "string",
         "string",
         "string, variant or text",
-        "how JSON is given: in a `struct` payload as `string` or `variant`. In a `json` payload a"
-        " document is the value itself; with `text` it is a string that holds the document's text,"
-        " so that JSON's own null is not NULL",
+        "Type of JSON: `string` or `variant` in a `struct` payload. In a `json` payload a"
+        " document is the value itself; with `text` it is a string with the document's text,"
+        " which distinguishes JSON's own null from NULL",
     )
     zero_dates: ZeroDates = _option(
         "null",
         "null",
         "null or fail",
-        "what becomes of zero dates (`0000-00-00`, `2026-11-00`) in a `struct` payload: `null`,"
-        " named in `source.absent`, or `fail`",
+        "What becomes of zero and invalid dates (`0000-00-00`, `2026-11-00`) in a `struct`"
+        " payload: `null`, listed in `source.absent`, or `fail`",
     )
     tiny_int1_is_boolean: Flag = _option(
         False,
         "false",
         "true or false",
-        "whether TINYINT(1) is a boolean in a `struct` payload: all but 0 is true",
+        "Whether TINYINT(1) is a boolean in a `struct` payload: every value except 0 is true",
     )
 
     # Whether names of tables differ by case only the server tells: no method takes it for granted.

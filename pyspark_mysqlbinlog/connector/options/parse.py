@@ -56,7 +56,11 @@ def _known(given: Mapping[str, str]) -> dict[str, str]:
         name = _NAMES.get(key.lower())
         if name is None:
             near = difflib.get_close_matches(key.lower(), _NAMES, n=1, cutoff=0.6)
-            hint = f"did you mean {_NAMES[near[0]]}?" if near else "docs/options.md lists them all"
+            hint = (
+                f"did you mean {_NAMES[near[0]]}?"
+                if near
+                else "docs/reference/options.md lists them all"
+            )
             raise OptionError(f"unknown option {key!r}: {hint}")
         if name in texts:
             raise OptionError(f"option {name}: given twice, in different case; leave one out")

@@ -1,6 +1,7 @@
 """Options and values that the contract promises and this version refuses by name.
 
-One list, so that building one of them is: remove its line here and the words in docs/options.md.
+One list, so that building one of them is: remove its line here and the words in
+docs/reference/limitations.md.
 """
 
 from __future__ import annotations

@@ -147,7 +147,7 @@ def parse_conditions(text: str) -> dict[str, str]:
 
 
 def parse_reload(text: str) -> tuple[str, str]:
-    """(name, tables) of ``NAME: TABLES``."""
+    """(name, tables) of ``ID: TABLES``."""
     name, colon, tables = text.partition(":")
     if not colon or _NAME.fullmatch(name.strip()) is None or not tables.strip():
         raise ValueError("no name and tables")

@@ -22,7 +22,7 @@ __all__ = ["MySQLBinlogDataSource"]
 class MySQLBinlogDataSource(DataSource):
     """Committed row changes of a MySQL server, in commit order.
 
-    Options and columns are documented in docs/options.md and docs/types.md.
+    Options and columns are documented in docs/reference (options, output-schema).
 
     Examples
     --------

@@ -1,6 +1,6 @@
 """The columns that every read gives, as Spark types; Debezium's names where it has them.
 
-What they mean is in docs/types.md.
+What they mean is in docs/reference/output-schema.md.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 An absent column (partial image) has no key, a NULL is a variant null. All images of one kind have
 the same keys, so their dictionary and the order of their ids are made once; only the keys of JSON
-documents and of geometries are added row by row. What a value becomes is in docs/types.md; the
-bytes are `variant`'s affair.
+documents and of geometries are added row by row. What a value becomes is in
+docs/reference/type-mapping.md; the bytes are `variant`'s affair.
 """
 
 from __future__ import annotations

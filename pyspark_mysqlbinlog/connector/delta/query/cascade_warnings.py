@@ -51,6 +51,6 @@ class CascadeWatch:
             _LOG.warning(
                 "foreign keys change rows of %s; the log does not have such changes, and neither"
                 " has Delta until the table is loaded again (option reload, on a schedule; see"
-                " docs/delta.md)",
+                " docs/reference/limitations.md)",
                 ", ".join(map(str, new)),
             )

@@ -42,11 +42,11 @@ class TableBatch:
 
     Attributes
     ----------
-    rows : changes and loaded rows that were brought in.
-    snapshot_rows : how many of them were loaded.
-    bytes : of them, as Arrow.
-    duration_seconds : that bringing them in took.
-    lag : seconds from the newest change to its being in Delta; None where there was no change.
+    rows : changes and snapshot rows that were applied.
+    snapshot_rows : how many of them are snapshot rows.
+    bytes : their size as Arrow.
+    duration_seconds : time to apply them.
+    lag : seconds from the newest change to its commit in Delta; None without changes.
     """
 
     rows: int
@@ -88,17 +88,17 @@ class TableBatch:
 
 @dataclass(frozen=True, slots=True)
 class BatchProgress:
-    """One batch that is in Delta.
+    """One batch that was committed to Delta.
 
     Attributes
     ----------
-    number : of Spark's.
-    rows : changes and loaded rows that it had, those among them that Delta had already.
-    duration_seconds : that reading and bringing them in took.
-    committed_at : when, as `time.time` has it.
-    file, pos : the place in the server's log up to which Delta has everything now.
-    tables_in_snapshot : how many tables are still being loaded, or are to be.
-    tables : ``database.table`` -> its part; tables of which nothing came are left out.
+    number : Spark's number of the batch.
+    rows : changes and snapshot rows of the batch, including those that Delta already had.
+    duration_seconds : time to read and apply the batch.
+    committed_at : time of the last commit, in seconds since 1970 UTC.
+    file, pos : position in the server's binlog up to which everything is in Delta.
+    tables_in_snapshot : how many tables have a snapshot in progress or pending.
+    tables : ``database.table`` -> its part, for tables with changes or rows.
     """
 
     number: int
@@ -113,17 +113,17 @@ class BatchProgress:
 
 @dataclass(frozen=True, slots=True)
 class TableProgress:
-    """One table, since this process began.
+    """One table, since this process started.
 
     Attributes
     ----------
-    rows, bytes : brought in.
-    lag : of the last batch that had changes of it; see `TableBatch`.
-    in_snapshot : whether rows that it has already are still to come.
-    snapshot_rows : rows of its load so far, about; those of an earlier process, too.
-    snapshot_rows_estimate : how many rows the server had when that began, by its own estimate; None
-        if not known.
-    stopped : why it is kept in step no more; None while it is.
+    rows, bytes : changes and snapshot rows that were applied, and their size as Arrow.
+    lag : lag of the last batch with changes of the table; see `TableBatch`.
+    in_snapshot : whether the table's snapshot is in progress or pending.
+    snapshot_rows : approximate rows of its snapshot so far, including those of earlier processes.
+    snapshot_rows_estimate : the server's estimate of the table's rows at the beginning of the
+        snapshot; None if unknown.
+    stopped : why replication of the table stopped; None while it runs.
     """
 
     rows: int = 0
@@ -137,12 +137,12 @@ class TableProgress:
 
 @dataclass(frozen=True, slots=True)
 class MirrorProgress:
-    """What a mirror has done, since this process began.
+    """Progress of a mirror since this process started.
 
     Attributes
     ----------
     tables : ``database.table`` -> its progress.
-    batches : the last ones, at most 100, ascending.
+    batches : the last 100 batches, ascending.
     """
 
     tables: Mapping[str, TableProgress] = field(default_factory=dict)

