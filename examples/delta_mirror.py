@@ -5,8 +5,8 @@
 
 It runs in classic sessions and in Spark Connect until it is stopped, and goes on from its
 checkpoint when it is started again. What it does with changes, DDL and tables that it can't follow
-is described in docs/delta.md. The server needs `binlog_row_image=FULL`; Delta is written by
-delta-rs (`pip install "pyspark-mysqlbinlog[delta]"`), so the JVM needs no jars.
+is described in docs/how-to/delta-mirror.md. The server needs `binlog_row_image=FULL`; Delta is
+written by delta-rs (`pip install "pyspark-mysqlbinlog[delta]"`), so the JVM needs no jars.
 """
 
 from __future__ import annotations

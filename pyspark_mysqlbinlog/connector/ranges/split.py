@@ -21,7 +21,8 @@ from pyspark_mysqlbinlog.protocol.blocks import EventBlock
 
 __all__ = ["MAX_INLINE_BYTES_PER_BATCH", "Cut", "RangePartition", "cut", "pulled"]
 
-# More tasks than this cost Spark more than fetching their events by one (docs/performance.md).
+# More tasks than this cost Spark more than fetching their events by one
+# (docs/explanation/benchmarks.md).
 _MOST_CARRIED_TASKS = 4
 # Bytes of a batch.
 MAX_INLINE_BYTES_PER_BATCH = _MOST_CARRIED_TASKS * MAX_INLINE_BYTES_PER_TASK
