@@ -194,7 +194,7 @@ class Options(BaseModel):
         "",
         "a list of database.table.column, globs and /regexes/",
         "columns that are skipped: `db.table.column` in the same forms, or `/regex/` over"
-        " `db.table.column`; they are in no payload and not in `source.absent`",
+        " `db.table.column`; they are in no payload and not in `source.missing`",
     )
     operations: Operations = _option(
         frozenset({"insert", "update", "delete", "truncate"}),
@@ -431,7 +431,7 @@ class Options(BaseModel):
         "null",
         "null or fail",
         "what becomes of zero dates (`0000-00-00`, `2026-11-00`) in a `struct` payload: `null`,"
-        " named in `source.absent`, or `fail`",
+        " named in `source.invalid_dates`, or `fail`",
     )
     tiny_int1_is_boolean: Flag = _option(
         False,
