@@ -240,12 +240,12 @@ class Decoder:
             )
         run = self._run(event, head.op, plan, before, after)
         # Each row repeats them: a wide table with minimal images has more names than values.
-        shared_bytes = len(run.query or "") + sum(map(len, run.absent or ())) + 100
+        shared_bytes = len(run.query or "") + sum(map(len, run.missing or ())) + 100
 
         data, end = event.body, len(event.body)
         row, pos = begin if begin[1] else (0, head.rows_start)
         first = row
-        lost_before, lost_after = self.before.lost, self.after.lost
+        invalid_before, invalid_after = self.before.invalid_dates, self.after.invalid_dates
         rescued_before, rescued_after = self.before.rescued, self.after.rescued
         more = True
         while more:
@@ -254,14 +254,14 @@ class Decoder:
             pos = self._image(self.after, after, data, pos)
             if rescued_before or rescued_after:
                 self._rescue(len(self._envelope) + row - first)
-            if lost_before or lost_after:
-                # A row of its own: `absent` is part of what a run shares.
+            if invalid_before or invalid_after:
+                # A row of its own: `invalid_dates` is part of what a run shares.
                 if first < row:
                     self._envelope.add(run, first, row - first)
-                lost = (*(run.absent or ()), *lost_before, *lost_after)
-                self._envelope.add(run._replace(absent=lost), row, 1)
-                lost_before.clear()
-                lost_after.clear()
+                invalid = (*invalid_before, *invalid_after)
+                self._envelope.add(run._replace(invalid_dates=invalid), row, 1)
+                invalid_before.clear()
+                invalid_after.clear()
                 first = row + 1
             row += 1
             self._shared_bytes += shared_bytes
@@ -341,14 +341,14 @@ class Decoder:
         before: ImagePlan | None,
         after: ImagePlan | None,
     ) -> Run:
-        absent: tuple[str, ...] = ()
+        missing: tuple[str, ...] = ()
         if before is not None:
-            absent += tuple(f"before.{name}" for name in self.before.absent(before))
+            missing += tuple(f"before.{name}" for name in self.before.missing(before))
         if after is not None:
-            absent += tuple(f"after.{name}" for name in self.after.absent(after))
+            missing += tuple(f"after.{name}" for name in self.after.missing(after))
         table_map = plan.table_map
         name = (table_map.database, table_map.table)
-        return self._shared(event, op, name, plan.key, absent or None)
+        return self._shared(event, op, name, plan.key, missing or None)
 
     def _shared(
         self,
@@ -356,7 +356,7 @@ class Decoder:
         op: str,
         name: tuple[str, str],
         key: tuple[str, ...] | None,
-        absent: tuple[str, ...] | None,
+        missing: tuple[str, ...] | None,
     ) -> Run:
         ordinal = self.file_ordinal(event.file)
         if ordinal is None:
@@ -379,7 +379,8 @@ class Decoder:
             gtid=transaction.gtid,
             query=transaction.query,
             key=key,
-            absent=absent,
+            missing=missing,
+            invalid_dates=None,
         )
 
     def _bytes(self) -> int:

@@ -66,9 +66,9 @@ class Query:
             if self.options["payload"] != "struct":
                 found.append(json.loads(row.after))
                 continue
-            absent = {name.removeprefix("after.") for name in row.source.absent or ()}
+            missing = {name.removeprefix("after.") for name in row.source.missing or ()}
             values = {
-                name: value for name, value in row.after.asDict().items() if name not in absent
+                name: value for name, value in row.after.asDict().items() if name not in missing
             }
             found.append(values | json.loads(row["_rescued_data"] or "{}").get("after", {}))
         return found

@@ -277,13 +277,14 @@ def test_the_struct_of_one_table_is_the_default(live: Live) -> None:
     frame = reads.batch(**options)
     assert frame.schema["after"].dataType.simpleString() == STRUCT
     assert frame.schema["before"].dataType == frame.schema["after"].dataType
-    found = frame.where("op = 'c' and after.id = 2").select("source.absent").collect()
-    assert [row.absent for row in found] == [[f"after.{zero}" for zero in ZEROS]]
-    update = frame.where("op = 'u'").select("source.absent", "before.v", "after.v").collect()
+    found = frame.where("op = 'c' and after.id = 2").select("source.invalid_dates").collect()
+    assert [row.invalid_dates for row in found] == [[f"after.{zero}" for zero in ZEROS]]
+    update = frame.where("op = 'u'").select("source.invalid_dates", "before.v", "after.v").collect()
     assert [list(row) for row in update] == [
         [[f"{side}.{zero}" for side in ("before", "after") for zero in ZEROS], "", "changed"]
     ]
-    assert frame.where("source.absent is null").count() == 4
+    assert frame.where("source.invalid_dates is null").count() == 4
+    assert frame.where("source.missing is not null").count() == 0
     # The update of batch rows by their types: no cast, no parsing.
     assert frame.where("after.bu = 18446744073709551615 and after.b1").count() == 1
     assert frame.where("after.ts = timestamp '2026-11-20 10:00:00.000001 UTC'").count() == 1
@@ -386,7 +387,7 @@ def test_several_tables_nested_and_columns_left_out(
     )
     rows = [row.asDict(recursive=True) for row in frame.orderBy("seq").collect()]
     ann = {database: {"every": None, "people": {"id": 1, "name": "Ann"}}}
-    assert [(row["before"], row["after"], row["source"]["absent"]) for row in rows] == [
+    assert [(row["before"], row["after"], row["source"]["missing"]) for row in rows] == [
         (None, ann, None),
         (None, {database: {"every": {"id": 9}, "people": None}}, None),
         (ann, None, None),

@@ -38,7 +38,8 @@ _SOURCE: dict[str, pa.DataType] = {
     "gtid": pa.string(),
     "query": pa.string(),
     "key": _STRINGS,
-    "absent": _STRINGS,
+    "missing": _STRINGS,
+    "invalid_dates": _STRINGS,
 }
 _COLUMNS: dict[str, pa.DataType] = {
     "op": pa.string(),

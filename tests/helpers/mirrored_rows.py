@@ -52,7 +52,7 @@ def _inserted(schema: TableSchema, images: list[str]) -> list[dict[str, Any]]:
             "before": None,
             "after": image,
             "seq": {"epoch": 0, "file": 1, "pos": 4, "row": row},
-            "source": {"key": [], "absent": None, "query": None},
+            "source": {"key": [], "missing": None, "query": None},
         }
         for row, image in enumerate(images)
     ]

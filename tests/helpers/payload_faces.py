@@ -32,9 +32,8 @@ def as_json_rows(
     by_name = {(schema.database, schema.table): schema for schema in schemas}
     for row in rows:
         schema = by_name[row["database"], row["table"]]
-        names = list(row["source"]["absent"] or [])
-        absent = [name for name in names if "=" not in name]
-        lost = dict(name.split("=", 1) for name in names if "=" in name)
+        missing = row["source"]["missing"] or []
+        dates = dict(entry.rsplit("=", 1) for entry in row["source"]["invalid_dates"] or [])
         images: dict[str, str | None] = {}
         for side in ("before", "after"):
             image = row[side]
@@ -43,11 +42,11 @@ def as_json_rows(
             if image is None:
                 images[side] = None
             elif payload == "struct":
-                images[side] = struct_image(schema, side, image, absent, lost)
+                images[side] = struct_image(schema, side, image, missing, dates)
             else:
                 images[side] = variant_image(schema, image)
-        source = {**row["source"], "absent": absent or None}
-        assert not lost or payload == "struct", "only a struct loses dates"
+        source = {**row["source"], "invalid_dates": None}
+        assert not dates or payload == "struct", "only a struct can't hold a date"
         yield {**row, **images, "source": source}
 
 
@@ -65,20 +64,21 @@ def _of_table(image: Row, schema: TableSchema) -> Any:
 
 
 def struct_image(
-    schema: TableSchema, side: str, image: Row, absent: list[str], lost: dict[str, str]
+    schema: TableSchema, side: str, image: Row, missing: list[str], dates: dict[str, str]
 ) -> str:
     """One struct as a JSON object."""
     assert list(image) == [column.name for column in schema.columns]
     parts = []
     for column in schema.columns:
         value, name = image[column.name], f"{side}.{column.name}"
-        if name in absent:
-            assert value is None, f"{name} is absent, and {value!r}"
+        if name in missing:
+            assert name not in dates, name
+            assert value is None, f"{name} is missing, and {value!r}"
             continue
-        if name in lost:
-            assert value is None, f"{name} is lost, and {value!r}"
+        if name in dates:
+            assert value is None, f"{name} is no valid date, and {value!r}"
             assert column.type in _TIMES, name
-            text = json.dumps(lost[name])
+            text = json.dumps(dates[name])
         else:
             text = "null" if value is None else _struct_value(column, value)
         parts.append(f"{json.dumps(column.name)}:{text}")

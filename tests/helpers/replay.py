@@ -282,14 +282,14 @@ class Replay:
         images = (before is not None, after is not None)
         expected = {"c": (False, True), "u": (True, True), "d": (True, False), "t": (False, False)}
         assert images == expected[op], f"op {op} has the images (before, after) {images}"
-        absent = [
+        missing = [
             f"{side}.{name}"
             for side, image in (("before", before), ("after", after))
             if image is not None
             for name in table.columns
             if name not in image
         ]
-        assert list(source["absent"] or []) == absent, (source["absent"], absent)
+        assert list(source["missing"] or []) == missing, (source["missing"], missing)
         assert list(source["key"] or []) == list(table.schema.primary_key), source["key"]
 
         if op == "t":

@@ -34,7 +34,7 @@ _SCHEMA = pa.schema(
         ("after", pa.string()),
         ("seq", SEQ_TYPE),
         ("query", pa.string()),
-        ("absent", pa.list_(pa.string())),
+        ("missing", pa.list_(pa.string())),
     ]
 )
 
@@ -55,7 +55,7 @@ def change(
         "after": text if op != "d" else None,
         "seq": {"epoch": 0, "file": 1, "pos": pos, "row": row},
         "query": query,
-        "absent": None,
+        "missing": None,
     }
 
 

@@ -38,7 +38,7 @@ def test_stopped_before_three_ddls(any_server: Server, table: str, queries: list
         {"after": {"b": 300}},
         None,
     ]
-    assert [row["source"]["absent"] for row in rows] == [
+    assert [row["source"]["missing"] for row in rows] == [
         ["after.d", "after.c"],
         ["after.d"],
         ["after.d"],
@@ -129,7 +129,7 @@ def test_none_passes_over(any_server: Server, table: str, queries: list[Query]) 
     run(any_server, table, *THREE_DDLS)
     rows = query.rows()
     assert images(rows)[1:3] == [{"id": 2, "a": 20, "b": 200}, {"id": 3, "a": None, "b": 300}]
-    assert [row["source"]["absent"] for row in rows] == [
+    assert [row["source"]["missing"] for row in rows] == [
         None,
         None,
         ["after.a"],
@@ -225,7 +225,7 @@ def test_a_type_that_got_narrower_is_rescued(
     rows = query.start().rows()
     assert [row["after"]["a"] for row in rows] == [None, 2]
     assert rescued(rows) == [{"after": {"a": 1000}}, None]
-    assert [row["source"]["absent"] for row in rows] == [["after.a"], None]
+    assert [row["source"]["missing"] for row in rows] == [["after.a"], None]
 
 
 def test_a_given_schema_that_lacks_a_column(

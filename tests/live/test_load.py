@@ -96,7 +96,8 @@ def test_a_loaded_row_looks_like_an_inserted_one(
     assert first["seq"]["row"] == first["source"]["row"] == -1
     assert (first["source"]["file"], first["seq"]["pos"]) == (file, pos)
     assert first["source"]["key"] == ["id"]
-    assert first["source"]["absent"] is None
+    assert first["source"]["missing"] is None
+    assert first["source"]["invalid_dates"] is None
     assert first["source"]["tx_pos"] is first["source"]["gtid"] is first["source"]["query"] is None
 
 

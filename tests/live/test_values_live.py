@@ -389,7 +389,7 @@ def test_optional_metadata_follows_what_no_table_map_shows(
 
 
 @pytest.mark.parametrize("image", ["minimal", "noblob"])
-def test_partial_row_images_name_what_is_absent(server: Server, scratch: str, image: str) -> None:
+def test_partial_row_images_name_what_is_missing(server: Server, scratch: str, image: str) -> None:
     """`Replay` checks that exactly the columns without a value are named, in each image."""
     start = server.position()
     server.execute(
@@ -404,9 +404,9 @@ def test_partial_row_images_name_what_is_absent(server: Server, scratch: str, im
     )
     (schema,) = schemas_of(server, scratch)
     rows = log_rows(server, start, scratch, [schema])
-    absent = {name for row in rows for name in row["source"]["absent"] or ()}
-    assert {"before.b", "before.e", "after.b", "after.e"} <= absent
-    assert ("before.a" in absent) == (image == "minimal")
+    missing = {name for row in rows for name in row["source"]["missing"] or ()}
+    assert {"before.b", "before.e", "after.b", "after.e"} <= missing
+    assert ("before.a" in missing) == (image == "minimal")
     replay = Replay([schema], {(scratch, "t"): {"c": "d", "b": None, "e": None}})
     replay.apply(rows)
     replay.assert_equals(scratch, "t", selected(server, schema)[0])

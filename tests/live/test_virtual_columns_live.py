@@ -67,7 +67,7 @@ def test_ddl_tells_what_the_server_shows(generating: Server, any_database: str) 
 def test_replayed_changes_equal_select(
     generating: Server, any_database: str, triggers: bool, engine: str
 ) -> None:
-    """Before images included, but for the columns that are named as absent."""
+    """Before images included, but for the columns that are named as missing."""
     with generating.connect(database=any_database) as connection:
         cursor = connection.cursor()
         is_mysql = not is_mariadb(generating)
@@ -92,7 +92,7 @@ def test_replayed_changes_equal_select(
     replay.apply(rows)
     (shown,) = selected(generating, *schemas)
     replay.assert_equals(any_database, "t", shown)
-    found = {tuple(row["source"]["absent"] or ()) for row in rows if row["op"] == "u"}
+    found = {tuple(row["source"]["missing"] or ()) for row in rows if row["op"] == "u"}
     doubtful = ("before.vt", "before.vb", "before.vg", "before.vj")
     assert found == {doubtful if is_mysql else ()}
 

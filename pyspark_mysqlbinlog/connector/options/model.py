@@ -195,7 +195,7 @@ class Options(BaseModel):
         "",
         "a list of database.table.column, globs and /regexes/",
         "Columns that are skipped: `db.table.column` in the same forms, or `/regex/` over"
-        " `db.table.column`. They are in no payload and not in `source.absent`",
+        " `db.table.column`. They are in no payload and not in `source.missing`",
     )
     operations: Operations = _option(
         frozenset({"insert", "update", "delete", "truncate"}),
@@ -433,7 +433,7 @@ class Options(BaseModel):
         "null",
         "null or fail",
         "What becomes of zero and invalid dates (`0000-00-00`, `2026-11-00`) in a `struct`"
-        " payload: `null`, listed in `source.absent`, or `fail`",
+        " payload: `null`, listed in `source.invalid_dates`, or `fail`",
     )
     tiny_int1_is_boolean: Flag = _option(
         False,

@@ -5,7 +5,7 @@ for a sink that wants Arrow and takes all columns this is most of its work. A pa
 it is. A stream gives packets when its schema is `IPC_ROWS`, as for a mirror with change logs.
 
 Packets of the other kind, `SLIM_IPC_ROWS`, are for whoever wants the rows and nothing else. Of the
-column `source` they have what the rows' meaning hangs on, `query` and `absent`, as columns; the
+column `source` they have what the rows' meaning hangs on, `query` and `missing`, as columns; the
 rest of it takes longer to pack and unpack than all else. And many rows come typed, as
 payload=struct gives them, each packet those of one table as it looks there: they need not become
 JSON and be read again (see load/chunk_reader.py and ranges/typed_reader.py).
@@ -39,7 +39,7 @@ __all__ = [
 IPC_ROWS = StructType([StructField("packet", BinaryType())])
 SLIM_IPC_ROWS = StructType([StructField("lean_packet", BinaryType())])
 _CONTENT = envelope(StringType())
-_OF_SOURCE = ("query", "absent")
+_OF_SOURCE = ("query", "missing")
 
 
 def check_json(options: Options) -> StructType:

@@ -47,7 +47,8 @@ _SOURCE = StructType(
         StructField("gtid", StringType()),
         StructField("query", StringType()),
         StructField("key", ArrayType(StringType())),
-        StructField("absent", ArrayType(StringType())),
+        StructField("missing", ArrayType(StringType())),
+        StructField("invalid_dates", ArrayType(StringType())),
     ]
 )
 

@@ -76,7 +76,8 @@ cdef extern from "decode_loop.hpp" namespace "mysqlbinlog" nogil:
         Gtid
         Query
         Key
-        Absent
+        Missing
+        InvalidDates
 
     cdef struct ArrowArray:
         pass

@@ -17,8 +17,8 @@ namespace mysqlbinlog {
 struct RowNotes {
     std::string prefix;  // "before." or "after."
     bool zero_dates_fail = false;
-    // Dates that became null, as `source.absent` names them.
-    std::vector<std::string> lost;
+    // Dates that became null, as `source.invalid_dates` has them.
+    std::vector<std::string> invalid_dates;
     // Members of a JSON object: what has no place in the struct. `rescued_nulls` come behind.
     Bytes rescued;
     Bytes rescued_nulls;
@@ -28,7 +28,7 @@ struct RowNotes {
     bool has_rescued() const { return rescued.size() != 0 || rescued_nulls.size() != 0; }
 
     void clear() {
-        lost.clear();
+        invalid_dates.clear();
         rescued.clear();
         rescued_nulls.clear();
     }
@@ -167,11 +167,11 @@ inline bool decimal_text(Input& in, const Step& step, size_t row, RowNotes&) {
 }
 
 // Notes a date that is no day, and puts a null in its place.
-inline bool lose(const Step& step, size_t row, RowNotes& notes) {
+inline bool put_invalid(const Step& step, size_t row, RowNotes& notes) {
     if (notes.zero_dates_fail) return false;
     std::string text = notes.prefix + step.column->name + "=";
     text += notes.scratch.view();
-    notes.lost.push_back(std::move(text));
+    notes.invalid_dates.push_back(std::move(text));
     step.out->put_null(row);
     return true;
 }
@@ -186,7 +186,7 @@ inline bool date(Input& in, const Step& step, size_t row, RowNotes& notes) {
     }
     notes.scratch.clear();
     append_date(notes.scratch, ymd);
-    return lose(step, row, notes);
+    return put_invalid(step, row, notes);
 }
 
 inline bool put_datetime(const Moment& moment, const Step& step, size_t row, RowNotes& notes) {
@@ -197,7 +197,7 @@ inline bool put_datetime(const Moment& moment, const Step& step, size_t row, Row
     }
     notes.scratch.clear();
     append_datetime(notes.scratch, moment, step.column->fsp, false);
-    return lose(step, row, notes);
+    return put_invalid(step, row, notes);
 }
 
 inline bool datetime(Input& in, const Step& step, size_t row, RowNotes& notes) {
@@ -234,7 +234,7 @@ inline bool timestamp(Input& in, const Step& step, size_t row, RowNotes& notes) 
     }
     notes.scratch.clear();
     append_timestamp(notes.scratch, instant, step.column->fsp);
-    return lose(step, row, notes);
+    return put_invalid(step, row, notes);
 }
 
 inline bool time_text(Input& in, const Step& step, size_t row, RowNotes&) {

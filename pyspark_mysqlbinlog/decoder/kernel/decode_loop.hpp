@@ -196,7 +196,8 @@ private:
         const bool is_rescued = notes_before.has_rescued() || notes_after.has_rescued();
         if (is_rescued && !envelope.has_rescued()) return refuse(2);
         if (is_rescued) rescue();
-        if (!notes_before.lost.empty() || !notes_after.lost.empty()) add_run_with_lost();
+        if (!notes_before.invalid_dates.empty() || !notes_after.invalid_dates.empty())
+            add_run_with_invalid_dates();
         return true;
     }
     bool append(PayloadSide& payload, const Image* image) {
@@ -236,20 +237,20 @@ private:
         shared_bytes_ += count_characters(text.view());
     }
 
-    // A row that lost dates is a run of its own: `absent` is part of what a run shares.
-    void add_run_with_lost() {
+    // A row of its own: `invalid_dates` is part of what a run shares.
+    void add_run_with_invalid_dates() {
         close_run();
-        Names names = run_.absent == nullptr ? Names() : *run_.absent;
+        Names invalid_dates;
         for (size_t at = 0; at < 2; ++at) {
             RowNotes& notes = side(at).notes();
-            for (std::string& text : notes.lost) {
+            for (std::string& text : notes.invalid_dates) {
                 names_bytes_ += text.size();
-                names.push_back(std::move(text));
+                invalid_dates.push_back(std::move(text));
             }
-            notes.lost.clear();
+            notes.invalid_dates.clear();
         }
         Run run = run_;
-        run.absent = envelope.keep(std::move(names));
+        run.invalid_dates = envelope.keep(std::move(invalid_dates));
         run.first_row = static_cast<int32_t>(row_);
         run.rows = 1;
         envelope.add(run);
@@ -285,22 +286,22 @@ private:
         run_.gtid = gtid_;
         run_.query = query_;
         run_.key = plan_->has_key ? &plan_->key : nullptr;
-        run_.absent = absent();
-        absent_bytes_ = 0;
+        run_.missing = missing();
+        missing_bytes_ = 0;
         row_bytes_ = query_characters_ + ENVELOPE_BYTES;
-        if (run_.absent != nullptr) {
-            for (const std::string& name : *run_.absent) {
-                absent_bytes_ += name.size();
+        if (run_.missing != nullptr) {
+            for (const std::string& name : *run_.missing) {
+                missing_bytes_ += name.size();
                 row_bytes_ += count_characters(name);
             }
         }
         run_batch_ = batch_;
     }
-    const Names* absent() {
+    const Names* missing() {
         const Names* parts[2] = {nullptr, nullptr};
         for (size_t at = 0; at < 2; ++at)
-            if (image_[at] != nullptr && !image_[at]->absent.empty())
-                parts[at] = &image_[at]->absent;
+            if (image_[at] != nullptr && !image_[at]->missing.empty())
+                parts[at] = &image_[at]->missing;
         if (parts[0] == nullptr || parts[1] == nullptr)
             return parts[0] == nullptr ? parts[1] : parts[0];
         Names both = *parts[0];
@@ -312,7 +313,7 @@ private:
         run_.first_row = static_cast<int32_t>(first_);
         run_.rows = static_cast<uint32_t>(row_ - first_);
         envelope.add(run_);
-        names_bytes_ += absent_bytes_ * run_.rows;
+        names_bytes_ += missing_bytes_ * run_.rows;
         first_ = row_;
     }
 
@@ -341,7 +342,7 @@ private:
     Run run_{};
     uint64_t run_batch_ = NO_BATCH;
     size_t row_bytes_ = 0;
-    size_t absent_bytes_ = 0;
+    size_t missing_bytes_ = 0;
 
     // The batch at hand.
     uint64_t batch_ = 0;

@@ -41,8 +41,9 @@ struct Run {
     uint32_t thread_id;
     Span gtid;
     Span query;
-    const Names* key;     // null where it is not known
-    const Names* absent;  // null where nothing is
+    const Names* key;            // null where it is not known
+    const Names* missing;        // null where there are none
+    const Names* invalid_dates;  // null where there are none
     int32_t first_row;
     uint32_t rows;
 };
@@ -69,7 +70,8 @@ enum class Field : uint8_t {
     Gtid,
     Query,
     Key,
-    Absent,
+    Missing,
+    InvalidDates,
 };
 
 class Envelope {
@@ -179,7 +181,9 @@ private:
                 return texts([this](const Run& run) { return text(run.query); },
                              [](const Run& run) { return run.query.is_set; });
             case Field::Key: return lists([](const Run& run) { return run.key; });
-            case Field::Absent: return lists([](const Run& run) { return run.absent; });
+            case Field::Missing: return lists([](const Run& run) { return run.missing; });
+            case Field::InvalidDates:
+                return lists([](const Run& run) { return run.invalid_dates; });
             default: return Array();  // not reached: the codes are checked where they are given
         }
     }

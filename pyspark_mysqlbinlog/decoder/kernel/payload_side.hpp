@@ -142,7 +142,7 @@ private:
             rows.take_back();
             return false;
         }
-        for (OutColumn* column : image.missing) column->put_null(row);
+        for (OutColumn* column : image.missing_columns) column->put_null(row);
         rows.add(count_++);
         size_ += static_cast<size_t>(in.at - begin) + 8 * rows.columns.size();
         return true;

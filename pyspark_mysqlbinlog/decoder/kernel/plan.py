@@ -95,7 +95,8 @@ _SOURCE: dict[str, tuple[Field, pa.DataType]] = {
     "gtid": (Field.Gtid, _STRING),
     "query": (Field.Query, _STRING),
     "key": (Field.Key, _NAMES),
-    "absent": (Field.Absent, _NAMES),
+    "missing": (Field.Missing, _NAMES),
+    "invalid_dates": (Field.InvalidDates, _NAMES),
 }
 _REFUSED: Step = (Fate.Refuse, 0, False)
 

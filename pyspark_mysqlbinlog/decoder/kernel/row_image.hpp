@@ -24,9 +24,9 @@ struct Image {
     std::vector<Step> steps;
     // Payload struct: the table's rows, and those of its columns that the image does not have.
     TableRows* rows = nullptr;
-    std::vector<OutColumn*> missing;
-    // `before.a`: as `source.absent` names what the image does not have.
-    std::vector<std::string> absent;
+    std::vector<OutColumn*> missing_columns;
+    // `before.a`: as `source.missing` names what the image does not have.
+    std::vector<std::string> missing;
     std::unique_ptr<VariantImage> variant;
 };
 
@@ -94,14 +94,14 @@ private:
                 image->steps.back().fate = Step::Fate::Skip;
                 image->reads_all = false;
                 if (payload_ != Payload::Struct)
-                    image->absent.push_back(prefix + step.column->name);
+                    image->missing.push_back(prefix + step.column->name);
             } else if (is_present) {
                 image->steps.push_back(step);
                 image->is_readable = image->is_readable && step.fate != Step::Fate::Refuse;
                 image->reads_all = image->reads_all && step.fate == Step::Fate::Read;
                 if (step.fate == Step::Fate::Read) shown.push_back(step.column);
             } else if (payload_ != Payload::Struct && step.fate == Step::Fate::Read) {
-                image->absent.push_back(prefix + step.column->name);
+                image->missing.push_back(prefix + step.column->name);
             }
         }
         image->bitmap_length = bitmap_size(image->steps.size());
@@ -123,8 +123,8 @@ private:
                     return step.fate == Step::Fate::Read && step.out == column.get();
                 });
             if (is_held) continue;
-            image.missing.push_back(column.get());
-            image.absent.push_back(prefix + column->name());
+            image.missing_columns.push_back(column.get());
+            image.missing.push_back(prefix + column->name());
         }
     }
 

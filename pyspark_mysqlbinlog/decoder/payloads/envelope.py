@@ -37,7 +37,8 @@ class Run(NamedTuple):
     gtid: str | None
     query: str | None
     key: tuple[str, ...] | None
-    absent: tuple[str, ...] | None
+    missing: tuple[str, ...] | None
+    invalid_dates: tuple[str, ...] | None
 
 
 class StatementRow(NamedTuple):
@@ -68,7 +69,8 @@ _SOURCE = {
     "gtid": "gtid",
     "query": "query",
     "key": "key",
-    "absent": "absent",
+    "missing": "missing",
+    "invalid_dates": "invalid_dates",
 }
 
 

@@ -2,7 +2,7 @@
 
 A builder has few verbs: append an image, append a null, pass over an image, finish. What a row
 becomes is the builder's affair: `JsonPayload` writes one JSON text per image; `StructPayload` and
-`VariantPayload` stand behind the same verbs. NULL values and absent columns are settled per null
+`VariantPayload` stand behind the same verbs. NULL values and missing columns are settled per null
 bitmap, before any value is read: each (columns present, null bitmap) is compiled once, here into
 the texts that never change and the reads between them.
 """
@@ -44,14 +44,14 @@ class PayloadBuilder(Protocol):
     Attributes
     ----------
     size : bytes held, about; to cut batches by.
-    lost : what of the images appended since it was last cleared became null though it is not NULL,
-        as `source.absent` names it: ``after.d=0000-00-00``. Whoever reads it clears it.
+    invalid_dates : what of the images appended since it was last cleared became null though it is
+        not NULL, as `source.invalid_dates` has it: ``after.d=0000-00-00``. The caller clears it.
     rescued : what of them has no place in the column, as members of a JSON object: ``"c":1``.
         Whoever reads it clears it.
     """
 
     size: int
-    lost: list[str]
+    invalid_dates: list[str]
     rescued: list[str]
 
     def append(self, image: ImagePlan, data: bytes, pos: int) -> int:
@@ -60,7 +60,7 @@ class PayloadBuilder(Protocol):
     def append_null(self) -> None:
         """A row that has no such image."""
 
-    def absent(self, image: ImagePlan) -> tuple[str, ...]:
+    def missing(self, image: ImagePlan) -> tuple[str, ...]:
         """Names of the columns that such an image does not give, excluded ones left out."""
 
     def finish(self) -> pa.Array[Any]:
@@ -93,16 +93,16 @@ class _Texts:
 
 
 class JsonPayload:
-    """One JSON object per image: columns in table order, NULL as null, absent columns left out."""
+    """One JSON object per image: columns in table order, NULL as null, missing columns left out."""
 
-    __slots__ = ("_texts", "_type", "lost", "rescued", "size")
+    __slots__ = ("_texts", "_type", "invalid_dates", "rescued", "size")
     # Whether a JSON column's document is a JSON string that holds its text.
     quotes_documents = False
 
     def __init__(self, arrow_type: pa.DataType) -> None:
         self._type = arrow_type
         self._texts: list[bytes | None] = []
-        self.lost: list[str] = []
+        self.invalid_dates: list[str] = []
         self.rescued: list[str] = []
         self.size = 0
 
@@ -126,8 +126,8 @@ class JsonPayload:
     def append_null(self) -> None:
         self._texts.append(None)
 
-    def absent(self, image: ImagePlan) -> tuple[str, ...]:
-        return image.absent
+    def missing(self, image: ImagePlan) -> tuple[str, ...]:
+        return image.missing
 
     def finish(self) -> pa.Array[Any]:
         # The stubs don't know that more than fits one array gives a ChunkedArray.

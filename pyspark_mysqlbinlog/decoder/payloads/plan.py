@@ -54,7 +54,7 @@ class ImagePlan:
     Attributes
     ----------
     bitmap_length : bytes of an image's null bitmap, which counts these columns only.
-    absent : names of the columns that the image does not hold, or not for certain, excluded ones
+    missing : names of the columns that the image does not hold, or not for certain, excluded ones
         left out.
     cache : room for what a payload builder compiles per null bitmap.
     table : (database, table).
@@ -62,7 +62,7 @@ class ImagePlan:
 
     columns: tuple[ColumnPlan, ...]
     bitmap_length: int
-    absent: tuple[str, ...]
+    missing: tuple[str, ...]
     cache: dict[bytes, Any] = field(default_factory=dict, repr=False)
     table: tuple[str, str] = ("", "")
 
@@ -124,21 +124,21 @@ class RowPlan:
         is_updated = is_updated and self._has_doubtful
         plan = self._images.get((present, is_updated))
         if plan is None:
-            held, absent = [], []
+            held, missing = [], []
             for at, column in enumerate(self.columns):
                 if present[at >> 3] >> (at & 7) & 1:
                     if is_updated and column.before_image_unreliable:
                         # Passed over as an excluded one, and named.
                         held.append(replace(column, codec=None))
-                        absent.append(column.name)
+                        missing.append(column.name)
                     else:
                         held.append(column)
                 elif column.codec is not None:
-                    absent.append(column.name)
+                    missing.append(column.name)
             plan = ImagePlan(
                 tuple(held),
                 (len(held) + 7) // 8,
-                tuple(absent),
+                tuple(missing),
                 table=(self.schema.database, self.schema.table),
             )
             # A minimal log has one bitmap per set of columns that statements change.

@@ -2,7 +2,7 @@
 
 The struct's fields are settled before the first row is read, by what the query was promised; each
 image's columns find theirs by name, once per kind of image. What is in the struct and not in the
-image is null and named as absent. What is in the image and has no place in the struct (see
+image is null and named as missing. What is in the image and has no place in the struct (see
 `struct_match`) is rescued as JSON text, stops the read, or is passed over, as the query was told.
 
 With several tables the struct is nested, `after.shop.orders.id`: a table's columns are filled by
@@ -10,7 +10,7 @@ its own rows only and spread over the batch when it is finished, by Arrow's take
 what its own table's columns cost, and a null row costs nothing.
 
 A date that is no day (0000-00-00, 2026-11-00) has no place in a typed column: it becomes null and
-is named, text and all, in `lost`; or it stops the read, as `zeroDates` says.
+is named, text and all, in `invalid_dates`; or it stops the read, as `zeroDates` says.
 """
 
 from __future__ import annotations
@@ -114,14 +114,14 @@ class _Layout:
     Attributes
     ----------
     columns : how each of the image's columns is read, and put: the value, and a null.
-    missing : puts of the struct's columns that the image does not have.
-    absent : their names.
+    missing : names of the struct's columns that the image does not have.
+    put_missing : their puts.
     """
 
     rows: TableRows
     columns: tuple[tuple[Read, Put, Put], ...]
-    missing: tuple[Put, ...]
-    absent: tuple[str, ...]
+    missing: tuple[str, ...]
+    put_missing: tuple[Put, ...]
     compiled: dict[bytes, _Steps] = field(default_factory=dict)
 
     def steps(self, nulls: bytes) -> _Steps:
@@ -130,7 +130,7 @@ class _Layout:
             tuple(
                 (read, put) for at, (read, put, _) in enumerate(self.columns) if not bits >> at & 1
             ),
-            self.missing
+            self.put_missing
             + tuple(null for at, (_, _, null) in enumerate(self.columns) if bits >> at & 1),
         )
         if len(self.compiled) * len(self.columns) >= MAX_COMPILED_COLUMNS:
@@ -179,7 +179,7 @@ class StructPayload:
 
     Parameters
     ----------
-    side : ``before`` or ``after``, as names in `lost` begin.
+    side : ``before`` or ``after``, as names in `invalid_dates` begin.
     type_ : the struct; its fields are the table's columns, or with `nested` databases, whose
         fields are tables.
     unplaced : what becomes of a column without a place: ``rescue`` gives it in `rescued`, ``stop``
@@ -192,7 +192,7 @@ class StructPayload:
         "_layouts",
         "_side",
         "_type",
-        "lost",
+        "invalid_dates",
         "nested",
         "options",
         "rescued",
@@ -228,7 +228,7 @@ class StructPayload:
         else:
             self.tables["", ""] = TableRows(type_)
         self._count = 0
-        self.lost: list[str] = []
+        self.invalid_dates: list[str] = []
         self.rescued: list[str] = []
         self.size = 0
 
@@ -253,8 +253,8 @@ class StructPayload:
     def append_null(self) -> None:
         self._count += 1
 
-    def absent(self, image: ImagePlan) -> tuple[str, ...]:
-        return (self._layouts.get(image) or self._layout(image)).absent
+    def missing(self, image: ImagePlan) -> tuple[str, ...]:
+        return (self._layouts.get(image) or self._layout(image)).missing
 
     def finish(self) -> pa.Array[Any]:
         count, self._count, self.size = self._count, 0, 0
@@ -323,8 +323,8 @@ class StructPayload:
         layout = _Layout(
             rows,
             tuple(columns),
-            tuple(column.values.append for column in missing),
             tuple(column.name for column in missing),
+            tuple(column.values.append for column in missing),
         )
         # A minimal log has one image per set of columns that statements change.
         if len(self._layouts) >= _MAX_LAYOUTS:
@@ -379,7 +379,7 @@ class StructPayload:
         """How a value is read, and how it gets into its column: as it is, or made Arrow's."""
         append = column.values.append
         kind = schema.type
-        lost = self._lost(name)
+        on_invalid = self._on_invalid_date(name)
 
         if arrow_type(schema, self.options) != column.type:
             return codec.read, lambda value: append(convert(value))
@@ -398,20 +398,20 @@ class StructPayload:
             days = day_number(ymd)
             append(days)
             if days is None:
-                lost(codec.json(ymd))
+                on_invalid(codec.json(ymd))
 
         def put_datetime(value: tuple[int, int]) -> None:
             days = day_number(value[0])
             if days is None:
                 append(None)
-                lost(codec.json(value))
+                on_invalid(codec.json(value))
             else:
                 append(days * MICROS_PER_DAY + value[1])
 
         def put_timestamp(micros: int | None) -> None:
             append(micros)
             if micros is None:
-                lost(codec.json(micros))
+                on_invalid(codec.json(micros))
 
         puts: dict[str, Put] = {
             "date": put_date,
@@ -420,11 +420,11 @@ class StructPayload:
         }
         return codec.read, puts.get(kind, append)
 
-    def _lost(self, name: str) -> Callable[[str], None]:
+    def _on_invalid_date(self, name: str) -> Callable[[str], None]:
         """Takes the JSON text of a date that is no day."""
 
         def note(text: str) -> None:
-            self.lost.append(f"{self._side}.{name}={text[1:-1].replace('T', ' ')}")
+            self.invalid_dates.append(f"{self._side}.{name}={text[1:-1].replace('T', ' ')}")
 
         def fail(text: str) -> None:
             raise UnrepresentableValueError(

@@ -1,6 +1,6 @@
 """Row images to Spark's VARIANT: an object per image, its keys the columns that are there.
 
-An absent column (partial image) has no key, a NULL is a variant null. All images of one kind have
+A missing column (partial image) has no key, a NULL is a variant null. All images of one kind have
 the same keys, so their dictionary and the order of their ids are made once; only the keys of JSON
 documents and of geometries are added row by row. What a value becomes is in
 docs/reference/type-mapping.md; the bytes are `variant`'s affair.
@@ -79,7 +79,7 @@ class _Layout:
 class VariantPayload:
     """One VARIANT object per image."""
 
-    __slots__ = ("_keys", "_layouts", "_metadata", "_values", "lost", "rescued", "size")
+    __slots__ = ("_keys", "_layouts", "_metadata", "_values", "invalid_dates", "rescued", "size")
 
     def __init__(self, type_: pa.DataType) -> None:
         if type_ != VARIANT:
@@ -89,7 +89,7 @@ class VariantPayload:
         self._layouts: dict[ImagePlan, _Layout] = {}
         # The dictionary of the row at hand, where its values add keys.
         self._keys: variant.Keys = {}
-        self.lost: list[str] = []
+        self.invalid_dates: list[str] = []
         self.rescued: list[str] = []
         self.size = 0
 
@@ -121,8 +121,8 @@ class VariantPayload:
         self._values.append(None)
         self._metadata.append(b"")
 
-    def absent(self, image: ImagePlan) -> tuple[str, ...]:
-        return image.absent
+    def missing(self, image: ImagePlan) -> tuple[str, ...]:
+        return image.missing
 
     def finish(self) -> pa.Array[Any]:
         mask = pa.array([value is None for value in self._values], type=pa.bool_())

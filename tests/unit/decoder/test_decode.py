@@ -144,7 +144,8 @@ def test_truncate() -> None:
         "gtid": "690a9884-e53a-11f1-9af7-02fc00000001:4",
         "query": "truncate table t",
         "key": ["id"],
-        "absent": None,
+        "missing": None,
+        "invalid_dates": None,
     }
     assert log.rows() == []
 

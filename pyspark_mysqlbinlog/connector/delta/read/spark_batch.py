@@ -94,24 +94,9 @@ def by_table(changes: pa.Table) -> dict[Table, pa.Table]:
 def _without_images(changes: pa.Table, content: pa.Schema) -> pa.Table:
     """Typed changes as changes whose images are texts; an empty text is an image, too."""
     made: dict[str, Any] = {side: _marks(changes.column(side)) for side in ("before", "after")}
-    kind: Any = changes.schema.field("after").type
-    made["absent"] = _of_columns(changes.column("absent"), [field.name for field in kind])
     columns = [made[name] if name in made else changes.column(name) for name in content.names]
     return pa.table(columns, schema=content)
 
 
 def _marks(images: Any) -> Any:
     return pc.if_else(pc.is_valid(images), pa.scalar("", pa.string()), pa.scalar(None, pa.string()))
-
-
-def _of_columns(absent: Any, columns: Sequence[str]) -> Any:
-    """Without the dates that are no day, which `absent` names with their texts: they are null."""
-    named = pc.unique(pc.list_flatten(absent))
-    known = [f"{side}.{column}" for side in ("before", "after") for column in columns]
-    if pc.all(pc.is_in(named, pa.array(known, pa.string()))).as_py() is not False:
-        return absent
-    kept = {*known}
-    lists = [
-        None if row is None else [n for n in row if n in kept] or None for row in absent.to_pylist()
-    ]
-    return pa.chunked_array([pa.array(lists, absent.type)])

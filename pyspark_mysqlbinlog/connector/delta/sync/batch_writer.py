@@ -337,8 +337,8 @@ class Walk:
             needed["before"] = rows.filter(pc.equal(rows.column("op"), "d"))
         lost = set()
         for side, its_rows in needed.items():
-            absent = pc.unique(pc.list_flatten(its_rows.column("absent"))).to_pylist()
-            lost |= {name.partition(".")[2] for name in absent if name.startswith(f"{side}.")}
+            missing = pc.unique(pc.list_flatten(its_rows.column("missing"))).to_pylist()
+            lost |= {name.partition(".")[2] for name in missing if name.startswith(f"{side}.")}
         return lost
 
     def _states_of(self, rows: pa.Table, key: list[str]) -> pa.Table:
@@ -361,7 +361,7 @@ class Walk:
         check_multiset_supported(self.schema, soft_deletes=self._target.soft_deletes)
         if "r" in pc.unique(rows.column("op")).to_pylist():
             raise self._error(KEYED_SNAPSHOT_OF_KEYLESS_TABLE)
-        if any(pc.list_flatten(rows.column("absent")).to_pylist()):
+        if any(pc.list_flatten(rows.column("missing")).to_pylist()):
             raise self._error(
                 "the table has no key, and the log has rows of it with columns missing: set"
                 f" binlog_row_image=FULL everywhere, and {RELOAD_HINT}"

@@ -62,7 +62,8 @@ _SOURCE: list[pa.Field[Any]] = [
     pa.field("gtid", pa.string()),
     pa.field("query", pa.string()),
     pa.field("key", pa.list_(pa.string())),
-    pa.field("absent", pa.list_(pa.string())),
+    pa.field("missing", pa.list_(pa.string())),
+    pa.field("invalid_dates", pa.list_(pa.string())),
 ]
 # The stream's own.
 _COLUMNS: list[pa.Field[Any]] = [

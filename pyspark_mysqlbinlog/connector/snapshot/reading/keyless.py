@@ -60,7 +60,8 @@ def marker_row(
         gtid=None,
         query=problem,
         key=None,
-        absent=None,
+        missing=None,
+        invalid_dates=None,
     )
     envelope = Envelope(schema)
     envelope.add(run, marker_row_number(attempt), 1)

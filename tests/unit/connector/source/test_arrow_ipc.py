@@ -33,7 +33,7 @@ def _batch(*texts: str | None) -> pa.RecordBatch:
             "op": "c",
             "after": text,
             "seq": {**seq, "row": number},
-            "source": {"row": number, "absent": [], "query": None},
+            "source": {"row": number, "missing": [], "query": None},
         }
         for number, text in enumerate(texts)
     ]
@@ -87,7 +87,7 @@ def test_packets_of_several_kinds() -> None:
     ]
     nothing = unpacked(frame.slice(0, 0))
     assert nothing == [lean(pa.Table.from_batches([], _SCHEMA))]
-    assert nothing[0].column_names[-2:] == ["query", "absent"]
+    assert nothing[0].column_names[-2:] == ["query", "missing"]
 
 
 def test_columns_of_no_known_type() -> None:

@@ -107,7 +107,7 @@ HEAD = bytes.fromhex("0700000000000100")
 
 
 @pytest.mark.parametrize(
-    ("kind", "body", "before", "after", "absent"),
+    ("kind", "body", "before", "after", "missing"),
     [
         # Nine columns, of which c0 and c8 are present: the null bitmap is one byte.
         ("WRITE_ROWS_EVENT", "0200 09 01ff fc 05 06", None, {"c0": 5, "c8": 6}, "after 1-7"),
@@ -140,18 +140,18 @@ def test_partial_images_and_versions(
     body: str,
     before: dict[str, int] | None,
     after: dict[str, int] | None,
-    absent: str,
+    missing: str,
 ) -> None:
     event = make_event(EventType[kind], HEAD + bytes.fromhex(body))
     (row,) = decode(NINE, table_map_body_for(NINE), event)
     assert (row["before"] and json.loads(row["before"])) == before
     assert (row["after"] and json.loads(row["after"])) == after
-    words = absent.split()
+    words = missing.split()
     expected = []
     for side, span in zip(words[::2], words[1::2], strict=True):
         first, last = map(int, span.split("-"))
         expected += [f"{side}.c{at}" for at in range(first, last + 1)]
-    assert row["source"]["absent"] == expected
+    assert row["source"]["missing"] == expected
 
 
 def test_rows_are_counted_within_their_event() -> None:
@@ -267,4 +267,4 @@ def test_excluded_columns_are_passed_over_even_of_types_that_are_not_built() -> 
 
     (row,) = decode(schema, table_map, event, excluded=excluded)
     assert row["after"] == '{"a":1,"z":2}'
-    assert row["source"]["absent"] is None
+    assert row["source"]["missing"] is None

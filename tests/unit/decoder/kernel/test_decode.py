@@ -56,7 +56,7 @@ def test_captured_logs(scenario: str, payload: str, batch_rows: int, by_hand: li
     assert_same(twins.schema, expected, twins.kernel(blocks_of_one(events)))
 
 
-def test_names_of_absent_columns_count() -> None:
+def test_names_of_missing_columns_count() -> None:
     """A wide table with minimal images: each row has more names than values."""
     columns = [replace(INT, name=f"column_\u00e9_{at}") for at in range(200)]
     log = RowLog()

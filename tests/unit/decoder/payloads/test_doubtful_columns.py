@@ -44,9 +44,9 @@ def test_before_images_are_what_select_showed(kind: str, by_hand: list[Event]) -
     replay.apply(faces(rows, schemas, kind))
     for name, table in described["tables"].items():
         replay.assert_equals(described["database"], name, table["rows"])
-    absent = Counter((row["op"], *(row["source"]["absent"] or ())) for row in rows)
-    assert set(absent) == {("c",), ("d",), ("u", *(f"before.{name}" for name in DOUBTFUL))}
-    assert min(absent.values()) > 10
+    missing = Counter((row["op"], *(row["source"]["missing"] or ())) for row in rows)
+    assert set(missing) == {("c",), ("d",), ("u", *(f"before.{name}" for name in DOUBTFUL))}
+    assert min(missing.values()) > 10
 
 
 def test_the_log_has_something_else_there() -> None:
@@ -112,7 +112,7 @@ def faces(rows: Sequence[Row], schemas: list[TableSchema], kind: str) -> Sequenc
 def decoded(
     kind: str, events: list[Event], exclude: str | None = None
 ) -> list[tuple[str | None, str | None, list[str] | None]]:
-    """before, after and absent of each row, by both implementations."""
+    """before, after and missing of each row, by both implementations."""
     columns = ColumnFilter.parse(exclude)
     payloads = Payloads(kind, columns=columns)
     found = Twins([SCHEMA], payloads, file_ordinal=lambda _: 3).assert_same(events)
@@ -121,7 +121,7 @@ def decoded(
     shown = [column for column in SCHEMA.columns if not columns.excludes("d", "t", column.name)]
     images = faces(rows, [replace(SCHEMA, columns=tuple(shown))], kind)
     return [
-        (image["before"], image["after"], row["source"]["absent"])
+        (image["before"], image["after"], row["source"]["missing"])
         for image, row in zip(images, rows, strict=True)
     ]
 

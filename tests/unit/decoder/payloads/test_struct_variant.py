@@ -222,7 +222,7 @@ def one_struct(
 ) -> tuple[Any, list[str] | None]:
     schema = simple_schema(column)
     (row,) = rows_of(struct_decoder([schema], options), events_of(schema, [b"\x00" + value]))
-    return row["after"]["c"], row["source"]["absent"]
+    return row["after"]["c"], row["source"]["invalid_dates"]
 
 
 def one_variant(column: ColumnSchema, value: bytes) -> Any:
@@ -301,7 +301,7 @@ def test_only_rows_that_lost_a_date_say_so(batch_rows: int) -> None:
     rows = list(rows_of(struct_decoder([schema], batch_rows=batch_rows), events_of(schema, images)))
     assert [row["after"]["n"] for row in rows] == list(range(7))
     assert [row["seq"]["row"] for row in rows] == list(range(7))
-    assert [row["source"]["absent"] for row in rows] == [
+    assert [row["source"]["invalid_dates"] for row in rows] == [
         None if date == day else ["after.c=0000-00-00"] for date in dates
     ]
 
@@ -347,7 +347,7 @@ def test_what_has_no_place_is_rescued_row_by_row() -> None:
         rows = list(rows_of(made, events_of(TWO, images)))
         assert [json.loads(row["_rescued_data"]) for row in rows] == expected
         assert [row["after"] for row in rows] == [{"a": None}] * 4
-        assert [row["source"]["absent"] for row in rows] == [["after.a"]] * 4
+        assert [row["source"]["missing"] for row in rows] == [["after.a"]] * 4
     columns = ColumnFilter.parse("d.t.b")
     made = struct_decoder([TWO], promised=[promised], unplaced="rescue", columns=columns)
     (row,) = rows_of(made, events_of(TWO, [ROW]))
@@ -358,7 +358,7 @@ def test_a_column_that_the_struct_lacks_is_passed_over() -> None:
     promised = simple_schema(ColumnSchema("a", "int"))
     made = struct_decoder([TWO], promised=[promised], unplaced="ignore")
     (row,) = rows_of(made, events_of(TWO, [ROW]))
-    assert (row["after"], row["source"]["absent"]) == ({"a": 5}, None)
+    assert (row["after"], row["source"]["missing"]) == ({"a": 5}, None)
 
 
 # (type in the log, type in the struct, whether every value of the one is one of the other)
@@ -425,8 +425,8 @@ def test_excluded_columns_are_nowhere(payload: str) -> None:
     made = make([schema], columns=columns)
     whole, nulls = ROW + b"\x09\x00\x00\x00", b"\x02\x05\x00\x00\x00\x09\x00\x00\x00"
     events = events_of(schema, [whole, nulls])
-    absent = events_of(schema, [b"\x00\x05\x00\x00\x00"], present=b"\x01")[1]
-    rows = list(rows_of(made, [*events, absent]))
+    partial = events_of(schema, [b"\x00\x05\x00\x00\x00"], present=b"\x01")[1]
+    rows = list(rows_of(made, [*events, partial]))
     images = [
         row["after"]
         if payload == "struct"
@@ -435,7 +435,7 @@ def test_excluded_columns_are_nowhere(payload: str) -> None:
     ]
     assert images[:2] == [{"a": 5, "z": 9}] * 2
     assert images[2] == ({"a": 5, "z": None} if payload == "struct" else {"a": 5})
-    assert [row["source"]["absent"] for row in rows] == [None, None, ["after.z"]]
+    assert [row["source"]["missing"] for row in rows] == [None, None, ["after.z"]]
     assert {tuple(row["source"]["key"]) for row in rows} == {("b",)}
 
 
