@@ -4,15 +4,14 @@ It needs no server: commits are made as a mirror makes them, by the engine itsel
 
     MYSQLBINLOG_DELTA_JARS=… python benchmarks/spark_heap.py --tables 20 300 --batches 50 500
 
-It prints a line for each, with the live heap and how many of Delta's objects are in it. Python's
-garbage collector is left alone, as in a mirror.
+It prints a line for each, with the live heap after a full collection. Python's garbage collector is
+left alone, as in a mirror.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-import re
 import sys
 import tempfile
 import time
@@ -45,7 +44,6 @@ _KEYS = 500
 _BATCH_TABLES = 5
 _LOG = LogIdentity("server", 0, "mysql-bin")
 _DELTA = "org.apache.spark.sql.delta"
-_COUNTED = (f"{_DELTA}.DeltaLog", f"{_DELTA}.Snapshot", f"{_DELTA}.actions.AddFile")
 
 
 def main() -> None:
@@ -127,21 +125,12 @@ def _report(spark: SparkSession, what: str) -> None:
     # py4j frees what Python has freed a moment later.
     time.sleep(2)
     jvm: Any = spark
-    beans = jvm._jvm.java.lang.management.ManagementFactory.getPlatformMBeanServer()
-    name = jvm._jvm.javax.management.ObjectName("com.sun.management:type=DiagnosticCommand")
-    gateway = jvm.sparkContext._gateway
-    given = gateway.new_array(jvm._jvm.java.lang.Object, 1)
-    given[0] = gateway.new_array(jvm._jvm.java.lang.String, 0)
-    kinds = gateway.new_array(jvm._jvm.java.lang.String, 1)
-    kinds[0] = "[Ljava.lang.String;"
-    histogram = beans.invoke(name, "gcClassHistogram", given, kinds)
-    total = re.search(r"^Total\s+\d+\s+(\d+)", histogram, re.MULTILINE)
-    assert total is not None
-    found = [f"{int(total[1]) / 1e6:.0f} MB live"]
-    for kind in _COUNTED:
-        row = re.search(rf"\s(\d+)\s+\d+\s+{re.escape(kind)}\s", histogram)
-        found.append(f"{row[1] if row else 0} {kind.rpartition('.')[2]}")
-    sys.stdout.write(f"{what}: {', '.join(found)}\n")
+    runtime = jvm._jvm.java.lang.Runtime.getRuntime()
+    # What a collection only queues, as soft references and cleaners do, the next ones free.
+    for _ in range(3):
+        runtime.gc()
+    live = runtime.totalMemory() - runtime.freeMemory()
+    sys.stdout.write(f"{what}: {live / 1e6:.0f} MB live\n")
     sys.stdout.flush()
 
 
