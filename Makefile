@@ -30,7 +30,7 @@ TEST_WORKERS ?= 3
 FUZZ_MINUTES ?= 10
 BENCH_ARGS ?=
 
-LOWEST := $(CURDIR)/.cache/lowest
+MIN_VERSIONS_VENV := $(CURDIR)/.cache/min-versions
 DOCS := $(CURDIR)/.cache/docs
 SANITIZED := $(CURDIR)/.cache/sanitized
 WATCHED := tests/fuzz tests/unit/decoder tests/unit/connector/ranges/test_reader.py \
@@ -41,12 +41,13 @@ SANITIZERS := -fsanitize=address,undefined -fno-sanitize-recover=all
 # stays, for it is only compiled again when it must be.
 FORGET_COPIES = @test ! -d build || find build -path 'build/lib*' -type f -not -name '*.so' -delete
 
-.PHONY: help demo test lowest endurance fuzz bench kernel sanitize lint format docs servers clean java classes
+.PHONY: help demo test test-min-versions test-slow fuzz bench build-kernel sanitize lint format docs \
+	servers clean java classes
 
 help: ## Show this help
 	@echo "pyspark-mysqlbinlog: MySQL's row changes as a Spark stream"
 	@echo
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s  %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-17s  %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(VENV)/installed java servers ## Keep a small shop on a real MySQL in Delta tables, and compare them
 	$(PYTHON) examples/shop_demo.py
@@ -55,25 +56,25 @@ test: $(VENV)/installed java servers classes ## Install the package and run ever
 	$(VENV)/bin/pytest -n $(TEST_WORKERS) --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 
 # The bounds of pyproject.toml's dependencies, as versions; cryptography is for the tests' servers.
-LOWEST_VERSIONS := import tomllib; \
+MIN_VERSIONS := import tomllib; \
 	project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
 	print(*[bound.replace(">=", "==") for bound in project["dependencies"]], "cryptography")
 
-$(LOWEST)/dependencies: pyproject.toml $(VENV)/dependencies
-	@rm -rf $(LOWEST) && $(PYTHON) -m venv $(LOWEST)
-	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check \
-		$$($(PYTHON) -c '$(LOWEST_VERSIONS)')
+$(MIN_VERSIONS_VENV)/dependencies: pyproject.toml $(VENV)/dependencies
+	@rm -rf $(MIN_VERSIONS_VENV) && $(PYTHON) -m venv $(MIN_VERSIONS_VENV)
+	$(MIN_VERSIONS_VENV)/bin/python -m pip install --quiet --disable-pip-version-check \
+		$$($(PYTHON) -c '$(MIN_VERSIONS)')
 	@touch $@
 
-lowest: $(LOWEST)/dependencies $(VENV)/installed java servers ## Stream and read with the lowest versions allowed
-	@site=$$($(LOWEST)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))'); \
+test-min-versions: $(MIN_VERSIONS_VENV)/dependencies $(VENV)/installed java servers ## Stream and read with pyproject.toml's minimum versions
+	@site=$$($(MIN_VERSIONS_VENV)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))'); \
 	package=$$(cd / && $(PYTHON) -c 'import pyspark_mysqlbinlog as p; print(p.__path__[0])'); \
 	rm -rf "$$site/pyspark_mysqlbinlog" && cp -r "$$package" "$$site"
 	PYTHONPATH=tests PYTHONSAFEPATH=1 PYSPARK_PYTHON= PYSPARK_DRIVER_PYTHON= \
-		$(LOWEST)/bin/python tests/smoke_spark.py
+		$(MIN_VERSIONS_VENV)/bin/python tests/smoke_spark.py
 
-endurance: $(VENV)/installed java servers classes ## Run the long tests: 100,000 changes, kills, 50 MB of backlog, memory
-	$(VENV)/bin/pytest -m endurance --log-cli-level=INFO $(PYTEST_ARGS)
+test-slow: $(VENV)/installed java servers classes ## Run the long tests: 100,000 changes, kills, 50 MB of backlog, memory
+	$(VENV)/bin/pytest -m slow --log-cli-level=INFO $(PYTEST_ARGS)
 
 lint: $(VENV)/installed ## Check style, types and who imports whom
 	$(VENV)/bin/ruff check .
@@ -98,7 +99,7 @@ $(DOCS)/dependencies: pyproject.toml $(VENV)/dependencies
 
 docs: $(VENV)/installed $(DOCS)/dependencies ## Write the generated parts of docs/, and build the site into build/site
 	$(PYTHON) docs/_hooks
-	$(DOCS)/bin/mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --strict
 
 clean: ## Remove all that make made
 	rm -rf $(VENV) .cache build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis \
@@ -127,7 +128,7 @@ $(VENV)/installed: $(SOURCES) README.md LICENSE $(VENV)/dependencies
 	@touch $@
 
 # For those who run the checkout itself; `make test` installs the package, and the kernel with it.
-kernel: $(VENV)/dependencies ## Compile the kernel into the checkout
+build-kernel: $(VENV)/dependencies ## Compile the kernel into the checkout
 	MYSQLBINLOG_KERNEL=required $(PYTHON) setup.py -q build_ext --inplace
 
 # A kernel whose every read and write is watched, on all that needs no server and no Spark. Python

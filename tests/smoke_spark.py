@@ -1,6 +1,6 @@
 """Run as a program, without pytest: a batch read and a stream of a real server equal SELECT.
 
-`make lowest` runs it on the lowest versions that pyproject.toml allows.
+`make test-min-versions` runs it with the minimum versions of pyproject.toml.
 """
 
 from __future__ import annotations

@@ -230,9 +230,7 @@ def test_a_kill_between_the_columns_and_the_rows_of_a_batch(
     [
         pytest.param((2,), id="short"),
         # A MERGE of Spark's takes a second or two.
-        pytest.param(
-            range(1, 6), id="all", marks=[pytest.mark.endurance, pytest.mark.timeout(3600)]
-        ),
+        pytest.param(range(1, 6), id="all", marks=[pytest.mark.slow, pytest.mark.timeout(3600)]),
     ],
 )
 def test_a_kill_behind_each_commit_of_several_statements(

@@ -160,7 +160,7 @@ def test_a_checkpoint_that_is_put_back(loaded: MirroredDatabase) -> None:
     "commits",
     [
         pytest.param((1, 3), id="short"),
-        pytest.param(range(1, 17), id="all", marks=pytest.mark.endurance),
+        pytest.param(range(1, 17), id="all", marks=pytest.mark.slow),
     ],
 )
 @pytest.mark.parametrize("with_change_log", [False, True])

@@ -310,7 +310,7 @@ class Rounds:
     "rounds",
     [
         pytest.param(4, id="short"),
-        pytest.param(30, id="full", marks=[pytest.mark.endurance, pytest.mark.timeout(5400)]),
+        pytest.param(30, id="full", marks=[pytest.mark.slow, pytest.mark.timeout(5400)]),
     ],
 )
 def test_random_names_and_numbers(mirrored: MirroredDatabase, ddl_seed: int, rounds: int) -> None:

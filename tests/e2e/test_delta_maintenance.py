@@ -43,7 +43,7 @@ def test_maintenance_beside_a_mirror(
 
 
 @pytest.mark.both_engines
-@pytest.mark.endurance
+@pytest.mark.slow
 @pytest.mark.timeout(MINUTES * 60 + 1200)
 def test_maintenance_beside_a_mirror_for_long(
     mirrored: MirroredDatabase, own_rounds: Counter[str]

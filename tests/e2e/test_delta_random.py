@@ -82,7 +82,7 @@ def own_server(live_server: Server) -> Iterator[Server]:
     "run",
     [
         pytest.param(SHORT, id="short", marks=pytest.mark.timeout(600)),
-        pytest.param(FULL, id="full", marks=[pytest.mark.endurance, pytest.mark.timeout(5400)]),
+        pytest.param(FULL, id="full", marks=[pytest.mark.slow, pytest.mark.timeout(5400)]),
     ],
 )
 def test_what_the_command_keeps_is_what_select_shows(  # noqa: PLR0917 (fixtures)

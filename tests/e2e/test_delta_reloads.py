@@ -156,8 +156,8 @@ def _number(path: Path) -> int:
     ("moment", "commits"),
     [
         pytest.param("before", (3, 7), id="short"),
-        pytest.param("before", range(1, 9), id="before", marks=pytest.mark.endurance),
-        pytest.param("after", range(1, 9), id="after", marks=pytest.mark.endurance),
+        pytest.param("before", range(1, 9), id="before", marks=pytest.mark.slow),
+        pytest.param("after", range(1, 9), id="after", marks=pytest.mark.slow),
     ],
 )
 def test_a_kill_at_each_commit(

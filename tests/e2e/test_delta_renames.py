@@ -43,7 +43,7 @@ def _tables(case: int) -> list[str]:
     return ["t", "t9"] if " TO t9" in text else ["t"]
 
 
-@pytest.fixture(params=["one batch", pytest.param("several batches", marks=pytest.mark.endurance)])
+@pytest.fixture(params=["one batch", pytest.param("several batches", marks=pytest.mark.slow)])
 def several(request: pytest.FixtureRequest) -> bool:
     return bool(request.param == "several batches")
 

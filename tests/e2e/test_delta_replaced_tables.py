@@ -289,7 +289,7 @@ def test_change_log_that_is_replaced_is_stopped(
 
 _SEEDS = [
     *range(6),
-    *(pytest.param(seed, marks=pytest.mark.endurance) for seed in range(6, 106)),
+    *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(6, 106)),
 ]
 
 

@@ -48,9 +48,7 @@ def _again_and_again(work: Callable[[], None]) -> Iterator[None]:
     ("kills", "rows"),
     [
         pytest.param(2, 30_000, id="short", marks=pytest.mark.timeout(600)),
-        pytest.param(
-            20, 400_000, id="full", marks=[pytest.mark.endurance, pytest.mark.timeout(3600)]
-        ),
+        pytest.param(20, 400_000, id="full", marks=[pytest.mark.slow, pytest.mark.timeout(3600)]),
     ],
 )
 def test_a_load_that_is_killed(  # noqa: PLR0917 (fixtures)

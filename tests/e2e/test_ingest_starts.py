@@ -153,7 +153,7 @@ def _assert_each_change_once(table: Path, rows: int) -> None:
 
 @pytest.mark.parametrize(
     "starts",
-    [2, pytest.param(20, marks=[pytest.mark.endurance, pytest.mark.timeout(3600)])],
+    [2, pytest.param(20, marks=[pytest.mark.slow, pytest.mark.timeout(3600)])],
 )
 def test_starts_and_stops(live_server: Server, shop: str, tmp_path: Path, starts: int) -> None:
     command = Command(live_server, shop, tmp_path)

@@ -160,7 +160,7 @@ def test_all_rows_arrive_every_time(
     _run_again_and_again(spark, log, tmp_path, 2)
 
 
-@pytest.mark.endurance
+@pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_all_rows_arrive_twenty_times_from_fifty_megabytes(
     spark: SparkSession, live_server: Server, database: str, tmp_path: Path

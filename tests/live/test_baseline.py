@@ -312,7 +312,7 @@ def test_none_is_wrong_under_constant_alter(followed: Followed) -> None:
     race(followed, BASELINES)
 
 
-@pytest.mark.endurance
+@pytest.mark.slow
 def test_none_of_five_thousand_is_wrong_under_constant_alter(followed: Followed) -> None:
     race(followed, 5_000)
 

@@ -85,7 +85,7 @@ def test_every_form(follower: Follower) -> None:
 
 
 @pytest.mark.parametrize(
-    "statements", [pytest.param(90, id="short"), pytest.param(900, marks=pytest.mark.endurance)]
+    "statements", [pytest.param(90, id="short"), pytest.param(900, marks=pytest.mark.slow)]
 )
 def test_random_conversions(follower: Follower, ddl_seed: int, statements: int) -> None:
     """Through swaps, copies and ALTERs behind them; 5.6 may leave a default unknown."""

@@ -150,7 +150,7 @@ def test_random_ddl_and_restarts(witness: Witness) -> None:
     run(witness, STATEMENTS)
 
 
-@pytest.mark.endurance
+@pytest.mark.slow
 def test_five_hundred_random_ddl_and_restarts(witness: Witness) -> None:
     run(witness, 500)
 

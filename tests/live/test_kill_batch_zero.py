@@ -177,7 +177,7 @@ def test_nothing_is_lost_when_the_driver_dies(
     _trial(live_server, database, tmp_path, moment)
 
 
-@pytest.mark.endurance
+@pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_nothing_is_lost_in_many_deaths(live_server: Server, database: str, tmp_path: Path) -> None:
     for number, moment in enumerate(list(DURABLE) * 4):

@@ -209,7 +209,7 @@ def _collations(server: Server) -> list[tuple[str, str]]:
     return [(str(charset), str(collation)) for charset, collation in rows if charset != "binary"]
 
 
-@pytest.mark.parametrize("some", [40, pytest.param(0, id="all", marks=pytest.mark.endurance)])
+@pytest.mark.parametrize("some", [40, pytest.param(0, id="all", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("server_name", every_server())
 def test_collations(server_name: str, some: int, request: pytest.FixtureRequest) -> None:
     """All of them take minutes; the run's header has the seed that chooses some."""

@@ -26,9 +26,7 @@ TABLES = 5
     ("rows", "kills"),
     [
         pytest.param(3_000, 3, id="short"),
-        pytest.param(
-            40_000, 20, id="full", marks=[pytest.mark.endurance, pytest.mark.timeout(3600)]
-        ),
+        pytest.param(40_000, 20, id="full", marks=[pytest.mark.slow, pytest.mark.timeout(3600)]),
     ],
 )
 def test_killed_in_a_load(

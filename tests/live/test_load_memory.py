@@ -46,7 +46,7 @@ def fill(server: Server, table: str, doublings: int) -> int:
     ("doublings", "size"),
     [
         pytest.param(19, 100, id="100 MB"),
-        pytest.param(22, 900, id="1 GB", marks=pytest.mark.endurance),
+        pytest.param(22, 900, id="1 GB", marks=pytest.mark.slow),
     ],
 )
 def test_a_large_table_without_a_key(

@@ -170,7 +170,7 @@ PROOFS = ("auto", "gtid", "innodb_trx", "lock")
                 50 if proof == "auto" else 1,
                 proof,
                 id=f"full-{proof}",
-                marks=[pytest.mark.endurance, pytest.mark.timeout(7200)],
+                marks=[pytest.mark.slow, pytest.mark.timeout(7200)],
             )
             for proof in PROOFS
         ),

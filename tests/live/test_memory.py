@@ -112,7 +112,7 @@ def _check(result: dict[str, Any], rows: int) -> None:
 _OPTIONS = ["--max-allowed-packet=256M", "--max-binlog-size=1G"]
 
 
-@pytest.mark.endurance
+@pytest.mark.slow
 @pytest.mark.timeout(3000)
 @pytest.mark.parametrize("payload", ["json", "struct"])
 def test_a_backlog_of_two_gigabytes(tmp_path: Path, payload: str) -> None:
@@ -125,7 +125,7 @@ def test_a_backlog_of_two_gigabytes(tmp_path: Path, payload: str) -> None:
         _check(_run(server, tmp_path, payload=payload), 20_000)
 
 
-@pytest.mark.endurance
+@pytest.mark.slow
 @pytest.mark.timeout(3000)
 def test_one_transaction_of_a_gigabyte(tmp_path: Path) -> None:
     with MySQL56Server(options=_OPTIONS) as server:
@@ -148,7 +148,7 @@ def _behind_ddl(server: Server) -> int:
     return max(int(row[4]) for row in rows if str(row[5]).startswith("ALTER TABLE"))
 
 
-@pytest.mark.endurance
+@pytest.mark.slow
 @pytest.mark.timeout(3000)
 @pytest.mark.parametrize("payload", ["json", "struct"])
 def test_rows_of_twenty_megabytes(tmp_path: Path, payload: str) -> None:

@@ -49,7 +49,7 @@ FULL = Run(100_000, 2_500, (STOP, KILL, KILL_AFTER_SINK, KILL_BEFORE_SINK, STOP)
     "run",
     [
         pytest.param(SHORT, id="short"),
-        pytest.param(FULL, id="full", marks=[pytest.mark.endurance, pytest.mark.timeout(1200)]),
+        pytest.param(FULL, id="full", marks=[pytest.mark.slow, pytest.mark.timeout(1200)]),
     ],
 )
 def test_what_arrives_is_what_select_shows(

@@ -105,7 +105,7 @@ def test_every_type_and_value(server: Server, scratch: str) -> None:
 @pytest.mark.parametrize(
     "scenario",
     [
-        name if name in SHORT else pytest.param(name, marks=pytest.mark.endurance)
+        name if name in SHORT else pytest.param(name, marks=pytest.mark.slow)
         for name in ALL_SCENARIOS
     ],
 )
