@@ -23,7 +23,7 @@ from pyspark_mysqlbinlog import DeltaMirror, cause_of
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Keep Delta tables in step with MySQL tables.")
-    for name in ("host", "user", "password-file", "tables", "into", "checkpoint"):
+    for name in ("host", "user", "password-file", "tables", "target", "checkpoint"):
         parser.add_argument(f"--{name}", required=True)
     parser.add_argument("--port", default="3306")
     parser.add_argument(
@@ -34,7 +34,7 @@ def main() -> None:
     )
     given = parser.parse_args()
     mirror = DeltaMirror(
-        target=f"{Path(given.into)}/{{database}}/{{table}}",
+        target=f"{Path(given.target)}/{{database}}/{{table}}",
         checkpoint=given.checkpoint,
         options={
             "host": given.host,

@@ -71,7 +71,9 @@ def _story(console: Console, server: Server, shop: Shop, ingest: Ingest, seconds
     _say(console, "the shop is open, about 40 transactions a second, and its rows are loaded")
     shop.open()
     ingest.start()
-    ingest.wait_for(lambda batches: batches[-1]["loading"] == 0, "the load is done")
+    ingest.wait_for(
+        lambda batches: batches[-1]["tables_in_snapshot"] == 0, "the snapshot is complete"
+    )
     _say(console, "now the log is followed")
     _pause(shop, ingest, seconds / 3)
     _say(console, COUPONS)
@@ -130,8 +132,8 @@ def _tell(console: Console, batch: dict[str, Any]) -> None:
     tables = [f"{name.split('.')[1]} {part['rows']:,}" for name, part in batch["tables"].items()]
     lag = "" if batch["lag_seconds"] is None else f"lag {batch['lag_seconds']:.1f} s"
     console.print(
-        f"[dim]batch {batch['batch']:>3}[/] {batch['rows']:>7,} rows in {batch['seconds']:4.1f} s"
-        f"  [cyan]{lag:11}[/] [dim]{', '.join(tables)}[/]"
+        f"[dim]batch {batch['batch']:>3}[/] {batch['rows']:>7,} rows"
+        f" in {batch['duration_seconds']:4.1f} s  [cyan]{lag:11}[/] [dim]{', '.join(tables)}[/]"
     )
 
 

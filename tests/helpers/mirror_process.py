@@ -103,7 +103,7 @@ def mirror(
         "user": server.user,
         "password-file": password,
         "tables": ",".join(f"{database}.{table}" for table in TABLES),
-        "into": folder / "lake",
+        "target": folder / "lake",
         "checkpoint": folder / "checkpoint",
         # What is altered in the middle of a load is stopped: that is another test's.
         "starting-offset": "earliest",

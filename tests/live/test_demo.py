@@ -117,7 +117,6 @@ def test_the_shop_goes_on_where_two_wait_for_each_other(shop: Server) -> None:
     assert not thread.is_alive()
 
 
-@pytest.mark.slow
 def test_the_demo_ends_with_equal_tables(live_server: Server, tmp_path: Path) -> None:
     url = f"mysql://{live_server.user}:{live_server.password}@{live_server.host}:{live_server.port}"
     environment = os.environ | {"MYSQLBINLOG_TEST_URL": url, "TMPDIR": str(tmp_path)}
