@@ -308,7 +308,7 @@ def test_another_place_under_the_same_checkpoint_is_refused(logged: MirroredData
         another = logged.mirror()
         logged.settings, kept = logged.settings | settings, logged.settings
         logged.execute("UPDATE t SET n = n + 1")
-        with pytest.raises(Exception, match="this checkpoint was begun with"):
+        with pytest.raises(Exception, match="this checkpoint was created with"):
             logged.run()
         logged.settings = kept
         assert another.stopped == {}
@@ -343,7 +343,7 @@ def test_a_note_where_only_spark_reaches(
     checkpoint = f"file://{tmp_path}/checkpoint"
     check_checkpoint_targets(spark, checkpoint, {"target": "/a/{table}", "change_log": None})
     check_checkpoint_targets(spark, checkpoint, {"target": "/a/{table}", "change_log": None})
-    with pytest.raises(OptionError, match="change_log: this checkpoint was begun with None"):
+    with pytest.raises(OptionError, match="change_log: this checkpoint was created with None"):
         check_checkpoint_targets(
             spark, checkpoint, {"target": "/a/{table}", "change_log": "/b/{table}"}
         )

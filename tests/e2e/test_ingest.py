@@ -171,7 +171,7 @@ def test_what_is_wrong_is_said_in_a_line(
     into = command.index("--target")
     found = run([*command[:into], *command[into + 2 :]])
     assert found.returncode == 2
-    assert "target: give it, or change_log, or both" in found.stderr
+    assert "target: expected target, change_log or both, found neither" in found.stderr
     found = run([*command, "--available-now"])
     assert found.returncode == 1
     # One line of ours, one of Spark's, and no stack trace.

@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
 __all__ = ["DeltaMirror"]
 
-# A batch is collected in the driver's memory, where it takes up to twenty times its bytes of log.
+# A batch is collected in the driver's memory, where it takes up to 20 times its binlog bytes.
 _MOST_BYTES = "32m"
-# What the mirror's stream must be.
+# Source options that the mirror requires.
 _SETTLED = {
     "payload": "json",
     "jsonType": "text",
@@ -43,30 +43,30 @@ _SETTLED = {
 
 
 class DeltaMirror:
-    """A Delta table for each MySQL table, kept equal to it; or one with its changes; or both.
+    """Mirrors MySQL tables to Delta tables, or to Delta change logs, or to both.
 
     Parameters
     ----------
     target
-        A path or URI with ``{database}`` and ``{table}`` in it: the tables. None for no tables.
+        Path or URI of the mirrored tables, with ``{database}`` and ``{table}``. None for no tables.
     checkpoint
-        Where Spark keeps how far the query has come; a folder of this mirror alone.
+        Spark checkpoint directory, used by this mirror alone.
     options
-        The options of the source (docs/options.md): server, account, tables. `payload`, `jsonType`
-        and `operations` are the mirror's; `startingOffset` is ``snapshot`` unless it is given.
+        Options of the source (docs/options.md): server, account, tables. The mirror sets `payload`,
+        `jsonType` and `operations`; `startingOffset` defaults to ``snapshot``.
     change_log
-        A path or URI as `target`: the change logs, to which every change is appended.
+        Path or URI of the change logs, as `target`. Every change is appended to them.
     engine
-        What writes the Delta tables: ``deltalake`` (delta-rs, in this process), ``spark`` (Delta's
-        jars in the Spark session), or ``auto``: Spark where the session has Delta's extension.
+        Writer of the Delta tables: ``deltalake`` (delta-rs, in this process), ``spark`` (Delta's
+        jars in the Spark session), or ``auto``: Spark if the session has Delta's extension.
     storage_options
-        What delta-rs needs to know of an object store.
+        Object store settings for delta-rs.
     table_properties
-        Of the Delta tables that are made, such as ``delta.targetFileSize``.
+        Properties of created Delta tables, such as ``delta.targetFileSize``.
     partition_by
-        ``database.table`` -> the columns by which its Delta table is partitioned when it is made.
+        ``database.table`` -> the columns that partition its Delta table when it is created.
     soft_delete
-        Whether deleted rows stay, with true in the column `_deleted`.
+        Keep deleted rows, with true in the column `_deleted`.
     maintenance_interval
         How often each table's files are compacted and vacuumed: ``1h``; None for never.
 
@@ -108,7 +108,7 @@ class DeltaMirror:
             texts["maxBytesPerTrigger"] = _MOST_BYTES
         parsed = parse_options(texts)
         paths = MirrorPaths.parse(target, change_log)
-        # To append, no MERGE is needed: the change logs are delta-rs's, whatever the engine.
+        # Appends need no MERGE: delta-rs writes the change logs with either engine.
         change_log_engine = LazyEngine("deltalake", storage_options, table_properties)
         is_used = engine == "spark" and change_log is not None
         table_engine = LazyEngine(
@@ -132,11 +132,11 @@ class DeltaMirror:
     def start(self, spark: SparkSession, **trigger: Any) -> StreamingQuery:
         """Start the query.
 
-        trigger : as `DataStreamWriter.trigger` takes it: ``availableNow=True``,
+        trigger : arguments of `DataStreamWriter.trigger`: ``availableNow=True``,
             ``processingTime="1 second"``.
         """
         options = dict(self._options)
-        # Spark removes its folder, however this process ends.
+        # Spark removes its temporary folder even if this process is killed.
         temporary = spark.sparkContext._temp_dir if is_classic(spark) else None
         before = self._runner.reading.handoff
         self._runner.reading.handoff = handoff = BatchHandoff.new(temporary)
@@ -144,7 +144,7 @@ class DeltaMirror:
             options[HANDOFF_OPTION] = handoff.folder
         writer = (
             spark.readStream.format("mysqlbinlog")
-            # A change log has the rows' texts.
+            # A change log needs the rows' `source` texts.
             .schema(IPC_ROWS if self._has_change_logs else SLIM_IPC_ROWS)
             .options(**options)
             .load()
@@ -157,25 +157,25 @@ class DeltaMirror:
             with use_filesystem_checkpoint_manager(spark, self._checkpoint):
                 return writer.start()
         except Exception:
-            # A query that runs already goes on as it does.
+            # A query that is already running keeps its handoff.
             self._runner.reading.handoff = before
             raise
 
     @property
     def stopped(self) -> Mapping[str, str]:
-        """Tables that are kept in step no more, and why, as far as this process has seen."""
+        """Stopped tables and the reasons, as far as this process has seen."""
         return self._runner.stopped
 
     @property
     def progress(self) -> MirrorProgress:
-        """What was done, table by table, after the last batch of this process, or step of one.
+        """What was done per table, up to this process's last batch or sub-batch.
 
-        In Spark Connect batches run in another process, and this stays empty.
+        In Spark Connect, batches run in another process, and this stays empty.
         """
         return self._runner.progress
 
     def __call__(self, batch: DataFrame, number: int) -> None:
-        """Apply one batch; what foreachBatch calls."""
+        """Apply one batch; called by foreachBatch."""
         self._runner(batch, number)
 
 

@@ -1,10 +1,10 @@
-"""What a mirror has done and how far it is, for whoever wants to show it.
+"""Progress of a mirror, for display and monitoring.
 
-Batches run on a thread of Spark's, and those who look are on others. So all that can be seen here
-are values that never change: after each step of a batch there is a new `MirrorProgress`.
+Batches run on one of Spark's threads, and readers are on others. So progress is published as
+immutable values: after each sub-batch there is a new `MirrorProgress`.
 
-The lag is this machine's clock less the server's, which stands in each change in whole seconds: it
-is up to a second too large, and wrong by what the two clocks differ.
+The lag is this machine's clock minus the server's, which each change has in whole seconds: it is up
+to a second too large, and wrong by the difference of the two clocks.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ class TableBatch:
 
     Attributes
     ----------
-    rows : changes and loaded rows that were brought in.
-    snapshot_rows : how many of them were loaded.
-    bytes : of them, as Arrow.
-    duration_seconds : that bringing them in took.
-    lag : seconds from the newest change to its being in Delta; None where there was no change.
+    rows : applied changes and snapshot rows.
+    snapshot_rows : how many of them are snapshot rows.
+    bytes : their size as Arrow.
+    duration_seconds : time to apply them.
+    lag : seconds from the newest change until it was in Delta; None without changes.
     """
 
     rows: int
@@ -57,9 +57,9 @@ class TableBatch:
 
     @classmethod
     def of(cls, changes: pa.Table, new: int, seconds: float, images: int = 0) -> TableBatch:
-        """Of changes of which `new` were brought in just now.
+        """Measure changes of which `new` were applied just now.
 
-        images : bytes that belong to them, and are not in them.
+        images : bytes that belong to the changes but are stored separately.
         """
         if not new:
             return cls(0, 0, 0, seconds, None)
@@ -76,7 +76,7 @@ class TableBatch:
         )
 
     def with_next(self, step: TableBatch) -> TableBatch:
-        """Together with the next step's part."""
+        """Return the sum of this part and the next sub-batch's."""
         return TableBatch(
             self.rows + step.rows,
             self.snapshot_rows + step.snapshot_rows,
@@ -92,13 +92,13 @@ class BatchProgress:
 
     Attributes
     ----------
-    number : of Spark's.
-    rows : changes and loaded rows that it had, those among them that Delta had already.
-    duration_seconds : that reading and bringing them in took.
-    committed_at : when, as `time.time` has it.
-    file, pos : the place in the server's log up to which Delta has everything now.
-    tables_in_snapshot : how many tables are still being loaded, or are to be.
-    tables : ``database.table`` -> its part; tables of which nothing came are left out.
+    number : Spark's batch number.
+    rows : its changes and snapshot rows, including those that Delta had already.
+    duration_seconds : time to read and apply them.
+    committed_at : commit time, as `time.time` returns it.
+    file, pos : the binlog position up to which Delta is now complete.
+    tables_in_snapshot : number of tables whose snapshot is in progress or pending.
+    tables : ``database.table`` -> its part; tables without rows are left out.
     """
 
     number: int
@@ -113,17 +113,17 @@ class BatchProgress:
 
 @dataclass(frozen=True, slots=True)
 class TableProgress:
-    """One table, since this process began.
+    """One table's progress since this process started.
 
     Attributes
     ----------
-    rows, bytes : brought in.
-    lag : of the last batch that had changes of it; see `TableBatch`.
-    in_snapshot : whether rows that it has already are still to come.
-    snapshot_rows : rows of its load so far, about; those of an earlier process, too.
-    snapshot_rows_estimate : how many rows the server had when that began, by its own estimate; None
-        if not known.
-    stopped : why it is kept in step no more; None while it is.
+    rows, bytes : applied.
+    lag : of the last batch with changes of the table; see `TableBatch`.
+    in_snapshot : whether the snapshot is in progress or pending.
+    snapshot_rows : approximate snapshot rows so far, including those of an earlier process.
+    snapshot_rows_estimate : the server's estimate of the rows when the snapshot began; None if not
+        known.
+    stopped : why replication of the table stopped; None if it has not.
     """
 
     rows: int = 0
@@ -137,12 +137,12 @@ class TableProgress:
 
 @dataclass(frozen=True, slots=True)
 class MirrorProgress:
-    """What a mirror has done, since this process began.
+    """A mirror's progress since this process started.
 
     Attributes
     ----------
     tables : ``database.table`` -> its progress.
-    batches : the last ones, at most 100, ascending.
+    batches : the last ones, at most 100, in order.
     """
 
     tables: Mapping[str, TableProgress] = field(default_factory=dict)
@@ -150,7 +150,7 @@ class MirrorProgress:
 
 
 class ProgressTracker:
-    """Keeps a mirror's progress; a mirror tells it of each batch.
+    """Records a mirror's progress, batch by batch.
 
     Attributes
     ----------
@@ -165,29 +165,29 @@ class ProgressTracker:
     def begin(
         self, number: int, end: Offset, ask: Callable[[Collection[Table]], Mapping[Table, int]]
     ) -> BatchTracker:
-        """A batch begins, which ends at an offset.
+        """Begin to record the batch that ends at an offset.
 
-        ask : gives about how many rows tables have on the server.
+        ask : returns the estimated row counts of tables on the server.
         """
         load = end.load or SnapshotState()
         pending = frozenset(each.table for each in load.pending)
         new = pending - self._asked
         if new:
-            # Once: who shows a bar without its end does no harm.
+            # Once only: a progress bar without a total does no harm.
             self._asked |= new
             try:
                 self._totals |= ask(new)
             except MySQLBinlogError as error:
-                _LOG.info("how many rows there are to load is not known: %s", error.message)
+                _LOG.info("cannot estimate the rows of the snapshot: %s", error.message)
         return BatchTracker(self, number, end, pending)
 
     def total(self, table: Table) -> int | None:
-        """About how many rows a table had when its load began."""
+        """Return the estimated rows of a table when its snapshot began."""
         return self._totals.get(table)
 
 
 class BatchTracker:
-    """One batch, while it is brought in."""
+    """Records one batch while it is applied."""
 
     def __init__(
         self, recorder: ProgressTracker, number: int, end: Offset, pending: frozenset[Table]
@@ -210,10 +210,10 @@ class BatchTracker:
         *,
         images: int = 0,
     ) -> None:
-        """What became of one table's changes in a step, `new` of which were brought in.
+        """Record one table's changes of a sub-batch, of which `new` were applied.
 
-        held : gives how many rows the Delta table has.
-        images : bytes that belong to the changes, and are not in them.
+        held : returns the row count of the Delta table.
+        images : bytes that belong to the changes but are stored separately.
         """
         name = ".".join(table)
         part = TableBatch.of(changes, new, seconds, images)
@@ -221,8 +221,8 @@ class BatchTracker:
         before = known or TableProgress()
         in_snapshot = table in self._waiting
         if (in_snapshot or part.snapshot_rows) and not before.in_snapshot:
-            # What an earlier process loaded is there. Of a table that is loaded again nobody knows
-            # which rows those are.
+            # An earlier process's snapshot rows are in Delta. After a reload they cannot be
+            # separated from the other rows.
             is_resumed = known is None and self._number and not self._reloads
             before = replace(before, snapshot_rows=held() - part.snapshot_rows if is_resumed else 0)
         self._tables[name] = replace(
@@ -245,15 +245,15 @@ class BatchTracker:
 
     @property
     def size(self) -> int:
-        """Bytes that were brought in, as Arrow."""
+        """Applied bytes, as Arrow."""
         return sum(part.bytes for part in self._parts.values())
 
     def end_step(self, stopped: Mapping[str, str]) -> None:
-        """A step of the batch is in Delta."""
+        """Publish the progress: a sub-batch is in Delta."""
         self._publish(stopped, self._recorder.progress.batches)
 
     def end(self, stopped: Mapping[str, str]) -> None:
-        """The batch is in Delta."""
+        """Publish the progress: the batch is in Delta."""
         batch = BatchProgress(
             number=self._number,
             rows=self._rows,
@@ -268,7 +268,7 @@ class BatchTracker:
         self._log_completed(stopped)
 
     def _log_completed(self, stopped: Mapping[str, str]) -> None:
-        """One line for all tables whose snapshot ended with this batch: there may be hundreds."""
+        """Log one line for all snapshots that ended with this batch: there may be hundreds."""
         read = {name for name, part in self._parts.items() if part.snapshot_rows}
         ended = {
             name
