@@ -217,7 +217,7 @@ def test_a_table_that_was_made_anew(mirrored: MirroredDatabase) -> None:
     DeltaTable.create(path, schema)
     mirrored.execute("INSERT INTO t VALUES (3, 'three')")
     mirrored.run()
-    assert "another one is in its place" in mirrored.stopped("t")
+    assert "was replaced by another one" in mirrored.stopped("t")
     mirrored.options["reload"] = f"again: {mirrored.database}.t"
     mirrored.run()
     mirrored.assert_equal("t")
