@@ -71,7 +71,7 @@ def test_another_mirror_of_the_same_tables(
     mirrored.execute(statement)
     with _interrupted(monkeypatch, table_module, lambda: mirrored.run(other)):
         mirrored.run()
-    assert "let one mirror alone write it" in mirrored.stopped(table)
+    assert "let only one mirror write it" in mirrored.stopped(table)
 
 
 def test_another_mirror_of_the_same_change_logs(
