@@ -24,8 +24,8 @@ def mirrored(
 @pytest.mark.parametrize(
     ("kind", "values", "reason"),
     [
-        ("ENUM('','a')", ["1", "'zz'"], "k, of the key .* has '', which more than one"),
-        ("SET('','a')", ["0", "1", "2", "3"], "k, of the key .* has an empty label"),
+        ("ENUM('','a')", ["1", "'zz'"], "the key column k has '', the text of several"),
+        ("SET('','a')", ["0", "1", "2", "3"], "the key column k has an empty label"),
         (
             "VARCHAR(9) CHARACTER SET cp932 COLLATE cp932_bin",
             ["_cp932 x'81E6'", "_cp932 x'879A'"],

@@ -260,7 +260,7 @@ def test_what_comes_between_reading_and_writing_anew(
     target = DeltalakeEngine().target(uri)
     wanted = pa.schema([pa.field("number", pa.int64())])
     if between == "append":
-        with pytest.raises(MirrorError, match=r"\(WRITE\): let one mirror alone write it"):
+        with pytest.raises(MirrorError, match=r"\(WRITE\): let only one mirror write it"):
             target.rewrite_columns(wanted, {"number": "id"})
     else:
         target.rewrite_columns(wanted, {"number": "id"})

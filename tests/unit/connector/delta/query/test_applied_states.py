@@ -119,5 +119,5 @@ def test_damaged_files_are_an_error(tmp_path: Path) -> None:
     _noted(tmp_path, 1, 2)
     for path in tmp_path.iterdir():
         path.write_text("")
-    with pytest.raises(OffsetError, match="remove them"):
+    with pytest.raises(OffsetError, match="remove the files"):
         _read(tmp_path)
