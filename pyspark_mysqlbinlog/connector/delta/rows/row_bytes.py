@@ -31,7 +31,7 @@ class MultiplicityChange:
 
 
 def net_changes(rows: Iterable[bytes], gone: Iterable[bool]) -> list[MultiplicityChange]:
-    """Return the net change of each row, after a copy less (gone) or more for each item.
+    """Return the net change of each distinct row; each item removes (gone) or adds one copy.
 
     rows : from `canonical_row_bytes`.
     """

@@ -210,8 +210,9 @@ class SparkTable:
         return removed_files(text.splitlines())
 
     def _metadata(self, after: int, last: int, application: str) -> list[str | None]:
-        """Return the user metadata of these commits, the newest first, at least to the last one of
-        the application.
+        """Return the user metadata of these commits, the newest first.
+
+        The result reaches back at least to the last commit of the application.
         """
         count = _FIRST_LOOK
         while True:
