@@ -24,8 +24,8 @@ def mirrored(
 @pytest.mark.parametrize(
     ("kind", "values", "reason"),
     [
-        ("ENUM('','a')", ["1", "'zz'"], "k, of the key .* has '', which more than one"),
-        ("SET('','a')", ["0", "1", "2", "3"], "k, of the key .* has an empty label"),
+        ("ENUM('','a')", ["1", "'zz'"], "the key column k has '', the text of several"),
+        ("SET('','a')", ["0", "1", "2", "3"], "the key column k has an empty label"),
         (
             "VARCHAR(9) CHARACTER SET cp932 COLLATE cp932_bin",
             ["_cp932 x'81E6'", "_cp932 x'879A'"],
@@ -111,4 +111,4 @@ def test_a_partition_that_is_written_as_no_number_stops_the_table(
     mirrored.execute("INSERT INTO t VALUES (4, -0.05)")
     with pytest.raises(Exception, match="every table is stopped"):
         mirrored.run()
-    assert re.search("amount, .* has a negative value with a fraction", mirrored.stopped("t"))
+    assert re.search("amount .* has a negative value with a fraction", mirrored.stopped("t"))

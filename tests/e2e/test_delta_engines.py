@@ -543,7 +543,7 @@ def test_change_logs_are_written_by_delta_rs(
     ("settings", "said"),
     [
         ({"engine": "delta"}, "expected one of deltalake, spark, auto, found 'delta'"),
-        ({"engine": "spark", "storage_options": {"a": "b"}}, "they are delta-rs's"),
+        ({"engine": "spark", "storage_options": {"a": "b"}}, "only delta-rs uses them"),
     ],
 )
 def test_an_engine_that_is_not_there(settings: dict[str, Any], said: str) -> None:

@@ -78,7 +78,7 @@ def test_a_partition_value_longer_than_a_file_name(mirrored: MirroredDatabase, v
         assert [*mirror.stopped] == [f"{mirrored.database}.t"]
         reason = mirrored.stopped("t")
         assert "is longer than a file name" in reason
-        assert "partition the table by another column, and load the table anew" in reason
+        assert "partition the table by another column, and reload the table" in reason
         assert len(reason) < 700
         mirrored.assert_equal("u")
         assert {row["id"] for row in mirrored.rows("t").to_pylist()} == {1, 2}

@@ -71,9 +71,9 @@ def test_a_partitioned_table_is_what_select_shows(mirrored: MirroredDatabase) ->
 @pytest.mark.parametrize(
     ("column", "value", "reason"),
     [
-        ("region VARCHAR(9)", "", "a row has an empty region, .* can't tell that from NULL"),
-        ("region VARCHAR(40)", "__HIVE_DEFAULT_PARTITION__", "can't tell that from NULL"),
-        ("region BINARY(2)", "ab", "region, .* has bytes, and Delta does not give back"),
+        ("region VARCHAR(9)", "", "a row has an empty region, .* reads that as NULL"),
+        ("region VARCHAR(40)", "__HIVE_DEFAULT_PARTITION__", "reads that as NULL"),
+        ("region BINARY(2)", "ab", "region .* has bytes, which Delta does not read back"),
     ],
     ids=["empty", "null's name", "bytes"],
 )
@@ -260,7 +260,7 @@ def test_what_comes_between_reading_and_writing_anew(
     target = DeltalakeEngine().target(uri)
     wanted = pa.schema([pa.field("number", pa.int64())])
     if between == "append":
-        with pytest.raises(MirrorError, match=r"\(WRITE\): let one mirror alone write it"):
+        with pytest.raises(MirrorError, match=r"\(WRITE\): let only one mirror write it"):
             target.rewrite_columns(wanted, {"number": "id"})
     else:
         target.rewrite_columns(wanted, {"number": "id"})

@@ -215,7 +215,7 @@ def test_a_row_that_went_without_its_values_stops_the_table(mirrored: MirroredDa
 def test_a_table_keeps_to_its_way(mirrored: MirroredDatabase) -> None:
     mirrored.settings["soft_delete"] = False
     mirrored.execute("DELETE FROM t WHERE id = 3")
-    with pytest.raises(Exception, match="made by a mirror that is to keep deleted rows"):
+    with pytest.raises(Exception, match="created by a mirror that is to keep deleted rows"):
         mirrored.run()
     assert _kept_ids(mirrored) == [1, 2, 3, 4]
 

@@ -87,7 +87,7 @@ def test_a_lost_checkpoint_and_changes_that_nobody_brought(loaded: MirroredDatab
     query = loaded.mirror("another checkpoint").start(loaded.spark, availableNow=True)
     with pytest.raises(Exception, match="every table is stopped"):
         query.awaitTermination()
-    assert "the query begins behind it" in loaded.stopped("t")
+    assert "the query begins after it" in loaded.stopped("t")
 
 
 def test_a_table_that_was_stopped_is_loaded_again(loaded: MirroredDatabase) -> None:
@@ -99,7 +99,7 @@ def test_a_table_that_was_stopped_is_loaded_again(loaded: MirroredDatabase) -> N
         "INSERT INTO nothing VALUES (1)",
     )
     loaded.run()
-    assert "without telling" in loaded.stopped("t")
+    assert "does not contain the rows" in loaded.stopped("t")
     loaded.execute("DELETE FROM t WHERE id = 2")
     loaded.options["reload"] = f"again: {loaded.database}.t"
     loaded.run()

@@ -39,7 +39,7 @@ def test_maintenance_beside_a_mirror(
 ) -> None:
     _maintain(mirrored, 20, own_rounds)
     # A round of the mirror's own that fails says so, and no more.
-    assert "could not be looked after" not in caplog.text
+    assert "maintenance of its files failed" not in caplog.text
 
 
 @pytest.mark.both_engines

@@ -71,7 +71,7 @@ def test_another_mirror_of_the_same_tables(
     mirrored.execute(statement)
     with _interrupted(monkeypatch, table_module, lambda: mirrored.run(other)):
         mirrored.run()
-    assert "let one mirror alone write it" in mirrored.stopped(table)
+    assert "let only one mirror write it" in mirrored.stopped(table)
 
 
 def test_another_mirror_of_the_same_change_logs(
@@ -204,7 +204,7 @@ def test_columns_that_are_excluded_no_more(mirrored: MirroredDatabase) -> None:
     del mirrored.options["excludeColumns"]
     mirrored.execute("INSERT INTO t VALUES (3, 'three')")
     mirrored.run()
-    assert "lacks some that it did: v" in mirrored.stopped("t")
+    assert "lacks some that it added: v" in mirrored.stopped("t")
     mirrored.options["reload"] = f"again: {mirrored.database}.t"
     mirrored.run()
     mirrored.assert_equal("t")
@@ -217,7 +217,7 @@ def test_a_table_that_was_made_anew(mirrored: MirroredDatabase) -> None:
     DeltaTable.create(path, schema)
     mirrored.execute("INSERT INTO t VALUES (3, 'three')")
     mirrored.run()
-    assert "another one is in its place" in mirrored.stopped("t")
+    assert "was replaced by another one" in mirrored.stopped("t")
     mirrored.options["reload"] = f"again: {mirrored.database}.t"
     mirrored.run()
     mirrored.assert_equal("t")

@@ -97,7 +97,7 @@ def test_what_the_restored_server_lost_is_not_kept_in_silence(
     snapshot.restore()
     mirrored.execute("INSERT INTO t VALUES (3)")
     assert mirrored.select("t")[1] == [(1,), (3,)]
-    with pytest.raises(Exception, match="the log has another event in front of"):
+    with pytest.raises(Exception, match="the binlog has another event before"):
         mirrored.run("another checkpoint")
     assert DeltaTable(where(mirrored)).to_pyarrow_table() == before
 
@@ -133,4 +133,4 @@ def test_nor_is_a_part_of_a_batch_that_comes_once_more(  # noqa: PLR0917 (fixtur
     table = DeltaTable(where(mirrored))
     assert table.to_pyarrow_table() == before
     stopped = table.metadata().configuration["mysqlbinlog.stopped"]
-    assert "another event in front of" in stopped
+    assert "another event before" in stopped

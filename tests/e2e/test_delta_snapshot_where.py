@@ -194,7 +194,7 @@ def test_a_table_without_a_key_is_stopped_and_goes_on_without_the_condition(
     assert _rows(mirrored) == _selected(mirrored, "id IN (2, 100)")
     mirrored.execute("ALTER TABLE t ADD COLUMN c INT DEFAULT 7")
     mirrored.run()
-    assert "take it out of snapshotWhere" in mirrored.stopped("t")
+    assert "remove the table from snapshotWhere" in mirrored.stopped("t")
     del mirrored.options["snapshotWhere"]
     mirrored.options["reload"] = f"again: {database}.t"
     mirrored.run()

@@ -64,7 +64,7 @@ def test_a_key_that_changes_stops_the_table_until_it_is_loaded_in_full(
     mirrored.execute(*statements)
     with pytest.raises(StreamingQueryException, match="every table is stopped"):
         mirrored.run()
-    assert "take it out of snapshotWhere" in mirrored.stopped("t")
+    assert "remove the table from snapshotWhere" in mirrored.stopped("t")
     assert 2 in mirrored.rows("t").column("id").to_pylist()
     del mirrored.options["snapshotWhere"]
     mirrored.options["reload"] = f"again: {mirrored.database}.t"

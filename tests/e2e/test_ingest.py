@@ -160,7 +160,7 @@ def test_what_is_wrong_is_said_in_a_line(
     command = arguments(live_server, database, tmp_path)
     for more, words in (
         (["--option", "colour=red"], "colour"),
-        (["--option", "host=other"], "there is an option of this command for it"),
+        (["--option", "host=other"], "use this command's own option for it"),
         (["--option", "host"], "expected name=value"),
         (["--engine", "delta"], "expected one of deltalake"),
     ):
@@ -171,7 +171,7 @@ def test_what_is_wrong_is_said_in_a_line(
     into = command.index("--target")
     found = run([*command[:into], *command[into + 2 :]])
     assert found.returncode == 2
-    assert "target: give it, or change_log, or both" in found.stderr
+    assert "target: expected target, change_log or both, found neither" in found.stderr
     found = run([*command, "--available-now"])
     assert found.returncode == 1
     # One line of ours, one of Spark's, and no stack trace.
@@ -194,5 +194,5 @@ def test_a_table_that_is_stopped_is_an_exit_code(
     command = arguments(live_server, database, tmp_path)
     found = run([*command, "--tables", f"{database}.*", "--soft-delete", "--available-now"])
     assert found.returncode == 1, found.stderr
-    assert f"{database}.keyless is not kept in step: the table has no key" in found.stderr
+    assert f"{database}.keyless: replication stopped: the table has no key" in found.stderr
     assert rows_of_delta(tmp_path, database, "orders") == [(1, False)]

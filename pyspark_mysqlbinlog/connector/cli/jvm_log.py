@@ -1,10 +1,10 @@
-"""What Spark's JVM writes to stderr, passed on without the pages that tell nobody anything.
+"""Forwards the stderr of Spark's JVM, without its irrelevant lines.
 
-Those are its greeting, and the stack traces of an error that ends the query: that is told by who
-waits for the query.
+Those are the startup messages, and the stack traces of an error that ends the query: the caller of
+the query reports that error.
 
-The JVM and the processes that it starts get one end of a pipe as their stderr, and a thread reads
-the other one. So the lines can go above a live display, too.
+The stderr of the JVM and of its child processes is one end of a pipe, and a thread reads the other
+end. So the lines can also be shown above a live display.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from threading import Thread
 
 __all__ = ["jvm_lines_to", "relevant_lines"]
 
-# Of every start, whatever is wrong or right with it.
+# Startup messages, which do not depend on the outcome.
 _GREETING = re.compile(
     r"(NOTE: )?Picked up [A-Z_]+OPTIONS: "
     r"|WARNING: Using incubator modules"
@@ -39,12 +39,12 @@ _ENDS_QUERY = re.compile(
     r"\S+ \S+ ERROR (MicroBatchExecution: Query .* terminated with error"
     r"|Executor: Exception in task |TaskSetManager: .*aborting job)"
 )
-# Of Spark, or of the source's own process.
+# First line of a log entry, by Spark or by the source's own process.
 _ENTRY = re.compile(r"\d\d/\d\d/\d\d \d|\d{4}-\d\d-\d\d \d")
 
 
 def relevant_lines(lines: Iterable[str]) -> Iterator[str]:
-    """The lines that are."""
+    """Yield the relevant lines."""
     is_page = False
     for line in lines:
         if is_page and not _ENTRY.match(line):
@@ -56,7 +56,7 @@ def relevant_lines(lines: Iterable[str]) -> Iterator[str]:
 
 @contextlib.contextmanager
 def jvm_lines_to(tell: Callable[[str], None]) -> Iterator[None]:
-    """Processes that are started in the block have their lines told, until they end."""
+    """Forward the stderr of processes that are started in the block, until they end."""
     reading, writing = os.pipe()
     Thread(target=_pass_on, args=[reading, tell], name="jvm-log", daemon=True).start()
     sys.stderr.flush()
@@ -73,6 +73,6 @@ def jvm_lines_to(tell: Callable[[str], None]) -> Iterator[None]:
 def _pass_on(reading: int, tell: Callable[[str], None]) -> None:
     with open(reading, encoding="utf-8", errors="replace") as lines:
         for line in relevant_lines(lines):
-            # Whoever writes into a pipe that nobody reads stands still.
+            # If the pipe were not read, its writers would block.
             with contextlib.suppress(OSError, ValueError):
                 tell(line)

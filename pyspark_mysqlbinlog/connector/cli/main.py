@@ -1,9 +1,8 @@
-"""``pyspark-mysqlbinlog ingest``: a Delta mirror from the shell, until it is stopped.
+"""``pyspark-mysqlbinlog ingest``: runs a Delta mirror from the shell, until it is stopped.
 
-What it does is DeltaMirror's; this gives it a Spark of its own, shows its progress, turns errors
-into one line, and ends cleanly at SIGTERM and SIGINT. Exit codes: 0 when it was stopped or (with
---available-now) is done, 1 when the query failed or replication of a table stopped, 2 when an
-argument is wrong.
+DeltaMirror does the work; this module starts Spark, shows the progress, turns errors into one line,
+and exits cleanly at SIGTERM and SIGINT. Exit codes: 0 if it was stopped or (with --available-now)
+is done, 1 if the query failed or replication of a table stopped, 2 if an argument is wrong.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ def _app(
         ),
     ] = False,
 ) -> None:
-    # With a callback `ingest` is named, and there is room for other commands.
+    # With a callback, `ingest` is a named command, and other commands can be added.
     pass
 
 
@@ -189,7 +188,7 @@ def ingest(  # noqa: PLR0917 (typer's options have names)
         more = _pairs("--option", option)
         again = {name.lower() for name in options} & {name.lower() for name in more}
         if again:
-            raise OptionError(f"--option {min(again)}: there is an option of this command for it")
+            raise OptionError(f"--option {min(again)}: use this command's own option for it")
         partitions = _pairs("--partition-by", partition_by)
         mirror = _mirror(
             target,
@@ -217,9 +216,9 @@ def ingest(  # noqa: PLR0917 (typer's options have names)
         if cause is None:
             raise
         _end(cause, _FAILED)
-    # The query goes on without them, and whoever looks at the exit code is to hear of them.
+    # The query continues without them, so they must be reported with the exit code.
     for table, reason in sorted(mirror.stopped.items()):
-        typer.echo(f"{table} is not kept in step: {reason}", err=True)
+        typer.echo(f"{table}: replication stopped: {reason}", err=True)
     if mirror.stopped:
         raise typer.Exit(_FAILED)
 
@@ -243,12 +242,12 @@ def _mirror(
 
 
 def _display(*, json_lines: bool) -> Display:
-    """A table that changes in place for a terminal, else a line for each batch."""
+    """Return a live table for a terminal, else one line per batch."""
     from pyspark_mysqlbinlog.connector.cli.output import Lines, as_json, as_text
 
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
-            # A name that the terminal can't show must not end the query.
+            # A name that the terminal cannot show must not end the query.
             stream.reconfigure(errors="backslashreplace")
     if json_lines:
         return Lines(as_json)

@@ -1,4 +1,4 @@
-"""How `ingest` tells of its progress: as lines of text or of JSON. For terminals see `terminal`."""
+"""Shows the progress of `ingest` as lines of text or JSON. For terminals see `terminal`."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ class Display(Protocol):
     def __exit__(self, *_: object) -> None: ...
 
     def show(self, progress: MirrorProgress) -> None:
-        """Called now and then, with what is known by then."""
+        """Show the current progress; called at intervals."""
 
     def line(self, text: str) -> None:
-        """A line of a log."""
+        """Show a line of a log."""
 
 
 class Lines:
-    """A line for each batch with rows, on stdout.
+    """Writes a line for each batch with rows to stdout.
 
-    form : makes it of a batch and of what is known of the tables.
+    form : formats a batch and the state of the tables.
     """
 
     def __init__(self, form: Callable[[BatchProgress, MirrorProgress], str]) -> None:
@@ -104,7 +104,7 @@ def _snapshot(table: TableProgress) -> Mapping[str, Any]:
 
 
 def as_text(batch: BatchProgress, progress: MirrorProgress) -> str:
-    """One line, with the time as the log's lines have it."""
+    """Format a batch as one line, with the time as in log lines."""
     committed = datetime.fromtimestamp(batch.committed_at).astimezone()
     rows = "1 row" if batch.rows == 1 else f"{batch.rows:,} rows"
     seconds = f"{batch.duration_seconds:.1f} s"

@@ -1,4 +1,4 @@
-"""One run of a mirror, in a Spark of its own, until its query ends or a signal comes."""
+"""Runs a mirror in its own Spark session, until its query ends or a signal arrives."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _PATIENCE = 5.0
 
 
 class SparkEndedError(Exception):
-    """Spark did not start, or its JVM ended by itself."""
+    """Spark did not start, or its JVM ended unexpectedly."""
 
 
 def run(
@@ -42,38 +42,38 @@ def run(
 
     Raises
     ------
-    SparkEndedError : and what the query ended with.
+    SparkEndedError, or the query's error.
     """
     stopped = Event()
     _set_at_signals(stopped)
-    # What py4j logs of errors comes as an exception, too; of a Spark that was stopped it is noise.
+    # py4j also raises the errors that it logs; after Spark was stopped they are noise.
     for name in (None, "py4j.clientserver", "py4j.java_gateway"):
         logging.getLogger(name).addFilter(lambda _: False)
 
     def tell(line: str) -> None:
-        # Spark has pages to say about threads that are interrupted.
+        # Spark logs much about interrupted threads.
         if not stopped.is_set():
             display.line(line)
 
     with display:
         with jvm_lines_to(tell):
             spark = _spark(settings)
-        # Spark has taken SIGINT for itself.
+        # Spark has replaced the handler of SIGINT.
         _set_at_signals(stopped)
         try:
             _follow(mirror, mirror.start(spark, **trigger), stopped, display)
         except Exception as error:
-            # Who stops a group of processes stops the JVM as well.
+            # A signal to the process group stops the JVM as well.
             if not stopped.is_set():
                 code = _ended_jvm(spark)
                 if code is not None:
                     raise SparkEndedError(
-                        f"Spark's JVM ended with {code}: has it enough memory (--conf"
+                        f"Spark's JVM ended with {code}: does it have enough memory (--conf"
                         " spark.driver.memory=4g)?"
                     ) from error
                 raise
         finally:
-            # A signal to all processes may have ended the JVM, of which Spark would warn.
+            # A signal to all processes may have ended the JVM, and Spark would log a warning.
             with contextlib.suppress(Exception), warnings.catch_warnings():
                 warnings.simplefilter("ignore", RuntimeWarning)
                 spark.stop()
@@ -83,7 +83,7 @@ def _follow(mirror: DeltaMirror, query: StreamingQuery, stopped: Event, display:
     """Show the progress until the query ends, or end it."""
     is_over = False
     while not is_over and not stopped.is_set():
-        # Annotated int, takes fractions.
+        # Annotated int, accepts fractions.
         is_over = bool(query.awaitTermination(_LOOK_EVERY))  # type: ignore[arg-type]
         display.show(mirror.progress)
     if not is_over:
@@ -93,14 +93,14 @@ def _follow(mirror: DeltaMirror, query: StreamingQuery, stopped: Event, display:
 
 
 def _let_batch_end(query: StreamingQuery) -> None:
-    """Wait for a moment between two batches, though not for long."""
+    """Wait until no batch is running, with a time limit."""
     deadline = monotonic() + _PATIENCE
     while query.status["isTriggerActive"] and monotonic() < deadline:
         sleep(_LOOK_SOON)
 
 
 def _set_at_signals(stopped: Event) -> None:
-    """Note SIGTERM and SIGINT; a second one ends the process at once."""
+    """Set `stopped` at SIGTERM and SIGINT; a second one ends the process at once."""
 
     def note(number: int, _: object) -> None:
         stopped.set()
@@ -112,8 +112,8 @@ def _set_at_signals(stopped: Event) -> None:
 
 
 def _spark(settings: Mapping[str, str]) -> SparkSession:
-    """A session on all cores, unless --conf spark.master says otherwise."""
-    # Spark would take any `python3` of the PATH.
+    """Return a session on all cores, unless --conf spark.master is set."""
+    # Spark would use any `python3` of the PATH.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     from pyspark.errors import PySparkRuntimeError
     from pyspark.sql import SparkSession
@@ -127,7 +127,7 @@ def _spark(settings: Mapping[str, str]) -> SparkSession:
     }
     wanted = usual | dict(settings)
     if wanted["spark.master"].startswith("local"):
-        # Nobody from outside needs to reach it.
+        # A local Spark needs no connections from outside.
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     for name, value in wanted.items():
         builder = builder.config(name, value)
@@ -135,12 +135,12 @@ def _spark(settings: Mapping[str, str]) -> SparkSession:
         return builder.getOrCreate()
     except (PySparkRuntimeError, OSError) as error:
         raise SparkEndedError(
-            f"Spark did not start ({error}): is there a JDK of version 17 or newer (JAVA_HOME)?"
+            f"Spark did not start ({error}): is a JDK 17 or newer installed (JAVA_HOME)?"
         ) from error
 
 
 def _ended_jvm(spark: SparkSession) -> int | None:
-    """The exit code of the JVM, if it has ended or is about to."""
+    """Return the exit code of the JVM if it has ended or is about to."""
     process = getattr(spark.sparkContext._gateway, "proc", None)
     if process is None:
         return None

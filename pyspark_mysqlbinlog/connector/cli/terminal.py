@@ -1,4 +1,4 @@
-"""The progress of `ingest` in a terminal: a table that changes in place, under the log's lines."""
+"""Shows the progress of `ingest` in a terminal: a live table below the log lines."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
 __all__ = ["LiveTable", "rates", "table_of"]
 
-# Seconds over which rates are taken.
+# Seconds over which rates are measured.
 _WINDOW = 10.0
-# Lines of the terminal that are not for tables, those of the log above among them.
+# Lines of the terminal that are not for tables, including those of the log above.
 _MARGIN = 9
 _BAR_WIDTH = 20
-# Columns below which a terminal has no place for bars and bytes beside long names.
+# Narrower terminals show no bars and bytes, to leave columns for long names.
 _WIDE = 110
 
 
 class LiveTable:
-    """A line for each table; of many, for those that matter most now."""
+    """A line for each table; of many tables, for the most relevant ones."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -50,12 +50,12 @@ class LiveTable:
 
 
 def rates(progress: MirrorProgress, now: float) -> dict[str, float]:
-    """Rows per second of each table, of late."""
+    """Return the recent rows per second of each table."""
     rows: dict[str, int] = {}
     since = now - _WINDOW
     for batch in progress.batches:
         if batch.committed_at > since:
-            # One that takes longer counts for all of its time.
+            # A longer batch counts with all of its time.
             since = min(since, batch.committed_at - batch.duration_seconds)
             for name, part in batch.tables.items():
                 rows[name] = rows.get(name, 0) + part.rows
@@ -65,9 +65,9 @@ def rates(progress: MirrorProgress, now: float) -> dict[str, float]:
 def table_of(
     progress: MirrorProgress, now: float, *, most: int, is_wide: bool = True
 ) -> RenderableType:
-    """What is shown at a moment, of at most so many tables.
+    """Return the display at a moment, with at most `most` tables.
 
-    is_wide : whether there is a place for bars, and for bytes.
+    is_wide : whether to show bars and bytes.
     """
     if not progress.batches:
         return Text("waiting for the first batch", style="dim")
@@ -99,7 +99,7 @@ def table_of(
     last = progress.batches[-1]
     foot = f"batch {last.number}, up to {last.file}:{last.pos}"
     if names[most:]:
-        foot = f"and {len(names) - most:,} tables more; {foot}"
+        foot = f"and {len(names) - most:,} more tables; {foot}"
     return Group(shown, Text(foot, style="dim"))
 
 

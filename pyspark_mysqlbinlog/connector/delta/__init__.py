@@ -1,1 +1,1 @@
-"""Delta tables that are kept in step with MySQL tables."""
+"""Delta tables that are kept in sync with MySQL tables."""

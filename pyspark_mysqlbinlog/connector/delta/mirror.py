@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
 __all__ = ["DeltaMirror"]
 
-# A batch is collected in the driver's memory, where it takes up to twenty times its bytes of log.
+# A batch is collected in the driver's memory, where it takes up to 20 times its binlog bytes.
 _MOST_BYTES = "32m"
-# What the mirror's stream must be.
+# Source options that the mirror requires.
 _SETTLED = {
     "payload": "json",
     "jsonType": "text",
@@ -67,7 +67,7 @@ class DeltaMirror:
     partition_by
         ``database.table`` -> partition columns of its Delta table, when it is created.
     soft_delete
-        Whether deleted rows stay, with true in the column `_deleted`.
+        Keep deleted rows, with true in the column `_deleted`.
     maintenance_interval
         How often each table's files are compacted and vacuumed, such as ``1h``; None for never.
 
@@ -109,7 +109,7 @@ class DeltaMirror:
             texts["maxBytesPerTrigger"] = _MOST_BYTES
         parsed = parse_options(texts)
         paths = MirrorPaths.parse(target, change_log)
-        # To append, no MERGE is needed: the change logs are delta-rs's, whatever the engine.
+        # Appends need no MERGE: delta-rs writes the change logs with either engine.
         change_log_engine = LazyEngine("deltalake", storage_options, table_properties)
         is_used = engine == "spark" and change_log is not None
         table_engine = LazyEngine(
@@ -133,11 +133,11 @@ class DeltaMirror:
     def start(self, spark: SparkSession, **trigger: Any) -> StreamingQuery:
         """Start the query.
 
-        trigger : as `DataStreamWriter.trigger` takes it: ``availableNow=True``,
+        trigger : arguments of `DataStreamWriter.trigger`: ``availableNow=True``,
             ``processingTime="1 second"``.
         """
         options = dict(self._options)
-        # Spark removes its folder, however this process ends.
+        # Spark removes its temporary folder even if this process is killed.
         temporary = spark.sparkContext._temp_dir if is_classic(spark) else None
         before = self._runner.reading.handoff
         self._runner.reading.handoff = handoff = BatchHandoff.new(temporary)
@@ -145,7 +145,7 @@ class DeltaMirror:
             options[HANDOFF_OPTION] = handoff.folder
         writer = (
             spark.readStream.format("mysqlbinlog")
-            # A change log has the rows' texts.
+            # A change log needs the rows' `source` texts.
             .schema(IPC_ROWS if self._has_change_logs else SLIM_IPC_ROWS)
             .options(**options)
             .load()
@@ -158,25 +158,25 @@ class DeltaMirror:
             with use_filesystem_checkpoint_manager(spark, self._checkpoint):
                 return writer.start()
         except Exception:
-            # A query that runs already goes on as it does.
+            # A query that is already running keeps its handoff.
             self._runner.reading.handoff = before
             raise
 
     @property
     def stopped(self) -> Mapping[str, str]:
-        """Tables that are kept in step no more, and why, as far as this process has seen."""
+        """Stopped tables and the reasons, as far as this process has seen."""
         return self._runner.stopped
 
     @property
     def progress(self) -> MirrorProgress:
-        """What was done, table by table, after the last batch of this process, or step of one.
+        """What was done per table, up to this process's last batch or sub-batch.
 
-        In Spark Connect batches run in another process, and this stays empty.
+        In Spark Connect, batches run in another process, and this stays empty.
         """
         return self._runner.progress
 
     def __call__(self, batch: DataFrame, number: int) -> None:
-        """Apply one batch; what foreachBatch calls."""
+        """Apply one batch; called by foreachBatch."""
         self._runner(batch, number)
 
 

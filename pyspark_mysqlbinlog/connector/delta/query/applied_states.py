@@ -1,27 +1,27 @@
-"""What each Delta table had after the query's last batch, as a file in the checkpoint has it.
+"""Applied states: what each Delta table contained after the query's last batch.
 
-A Delta table says how far it has come (see `commit_markers`). It can't say that it is not the table
-that the query wrote last: an older copy of its folder has older marks, which is what a quiet table
-has, too. The checkpoint can't say it either, for it does not know which of its batches changed
-which table. So after each batch the marks that the changed tables have are written down in the
-checkpoint. When a process sees a table first, the table must have at least these marks. That needs
-no request of its own: the table is opened then anyhow.
+A Delta table records its own position (see `commit_markers`). It cannot show that it is the table
+that the query wrote last: an older copy of its folder has older commit markers, and so has a quiet
+table. Nor can the checkpoint, which does not record which batch changed which table. So after each
+batch the commit markers of the changed tables are written to a file in the checkpoint. When a
+process first opens a table, the table must have at least these markers. The check needs no request
+of its own, because the table is opened in any case.
 
-What may come between two writes:
+What may happen between two writes:
 
-- A batch is committed in Delta, then written down here, then committed in the checkpoint. Where the
-  process ends after the first, the tables have more than is written here, and the batch comes
-  again. So more is always right, and less never is. Where it ends after the second, the batch comes
-  again and both have it.
-- The file is in the checkpoint, so that it is copied and put back with it. An older checkpoint has
-  an older file, which asks for less: a lake that was put back with it has that. Older tables under
-  a newer checkpoint lack what the file names.
-- A file may be written in part where it can't be renamed. There are two, written by turns, and the
-  newest whole one counts. The one before it only asks for less.
-- A checkpoint without a file is one from before there were any: nothing is asked for at first.
+- A batch is committed in Delta, then recorded here, then committed in the checkpoint. If the
+  process ends after the first commit, the tables are newer than the record, and the batch is
+  replayed. So newer is always right, and older never is. If the process ends after the second
+  write, the batch is replayed and both have it.
+- The file is in the checkpoint, so it is copied and restored with it. An older checkpoint has an
+  older file, which requires less: a lake that was restored with it has that. Older tables under a
+  newer checkpoint lack what the file records.
+- A file may be written in part on storage without renames. There are two files, written
+  alternately, and the newest complete one counts. The older one only requires less.
+- A checkpoint without a file is older than this check: at first, nothing is required.
 
-A table that is stopped has the reason here, too. The Delta table's property alone would go with the
-folder, and an older copy does not have it.
+The reason of a stopped table is recorded here, too. The Delta table's property alone would be lost
+with the folder, and an older copy does not have it.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ if TYPE_CHECKING:
 
 __all__ = ["AppliedStates"]
 
-# Of what kind, and the table's name.
+# Kind ("table" or "change log"), database, table.
 _Key = tuple[str, str, str]
 _FILES = ("mysqlbinlog-applied-0", "mysqlbinlog-applied-1")
 
 
 class AppliedStates:
-    """Those of one query.
+    """The applied states of one query.
 
     Parameters
     ----------
@@ -58,13 +58,13 @@ class AppliedStates:
         self._locations = tuple(f"{checkpoint.rstrip('/')}/{name}" for name in _FILES)
         self._query: str | None = None
         self._states: dict[_Key, AppliedState] = {}
-        # The same as text: of a thousand tables a batch changes a few.
+        # The states as JSON: of a thousand tables, a batch changes a few.
         self._lines: dict[_Key, str] = {}
         self._written = 0
         self._is_changed = False
 
     def read(self, spark: SparkSession, query: str) -> None:
-        """Read what was written down for a query, once."""
+        """Read the recorded states of a query, once."""
         if self._query == query:
             return
         found: list[tuple[int, str, dict[_Key, AppliedState]]] = []
@@ -81,8 +81,8 @@ class AppliedStates:
                 damaged.append(location)
         if len(damaged) == len(self._locations):
             raise OffsetError(
-                f"{' and '.join(damaged)} do not tell what the query's Delta tables have: remove"
-                " them to go on without this check of the tables"
+                f"{' and '.join(damaged)}: expected the states of the query's Delta tables as JSON;"
+                " remove the files to continue without this check of the tables"
             )
         self._written, of_query, states = max(found, key=_count, default=(0, query, {}))
         self._query = query
@@ -90,18 +90,18 @@ class AppliedStates:
         self._lines = {key: _line(key, state) for key, state in self._states.items()}
 
     def of(self, table: Table, *, is_log: bool = False) -> AppliedState | None:
-        """What was written down of a table, or of its change log; None where nothing was."""
+        """Return the recorded state of a table or its change log; None if there is none."""
         return self._states.get(_key(table, is_log))
 
     def note(self, table: Table, state: AppliedState, *, is_log: bool = False) -> None:
-        """Let `write` write down what a table, or its change log, has now."""
+        """Let `write` record the current state of a table or its change log."""
         key = _key(table, is_log)
         if self._states.get(key) != state:
             self._states[key], self._lines[key] = state, _line(key, state)
             self._is_changed = True
 
     def write(self, spark: SparkSession) -> None:
-        """Write down what was noted, if any of it is new. It must be in Delta."""
+        """Record the noted states if any is new. They must be committed in Delta."""
         if not self._is_changed:
             return
         count = self._written + 1

@@ -1,14 +1,14 @@
-"""One micro-batch after another, applied to all tables of a mirror.
+"""Applies one micro-batch after another to all tables of a mirror.
 
-Each batch is read or collected as Arrow, and goes this way, table by table::
+Each batch is read or collected as Arrow and processed table by table::
 
     changes --> in order --> states, by schema version --> last state per key --> merge
        |
        +--> append to the table's change log (see `change_log`)
 
-What a table looks like comes from the offset at which the batch ends (see `checkpoint_offsets`),
-how far its Delta table has come from Delta (see `commit_markers`). A table that can't be kept equal
-to the server's is stopped, with a word on what to do, and the others go on.
+A table's columns come from the offset at which the batch ends (see `checkpoint_offsets`), and the
+applied position comes from its Delta table (see `commit_markers`). A table that cannot be kept
+equal to the server's is stopped with a reason and a remedy; the others continue.
 """
 
 from __future__ import annotations
@@ -82,13 +82,13 @@ _Kept = TypeVar("_Kept", MirroredTable, ChangeLog)
 
 @dataclass(frozen=True, slots=True)
 class MirrorPaths:
-    """Where a mirror's Delta tables are.
+    """Locations of a mirror's Delta tables.
 
     Attributes
     ----------
-    tables : of the mirrored tables; None where there are none.
-    change_logs : of the change logs; None where there are none.
-    given : both as they were given, by the argument's name.
+    tables : of the mirrored tables; None without any.
+    change_logs : of the change logs; None without any.
+    given : both as given, by the argument's name.
     """
 
     tables: Targets | None
@@ -97,9 +97,9 @@ class MirrorPaths:
 
     @classmethod
     def parse(cls, target: str | None, change_log: str | None) -> Self:
-        """From the mirror's arguments; OptionError where neither is given."""
+        """Parse the mirror's arguments; OptionError if neither is given."""
         if target is None and change_log is None:
-            raise OptionError("target: give it, or change_log, or both")
+            raise OptionError("target: expected target, change_log or both, found neither")
         return cls(
             None if target is None else Targets.parse(target),
             None if change_log is None else Targets.parse(change_log, "change_log"),
@@ -108,17 +108,17 @@ class MirrorPaths:
 
 
 class BatchRunner:
-    """What a mirror's query does with each batch.
+    """Applies the batches of a mirror's query.
 
     Parameters
     ----------
-    options : of the source, as texts, and `parsed`.
+    options, parsed : of the source, as texts and parsed.
     checkpoint : the query's checkpointLocation.
-    paths : of the mirrored tables and of the change logs; None where there are none.
-    engine, change_log_engine : what writes them.
-    partition_by : ``database.table`` -> the columns of its partitions.
-    soft_delete : deleted rows stay, with true in `_deleted`.
-    maintenance : of the Delta tables' files; None for none.
+    paths : of the mirrored tables and of the change logs.
+    engine, change_log_engine : their writers.
+    partition_by : ``database.table`` -> its partition columns.
+    soft_delete : keep deleted rows, with true in `_deleted`.
+    maintenance : of the Delta tables' files; None without any.
     """
 
     def __init__(
@@ -158,7 +158,7 @@ class BatchRunner:
 
     @property
     def stopped(self) -> Mapping[str, str]:
-        """Tables that are kept in step no more, and why, as far as this process has seen."""
+        """Stopped tables and the reasons, as far as this process has seen."""
         stopped = {".".join(name): table.stopped for name, table in self._tables.items()} | {
             _name_of_log(name): log.stopped for name, log in self._change_logs.items()
         }
@@ -167,18 +167,18 @@ class BatchRunner:
 
     @property
     def progress(self) -> MirrorProgress:
-        """What was done, table by table, after the last batch of this process, or step of one.
+        """What was done per table, up to this process's last batch or sub-batch.
 
-        In Spark Connect batches run in another process, and this stays empty.
+        In Spark Connect, batches run in another process, and this stays empty.
         """
         return self._recorder.progress
 
     def __getstate__(self) -> dict[str, Any]:
-        # Spark Connect runs batches in another process; what was opened stays in this one.
+        # Spark Connect runs batches in another process; opened tables stay in this one.
         return self.__dict__ | {"_tables": {}, "_change_logs": {}, "_unopened": {}}
 
     def __call__(self, batch: DataFrame, number: int) -> None:
-        """Bring one batch in; what foreachBatch calls."""
+        """Apply one batch; called by foreachBatch."""
         configure_logging()
         self._engine.begin(batch.sparkSession)
         if self._paths.change_logs is not None:
@@ -190,7 +190,7 @@ class BatchRunner:
             )
         self._cascades.look(self._tables_of(unpacked_schemas(end.schemas)), end.schemas)
         record = self._recorder.begin(number, end, self._row_counts)
-        # The first batch of a checkpoint ends where it begins.
+        # The first batch of a checkpoint is empty.
         before = end if number == 0 else self._offsets.end(batch.sparkSession, number - 1)
         with closing(self._steps(batch, before, end)) as steps:
             for step in steps:
@@ -204,13 +204,13 @@ class BatchRunner:
             self._maintenance.after_batch(self._uris())
         reasons = list(self.stopped.values())
         count = len(self._tables) + len(self._change_logs) + len(self._unopened)
-        # A load that is asked for comes behind the batches that are planned.
+        # A requested reload follows the batches that are already planned.
         is_to_come = self._reload != ("" if end.load is None else end.load.reload)
         if reasons and len(reasons) == count and not (self._reload and is_to_come):
             raise MirrorError(f"every table is stopped; the first: {reasons[0]}")
 
     def _steps(self, batch: DataFrame, before: Offset, end: Offset) -> Generator[Step]:
-        """What the batch between two offsets brings, in one step or several."""
+        """Yield the batch between two offsets as one or several sub-batches."""
         if self.reading.takes(before, end):
             yield from self.reading.steps(before, end, self._prepare(end))
             return
@@ -219,7 +219,7 @@ class BatchRunner:
         )
 
     def _prepare(self, end: Offset) -> Prepare:
-        """What makes the states of a step ahead, in a batch that ends there."""
+        """Return what precomputes the states of sub-batches, in a batch that ends at `end`."""
         tables = (
             {} if self._paths.tables is None else self._tables_of(unpacked_schemas(end.schemas))
         )
@@ -237,7 +237,7 @@ class BatchRunner:
     def _take_step(
         self, step: Step, number: int, end: Offset, record: BatchTracker, spark: SparkSession
     ) -> None:
-        """Bring one step of a batch in.
+        """Apply one sub-batch.
 
         end : of the batch, with the schemas of all of it.
         """
@@ -271,7 +271,7 @@ class BatchRunner:
         )
         unknown = step.parts.keys() - tables.keys()
         if unknown:
-            raise OffsetError(f"the batch's offset has no columns of {sorted(unknown)}")
+            raise OffsetError(f"the batch's offset has no columns for {sorted(unknown)}")
         self._take(
             {name: (step.parts.get(name, step.nothing), tables[name]) for name in sorted(tables)},
             this,
@@ -286,7 +286,7 @@ class BatchRunner:
         record: BatchTracker,
         spark: SparkSession,
     ) -> None:
-        """Bring each table's part in, side by side; an error is raised when all others are done."""
+        """Apply the tables' parts in parallel; an error is raised when all others are done."""
         ways = [self._bring_in] if self._paths.tables is not None else []
         ways += [self._append] if self._paths.change_logs is not None else []
 
@@ -316,9 +316,9 @@ class BatchRunner:
     def _bring_in(
         self, name: Table, changes: pa.Table, versions: TableVersions, batch: Batch
     ) -> int:
-        """One table's part of a batch; a table that can't be kept equal is stopped.
+        """Apply one table's part of a batch; stop a table that cannot be kept equal.
 
-        Returns how many changes were new.
+        Returns the number of new changes.
         """
         return self._run(
             name,
@@ -329,7 +329,7 @@ class BatchRunner:
         )
 
     def _append(self, name: Table, changes: pa.Table, versions: TableVersions, batch: Batch) -> int:
-        """One table's part of a batch, for its change log; one that has a gap is stopped."""
+        """Append one table's part of a batch to its change log; stop a change log with a gap."""
         return self._run(
             name,
             self._change_logs,
@@ -349,9 +349,9 @@ class BatchRunner:
         *,
         is_log: bool = False,
     ) -> int:
-        """Do a table's part of a batch, or stop it; UnstoredStop where Delta can't have the stop.
+        """Do a table's part of a batch, or stop it; UnstoredStop if Delta cannot store the stop.
 
-        kept : where what was opened is kept.
+        kept : the opened tables, by name.
         """
         told = _name_of_log(name) if is_log else ".".join(name)
         if told in self._unopened and not (batch.begins_reload or begins_load(batch, name)):
@@ -366,7 +366,7 @@ class BatchRunner:
                     raise
                 kept.pop(name, None)
                 raise UnstoredStop(name, error, failure, is_log=is_log) from None
-            _LOG.error("%s is kept in step no more: %s", told, error.message)
+            _LOG.error("%s: replication stopped: %s", told, error.message)
             count = 0
         self._unopened.pop(told, None)
         state = kept[name].state
@@ -375,9 +375,9 @@ class BatchRunner:
         return count
 
     def _stop_in_checkpoint(self, unstored: UnstoredStop, batch: Batch) -> None:
-        """Stop a table whose Delta table can't have the stop, or raise what it is stopped for.
+        """Stop a table in the checkpoint alone, or raise the cause.
 
-        A later start knows of the stop by the checkpoint.
+        A later start reads the stop from the checkpoint.
         """
         name, is_log = unstored.table, unstored.is_log
         state = self._applied.of(name, is_log=is_log)
@@ -391,14 +391,14 @@ class BatchRunner:
         told = _name_of_log(name) if is_log else ".".join(name)
         self._unopened[told] = str(state.stopped)
         _LOG.error(
-            "%s: stopped, which only the checkpoint records, because its Delta table cannot be"
-            " opened or written: %s",
+            "%s: replication stopped; only the checkpoint records it, because the Delta table"
+            " cannot be opened or written: %s",
             told,
             state.stopped,
         )
 
     def _targets_in_step(self) -> Iterator[DeltaTarget]:
-        """The Delta tables that are not stopped, as objects of their own."""
+        """Yield new objects for the Delta tables that are not stopped."""
         for name, table in self._tables.items():
             if self._paths.tables is not None and table.stopped is None:
                 yield self._engine.target(self._paths.tables.of(name))
@@ -414,11 +414,11 @@ class BatchRunner:
             table = self._tables[name] = MirroredTable(name, target, self._look_at, state)
             log_row_identity(name, versions.versions)
             if table.stopped is not None:
-                _LOG.error("%s.%s is stopped since earlier: %s", *name, table.stopped)
+                _LOG.error("%s.%s: replication is still stopped: %s", *name, table.stopped)
         return table
 
     def _row_counts(self, tables: Collection[Table]) -> Mapping[Table, int]:
-        """About how many rows tables have on the server."""
+        """Return the estimated row counts of tables on the server."""
         settings = parse_options(self._options).server_settings()
         with ReplicaClient.connect(settings) as client:
             return {name: size.rows for name, size in table_sizes(client, tables).items()}
@@ -432,16 +432,16 @@ class BatchRunner:
             log = self._change_logs[name] = ChangeLog(name, target, self._look_at, state)
             if log.stopped is not None:
                 _LOG.error(
-                    "the change log of %s.%s is stopped since earlier: %s", *name, log.stopped
+                    "the change log of %s.%s: replication is still stopped: %s", *name, log.stopped
                 )
         return log
 
     def _count_of(self, name: Table) -> int:
-        """How many rows of a table Delta has; 0 where there is only a change log."""
+        """Return the row count of a Delta table; 0 if there is only a change log."""
         return self._tables[name].count() if name in self._tables else 0
 
     def _uris(self) -> Iterator[str]:
-        """Of the Delta tables."""
+        """Yield the URIs of the Delta tables."""
         if self._paths.tables is not None:
             yield from map(self._paths.tables.of, self._tables)
         yield from (log.uri for log in self._change_logs.values())
@@ -467,7 +467,7 @@ class BatchRunner:
         return self._query
 
     def _tables_of(self, history: SchemaHistory) -> dict[Table, TableVersions]:
-        """The wanted tables of a history; most batches have those of the batch before."""
+        """Return the captured tables of a history; most batches have those of the one before."""
         if self._known is None or self._known[0] != history:
             options = self._what_is_wanted()
             wanted = [name for name in history.tables() if options.wants(name)]

@@ -1,7 +1,7 @@
-"""Which tables and columns a mirror takes: its options, with names as its server compares them.
+"""Captured tables and columns of a mirror: its options, with names compared as the server does.
 
-The source asks the server whether names of tables differ by case. The mirror takes what the source
-brings, so it must come to the same answer for each name.
+The source asks the server whether table names are case-sensitive. The mirror must decide every name
+as the source does.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["Wanted"]
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Made by `of`."""
+    """The captured tables and columns; made by `of`."""
 
     _tables: TableFilter
     _columns: ColumnFilter
@@ -32,10 +32,10 @@ class Wanted:
     def of(
         cls, options: Options, partition_by: Mapping[str, Sequence[str]], *, case_sensitive: bool
     ) -> Self:
-        """Read the options; OptionError where two of `partition_by` are for one table.
+        """Read the options; OptionError if two names of `partition_by` mean one table.
 
-        partition_by : ``database.table`` -> the columns by which its Delta table is partitioned.
-        case_sensitive : whether the server tells names of tables by case.
+        partition_by : ``database.table`` -> the partition columns of its Delta table.
+        case_sensitive : whether the server's table names are case-sensitive.
         """
         folded = folding(case_sensitive)
         by_name: dict[str, Sequence[str]] = {}
@@ -49,11 +49,11 @@ class Wanted:
         )
 
     def wants(self, table: Table) -> bool:
-        """Whether a table is mirrored."""
+        """Return whether a table is captured."""
         return self._tables.wants(*table)
 
     def without_excluded(self, version: Version) -> Version:
-        """A version of a table without the columns that are left out."""
+        """Return a version of a table without the excluded columns."""
         start, what = version
         if not isinstance(what, TableSchema):
             return version
@@ -66,17 +66,17 @@ class Wanted:
         return start, replace(what, columns=kept, unique_keys=keys)
 
     def partition_columns(self, table: Table, schemas: Iterable[TableSchema]) -> list[str]:
-        """The columns by which a table's Delta table is partitioned when it is made.
+        """Return the columns that partition a table's Delta table when it is created.
 
-        schemas : the table's, in one of which it is made. The case of a column's name does not
-            count, and may be another one in each of them.
+        schemas : the table's; the Delta table is created with one of them. The case of a column's
+            name is ignored, and may differ between them.
         """
         given = [*map(fold, self._given_columns(table))]
         names = {column.name for schema in schemas for column in schema.columns}
         return sorted((name for name in names if fold(name) in given), key=_order_of(given))
 
     def check_partition_columns(self, table: Table, schemas: Iterable[TableSchema]) -> None:
-        """OptionError where a table does not have a column by which it is to be partitioned."""
+        """OptionError if a table lacks one of its partition columns."""
         for schema in schemas:
             names = {fold(column.name) for column in schema.columns}
             for column in self._given_columns(table):
@@ -84,15 +84,15 @@ class Wanted:
                     raise OptionError(f"partition_by: {'.'.join(table)} has no column {column!r}")
 
     def check_partitioned_tables(self, there: Iterable[Table]) -> None:
-        """OptionError where `partition_by` names a table that is not there.
+        """OptionError if `partition_by` names a table that does not exist or is not captured.
 
-        there : the wanted tables of the server.
+        there : the captured tables of the server.
         """
         folded = folding(self._tables.case_sensitive)
         unknown = self._partition_by.keys() - {folded(".".join(table)) for table in there}
         if unknown:
             raise OptionError(
-                f"partition_by: expected tables that are there and wanted, as database.table, found"
+                "partition_by: expected existing captured tables as database.table, found"
                 f" {min(unknown)!r}; correct its name or leave it out"
             )
 

@@ -1,4 +1,4 @@
-"""Warns of tables whose rows foreign keys change: no log has such changes, so no mirror can."""
+"""Warns of tables that foreign keys change: the binlog, and thus a mirror, lacks these changes."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _LOOK_EVERY = 600.0
 
 
 class CascadeWatch:
-    """Names each of them once, in the log, with the way on.
+    """Logs each such foreign key once, with the remedy.
 
-    options : of the source, by which the server is found.
+    options : of the source, to connect to the server.
     """
 
     def __init__(self, options: Mapping[str, Any]) -> None:
@@ -32,8 +32,8 @@ class CascadeWatch:
         self._told: set[Cascade] = set()
 
     def look(self, tables: Collection[Table], state: object) -> None:
-        """Ask the server about these tables; again when their state is another one, or is old."""
-        # A foreign key that comes alone leaves the columns as they are.
+        """Query the server for these tables; again if their state has changed or is old."""
+        # Adding only a foreign key leaves the columns unchanged.
         before, at = self._looked_at
         if state == before and monotonic() - at < _LOOK_EVERY:
             return
@@ -43,14 +43,14 @@ class CascadeWatch:
             with ReplicaClient.connect(settings) as client:
                 found = cascades_into(client, tables)
         except MySQLBinlogError as error:
-            _LOG.warning("whether foreign keys change rows is not known: %s", error.message)
+            _LOG.warning("cannot check whether foreign keys change rows: %s", error.message)
             return
         new = [each for each in found if each not in self._told]
         self._told.update(new)
         if new:
             _LOG.warning(
-                "foreign keys change rows of %s; the log does not have such changes, and neither"
-                " has Delta until the table is loaded again (option reload, on a schedule; see"
+                "foreign keys change rows of %s; the binlog lacks these changes, and so does Delta"
+                " until the table is reloaded (option reload, on a schedule; see"
                 " docs/reference/limitations.md)",
                 ", ".join(map(str, new)),
             )

@@ -1,4 +1,4 @@
-"""A query's checkpoint, on local disk or wherever Spark reaches: how it is written, and read."""
+"""Reads and writes files of a query's checkpoint, on local disk or through Spark."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ __all__ = ["find_lines", "local_path", "read_lines", "write_line"]
 
 
 def read_lines(spark: SparkSession, location: str) -> list[str]:
-    """The lines of a file; OffsetError where it can't be read."""
+    """Return the lines of a file; OffsetError if it cannot be read."""
     path = local_path(location)
     if path is not None:
         try:
             return path.read_text(encoding="utf-8").splitlines()
         except OSError as error:
             reason = error.strerror or type(error).__name__
-            raise OffsetError(f"{location} can't be read: {reason}") from None
+            raise OffsetError(f"{location} cannot be read: {reason}") from None
     rows = spark.read.text(location, wholetext=True).collect()
     return str(rows[0][0]).splitlines() if rows else []
 
 
 def find_lines(spark: SparkSession, location: str) -> list[str] | None:
-    """The lines of a file; None where there is none."""
+    """Return the lines of a file; None if it does not exist."""
     path = local_path(location)
     if path is not None:
         return read_lines(spark, location) if path.exists() else None
@@ -43,9 +43,9 @@ def find_lines(spark: SparkSession, location: str) -> list[str] | None:
 
 
 def write_line(spark: SparkSession, location: str, line: str) -> None:
-    """Write a file of one line; where only Spark reaches it is a folder with such a file.
+    """Write a file of one line; through Spark, a folder that contains such a file.
 
-    On local disk it is there as a whole, or as it was before.
+    On local disk the file is replaced atomically.
     """
     path = local_path(location)
     if path is not None:
@@ -59,7 +59,7 @@ def write_line(spark: SparkSession, location: str, line: str) -> None:
 
 
 def local_path(location: str) -> Path | None:
-    """The path of a location on local disk; None if it is somewhere else."""
+    """Return the path of a location on local disk; None if it is elsewhere."""
     parts = urlsplit(location)
     if parts.scheme not in {"", "file"}:
         return None

@@ -1,4 +1,4 @@
-"""Which of Spark's checkpoint file managers a query on local disk uses."""
+"""Selects Spark's checkpoint file manager for a query on local disk."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _BY_FILE_SYSTEM = (
 
 @contextmanager
 def use_filesystem_checkpoint_manager(spark: SparkSession, checkpoint: str) -> Iterator[None]:
-    """A query that is started inside writes its checkpoint on local disk without other processes.
+    """Use Spark's FileSystem-based checkpoint manager for queries started in this block.
 
-    Spark writes it by Hadoop's FileContext, which starts `chmod` and `readlink` for each file where
-    Hadoop's native library is missing: some 80 ms a batch on two cores. By Hadoop's FileSystem,
-    which is Spark's other way, files are written beside and renamed just the same. A setting that
-    the session has stays.
+    Spark's default is Hadoop's FileContext, which starts `chmod` and `readlink` processes for each
+    file if Hadoop's native library is missing: about 80 ms per batch on two cores. The alternative,
+    Hadoop's FileSystem, also writes temporary files and renames them. A setting that the session
+    already has, and a checkpoint elsewhere, are left alone.
     """
     if (
         not is_classic(spark)
@@ -47,7 +47,7 @@ def use_filesystem_checkpoint_manager(spark: SparkSession, checkpoint: str) -> I
 
 
 def _has_class(spark: SparkSession, name: str) -> bool:
-    """Whether the JVM has a class: another version of Spark may have it elsewhere."""
+    """Return whether the JVM has a class: other Spark versions may have it elsewhere."""
     given: Any = spark
     try:
         given._jvm.java.lang.Class.forName(name)

@@ -1,4 +1,4 @@
-"""The offset at which a batch ends, from Spark's checkpoint: it has the schemas of the batch.
+"""Reads the end offset of a batch, with its schemas, from Spark's checkpoint.
 
 Spark writes ``offsets/NUMBER`` before it runs a batch: a line with the format's version, one with
 metadata, and one for each source of the query. A mirror's query has one source.
@@ -34,27 +34,27 @@ class BatchOffsets:
     checkpoint: str
 
     def query_id(self, spark: SparkSession) -> str:
-        """The identifier of the query, which Spark makes up once for each checkpoint."""
+        """Return the query's id, which Spark generates once per checkpoint."""
         location = f"{self.checkpoint.rstrip('/')}/metadata"
         lines = read_lines(spark, location)
         try:
             return str(json.loads("".join(lines))["id"])
         except (ValueError, KeyError, TypeError):
-            raise OffsetError(f"{location} does not tell the query's id") from None
+            raise OffsetError(f"{location}: expected JSON with the query's id") from None
 
     def end(self, spark: SparkSession, batch: int) -> Offset:
-        """The offset at which a batch ends; OffsetError where it is not there, or not ours."""
+        """Return the end offset of a batch; OffsetError if it is missing or of another source."""
         location = f"{self.checkpoint.rstrip('/')}/offsets/{batch}"
         lines = read_lines(spark, location)
         if len(lines) != _LINES or lines[0] != "v1":
             raise OffsetError(
-                f"{location} has {len(lines)} lines and begins with {lines[:1]!r}, expected v1 and"
-                f" {_LINES} lines: is it the checkpoint of a query with one source?"
+                f"{location}: expected v1 and {_LINES} lines, found {len(lines)} lines that begin"
+                f" with {lines[:1]!r}: is it the checkpoint of a query with one source?"
             )
         try:
             value = json.loads(lines[-1])
         except ValueError:
             value = None
         if not isinstance(value, dict):
-            raise OffsetError(f"{location}: its last line is no offset of mysqlbinlog")
+            raise OffsetError(f"{location}: the last line is not an offset of mysqlbinlog")
         return Offset.from_dict(value)

@@ -1,7 +1,7 @@
-"""What a checkpoint is for: where its changes go, as its first batch notes it there.
+"""Checks that a checkpoint is used with the targets that its first batch recorded.
 
-A checkpoint tells how far its query has come, and not into which tables. Where it ran for a while
-without one of them, or into others, what came meanwhile would be missing there without a word.
+A checkpoint records how far its query has come, but not into which tables. If it ran for a while
+without one of them, or with others, the changes of that time would be missing without an error.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _FILE = "mysqlbinlog-targets"
 def check_checkpoint_targets(
     spark: SparkSession, checkpoint: str, targets: Mapping[str, str | None]
 ) -> None:
-    """Note where the changes go, or OptionError unless they always went there.
+    """Record the targets of the changes; OptionError if they differ from the recorded ones.
 
-    targets : an option's name -> its URI template; None where it is not given.
+    targets : an argument's name -> its URI template; None if it is not given.
     """
     location = f"{checkpoint.rstrip('/')}/{_FILE}"
     lines = find_lines(spark, location)
@@ -37,11 +37,11 @@ def check_checkpoint_targets(
         noted = json.loads("".join(lines))
         known = {name: noted[name] for name in targets}
     except (ValueError, KeyError, TypeError):
-        raise OffsetError(f"{location} does not tell where the query's changes go") from None
+        raise OffsetError(f"{location}: expected the query's targets as JSON") from None
     for name, given in targets.items():
         if known[name] != given:
             raise OptionError(
-                f"{name}: this checkpoint was begun with {known[name]!r}, and what came until now"
-                f" is not in {given!r}: go on as before, or give another checkpoint, with a"
-                " startingOffset up to which the tables reach: what they have is passed over"
+                f"{name}: this checkpoint was created with {known[name]!r}, found {given!r}, where"
+                " the changes so far are missing; keep the old value, or use a new checkpoint with"
+                " a startingOffset that the tables have reached (applied changes are skipped)"
             )

@@ -1,8 +1,8 @@
-"""Memory that is free again, and that the C library keeps: given back to the system.
+"""Returns memory to the system that is free and that the C library keeps.
 
-glibc has up to eight arenas for each core, and a thread takes its memory from one of them. What is
-freed there is kept for that arena alone, and each batch has new threads: after a dozen loads a
-process had 2.7 GB, three times what one load takes. Other C libraries are left alone.
+glibc has up to eight arenas per core, and a thread allocates from one of them. Memory freed there
+is kept for that arena alone, and each batch has new threads: after a dozen snapshots a process had
+2.7 GB, three times what one snapshot takes. With other C libraries nothing is done.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from time import monotonic
 
 __all__ = ["trim_after_batch"]
 
-# Bytes as Arrow. A smaller batch leaves little behind.
+# Bytes as Arrow. A smaller batch leaves little free memory.
 _LARGE = 8 << 20
-# What was given back has to be got again: so it is done once in so many seconds.
+# Seconds. Returned memory has to be allocated again, so it is not returned more often.
 _INTERVAL = 10.0
 
-# When it was done last, for whichever mirror of this process.
+# Time of the last trim by any mirror of this process.
 _done = monotonic()
 
 
 def trim_after_batch(size: int) -> None:
-    """Give back what is free, if a batch of so many bytes has ended, and it is time."""
+    """Return free memory after a batch of `size` bytes, if that is large and it is time."""
     global _done  # noqa: PLW0603 (memory is the process's)
     now = monotonic()
     if size < _LARGE or now - _done < _INTERVAL:
@@ -36,7 +36,7 @@ def trim_after_batch(size: int) -> None:
 
 
 def _malloc_trim() -> Callable[[int], int] | None:
-    """glibc's; None with another C library."""
+    """Return glibc's malloc_trim; None with another C library."""
     if sys.platform != "linux":
         return None
     found: Callable[[int], int] | None = getattr(ctypes.CDLL(None), "malloc_trim", None)

@@ -1,4 +1,4 @@
-"""The tables of a batch side by side: while one's commit is written another one's is prepared."""
+"""Processes the tables of a batch in parallel: one is prepared while another one is committed."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 __all__ = ["side_by_side"]
 
-# The write of one table leaves a core idle now and then, so there may be more of them than cores.
-# They take memory, so there is a most of them, however many tables there are.
+# Writing one table leaves a core idle at times, so there may be more threads than cores. Tables in
+# progress take memory, so their number is limited.
 _MOST = 4
 
 T = TypeVar("T")
@@ -22,17 +22,17 @@ R = TypeVar("R")
 
 
 def side_by_side(work: Callable[[T], R], items: Sequence[T], spark: SparkSession) -> Iterator[R]:
-    """What `work` gives for each of these, in their order; it runs in threads.
+    """Yield `work`'s result for each item, in the items' order; it runs in threads.
 
-    spark : jobs that are started there belong to the query whose thread this is, and end with it.
+    spark : jobs started there belong to the query that runs this thread, and end with it.
     """
     if len(items) < 2:
         yield from map(work, items)
         return
     count = min(_MOST, len(items))
-    # PySpark copies this thread's properties once for each call. Threads that share a copy write
-    # each other's execution id: jobs are then noted under executions that have ended, and Spark's
-    # scheduler never lets go of their plans.
+    # PySpark copies this thread's properties once per call. Threads that share a copy overwrite
+    # each other's execution id: jobs are then recorded under executions that have ended, and
+    # Spark's scheduler never releases their plans.
     copies = [inheritable_thread_target(spark)(_nothing) for _ in range(count)]
 
     def inherit() -> None:
@@ -43,4 +43,4 @@ def side_by_side(work: Callable[[T], R], items: Sequence[T], spark: SparkSession
 
 
 def _nothing() -> None:
-    """What a thread does that only inherits."""
+    """Do nothing: the thread only inherits."""

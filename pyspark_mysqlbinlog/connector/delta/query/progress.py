@@ -1,10 +1,10 @@
-"""What a mirror has done and how far it is, for whoever wants to show it.
+"""Progress of a mirror, for display and monitoring.
 
-Batches run on a thread of Spark's, and those who look are on others. So all that can be seen here
-are values that never change: after each step of a batch there is a new `MirrorProgress`.
+Batches run on one of Spark's threads, and readers are on others. So progress is published as
+immutable values: after each sub-batch there is a new `MirrorProgress`.
 
-The lag is this machine's clock less the server's, which stands in each change in whole seconds: it
-is up to a second too large, and wrong by what the two clocks differ.
+The lag is this machine's clock minus the server's, which each change has in whole seconds: it is up
+to a second too large, and wrong by the difference of the two clocks.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ class TableBatch:
 
     @classmethod
     def of(cls, changes: pa.Table, new: int, seconds: float, images: int = 0) -> TableBatch:
-        """Of changes of which `new` were brought in just now.
+        """Measure changes of which `new` were applied just now.
 
-        images : bytes that belong to them, and are not in them.
+        images : bytes that belong to the changes but are stored separately.
         """
         if not new:
             return cls(0, 0, 0, seconds, None)
@@ -76,7 +76,7 @@ class TableBatch:
         )
 
     def with_next(self, step: TableBatch) -> TableBatch:
-        """Together with the next step's part."""
+        """Return the sum of this part and the next sub-batch's."""
         return TableBatch(
             self.rows + step.rows,
             self.snapshot_rows + step.snapshot_rows,
@@ -150,7 +150,7 @@ class MirrorProgress:
 
 
 class ProgressTracker:
-    """Keeps a mirror's progress; a mirror tells it of each batch.
+    """Records a mirror's progress, batch by batch.
 
     Attributes
     ----------
@@ -165,29 +165,29 @@ class ProgressTracker:
     def begin(
         self, number: int, end: Offset, ask: Callable[[Collection[Table]], Mapping[Table, int]]
     ) -> BatchTracker:
-        """A batch begins, which ends at an offset.
+        """Begin to record the batch that ends at an offset.
 
-        ask : gives about how many rows tables have on the server.
+        ask : returns the estimated row counts of tables on the server.
         """
         load = end.load or SnapshotState()
         pending = frozenset(each.table for each in load.pending)
         new = pending - self._asked
         if new:
-            # Once: who shows a bar without its end does no harm.
+            # Once only: a progress bar without a total does no harm.
             self._asked |= new
             try:
                 self._totals |= ask(new)
             except MySQLBinlogError as error:
-                _LOG.info("how many rows there are to load is not known: %s", error.message)
+                _LOG.info("cannot estimate the rows of the snapshot: %s", error.message)
         return BatchTracker(self, number, end, pending)
 
     def total(self, table: Table) -> int | None:
-        """About how many rows a table had when its load began."""
+        """Return the estimated rows of a table when its snapshot began."""
         return self._totals.get(table)
 
 
 class BatchTracker:
-    """One batch, while it is brought in."""
+    """Records one batch while it is applied."""
 
     def __init__(
         self, recorder: ProgressTracker, number: int, end: Offset, pending: frozenset[Table]
@@ -210,10 +210,10 @@ class BatchTracker:
         *,
         images: int = 0,
     ) -> None:
-        """What became of one table's changes in a step, `new` of which were brought in.
+        """Record one table's changes of a sub-batch, of which `new` were applied.
 
-        held : gives how many rows the Delta table has.
-        images : bytes that belong to the changes, and are not in them.
+        held : returns the row count of the Delta table.
+        images : bytes that belong to the changes but are stored separately.
         """
         name = ".".join(table)
         part = TableBatch.of(changes, new, seconds, images)
@@ -221,8 +221,8 @@ class BatchTracker:
         before = known or TableProgress()
         in_snapshot = table in self._waiting
         if (in_snapshot or part.snapshot_rows) and not before.in_snapshot:
-            # What an earlier process loaded is there. Of a table that is loaded again nobody knows
-            # which rows those are.
+            # An earlier process's snapshot rows are in Delta. After a reload they cannot be
+            # separated from the other rows.
             is_resumed = known is None and self._number and not self._reloads
             before = replace(before, snapshot_rows=held() - part.snapshot_rows if is_resumed else 0)
         self._tables[name] = replace(
@@ -245,15 +245,15 @@ class BatchTracker:
 
     @property
     def size(self) -> int:
-        """Bytes that were brought in, as Arrow."""
+        """Applied bytes, as Arrow."""
         return sum(part.bytes for part in self._parts.values())
 
     def end_step(self, stopped: Mapping[str, str]) -> None:
-        """A step of the batch is in Delta."""
+        """Publish the progress: a sub-batch is in Delta."""
         self._publish(stopped, self._recorder.progress.batches)
 
     def end(self, stopped: Mapping[str, str]) -> None:
-        """The batch is in Delta."""
+        """Publish the progress: the batch is in Delta."""
         batch = BatchProgress(
             number=self._number,
             rows=self._rows,
@@ -268,7 +268,7 @@ class BatchTracker:
         self._log_completed(stopped)
 
     def _log_completed(self, stopped: Mapping[str, str]) -> None:
-        """One line for all tables whose snapshot ended with this batch: there may be hundreds."""
+        """Log one line for all snapshots that ended with this batch: there may be hundreds."""
         read = {name for name, part in self._parts.items() if part.snapshot_rows}
         ended = {
             name

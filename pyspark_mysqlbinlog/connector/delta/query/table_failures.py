@@ -1,14 +1,14 @@
-"""Which errors stop one table of a mirror, and which fail the batch of all.
+"""Decides which errors stop one table of a mirror, and which fail the batch of all tables.
 
-An error of delta-rs or Spark shows what failed, and seldom why. If it failed the batch, Spark would
-run the same batch at every start, and no table would go on. So it stops its table, provided that
+An error of delta-rs or Spark shows what failed, and rarely why. If it failed the batch, Spark would
+run the same batch at every start, and no table would continue. So it stops its table if
 
 * it is not known to concern the store, the process or the query: network, credentials, a full disk,
-  memory, a job that was cancelled, another writer's commit (see `error_kinds`). These fail the
-  batch, and pass;
-* the same happens a second time, a moment later, with everything about the table read again;
+  memory, a cancelled job, another writer's commit (see `error_kinds`). These fail the batch, and
+  pass;
+* the same happens again a moment later, after everything about the table was read again;
 * the stop can be stored in the Delta table, or in the checkpoint alone (see `unstored_stops`).
-  Otherwise a later start would go on without the changes of this batch.
+  Otherwise a later start would continue without the changes of this batch.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ __all__ = ["may_concern_table", "run_for_table"]
 
 T = TypeVar("T")
 
-# Errors that may come of one table's rows or files. RuntimeError is not among them: conflicts are.
+# Errors that one table's rows or files may cause. Not RuntimeError: conflicts are RuntimeErrors.
 _OF_TABLES = (
     pa.ArrowException,
     PySparkException,
@@ -48,21 +48,21 @@ _OF_TABLES = (
     *(ArithmeticError, AssertionError, AttributeError, LookupError, NotImplementedError),
     *(TypeError, ValueError),
 )
-# Of delta-rs, which may be not installed; a panic is no Exception.
+# Of delta-rs, which may not be installed. PanicException is not an Exception.
 _OF_DELTA_RS = frozenset({"DeltaError", "PanicException"})
 _OF_VALUES = (SchemaError, UnrepresentableValueError, FormatError)
 _OF_ALL = (OSError, MemoryError, pa.ArrowCancelled)
 _CONFLICTS = ("Concurrent", "MetadataChanged", "ProtocolChanged")
-# An error that passes should not meet both tries.
+# A transient error should not last until the second attempt.
 RETRY_SECONDS = 1.0
 _MOST_SHOWN = 300
 _MOST_NAME_BYTES = 255
 
 
 def run_for_table(name: Table, work: Callable[[], T], read_again: Callable[[], object]) -> T:
-    """Do one table's part of a batch; MirrorError where it fails for that table's own reasons.
+    """Do one table's part of a batch; MirrorError if it fails for a reason of that table.
 
-    read_again : makes `work` forget what it knows of the table.
+    read_again : makes `work` forget what it knows about the table.
     """
     try:
         return _with_typed_values(name, work)
@@ -85,27 +85,27 @@ def _with_typed_values(name: Table, work: Callable[[], T]) -> T:
         return work()
     except _OF_VALUES as error:
         raise MirrorError(
-            f"{error.message}; {error.hint}, and load the table anew", table=".".join(name)
+            f"{error.message}; {error.hint}, and reload the table", table=".".join(name)
         ) from error
 
 
 def may_concern_table(error: BaseException) -> bool:
-    """Whether an error may come of one table, and not of the store, the process or the query."""
+    """Return whether an error may come from one table, not the store, the process or the query."""
     if isinstance(error, MySQLBinlogError):
-        return False  # it has its own words, and is final
+        return False  # such an error has its own message, and is final
     chain = [*_chain(error)]
     if any(isinstance(each, _OF_ALL) and not _is_of_one_file(each) for each in chain):
         return False
     if any(_is_conflict(each) or is_of_store(without_traces(str(each))) for each in chain):
         return False
     names = {kind.__name__ for kind in type(error).__mro__}
-    # delta-rs raises errors of Arrow's as Exception, and some of a file as OSError.
+    # delta-rs raises errors of Arrow as Exception, and some errors of a file as OSError.
     is_plain = type(error) is Exception or isinstance(error, OSError)
     return is_plain or isinstance(error, _OF_TABLES) or not names.isdisjoint(_OF_DELTA_RS)
 
 
 def _is_of_one_file(error: BaseException) -> bool:
-    """Whether an OSError is delta-rs's, of one file: such have no `errno`, but a text."""
+    """Return whether an OSError is delta-rs's, of one file: it has a text but no `errno`."""
     if not isinstance(error, OSError) or error.errno is not None:
         return False
     text = without_traces(str(error))
@@ -114,7 +114,7 @@ def _is_of_one_file(error: BaseException) -> bool:
 
 
 def _is_conflict(error: BaseException) -> bool:
-    """Whether it is one of the classes of Delta for Spark, of others that write."""
+    """Return whether it is a conflict of Delta for Spark with another writer."""
     name = type(error).__name__
     return isinstance(error, PySparkException) and name.startswith(_CONFLICTS)
 
@@ -128,8 +128,8 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _said(error: BaseException) -> str:
-    """The error in one line, shortened in the middle, and what to do."""
-    # Spark's own words come first, and the cause last.
+    """Return the error in one line, shortened in the middle, and the remedy."""
+    # Spark's own message comes first, and the cause last.
     full = without_traces(str(error))
     text = " ".join(full.rpartition("Caused by: ")[2].split())
     if len(text) > _MOST_SHOWN:
@@ -137,16 +137,16 @@ def _said(error: BaseException) -> str:
     remedy = "correct the cause"
     if _has_long_name(full):
         remedy = (
-            "a value by which the Delta table is partitioned is longer than a file name can be:"
+            "a partition value of the Delta table is longer than a file name can be:"
             " partition the table by another column"
         )
     return (
-        f"a batch could not be written to the Delta table, twice"
-        f" ({type(error).__name__}: {text}); {remedy}, and load the table anew"
+        "the Delta table could not be written, in two attempts"
+        f" ({type(error).__name__}: {text}); {remedy}, and reload the table"
     )
 
 
 def _has_long_name(text: str) -> bool:
-    """Whether an error is of a path with a part longer than a file name; Spark does not say so."""
+    """Return whether a path has a part longer than a file name; Spark does not report this."""
     parts = (part for path in PATHS.findall(text) for part in path.split("/"))
     return any(len(part.encode()) > _MOST_NAME_BYTES for part in parts)

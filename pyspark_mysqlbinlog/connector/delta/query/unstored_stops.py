@@ -1,9 +1,9 @@
-"""Stops that a Delta table can't have, for it can't be opened or written: a damaged log of it.
+"""Stops that a Delta table cannot store because it cannot be opened or written (damaged Delta log).
 
 The error would fail the batch of all tables, at every start. So such a stop is recorded in the
-checkpoint alone (see `applied_states`), provided that the store is not what failed: the error is
-of a table's kind (see `table_failures`), and another Delta table of the mirror was written after
-it.
+checkpoint alone (see `applied_states`), provided that the store itself did not fail: the error is
+of a table's kind (see `table_failures`), and another Delta table of the mirror could be written
+after it.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from pyspark_mysqlbinlog.names import Table
 
 __all__ = ["UnstoredStop", "can_write_any"]
 
-# Where the store is gone each may take a timeout.
+# If the store is unreachable, each may take a timeout.
 _MAX_TRIES = 3
 
 
-class UnstoredStop(Exception):  # noqa: N818 (a stop that is to be decided on)
-    """A table is to be stopped, and its Delta table can't have it.
+class UnstoredStop(Exception):  # noqa: N818 (a stop that is not decided yet)
+    """A table is to be stopped, but its Delta table cannot store the stop.
 
     Attributes
     ----------
     table, is_log : which Delta table: the table's, or its change log.
     reason : why it is to be stopped.
     cause : what to raise for the batch of all tables.
-    is_of_table : whether the Delta table failed by an error that may be its own.
+    is_of_table : whether the Delta table's own failure may come from that table.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class UnstoredStop(Exception):  # noqa: N818 (a stop that is to be decided on)
 
 
 def can_write_any(targets: Iterable[DeltaTarget]) -> bool:
-    """Whether one of the first of these Delta tables, which are not stopped, can be written."""
+    """Return whether one of the first of these Delta tables, none of them stopped, is writable."""
     return any(map(_can_write, islice(targets, _MAX_TRIES)))
 
 
@@ -53,6 +53,6 @@ def _can_write(target: DeltaTarget) -> bool:
         if target.columns() is None:
             return False
         target.set_properties({STOPPED: ""})
-    except Exception:  # noqa: BLE001 (whatever it is, it can't)
+    except Exception:  # noqa: BLE001 (any failure means that it cannot be written)
         return False
     return True

@@ -1,1 +1,1 @@
-"""A batch's changes as Arrow: read directly, or collected from Spark."""
+"""Reads a batch's changes as Arrow: directly, or collected from Spark."""

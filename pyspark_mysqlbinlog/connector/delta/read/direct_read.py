@@ -1,20 +1,20 @@
-"""What a batch of a mirror brings, read by the mirror's own process.
+"""Reads the batches of a mirror directly, in the mirror's own process.
 
-It is collected in this process in any case, and Spark's way there takes several times as long: its
-planning, its tasks' processes, packets through the JVM. The stream's reader hands a batch over if
-it has all of it in memory (see `BatchHandoff`); for other batches the log is read again. A long
-batch is read in steps: while one is applied, the next is read. These are left to Spark:
+A batch is collected in this process in any case, and Spark's way there takes several times as long:
+its planning, its tasks' processes, IPC rows through the JVM. The stream reader writes a handoff
+file if it has all of a batch in memory (see `BatchHandoff`); for other batches the binlog is read
+again. A long batch is read in sub-batches: while one is applied, the next is read. Spark reads:
 
-* Short stretches of log, where nothing is ever handed over: they travel in its tasks, and no other
-  connection is needed for them. But one that comes alone (the first of a query, the end of a
-  backlog, one after a quiet minute) is read here, since a second may go by until Python has started
-  for Spark's tasks.
-* Stretches of no more than a step in which most of the log is of tables that nobody wants.
-* Tables that are read as a whole, which may be large: Spark can end a task, and nobody a thread.
+* Short ranges of the binlog, if no handoff is possible: Spark's tasks carry them, and no other
+  connection is needed. But a single one (the first of a query, the end of a backlog, one after a
+  quiet minute) is read here, since Spark may take a second to start Python for its tasks.
+* Ranges up to a sub-batch in which most of the binlog is of tables that are not captured.
+* Tables whose rows are read at once, which may be large: Spark can cancel a task, but a thread
+  cannot be cancelled.
 
-The steps of a load have its rows one part after the other, the first with all of the batch's log.
-Each of them leaves the Delta tables as a batch would that ends right there: with some of the rows,
-under the positions at which they were read, and all of the log up to the batch's end.
+The sub-batches of a snapshot deliver its rows part by part, the first one with all of the batch's
+binlog. Each of them leaves the Delta tables like a batch that ends there: with some of the rows,
+at the positions at which they were read, and all changes of the binlog up to the batch's end.
 """
 
 from __future__ import annotations
@@ -64,41 +64,41 @@ from pyspark_mysqlbinlog.names import Table, table_folding
 __all__ = ["DirectReader", "Prepare", "Step"]
 
 
-# Of each table's changes, and the images that they refer to.
+# Arguments: each table's changes, and the images that they refer to.
 Prepare = Callable[[Mapping[Table, pa.Table], ImageStore], Mapping[Table, PrecomputedStates]]
 
-# Conditions of one transaction: a thousand keys each.
+# Conditions per transaction: a thousand keys each.
 _SELECTIONS = 100
-# Bytes of log, up to which Spark's tasks carry all that is wanted.
+# Bytes of binlog, up to which Spark's tasks carry all captured events.
 _LEAST = MAX_INLINE_BYTES_PER_BATCH
-# Where so little of the log is wanted (its rows, as Arrow, have less than this share of its bytes),
-# so many batches are left to Spark: it asks the server for nothing twice.
+# If the captured rows, as Arrow, have less than this share of the binlog's bytes, this many batches
+# are left to Spark, which requests nothing from the server twice.
 MIN_SELECTIVITY = 0.2
 BATCHES_LEFT_TO_SPARK = 50
-# One is brought in while another is read.
+# One is applied while another is read.
 MAX_SUB_BATCHES_BUFFERED = 2
-# Large chunks that are read at once.
+# Limit for large chunks.
 MAX_CONCURRENT_CHUNKS = 2
-# Seconds after which Spark ends a Python process that has nothing to do.
+# Spark ends a Python process that has been idle for this long.
 WORKER_IDLE_SECONDS = 60
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A batch, or a part of it that is brought in by itself.
+    """A batch, or a part of it that is applied on its own.
 
     Attributes
     ----------
-    first, last : where it begins and ends. An offset inside of the batch has a position and its
-        fingerprint; all else is that of the batch's first offset. Those of a load's steps are the
-        batch's.
+    first, last : its start and end. An offset inside of the batch has a position and its
+        fingerprint; all else is that of the batch's first offset. The sub-batches of a snapshot
+        have the batch's offsets.
     parts : each table's changes.
     nothing : no changes, for tables that have none.
     images : the typed images that changes refer to.
-    prepared : what the changes of tables leave, as far as it was made ahead.
-    is_whole : it has all of the batch's log, or stands behind one that has it.
-    is_first : nothing of the batch comes before it.
-    is_last : nothing of the batch comes after it.
+    prepared : the tables' final states, as far as they were precomputed.
+    is_whole : it has all of the batch's binlog, or follows a sub-batch that has it.
+    is_first : nothing of the batch precedes it.
+    is_last : nothing of the batch follows it.
     """
 
     first: Offset
@@ -122,7 +122,7 @@ class Step:
         is_first: bool = True,
         is_last: bool = True,
     ) -> Step:
-        """One with these changes, of all tables, and their images."""
+        """Return a sub-batch with these changes of all tables, and their images."""
         changes, images = brought
         return cls(
             first,
@@ -137,11 +137,11 @@ class Step:
 
 
 class DirectReader:
-    """Reads what one mirror takes.
+    """Reads the batches of one mirror.
 
     Parameters
     ----------
-    options : of its stream; a step has about `maxBytesPerTrigger` of wanted log.
+    options : of its stream; a sub-batch has about `maxBytesPerTrigger` of captured binlog.
     with_source : changes have the column `source`, and images as texts.
     """
 
@@ -153,14 +153,14 @@ class DirectReader:
         self._facts: ServerFacts | None = None
         self._left = 0
         self._last_short = -math.inf
-        # Where the reader of the stream's log hands over what it carries.
+        # Handoff files of the stream reader; None if there are none.
         self.handoff: BatchHandoff | None = None
 
     def takes(self, first: Offset, last: Offset) -> bool:
-        """Whether the batch between two offsets is read here."""
+        """Return whether the batch between two offsets is read here."""
         begin, end = first.position, last.position
-        # What was planned by a query that wanted other tables is mended by the source, which knows
-        # how; and without the kernel many had better decode side by side.
+        # Only the source can correct offsets of a query that captured other tables. Without the
+        # kernel, several tasks decode faster in parallel.
         is_plain = {first.tables, last.tables} == {self._options.table_filter_hash}
         if not is_plain or implementation() == "python":
             return False
@@ -168,7 +168,7 @@ class DirectReader:
             return False
         if last.load is not None and last.loads_since(first):
             return all(chunk.key for chunk in last.load.chunks)
-        # Of nothing Spark need not be asked.
+        # An empty range needs no Spark job.
         return (
             begin == end
             or self._handed_over(first, last) is not None
@@ -176,7 +176,7 @@ class DirectReader:
         )
 
     def limited(self, table: Table) -> bool:
-        """Whether chunks of a table are read with a condition."""
+        """Return whether chunks of a table are read with a condition."""
         if self._options.snapshot_where is None:
             return False
         case_sensitive = self.server_facts().case_sensitive
@@ -186,12 +186,12 @@ class DirectReader:
     def rows_where(
         self, last: Offset, table: Table, conditions: Iterator[str]
     ) -> Generator[tuple[pa.Table, ImageStore]]:
-        """Read the rows of a table for which a condition holds, as loaded rows, in parts.
+        """Read the rows of a table that meet a condition, as snapshot rows, in parts.
 
         A part has about `maxBytesPerTrigger`. Many conditions share a connection, a transaction and
-        the proof of its watermark.
+        the visibility check of its watermark.
 
-        last : where the batch ends; no row is older.
+        last : end of the batch; no row is older.
         """
         while selections := tuple(islice(conditions, _SELECTIONS)):
             task = ChunkPartition(
@@ -218,15 +218,15 @@ class DirectReader:
         return changes.filter(pc.equal(changes.column("op"), "r")), images
 
     def _should_read_log(self, size: float) -> bool:
-        """Whether so many bytes of log are read here, when nothing is loaded beside them."""
+        """Return whether so many bytes of binlog are read here, if there is no snapshot."""
         now = monotonic()
         is_alone = now - self._last_short > WORKER_IDLE_SECONDS
         is_short = size <= min(_LEAST, self._step_bytes)
         self._last_short = now if is_short else -math.inf
         if size > self._step_bytes:
-            # Spark would bring all of it at once.
+            # Spark would deliver all of it at once.
             return True
-        # Of what is not handed over although others are, not all travels in Spark's tasks.
+        # A batch without a handoff, although others have one, does not fit in Spark's tasks.
         is_carried = self.handoff is None or not self.handoff.works()
         if is_short and not is_alone and is_carried:
             return False
@@ -236,20 +236,20 @@ class DirectReader:
         return True
 
     def steps(self, first: Offset, last: Offset, prepare: Prepare) -> Generator[Step]:
-        """The batch between two offsets; raises as `read_range` and `read_chunks` do.
+        """Read the batch between two offsets; raises as `read_range` and `read_chunks` do.
 
-        Whoever does not take all steps must close it: it may hold a thread and a connection.
+        Close the generator if not all sub-batches are taken: it may hold a thread and a connection.
 
-        prepare : makes what can be made of a step while the one before it is brought in. It runs in
-            the thread that reads, and not at all where the batch is read as one step.
+        prepare : precomputes states of a sub-batch while the previous one is applied. It runs in
+            the reading thread, and not if the batch is read as one sub-batch.
         """
         if last.loads_since(first):
-            # A change log would have rows twice when the batch comes once more; and behind a
-            # statement that changed a table nobody would tell the second step of it.
+            # When a batch is replayed, a change log would have rows twice; and after a statement
+            # that changed a table, the second sub-batch would not include the statement.
             is_parted = not self._with_source and not _changes_tables(last)
             cut = self._load_in_steps
         else:
-            # Where a load begins it counts for all of the batch.
+            # A snapshot that begins in a batch applies to all of it.
             is_long = _size(first, last) > self._step_bytes
             is_parted = (
                 first.snapshot == last.snapshot
@@ -263,7 +263,7 @@ class DirectReader:
         return prefetched(steps, lambda _: 1, most=MAX_SUB_BATCHES_BUFFERED)
 
     def _whole(self, first: Offset, last: Offset) -> Generator[Step]:
-        """The batch as one step."""
+        """Read the batch as one sub-batch."""
         batches = self._all_of_log(first, last)
         if last.loads_since(first):
             for part in self._read_chunks(last):
@@ -273,7 +273,7 @@ class DirectReader:
     def _prepared(
         self, cut: Callable[[Interrupt], Generator[Step]], prepare: Prepare, interrupt: Interrupt
     ) -> Generator[Step]:
-        """A batch by its steps, each with what can be made ahead."""
+        """Yield a batch's sub-batches, each with its precomputed states."""
         with closing(cut(interrupt)) as steps:
             while (step := next(steps, None)) is not None:
                 interrupt.check()
@@ -282,7 +282,7 @@ class DirectReader:
                 yield made.pop()
 
     def _in_steps(self, first: Offset, last: Offset, interrupt: Interrupt) -> Generator[Step]:
-        """The batch by its steps; it loads nothing."""
+        """Yield the sub-batches of a batch without snapshot rows."""
         found = SubBatchBoundaries(self._step_bytes, interrupt.check)
         begin, size = first, 0
         held: list[pa.RecordBatch] = []
@@ -292,7 +292,7 @@ class DirectReader:
                 size += sum(batch.nbytes for batch in stretch)
                 while (boundary := found.before(_last_place(stretch))) is not None:
                     position = boundary.position
-                    # A range that has to be read once more has the same boundaries again.
+                    # A range that is read again has the same boundaries again.
                     if position.order > begin.position.order:
                         end = replace(begin, position=position, fingerprint=boundary.fingerprint)
                         before, held = _parted(held, pack_position(position))
@@ -312,13 +312,13 @@ class DirectReader:
         yield Step.of(begin, last, self._table_of(held), is_whole=is_only, is_first=is_only)
 
     def _load_in_steps(self, first: Offset, last: Offset, interrupt: Interrupt) -> Generator[Step]:
-        """The batch by its steps; its log changes no table."""
+        """Yield the sub-batches of a batch with snapshot rows, whose binlog alters no table."""
         held, size = self._all_of_log(first, last), 0
         is_first = True
         with closing(self._read_chunks(last)) as parts:
             for part in parts:
                 interrupt.check()
-                # What comes behind the last one may be nothing.
+                # After the last full one there may be no more rows.
                 if size >= self._step_bytes:
                     brought = self._table_of(held)
                     held, size = [], 0
@@ -330,20 +330,20 @@ class DirectReader:
         yield Step.of(first, last, self._table_of(held), is_first=is_first)
 
     def _record_selectivity(self, first: Offset, last: Offset, wanted: int) -> None:
-        """Leave what comes to Spark where little of the log between two offsets was wanted.
+        """Leave the next batches to Spark if little of the binlog between two offsets was captured.
 
-        wanted : bytes of its changes, as Arrow.
+        wanted : bytes of the captured changes, as Arrow.
         """
         size = _size(first, last)
         if _LEAST < size < math.inf and wanted < MIN_SELECTIVITY * size:
             self._left = BATCHES_LEFT_TO_SPARK
 
     def _table_of(self, batches: Iterable[pa.RecordBatch]) -> tuple[pa.Table, ImageStore]:
-        """What `collected` gives of the same changes."""
+        """Return the same as `collected` does for these changes."""
         return of_batches(batches, self._schema, with_source=self._with_source)
 
     def _all_of_log(self, first: Offset, last: Offset) -> list[pa.RecordBatch]:
-        """Record batches of all changes between two offsets."""
+        """Return record batches of all changes between two offsets."""
         batches = [batch for stretch in self._read_log(first, last) for batch in stretch]
         if self._handed_over(first, last) is None:
             self._record_selectivity(first, last, sum(batch.nbytes for batch in batches))
@@ -352,7 +352,7 @@ class DirectReader:
     def _read_log(
         self, first: Offset, last: Offset, steps: SubBatchBoundaries | None = None
     ) -> Generator[list[pa.RecordBatch]]:
-        """Record batches, stretch by stretch of log: all of one come before those of the next."""
+        """Yield record batches, one list per stretch of binlog, in order."""
         if first.position == last.position:
             return
         options = self._options
@@ -375,9 +375,9 @@ class DirectReader:
                 yield from read_typed_stretches(options, part, self._schema, steps=steps)
 
     def _handed_over(self, first: Offset, last: Offset) -> Sequence[RangePartition] | None:
-        """The log's ranges between two offsets, with their events; None where they are read.
+        """Return the binlog's ranges between two offsets, with their events, from a handoff file.
 
-        So is what is longer than a step.
+        None if there is none, or if they are longer than a sub-batch: then the binlog is read.
         """
         ranges = None if self.handoff is None else self.handoff.take(first, last)
         if ranges is None:
@@ -386,22 +386,22 @@ class DirectReader:
         return ranges if size <= self._step_bytes else None
 
     def _read_chunks(self, last: Offset) -> Generator[list[pa.RecordBatch]]:
-        """The chunks of the batch that ends there, some at a time, in their order.
+        """Yield the chunks of the batch that ends at an offset, a few at a time, in order.
 
-        What is read is read to its end, whoever is slow to take it: its transaction keeps others
-        from altering the table. A few are read ahead.
+        Each is read to its end, even if the consumer is slow: its transaction prevents others from
+        altering the table. A few are read ahead.
         """
         options = self._options
         most = options.max_connections
         tasks = load_tasks(
             options,
             last,
-            # Each step has some of them.
+            # Each sub-batch has some of them.
             max(most, max_snapshot_sub_batches()),
             case_sensitive=self.server_facts().case_sensitive,
             in_turn=True,
         )
-        # Where there are many they are small. Full ones take memory.
+        # Many chunks are small. Full ones take memory.
         is_many = sum(len(task.chunks) for task in tasks) > len(tasks)
         at_once = most if is_many else min(most, MAX_CONCURRENT_CHUNKS)
 
@@ -418,23 +418,23 @@ class DirectReader:
                 yield reading.popleft().result()
 
     def server_facts(self) -> ServerFacts:
-        """Asked of the server once; raises as `server_facts` does."""
+        """Query the server once; raises as `server_facts` does."""
         if self._facts is None:
             self._facts = server_facts(self._options)
         return self._facts
 
 
 def _size(first: Offset, last: Offset) -> float:
-    """Bytes of log between two offsets; infinite where only the server knows how long a file is."""
+    """Return the bytes of binlog between two offsets; infinite if they are in different files."""
     begin, end = first.position, last.position
     return end.pos - begin.pos if begin.file == end.file else math.inf
 
 
 def _changes_tables(last: Offset) -> bool:
-    """Whether a table becomes another one in the batch that ends there, or appears in it."""
+    """Return whether a table is altered or appears in the batch that ends at an offset."""
     history = unpacked_schemas(last.schemas)
     return any(
-        # What holds where the batch begins is said to hold from the beginning.
+        # Versions that are valid at the batch's start are stored as valid from position 0.
         pack_position(valid_from(version))
         for name in history.tables()
         for version in history.versions(*name)
@@ -442,7 +442,7 @@ def _changes_tables(last: Offset) -> bool:
 
 
 def _last_place(stretch: Iterable[pa.RecordBatch]) -> tuple[int, int]:
-    """(file number, byte offset) of a stretch's last change."""
+    """Return (file number, byte offset) of a stretch's last change."""
     lasts = (batch.column("seq")[-1].as_py() for batch in stretch if batch.num_rows)
     return max(((each["file"], each["pos"]) for each in lasts), default=(0, 0))
 
@@ -450,11 +450,11 @@ def _last_place(stretch: Iterable[pa.RecordBatch]) -> tuple[int, int]:
 def _parted(
     batches: Iterable[pa.RecordBatch], place: int
 ) -> tuple[list[pa.RecordBatch], list[pa.RecordBatch]]:
-    """The changes before a packed position, and those after it; each batch is in order."""
+    """Split the changes, in order within each batch, at a packed position."""
     before, behind = [], []
     for batch in filter(len, batches):
         count = batch.num_rows
-        # Mostly all of them are before it.
+        # Usually all of them are before it.
         if packed_positions(batch.slice(count - 1))[0].as_py() >= place:
             count = pc.sum(pc.less(packed_positions(batch), place)).as_py()
         if count:

@@ -1,6 +1,6 @@
 """A batch of the stream as one Arrow table of changes, and each table's part of it.
 
-Changes have images as texts; those that come typed are kept aside (see `image_store`).
+Changes have images as texts; typed images are stored separately (see `image_store`).
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ __all__ = ["by_table", "collected", "of_batches"]
 
 
 def collected(batch: DataFrame, *, with_source: bool) -> tuple[pa.Table, ImageStore]:
-    """What is needed of a batch's changes, which come in packets or as rows.
+    """Collect the necessary columns of a batch's changes, which arrive as IPC rows or plain rows.
 
-    With the images that came typed, to which the changes refer.
+    Also returns the typed images that the changes refer to.
     """
     if batch.schema == SLIM_IPC_ROWS:
         return _of_contents(unpacked(batch.toArrow()))
@@ -46,9 +46,9 @@ def collected(batch: DataFrame, *, with_source: bool) -> tuple[pa.Table, ImageSt
 def of_batches(
     batches: Iterable[pa.RecordBatch], schema: pa.Schema, *, with_source: bool
 ) -> tuple[pa.Table, ImageStore]:
-    """The same of record batches as a range's reader gives them.
+    """Do the same for record batches of a range's reader.
 
-    schema : of those whose images are texts.
+    schema : of the batches whose images are texts.
     with_source : all images are texts.
     """
     if with_source:
@@ -76,7 +76,7 @@ def _of_texts(changes: pa.Table, *, with_source: bool) -> tuple[pa.Table, ImageS
 
 
 def by_table(changes: pa.Table) -> dict[Table, pa.Table]:
-    """Each table's changes."""
+    """Split changes by table."""
     names = changes.select(["database", "table"]).group_by(["database", "table"]).aggregate([])
     rows = names.to_pylist()
     if len(rows) == 1:
@@ -92,7 +92,7 @@ def by_table(changes: pa.Table) -> dict[Table, pa.Table]:
 
 
 def _without_images(changes: pa.Table, content: pa.Schema) -> pa.Table:
-    """Typed changes as changes whose images are texts; an empty text is an image, too."""
+    """Convert typed changes to changes with text images; an empty text marks an image."""
     made: dict[str, Any] = {side: _marks(changes.column(side)) for side in ("before", "after")}
     columns = [made[name] if name in made else changes.column(name) for name in content.names]
     return pa.table(columns, schema=content)

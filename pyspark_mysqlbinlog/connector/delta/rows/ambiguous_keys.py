@@ -1,7 +1,7 @@
-"""Keys that the server tells apart and Delta can't, because SELECT shows them as the same text.
+"""Checks for keys that differ on the server but not in Delta, because SELECT shows the same text.
 
-An ENUM with a label '' shows that for its invalid value, too, and some character sets have several
-codes for one character, or codes without any. Rows of such keys would become one.
+An ENUM with a label '' shows its invalid value as '', too. Some character sets have several codes
+for one character, or codes without a character. Rows with such keys would become one.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ __all__ = ["check_keys_unambiguous"]
 
 
 def check_keys_unambiguous(states: pa.Table, schema: TableSchema, key: Collection[str]) -> None:
-    """MirrorError where a value of a key may stand for several of the server's.
+    """MirrorError if a key's value may be several different values on the server.
 
     states : rows of this schema.
-    key : the columns of its key, as Delta has them.
+    key : the columns of its key, as in Delta.
     """
     for column in schema.columns:
         name = delta_name(column.name)
         if name in key and (why := _doubt(column, states.column(name))):
             raise MirrorError(
-                f"{column.name}, of the key by which rows are told apart, {why}: Delta can't tell"
-                " such rows apart; change the column or its values on the server, and load the"
-                " table anew, or keep a change log of it alone",
+                f"the key column {column.name} {why}: Delta cannot distinguish such rows; change"
+                " the column or its values on the server, and reload the table, or write only a"
+                " change log of it",
                 table=schema.full_name,
             )
 
@@ -64,11 +64,11 @@ def _doubtful_label(column: ColumnSchema, values: pa.ChunkedArray[Any]) -> str |
     counts = Counter(["", *column.labels])
     doubtful = pa.array([label for label, count in counts.items() if count > 1], pa.string())
     found = values.filter(pc.is_in(values, doubtful))
-    return f"has {found[0].as_py()!r}, which more than one of its values is" if len(found) else None
+    return f"has {found[0].as_py()!r}, the text of several of its values" if len(found) else None
 
 
 @cache
 def _doubtful_text(charset: str) -> str | None:
-    """A pattern that finds one of the characters; None where there are none."""
+    """Return a pattern that finds an ambiguous character; None if the charset has none."""
     characters = ambiguous_characters(charset)
     return "|".join(map(re.escape, sorted(characters))) or None

@@ -1,4 +1,4 @@
-"""Small tools on Arrow arrays and tables."""
+"""Small tools for Arrow arrays and tables."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pyarrow import compute
 
 __all__ = ["counted", "pc"]
 
-# pyarrow's compute functions: the stubs know neither chunked arrays next to plain values, nor the
-# types of the results, nor the start of `cumulative_sum`.
+# pyarrow's compute functions. The stubs lack chunked arrays with plain values, the types of the
+# results, and the start of `cumulative_sum`.
 pc: Any = compute
 
 
 def counted(first: int, count: int) -> Any:
-    """`count` int64 numbers from `first` on; 20 times as fast as from a Python range."""
+    """Return `count` int64 numbers from `first` on; 20 times as fast as from a Python range."""
     return pc.cumulative_sum(pa.repeat(pa.scalar(1, pa.int64()), count), start=first - 1)

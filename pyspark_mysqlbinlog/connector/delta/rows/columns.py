@@ -1,8 +1,8 @@
-"""The columns of a Delta table: the mirror's own, and the names of MySQL's.
+"""Column names of a Delta table: the mirror's own, and conversion of MySQL's.
 
-Delta refuses some characters that a column's name may have in MySQL, and Spark writes no table with
-them; delta-rs merges none with a backtick. Each becomes an underscore. The names of the mirror's
-own columns get one behind. Neither Delta nor MySQL tells upper case from lower in names.
+MySQL column names may have characters that Delta rejects or Spark cannot write; delta-rs cannot
+merge a name with a backtick. Each becomes an underscore. Columns named like the mirror's own get
+another underscore at the end. Names are case-insensitive in both Delta and MySQL.
 """
 
 from __future__ import annotations
@@ -28,29 +28,29 @@ SEQ_TYPE = pa.struct(
         pa.field("row", pa.int32()),
     ]
 )
-# The `row` of a `seq` before all changes at a place, and before rows that were loaded there.
+# The `row` of a `seq` before all changes at a position, and before snapshot rows at it.
 ROW_BEFORE_ALL = -2
 
 _REFUSED = re.compile(r"[ ,;{}()\n\t=`]")
-# Columns of the Delta table, and of the states on their way into it.
+# Columns of the Delta table, and of the states that are merged into it.
 _OWN = frozenset({"_seq", "_deleted", "_tombstone", "_row_number"})
 
 
 def delta_name(name: str) -> str:
-    """The name in Delta of a column of MySQL."""
+    """Return the name in Delta of a MySQL column."""
     written = _REFUSED.sub("_", name)
-    # `_seq_`, too, so that it stays another one.
+    # A `_seq_` gets one, too, so that it stays distinct.
     return f"{written}_" if fold(written).rstrip("_") in _OWN else written
 
 
 def check_distinct(names: Iterable[str], table: str) -> None:
-    """MirrorError where two of a table's columns would be one in Delta."""
+    """MirrorError if two of a table's columns would be one in Delta."""
     seen: dict[str, str] = {}
     for name in names:
         other = seen.setdefault(fold(delta_name(name)), name)
         if other != name:
             raise MirrorError(
                 f"the columns {other!r} and {name!r} would both be {delta_name(name)!r} in Delta:"
-                " rename one of them, or leave it out with excludeColumns",
+                " rename one of them, or exclude it with excludeColumns",
                 table=table,
             )

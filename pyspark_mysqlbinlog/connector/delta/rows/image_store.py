@@ -1,7 +1,7 @@
-"""Row images that come typed: a batch's changes refer to them by number.
+"""Typed row images: a batch's changes refer to them by number.
 
-Changes are filtered and sorted a few times before anybody looks into them. An image's number goes
-along; its values stay where Spark put them until they are merged.
+Changes are filtered and sorted a few times before their images are needed. Then only an image's
+number is moved; its values stay in Spark's buffers until they are merged.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from pyspark_mysqlbinlog.connector.delta.rows.row_images import RowImageReader
 __all__ = ["IMAGE", "ImagePart", "ImageStore", "Side", "SideRows", "with_image_ids"]
 
 
-# The column of a change's number; null where its images are texts.
+# The column of a change's number; null if its images are texts.
 IMAGE = "image"
-# Bits of a number that say which row of a part it is; those above, which part.
+# The low bits of a number are the row in its part; the high bits are the part.
 _BITS = 40
 
-# A column of a table: a ChunkedArray, of which the stubs tell too little.
+# A column of a table: a ChunkedArray, which the stubs describe incompletely.
 Column = Any
 Side = Literal["before", "after"]
 
 
 @dataclass(frozen=True, slots=True)
 class ImagePart:
-    """Images of one table, or of several that have the same columns, as structs of them.
+    """Images of one table, or of several with the same columns, as structs.
 
     Attributes
     ----------
-    before, after : one for each change; null where a change has none.
+    before, after : one for each change; null if a change has none.
     """
 
     before: pa.ChunkedArray[Any]
@@ -43,14 +43,14 @@ class ImagePart:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all images, about."""
+        """Approximate bytes of all images."""
         return self.before.nbytes + self.after.nbytes
 
 
 def with_image_ids(changes: pa.Table, part: int | None) -> pa.Table:
-    """Changes with the column `IMAGE`.
+    """Add the column `IMAGE` to changes.
 
-    part : that has their images; None where they have texts.
+    part : number of the part with their images; None if the images are texts.
     """
     count = changes.num_rows
     if part is None:
@@ -66,7 +66,7 @@ class ImageStore:
         self._parts = tuple(parts)
 
     def size_of(self, changes: pa.Table) -> int:
-        """Bytes of the images that changes refer to, about, as Arrow."""
+        """Return the approximate bytes, as Arrow, of the images that changes refer to."""
         if IMAGE not in changes.column_names:
             return 0
         numbers: Any = changes.column(IMAGE)
@@ -83,13 +83,13 @@ class ImageStore:
         )
 
     def of_side(self, changes: pa.Table, side: Side, rows: RowImageReader) -> SideRows:
-        """The rows of one side of changes, to be looked at in parts; see `read`."""
+        """Return the rows of one side of changes, to read in parts; see `read`."""
         return SideRows(self, changes, side, rows)
 
     def read(self, changes: pa.Table, side: Side, rows: RowImageReader) -> pa.Table:
         """Return each change's row on one side, as `RowImageReader.read` does; nulls for no row.
 
-        changes : from `with_image_ids`, or without numbers, where all are texts.
+        changes : from `with_image_ids`, or without numbers if all images are texts.
         """
         texts: Any = changes.column(side)
         if IMAGE not in changes.column_names:
@@ -109,7 +109,7 @@ class ImageStore:
     def _read_by_part(
         self, texts: Any, numbers: Any, side: Side, rows: RowImageReader
     ) -> Iterator[tuple[Any, pa.Table]]:
-        """The places of each part's rows among all, and those rows; texts are a part, too."""
+        """Yield each part's rows and their indices among all; texts are one part, too."""
         parts = pc.shift_right(numbers, _BITS)
         for part in pc.unique(parts).to_pylist():
             is_its = pc.is_null(parts) if part is None else pc.equal(parts, part)
@@ -123,11 +123,11 @@ class ImageStore:
 
 
 class SideRows:
-    """The rows that changes have on one side.
+    """The rows of changes on one side.
 
     Attributes
     ----------
-    has : of each change, whether it has one.
+    has : whether each change has a row.
     """
 
     def __init__(
@@ -140,18 +140,18 @@ class SideRows:
         self._side: Side = side
         self._rows = rows
         self.has = pc.is_valid(changes.column(side))
-        # Texts are read once: that is most of the work.
+        # Texts are parsed once: that is most of the work.
         is_typed = IMAGE in changes.column_names and not changes.column(IMAGE).null_count
         self._read = None if is_typed else images.read(changes, side, rows)
 
     def columns(self, names: Sequence[str]) -> pa.Table:
-        """Some columns of all; nulls where a change has no row."""
+        """Return some columns of all rows; nulls if a change has no row."""
         if self._read is not None:
             return self._read.select(names)
         return self._images.read(self._changes, self._side, self._rows.only(names)).select(names)
 
     def rows(self, places: Any) -> pa.Table:
-        """The rows of some changes, whose numbers grow."""
+        """Return the rows of some changes; `places` must be ascending."""
         is_all = len(places) == self._changes.num_rows
         if self._read is not None:
             return self._read if is_all else self._read.take(places)
@@ -160,7 +160,7 @@ class SideRows:
 
 
 def _picking(places: pa.ChunkedArray[Any]) -> Callable[[Column], Column]:
-    """What gives a column's values at these places; without a copy where they are neighbours."""
+    """Return a function that picks a column's values; without a copy if they are consecutive."""
     first = places[0].as_py()
     one_by_one = pa.chunked_array([counted(first, len(places))])
     if places.equals(one_by_one):

@@ -1,4 +1,4 @@
-"""A position as one integer that grows with it, as a Delta transaction identifier holds it::
+"""A position as one integer with the same order, for Delta's transaction identifiers::
 
 62               40 39                                     0
 +------------------+----------------------------------------+
@@ -18,21 +18,21 @@ _FILE_BITS = 23
 
 
 def pack(number: int, pos: int) -> int:
-    """A file number and a byte offset as one integer; InvalidPositionError if it does not fit."""
+    """Pack a file number and a byte offset as one integer; InvalidPositionError if too large."""
     if not (0 <= number < 1 << _FILE_BITS and 0 <= pos < 1 << _POS_BITS):
         raise InvalidPositionError(
             f"position {pos} in binlog file number {number}: a Delta table's transaction"
-            f" identifier holds files up to {(1 << _FILE_BITS) - 1:,} and positions up to"
-            f" {(1 << _POS_BITS) - 1:,}; RESET MASTER begins the numbers anew"
+            f" identifier can hold files up to {(1 << _FILE_BITS) - 1:,} and positions up to"
+            f" {(1 << _POS_BITS) - 1:,}; RESET MASTER restarts the numbers"
         )
     return number << _POS_BITS | pos
 
 
 def pack_position(position: Position) -> int:
-    """A position as one integer."""
+    """Return a position as one integer."""
     return pack(position.number, position.pos)
 
 
 def unpack_position(packed: int) -> tuple[int, int]:
-    """The file number and the byte offset of a packed position."""
+    """Return the file number and the byte offset of a packed position."""
     return packed >> _POS_BITS, packed & ((1 << _POS_BITS) - 1)

@@ -1,8 +1,8 @@
-"""States of a step that are made as it is read, while the step before it is merged.
+"""Precomputes states of a sub-batch when it is read, while the previous sub-batch is merged.
 
-A merge leaves a part of the processors idle, and most of what comes in front of one depends on
-nothing but the changes and their table. What is made here is what `Walk` makes of the same changes;
-where it looks at others of them, or at another version of the table, it makes its own.
+A merge leaves some of the processors idle, and most of the work before a merge depends only on the
+changes and their table. The result is what `Walk` computes for the same changes. If it handles
+other changes, or another version of the table, it computes its own.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class PrecomputedStates:
-    """What the changes of one table in a step leave; see `final_states`.
+    """Final states of one table's changes in a sub-batch; see `final_states`.
 
     Attributes
     ----------
-    schema : the version of the table with which they were read.
-    last_values : whether rows that are gone have the values that they had.
-    count : how many changes these are: all that the step has of the table.
-    states : of each key the last.
+    schema : the table's version with which the changes were read.
+    last_values : whether tombstones have the values of their rows.
+    count : number of the changes, which are all of the table in the sub-batch.
+    states : the last state of each key.
     """
 
     schema: TableSchema
@@ -43,9 +43,10 @@ class PrecomputedStates:
     states: pa.Table
 
     def of(self, changes: pa.Table, schema: TableSchema, *, last_values: bool) -> pa.Table | None:
-        """What these changes leave; None where that is not what was made.
+        """Return the states of these changes; None if others were precomputed.
 
-        changes : some that the step has of the table, in order. So as many are the same.
+        changes : some of the table's changes in the sub-batch, in order. So the same count means
+            the same changes.
         """
         is_made = (
             changes.num_rows == self.count
@@ -62,12 +63,12 @@ def precompute_states(
     schemas: Mapping[Table, TableSchema],
     last_values: bool,
 ) -> dict[Table, PrecomputedStates]:
-    """The states of each table that has a key, and one version in the batch.
+    """Compute the states of each table that has a key, and one version in the batch.
 
-    parts : each table's changes of the step.
+    parts : each table's changes in the sub-batch.
     images : the typed images that they refer to.
     schemas : of the tables that have one version.
-    last_values : rows that are gone are wanted with the values that they had.
+    last_values : tombstones need the values of their rows.
     """
     found = {}
     for name, changes in parts.items():
@@ -80,8 +81,8 @@ def precompute_states(
         try:
             states = final_states(ordered, schema, key, last_values=last_values, images=images)
         except (MySQLBinlogError, pa.ArrowInvalid) as error:
-            # The walk comes to it again, and stops the table or the query.
-            _LOG.debug("%s.%s: its states are not made ahead: %s", *name, error)
+            # `Walk` gets the same error, and stops the table or the query.
+            _LOG.debug("%s.%s: states not precomputed: %s", *name, error)
             continue
         found[name] = PrecomputedStates(schema, last_values, changes.num_rows, states)
     return found

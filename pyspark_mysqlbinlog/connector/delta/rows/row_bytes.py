@@ -16,13 +16,13 @@ __all__ = ["MultiplicityChange", "canonical_row_bytes", "net_changes"]
 
 @dataclass(frozen=True, slots=True)
 class MultiplicityChange:
-    """What a series of changes makes of one row's copies.
+    """Net effect of a series of changes on the multiplicity of one row.
 
     Attributes
     ----------
-    last : where in the series its last change is.
-    change : so many copies more, or less.
-    least : the change at the moment when there were fewest; 0 or less.
+    last : index of its last change in the series.
+    change : number of copies added, or removed if negative.
+    least : minimum of the running change; 0 or less.
     """
 
     last: int
@@ -31,9 +31,9 @@ class MultiplicityChange:
 
 
 def net_changes(rows: Iterable[bytes], gone: Iterable[bool]) -> list[MultiplicityChange]:
-    """What one copy less (gone) or more of each row, one after another, comes to; for each row.
+    """Return the net change of each distinct row; each item removes (gone) or adds one copy.
 
-    rows : what `canonical_row_bytes` gives.
+    rows : from `canonical_row_bytes`.
     """
     found: dict[bytes, tuple[int, int, int]] = {}
     for at, (row, is_tombstone) in enumerate(zip(rows, gone, strict=True)):
@@ -44,7 +44,7 @@ def net_changes(rows: Iterable[bytes], gone: Iterable[bool]) -> list[Multiplicit
 
 
 def canonical_row_bytes(rows: pa.Table) -> pa.Array[Any]:
-    """Of each row bytes that are the same for an equal row, and for no other."""
+    """Return bytes for each row that are the same for an equal row, and for no other."""
     parts = [_texts(column.combine_chunks()) for column in rows.columns]
     if not parts:
         raise MirrorError("a table without columns has no rows to compare")
@@ -53,7 +53,7 @@ def canonical_row_bytes(rows: pa.Table) -> pa.Array[Any]:
 
 
 def _texts(values: Any) -> Any:
-    """``length:bytes`` of each value, or ``-`` where it is NULL."""
+    """Return ``length:bytes`` for each value, or ``-`` for NULL."""
     kind = values.type
     if pa.types.is_struct(kind):
         inside = [_texts(pc.struct_field(values, [at])) for at in range(kind.num_fields)]

@@ -1,17 +1,16 @@
 """Row images to typed Arrow columns: the types are those of payload=struct.
 
-Images that are structs have them (`adopt`); those that are JSON texts are read (`read`). Arrow's
-own JSON reader does the work, many rows at once, and refuses what does not fit the type that it is
-told: a number that is too large, a column that is not expected. What it does not know
-is finished here:
+Struct images have these types (`adopt`); JSON texts are parsed (`read`). Arrow's own JSON reader
+does the work, many rows at once, and rejects values that do not fit the given type: a number that
+is too large, a column that is not expected. Types that it does not support are converted here:
 
 =======================  ===========================  =========================================
-MySQL                    read as                      finished to
+MySQL                    read as                      converted to
 =======================  ===========================  =========================================
 binaries                 text (base64)                binary
-DATE                     text                         date32; null where it is no day
-DATETIME, TIMESTAMP      timestamp, or text where     timestamp; null where it is no day
-                         one of them is no day
+DATE                     text                         date32; null if invalid
+DATETIME, TIMESTAMP      timestamp, or text if        timestamp; null if invalid
+                         one of them is invalid
 DECIMAL of over 38       decimal256                   text with all digits
 geometries               struct of srid and base64    struct of srid and binary
 =======================  ===========================  =========================================
@@ -36,25 +35,25 @@ from pyspark_mysqlbinlog.tables import ColumnSchema
 __all__ = ["RowImageReader", "typed_field"]
 
 
-# How the types are given that payload=struct can give in more than one way.
+# Options for types that payload=struct supports in several ways.
 _OPTIONS = StructOptions()
 _LEAST_BLOCK = 1 << 20
 _FIRST_DAY = pa.scalar(-719162, pa.int32()).cast(pa.date32())  # 0001-01-01
 _FIRST_MICROS = -719162 * 86_400_000_000
 
-# A column of a table: a ChunkedArray, of which the stubs tell too little.
+# A column of a table: a ChunkedArray, which the stubs describe incompletely.
 Column = Any
 Finish = Callable[[Column], Column]
 
 
 def typed_field(column: ColumnSchema) -> pa.Field[Any]:
-    """The Arrow field of a column, under Delta's name; nullable as all columns of a mirror are."""
+    """Return a column's Arrow field, with Delta's name; nullable as all columns of a mirror."""
     return pa.field(delta_name(column.name), arrow_type(column, _OPTIONS))
 
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """How one column is read: the type that Arrow's reader is told, and what is done then."""
+    """How one column is read: the type for Arrow's reader, and the conversion after it."""
 
     read_as: pa.DataType
     finish: Finish | None = None
@@ -65,9 +64,9 @@ class RowImageReader:
 
     Parameters
     ----------
-    columns : those to read. All others are an error, or passed over.
+    columns : those to read. All others are an error, or skipped.
     table : its name, for messages.
-    only : pass over other columns.
+    only : skip other columns.
     """
 
     def __init__(self, columns: Iterable[ColumnSchema], table: str, *, only: bool = False) -> None:
@@ -77,10 +76,10 @@ class RowImageReader:
         self.schema = pa.schema([typed_field(column) for column in self._columns])
 
     def read(self, texts: pa.ChunkedArray[Any]) -> pa.Table:
-        """The rows of these texts; of one that is null, nulls.
+        """Parse the rows of these texts; nulls for a null text.
 
-        Raises SchemaError where a text has a column that is not expected, and
-        UnrepresentableValueError for a value that its column's type does not hold.
+        Raises SchemaError if a text has an unexpected column, and UnrepresentableValueError for a
+        value that does not fit its column's type.
         """
         parts = [self._read_chunk(chunk) for chunk in texts.drop_null().chunks if len(chunk)]
         read = pa.concat_tables(parts) if parts else self.schema.empty_table()
@@ -90,30 +89,30 @@ class RowImageReader:
         return read.take(pc.if_else(pc.is_valid(texts), places, pa.scalar(None, pa.int64())))
 
     def only(self, names: Collection[str]) -> RowImageReader:
-        """What reads these columns, as Delta has them, and passes over others."""
+        """Return a reader of only these columns, with their names in Delta."""
         kept = (column for column in self._columns if delta_name(column.name) in names)
         return RowImageReader(kept, self._table, only=True)
 
     def adopt(
         self, images: pa.ChunkedArray[Any], pick: Callable[[Column], Column] | None = None
     ) -> pa.Table:
-        """The rows of structs that payload=struct made of a table; of one that is null, nulls.
+        """Return the rows of structs that payload=struct made of a table; nulls for a null one.
 
-        pick : of a column of all images, the values of those that are wanted; None for all.
+        pick : returns the needed values of a column of all images; None for all.
 
-        Raises as `read` does. An integer or a decimal of another width is taken if its value stays
-        the same; any other type than the column's is an error.
+        Raises as `read` does. An integer or a decimal of another width is accepted if its value
+        stays the same; any other type than the column's is an error.
         """
         kind: Any = images.type
         held = {kind.field(at).name: at for at in range(kind.num_fields)}
         others = held.keys() - {column.name for column in self._columns}
         if others and self._others == "error":
             raise SchemaError(
-                f"a row has a column that its table does not have there: {min(others)}",
+                f"a row has a column that its table lacks at this position: {min(others)}",
                 table=self._table,
             )
         columns = [
-            # By number: a name with a dot would be taken for a path.
+            # By index: a name with a dot would be taken for a path.
             pc.struct_field(images, [held[column.name]])
             if column.name in held
             else pa.chunked_array([pa.nulls(len(images), field.type)])
@@ -136,7 +135,7 @@ class RowImageReader:
                 for is_kind in (pa.types.is_integer, pa.types.is_decimal)
             ):
                 return values.cast(kind)
-            reason = f"{values.type} is no {kind}"
+            reason = f"expected {kind}, found {values.type}"
         except pa.ArrowInvalid as error:
             reason = str(error).splitlines()[0]
         raise UnrepresentableValueError(
@@ -148,11 +147,11 @@ class RowImageReader:
         try:
             read = self._parse(lines, careful=False)
         except pa.ArrowInvalid:
-            # A date that is no day, or something that is wrong.
+            # An invalid date, or an error.
             read = self._parse_carefully(lines)
         if read.num_rows != len(texts):
             raise UnrepresentableValueError(
-                f"{read.num_rows} rows were read of {len(texts)} row images", table=self._table
+                f"{read.num_rows} rows were parsed from {len(texts)} row images", table=self._table
             )
         return read
 
@@ -163,7 +162,7 @@ class RowImageReader:
             reason = str(error).splitlines()[0]
         if "unexpected field" in reason:
             raise SchemaError(
-                f"a row has a column that its table does not have there: {reason}",
+                f"a row has a column that its table lacks at this position: {reason}",
                 table=self._table,
             )
         raise UnrepresentableValueError(
@@ -197,7 +196,7 @@ class RowImageReader:
 
 
 def _bytes_of(lines: pa.Array[Any]) -> pa.Buffer:
-    """The texts behind one another, as they lie in memory."""
+    """Return the texts in sequence, as they are in memory, without a copy."""
     offsets, data = lines.buffers()[1:3]
     assert offsets is not None
     assert data is not None
@@ -228,7 +227,7 @@ def _binary(texts: Column) -> Column:
 
 
 def _decoded(texts: pa.Array[Any]) -> pa.Array[Any]:
-    """Base64 to bytes."""
+    """Decode base64."""
     values = [None if text is None else a2b_base64(text) for text in texts.to_pylist()]
     return pa.array(values, pa.binary())
 
@@ -248,15 +247,15 @@ def _srids(values: pa.Array[Any]) -> pa.Array[Any]:
     try:
         return values.cast(pa.int32())
     except pa.ArrowInvalid:
-        # No other version of the table would have it right, so this is no question of its shape.
+        # Every version of the table has this problem, so it is not a schema error.
         raise MirrorError(
-            f"a geometry has the SRID {pc.max(values).as_py()}, and Delta's tables hold none above"
-            f" {2**31 - 1}: leave its column out with excludeColumns, and load the table anew"
+            f"a geometry has the SRID {pc.max(values).as_py()}; Delta tables support at most"
+            f" {2**31 - 1}: exclude its column with excludeColumns, and reload the table"
         ) from None
 
 
 def _digits(values: Column) -> Column:
-    """With all digits, and without an exponent, which Arrow's own texts may have."""
+    """Return texts with all digits and without an exponent, which Arrow's own texts may have."""
     chunks = [
         pa.array([None if each is None else f"{each:f}" for each in chunk.to_pylist()], pa.string())
         for chunk in values.chunks
@@ -265,15 +264,15 @@ def _digits(values: Column) -> Column:
 
 
 def _days(texts: Column) -> Column:
-    """Dates; null where the text is no day from the year 1 on."""
+    """Parse dates; null for an invalid date, or one before the year 1."""
     days = _cast_or_null(texts, pa.date32())
     return pc.if_else(pc.less(days, _FIRST_DAY), pa.scalar(None, pa.date32()), days)
 
 
 def _moments(texts: Column, kind: pa.DataType) -> Column:
-    """Moments; null where the text is of no day.
+    """Parse timestamps; null for an invalid date.
 
-    Without a T it has a zero; with one it may still be the 31st of February.
+    A text without a T has a zero in its date; one with a T may still be the 31st of February.
     """
     has_t = pc.equal(pc.utf8_slice_codeunits(texts, 10, 11), "T")
     days = pc.if_else(has_t, texts, pa.scalar(None, pa.string()))
@@ -281,7 +280,7 @@ def _moments(texts: Column, kind: pa.DataType) -> Column:
 
 
 def _from_year_one(moments: Column) -> Column:
-    """Moments; null where they are of the year 0, which MySQL has and no struct."""
+    """Replace the year 0, which MySQL supports but structs do not, with null."""
     first = pa.scalar(_FIRST_MICROS, pa.int64()).cast(moments.type)
     is_before = pc.less(moments, first)
     if not pc.any(is_before).as_py():

@@ -1,6 +1,6 @@
-"""One table's changes of a batch, taken apart by the version of the table that they were made on.
+"""Splits one table's changes of a batch by the version of the table that they were made on.
 
-So a batch may span an ALTER: each section is read with the columns that its rows have.
+So a batch may span an ALTER: each section is read with the columns of its rows.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class Section:
     Attributes
     ----------
     start : where the version begins.
-    what : the table, or why it is not known, or that it is not there.
-    changes : in order; may be none.
+    what : the table, or why it is not known, or that it does not exist.
+    changes : in order; may be empty.
     """
 
     start: Position
@@ -38,13 +38,13 @@ class Section:
 
 
 def sections(changes: pa.Table, versions: Sequence[Version]) -> Iterator[Section]:
-    """The changes, which are in order, version by version; a version without changes, too."""
+    """Split the changes, which are in order, by version; versions without changes included."""
     if len(versions) == 1:
         yield Section(*versions[0], changes)
         return
     places = packed_positions(changes)
     begins = [pack_position(start) for start, _ in versions]
-    # What is told of at a place before the first version lies in none.
+    # Changes before the first version are in no section.
     ends: list[int | None] = [*begins[1:], None]
     for (start, what), begin, end in zip(versions, begins, ends, strict=True):
         is_in = pc.greater_equal(places, begin)
@@ -54,17 +54,17 @@ def sections(changes: pa.Table, versions: Sequence[Version]) -> Iterator[Section
 
 
 def drop_applied(changes: pa.Table, applied: int) -> pa.Table:
-    """Without the changes from before a boundary; rows that were loaded always count."""
+    """Drop the changes before a boundary; snapshot rows are always kept."""
     if not applied:
         return changes
     is_new = pc.greater_equal(packed_positions(changes), applied)
     counts = pc.or_(is_new, pc.equal(changes.column("op"), "r"))
-    # Mostly all of them do: to copy them takes longer.
+    # Usually all are kept: a copy would take longer.
     return changes if pc.all(counts).as_py() is not False else changes.filter(counts)
 
 
 def packed_positions(changes: pa.Table | pa.RecordBatch) -> Any:
-    """Where each change is, as `packed_position.pack` has it."""
+    """Return each change's position, packed as by `packed_position.pack`."""
     seq = changes.column("seq").cast(SEQ_TYPE)
     file = pc.struct_field(seq, "file").cast(pa.int64())
     return pc.bit_wise_or(pc.shift_left(file, 40), pc.struct_field(seq, "pos"))

@@ -1,8 +1,8 @@
-"""One table's changes of a batch to what they leave: of each key its last state.
+"""Reduces one table's changes of a batch to final states: the last state of each key.
 
-A change gives states: a deleted row is gone, an inserted one is there, and an update whose key
-changes is both, gone under the old key and there under the new one. Of each key's states the last
-counts, by `seq`. What came before a TRUNCATE counts no more.
+A change gives states: a delete gives a tombstone, an insert a live row, and an update that changes
+the key gives both, a tombstone for the old key and a live row for the new one. Only the last state
+of each key, by `seq`, counts. States before a TRUNCATE do not count.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _NOTHING = ImageStore()
 
 
 def key_of(schema: TableSchema) -> list[str]:
-    """The columns that tell a table's rows apart, as Delta has them."""
+    """Return the columns that identify a table's rows, as in Delta."""
     return [delta_name(name) for name in schema.row_key]
 
 
 def sorted_by_seq(changes: pa.Table) -> pa.Table:
-    """Changes sorted by `seq`."""
+    """Sort changes by `seq`."""
     seq = _columns_of(changes.column("seq"))
-    # Tasks give them in order, and so they mostly are.
+    # Tasks deliver them in order, so usually they are sorted.
     if _is_sorted(seq):
         return changes
     keys = [(name, "ascending") for name in seq.column_names]
@@ -40,7 +40,7 @@ def sorted_by_seq(changes: pa.Table) -> pa.Table:
 
 
 def _is_sorted(seq: pa.Table) -> bool:
-    """Whether no row of whole numbers is smaller than the one before it."""
+    """Return whether no row of integers is smaller than the previous one."""
     first, second = seq.slice(0, max(seq.num_rows - 1, 0)), seq.slice(1)
     is_behind: Any = pa.scalar(True)
     for name in reversed(seq.column_names):
@@ -62,19 +62,19 @@ def final_states(
     last_values: bool = False,
     images: ImageStore = _NOTHING,
 ) -> pa.Table:
-    """Of each key the last state that changes of one schema leave, with `SEQ` and `GONE`.
+    """Return the last state of each key after changes of one schema, with `SEQ` and `GONE`.
 
-    Those that are gone come first; each kind is in the changes' order.
+    Tombstones come first; each kind is in the changes' order.
 
-    changes : inserts, updates, deletes and rows that were loaded, of one version of the table.
-    key : the columns of its key, as Delta has them.
-    last_values : rows that are gone have the values that they had, not those of their key alone.
+    changes : inserts, updates, deletes and snapshot rows, of one version of the table.
+    key : the columns of its key, as in Delta.
+    last_values : tombstones have all values of their rows, not only the key.
     images : the typed images that changes refer to.
     """
     whole = RowImageReader(schema.columns, schema.full_name)
     gone = images.of_side(changes, "before", whole if last_values else whole.only(key))
     there = images.of_side(changes, "after", whole)
-    # Most values are not looked at: those of a key's last state alone count.
+    # Most values are not read: only those of a key's last state are needed.
     gone_at, there_at = _last_places(gone.columns(key), there.columns(key), gone.has, there.has)
     known = gone.rows(gone_at)
     columns: list[Any] = [
@@ -96,10 +96,10 @@ def final_states(
 def _last_places(
     before: pa.Table, after: pa.Table, has_before: Any, has_after: Any
 ) -> tuple[Any, Any]:
-    """Which changes take a key's row away for good, and which bring its last one.
+    """Return which changes finally remove a key's row, and which write its last one.
 
-    before, after : each change's key on that side; nulls where it has none.
-    has_before, has_after : of each change, whether it has one.
+    before, after : each change's key on that side; nulls if it has none.
+    has_before, has_after : whether each change has one.
     """
     same = has_after
     for name in before.column_names:
@@ -107,7 +107,7 @@ def _last_places(
         same = pc.and_(same, pc.fill_null(is_equal, False))
     gone = pc.indices_nonzero(pc.and_not(has_before, same))
     there = pc.indices_nonzero(has_after)
-    # The old key's end and the new key's beginning are of one change, and of two keys.
+    # A change of the key ends the old key and begins the new one in one change.
     order = pc.sort_indices(pa.chunked_array([gone, there]))
     keys = pa.concat_tables([before.take(gone), after.take(there)])
     if len(gone):
@@ -120,9 +120,9 @@ def _last_places(
 
 
 def all_states(changes: pa.Table, schema: TableSchema, images: ImageStore = _NOTHING) -> pa.Table:
-    """Each row that changes of one schema take away, and each that they bring.
+    """Return each row that changes of one schema remove, and each that they add.
 
-    In the changes' order, an update's old row before its new one; as `final_states` gives them.
+    In the changes' order, an update's old row before its new one; columns as in `final_states`.
     """
     whole, seq = RowImageReader(schema.columns, schema.full_name), changes.select(["seq"])
     places, parts = [], []
@@ -144,13 +144,13 @@ def _with_seq(rows: pa.Table, seq: pa.Table, *, is_tombstone: bool) -> pa.Table:
 
 
 def latest_per_key(states: pa.Table, key: Sequence[str]) -> pa.Table:
-    """Of each key the last of these states, which come in order."""
+    """Return the last state of each key; the states are in order."""
     places = _last([states.column(name) for name in key])
     return states if places is None else states.take(places)
 
 
 def _last(keys: Sequence[Any]) -> Any:
-    """The places of each key's last row, in order; None where all are.
+    """Return the indices of each key's last row, in order; None if all rows are last.
 
     keys : the columns of a key.
     """
@@ -169,11 +169,11 @@ def _last(keys: Sequence[Any]) -> Any:
 
 
 def _grows(values: Any) -> bool:
-    """Whether each value is greater than the one before, as those of new rows mostly are."""
+    """Return whether each value is greater than the previous one, as usual for new rows."""
     neighbours = pc.less(values.slice(0, max(len(values) - 1, 0)), values.slice(1))
     return pc.all(neighbours, skip_nulls=False).as_py() is True
 
 
 def _grouped(values: Any) -> Any:
-    """A key's values, the same where the server takes them for the same: 0 and -0 are one."""
+    """Return a key's values so that values equal on the server are equal: 0 and -0 are."""
     return pc.add(values, 0.0) if pa.types.is_floating(values.type) else values

@@ -1,1 +1,1 @@
-"""Delta tables, by delta-rs or by Delta for Spark."""
+"""Reads and writes Delta tables, with delta-rs or Delta for Spark."""

@@ -1,16 +1,16 @@
-"""How far a Delta table has come, as Delta itself keeps it: transaction identifiers.
+"""Commit markers: the applied binlog position, stored in Delta transaction identifiers.
 
-Each commit that brings changes writes the boundary in the log up to which all of the table's
-changes are in it. A change from before that boundary is in the table already, whoever brings it
-again: a batch that Spark runs a second time, or a query whose checkpoint was lost and that began
-anew. So each change counts once, without anything stored beside the table. The last commit of a
-batch writes the batch's number, too, since rows that a first load reads have no place in the log.
-Where a batch comes in steps, those before the last one write the number of the batch before.
+Each commit that applies changes writes the boundary in the binlog up to which the table has all of
+its changes. A change before that boundary is in the table already, whatever delivers it again: a
+batch that Spark replays, or a query that lost its checkpoint and started with a new one. So each
+change is applied once, and nothing is stored outside the table. The last commit of a batch also
+writes the batch's number, because snapshot rows have no position in the binlog. If a batch is split
+into sub-batches, those before the last one write the number of the previous batch.
 
-A transaction identifier is an application's name and a number that grows. For the boundary the name
-identifies the log in which positions compare, and the number is the packed position (see
-`packed_position`). The fingerprint by which the log is recognised is written with it (see
-checkpoints/fingerprint.py): the event before the boundary, and when its file was created.
+A transaction identifier is an application's name and a number that grows. For the boundary, the
+name identifies the binlog in which positions are comparable, and the number is the packed position
+(see `packed_position`). The fingerprint that identifies the binlog's contents is written with it
+(see checkpoints/fingerprint.py): the event before the boundary, and the creation time of its file.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from pyspark_mysqlbinlog.checkpoints.position import base_name
 __all__ = ["LogIdentity", "Mark"]
 
 _LENGTH_BITS = 31
-# (identifier, number) as Delta's transaction identifiers have them.
+# Delta's transaction identifiers: (identifier, number).
 AppTransactions = tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class LogIdentity:
-    """The log in which positions compare: one sequence of one server's files.
+    """The binlog in which positions are comparable: one sequence of one server's files.
 
     Attributes
     ----------
-    base : the base name of its files. A new checkpoint counts epochs from 0 again, and must not
-        take the marks of one name for its own under another.
+    base : the base name of its files. A new checkpoint counts epochs from 0 again, and must not use
+        the commit markers of another base name.
     """
 
     server: str
@@ -44,7 +44,7 @@ class LogIdentity:
 
     @classmethod
     def of(cls, offset: Offset) -> LogIdentity:
-        """The log of an offset. A server without a UUID is known by its id."""
+        """Return the binlog of an offset. A server without a UUID is identified by its id."""
         server = offset.server_uuid
         if not server and offset.fingerprint is not None:
             server = f"server_id-{offset.fingerprint.server_id}"
@@ -55,37 +55,37 @@ class LogIdentity:
 
     @property
     def of_server(self) -> str:
-        """What the names of all logs of the server begin with."""
+        """The common prefix of all binlogs of the server."""
         return f"mysqlbinlog:{self.server}:"
 
     def continues(self, known: str | None) -> bool:
-        """Whether another log, by its name, is an earlier one of the same server."""
+        """Return whether another binlog, by its name, is an earlier one of the same server."""
         if known is None or not known.startswith(self.of_server):
             return False
         return int(known.removeprefix(self.of_server).partition(":")[0]) < self.epoch
 
     @property
     def event(self) -> str:
-        """The identifier of the event in front of the boundary."""
+        """Identifier of the event before the boundary."""
         return f"{self}:event"
 
     @property
     def file(self) -> str:
-        """The identifier of the time at which the boundary's file was begun."""
+        """Identifier of the creation time of the boundary's file."""
         return f"{self}:file"
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What a commit writes down.
+    """Commit marker.
 
     Attributes
     ----------
-    log : in which the boundary lies.
+    log : the boundary's binlog.
     version : the boundary, packed.
-    fingerprint : of the boundary; None where it is not known.
-    batch : the query's identifier and the batch's number, of a batch's last commit.
-    more : identifiers of whoever writes the commit.
+    fingerprint : of the boundary; None if not known.
+    batch : the query's identifier and the batch's number, in a batch's last commit.
+    more : further identifiers of the writer.
     """
 
     log: LogIdentity
@@ -96,7 +96,7 @@ class Mark:
 
     @property
     def identifiers(self) -> AppTransactions:
-        """As Delta keeps it."""
+        """The marker as Delta's transaction identifiers."""
         kept = [(str(self.log), self.version)]
         known = self.fingerprint or Fingerprint(0, 0)
         kept.append((self.log.event, known.checksum << _LENGTH_BITS | known.length))
@@ -107,8 +107,8 @@ class Mark:
 
 
 def fingerprint_of(event: int | None, file: int | None) -> Fingerprint | None:
-    """The fingerprint that a mark's identifiers hold; its server_id is not kept."""
+    """Return the fingerprint in a marker's identifiers; its server_id is not stored."""
     if event is None or not file:
         return None
-    # Of no event where only the file's head is known: at its beginning, or far into it.
+        # No event is known at a file's start or far into it, where only the file's head was read.
     return Fingerprint(file, 0, event & ((1 << _LENGTH_BITS) - 1), event >> _LENGTH_BITS)

@@ -1,9 +1,9 @@
-"""Compactions after which a Delta table has rows twice.
+"""Detects compactions after which a Delta table has rows twice.
 
 Two compactions that begin at the same version remove the same files, and each adds a file with
-their rows. Delta for Spark rejects the second of them. delta-rs 1.6.6 commits it behind the first
-one (measured: each of 150 pairs; 1.6.3 rejected it), so every row of those files is there twice,
-and no commit says that rows were changed.
+their rows. Delta for Spark rejects the second of them. delta-rs 1.6.6 commits it after the first
+one (measured: each of 150 pairs; 1.6.3 rejected it), so every row of those files is in the table
+twice, and no commit shows changed rows.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ __all__ = ["Commit", "removed_files", "repeated_compaction"]
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """What a Delta log tells of one commit.
+    """One commit of a Delta log.
 
     Attributes
     ----------
     version : the table's version after it.
-    operation : as Delta names it; None where the writer did not.
-    read_version : the version that the writer read; None where it did not say.
+    operation : as Delta names it; None if the writer did not record it.
+    read_version : the version that the writer read; None if the writer did not record it.
     """
 
     version: int
@@ -34,7 +34,7 @@ class Commit:
 
     @classmethod
     def of(cls, info: Mapping[str, Any]) -> Self:
-        """A commit from the `commitInfo` that a table's history gives."""
+        """Return a commit from the `commitInfo` of a table's history."""
         read = info.get("readVersion")
         return cls(int(info["version"]), info.get("operation"), None if read is None else int(read))
 
@@ -42,14 +42,14 @@ class Commit:
 def repeated_compaction(
     commits: Iterable[Commit], removed: Callable[[int], AbstractSet[str]]
 ) -> Commit | None:
-    """The first of these that compacted files which another commit had removed before; or None.
+    """Return the first commit that compacted files which another commit had removed; else None.
 
-    removed : gives the files that the commit of a version removed.
+    removed : returns the files that the commit of a version removed.
     """
     for commit in sorted(commits, key=lambda each: each.version):
         if commit.operation != "OPTIMIZE" or commit.read_version is None:
             continue
-        # Nearly always the version that it read is the one before: then no file is looked at.
+        # Usually the version that it read is the previous one: then no file is read.
         between = range(commit.read_version + 1, commit.version)
         if any(not removed(commit.version).isdisjoint(removed(each)) for each in between):
             return commit
@@ -57,7 +57,7 @@ def repeated_compaction(
 
 
 def removed_files(lines: Iterable[str]) -> frozenset[str]:
-    """The files that a commit removed.
+    """Return the files that a commit removed.
 
     lines : of its file in the Delta log.
     """

@@ -1,4 +1,4 @@
-"""Which engine writes a mirror's Delta tables: known when there is a session."""
+"""Selects the engine that writes a mirror's Delta tables, when the session is known."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ ENGINES = ("deltalake", "spark", "auto")
 
 
 class LazyEngine:
-    """The engine of a name; `begin` raises OptionError where the session does not have it.
+    """The engine of a name; `begin` raises OptionError if the session does not support it.
 
-    name : ``deltalake``, ``spark``, or ``auto``: Spark where the session has Delta's extension.
+    name : ``deltalake``, ``spark``, or ``auto``: Spark if the session has Delta's extension.
     storage_options : of delta-rs.
-    properties : of the tables that are made.
-    soft_delete : deleted rows stay, with true in a column of their own.
+    properties : of created tables.
+    soft_delete : keep deleted rows, with true in a column of their own.
     """
 
     def __init__(
@@ -45,19 +45,19 @@ class LazyEngine:
             self._check_no_storage_options()
 
     def begin(self, spark: SparkSession) -> None:
-        """Take the session of the batch that begins."""
+        """Use the session of the batch that begins."""
         if self._engine is None:
             self._engine = self._made(spark)
         self._engine.begin(spark)
 
     def target(self, uri: str, partition_by: Sequence[str] = ()) -> DeltaTarget:
-        """The Delta table of a URI, which may not be there yet."""
+        """Return the Delta table of a URI, which may not exist yet."""
         assert self._engine is not None, "no batch has begun"
         return self._engine.target(uri, partition_by)
 
     def _made(self, spark: SparkSession) -> Engine:
         if self._name == "deltalake" or (self._name == "auto" and not has_delta(spark)):
-            # Whoever has Delta's jars need not install it.
+            # With Delta's jars, deltalake need not be installed.
             from pyspark_mysqlbinlog.connector.delta.store.deltars.table import (  # noqa: PLC0415
                 DeltalakeEngine,
             )
@@ -69,6 +69,6 @@ class LazyEngine:
     def _check_no_storage_options(self) -> None:
         if self._storage:
             raise OptionError(
-                "storage_options: they are delta-rs's; the engine 'spark' takes Spark's settings,"
-                " such as spark.hadoop.fs.s3a.access.key"
+                "storage_options: only delta-rs uses them; for the engine 'spark' set Spark's"
+                " properties, such as spark.hadoop.fs.s3a.access.key"
             )

@@ -1,4 +1,4 @@
-"""What a mirror needs of Delta: the implementations behind it have one meaning."""
+"""Protocols of Delta tables and engines; all implementations behave the same."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ __all__ = [
     "commit_conflict_error",
 ]
 
-# How often a commit is made anew behind such ones.
+# How often a commit is tried again after such commits of others.
 MAX_COMMIT_ATTEMPTS = 5
 
 
 class DeltaTarget(Protocol):
-    """One Delta table. Each call that writes is one commit of Delta's, or none.
+    """One Delta table. Each call that writes makes one Delta commit, or none.
 
-    A `mark` is written by the very commit that changes rows; where no row changes there may be no
-    commit, and no mark.
+    A `mark` is written by the very commit that changes rows; if no row changes there may be no
+    commit, and no commit marker.
 
     Attributes
     ----------
-    uri : where it is.
-    soft_deletes : deleted rows stay, with true in the column `DELETED`, that only this knows of.
+    uri : of the table.
+    soft_deletes : deleted rows stay, with true in the column `DELETED`, which only this class uses.
     preserves_partition_time_zone : all readers read the same instant from a partition value.
     """
 
@@ -45,130 +45,133 @@ class DeltaTarget(Protocol):
     preserves_partition_time_zone: bool
 
     def columns(self) -> pa.Schema | None:
-        """Its columns, with the column of `seq`; None where there is no table yet."""
+        """Return its columns, with the column of `seq`; None if the table does not exist yet."""
 
     def properties(self) -> Mapping[str, str]:
-        """Its table properties."""
+        """Return its table properties."""
 
     def partitioned_by(self) -> Sequence[str]:
-        """The columns by which it is partitioned."""
+        """Return its partition columns."""
 
     def applied(self, identifier: str) -> int | None:
-        """The last number written under a transaction identifier (see `commit_markers`)."""
+        """Return the last number written under a transaction identifier (see `commit_markers`)."""
 
     def create(self, columns: pa.Schema, properties: Mapping[str, str]) -> None:
-        """Make the table, empty; one that is there, without rows, is replaced."""
+        """Create the empty table; an existing one without rows is replaced."""
 
     def has_since(self, seq: Mapping[str, int]) -> bool:
-        """Whether a row has this `seq` or a greater one."""
+        """Return whether a row has this `seq` or a greater one."""
 
     def reset_seq(self) -> None:
-        """Make every row older than all that comes."""
+        """Make every row older than all that follow."""
 
     def count(self) -> int:
-        """How many rows it has; 0 where it is not there."""
+        """Return its row count; 0 if it does not exist."""
 
     def is_empty(self) -> bool:
-        """Whether it has no rows, or is not there."""
+        """Return whether it has no rows, or does not exist."""
 
     def version(self) -> int:
-        """Delta's number of the version by which all is decided; the table must be there."""
+        """Return the Delta version that decisions are based on; the table must exist."""
 
     def was_restored(self, since: int = -1) -> bool:
-        """Whether its rows are those of an older version, put back after the version `since`."""
+        """Return whether an older version of its rows was restored after the version `since`."""
 
     def repeated_compaction(self, since: int) -> Commit | None:
-        """A compaction after the version `since` by which it has rows twice; else None."""
+        """Return a compaction after the version `since` that left rows twice; else None."""
 
     def look_again(self) -> None:
-        """Forget what is known of it: another table, or none, may be in its place."""
+        """Forget its state: it may have been replaced or removed."""
 
     def add_columns(self, columns: Sequence[pa.Field[Any]], mark: Mark | None = None) -> None:
-        """Give it columns that are null in the rows that are there."""
+        """Add columns that are null in existing rows."""
 
     def rewrite_columns(
         self, columns: pa.Schema, came_from: Mapping[str, str], mark: Mark | None = None
     ) -> None:
-        """Give it these columns, with the values that they have under other names and types.
+        """Set its columns, converting the values that they have under other names and types.
 
-        came_from : a column's name -> its name until now; others are null.
+        came_from : a column's name -> its previous name; other columns are null.
         """
 
     def set_properties(self, properties: Mapping[str, str], mark: Mark | None = None) -> None:
         """Write table properties."""
 
     def older(self, before: Mapping[str, int], names: Sequence[str]) -> pa.Table:
-        """These columns of the rows with a smaller `seq`, without deleted rows that are kept."""
+        """Return these columns of the rows with a smaller `seq`, without soft-deleted ones."""
 
     def has_duplicates(self, names: Sequence[str]) -> bool:
-        """Whether two rows have the same values in these columns of the table."""
+        """Return whether two rows have the same values in these columns."""
 
     def empty(self, before: Mapping[str, int], mark: Mark | None = None) -> None:
-        """Remove the rows with a smaller `seq`, or none."""
+        """Delete (or soft-delete) all rows with a smaller `seq` than `before`.
+
+        May make no commit if no row matches.
+        """
 
     def remove_deleted(self) -> None:
-        """Remove the deleted rows that are kept."""
+        """Remove soft-deleted rows."""
 
     def merge(self, states: pa.Table, key: Sequence[str], mark: Mark) -> None:
-        """Bring each key's last state in, where what is there is not newer.
+        """Apply each key's last state, unless the existing row is newer.
 
-        states : the columns of the table, the column of `seq`, and whether the row is gone.
+        states : the columns of the table, the column of `seq`, and whether it is a tombstone.
         """
 
     def copies(self, rows: pa.Table) -> list[int]:
-        """How many rows there are of each of these, which differ, byte by byte.
+        """Return the number of copies of each of these rows, which are distinct, byte by byte.
 
-        rows : the columns of the table but that of `seq`.
+        rows : the columns of the table without that of `seq`.
         """
 
     def rewrite_equal_rows(self, gone: pa.Table, rows: pa.Table, mark: Mark) -> int:
-        """Remove all copies of some rows, which differ, and write others; returns how many went.
+        """Remove all copies of distinct rows, and write others; returns how many were removed.
 
-        gone, rows : the columns of the table; in `gone`, that of `seq` does not count.
+        gone, rows : the columns of the table; in `gone`, that of `seq` is ignored.
         """
 
     def replace(self, rows: pa.Table, mark: Mark) -> None:
-        """Make these all the rows that it has, and their columns its columns."""
+        """Replace all of its rows, and its columns, with these."""
 
     def append(self, rows: pa.Table, mark: Mark) -> None:
-        """Add rows to those that are there; without rows it is a commit all the same."""
+        """Append rows; without rows a commit is still made."""
 
     def compact(self) -> bool:
-        """Write small files into larger ones; False where others wrote in between.
+        """Rewrite small files as larger ones; False if another writer committed in between.
 
-        May be called while another object writes the same table.
+        Another object may write the same table concurrently.
         """
 
     def vacuum(self) -> int:
-        """Remove files that no version within the table's retention has; returns how many."""
+        """Remove files of versions older than the table's retention; returns how many."""
 
 
 class Engine(Protocol):
     """Opens Delta tables."""
 
     def begin(self, spark: SparkSession) -> None:
-        """Take the session of the batch that begins."""
+        """Use the session of the batch that begins."""
 
     def target(self, uri: str, partition_by: Sequence[str] = ()) -> DeltaTarget:
-        """The Delta table of a URI, which may not be there yet.
+        """Return the Delta table of a URI, which may not exist yet.
 
-        partition_by : columns, where it is made.
+        partition_by : partition columns, if it is created.
         """
 
 
 def check_same_deletes(target: DeltaTarget, names: Collection[str]) -> None:
-    """OptionError where a table with these columns was made to treat deleted rows otherwise."""
+    """OptionError if the table was created with another setting of soft deletes."""
     if SEQ in names and (DELETED in names) != target.soft_deletes:
         was = "keep" if DELETED in names else "remove"
         raise OptionError(
-            f"{target.uri} was made by a mirror that is to {was} deleted rows: go on so, or give"
-            " another target"
+            f"{target.uri} was created by a mirror that is to {was} deleted rows: keep that"
+            " setting, or set another target"
         )
 
 
 def commit_conflict_error(uri: str) -> RuntimeError:
-    """The error where others committed each time that a commit was being written."""
+    """Return the error for a commit that others' commits have preceded each time."""
     return RuntimeError(
-        f"{uri}: something else committed {MAX_COMMIT_ATTEMPTS} times while one commit was being"
+        f"{uri}: another writer committed {MAX_COMMIT_ATTEMPTS} times while one commit was being"
         " written; compact the table less often"
     )

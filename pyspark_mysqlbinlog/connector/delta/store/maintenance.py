@@ -1,9 +1,9 @@
-"""Compaction and vacuum of the Delta tables, now and then, beside the batches.
+"""Compacts and vacuums the Delta tables at intervals, concurrently with the batches.
 
-A mirror commits every second or so, and leaves small files and old ones. A thread of its own writes
-small files into larger ones and removes what no kept version has, table after table, while batches
-go on: whoever commits second does its work again (see `deltars.table`). A table that is written
-too often for a compaction to come through is compacted between two batches.
+A mirror commits about every second, and leaves small and old files. A separate thread rewrites
+small files as larger ones and removes files of expired versions, table after table, while batches
+continue: the second one to commit repeats its work (see `deltars.table`). A table that is written
+too often for a compaction to succeed is compacted between two batches.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ __all__ = ["MAINTENANCE_THREAD", "Maintenance"]
 
 MAINTENANCE_THREAD = "delta files"
 _LOG = logging.getLogger(__name__)
-# After so many compactions in a row that others came before, one is made between batches.
+# After so many failed compactions in a row, one is made between batches.
 _PATIENCE = 3
 
 
 class Maintenance:
-    """Looks after the tables that `after_batch` names.
+    """Maintains the tables that `after_batch` names.
 
     Parameters
     ----------
-    every : seconds between two rounds; the first is as long after the first batch.
+    every : seconds between two rounds; the first begins that long after the first batch.
     """
 
     def __init__(self, engine: Engine, every: float) -> None:
@@ -39,7 +39,7 @@ class Maintenance:
         self._lost_races: dict[str, int] = {}
 
     def after_batch(self, uris: Iterable[str]) -> None:
-        """Begin a round when it is due; returns at once but for tables that are never quiet."""
+        """Begin a round when it is due; waits only for tables that are never quiet."""
         now = time.monotonic()
         if self._next is None:
             self._next = now + self._every
@@ -57,7 +57,7 @@ class Maintenance:
         self._thread.start()
 
     def wait(self) -> None:
-        """Until the round that goes on, if any, is over."""
+        """Wait for the current round, if any."""
         if self._thread is not None:
             self._thread.join()
 
@@ -66,7 +66,7 @@ class Maintenance:
             self._maintain(uri)
 
     def _maintain(self, uri: str) -> None:
-        # An object of its own: those of the batches are for one thread.
+        # A new object: those of the batches are for one thread.
         target = self._engine.target(uri)
         try:
             if target.columns() is None:
@@ -76,5 +76,5 @@ class Maintenance:
             else:
                 self._lost_races[uri] = self._lost_races.get(uri, 0) + 1
             target.vacuum()
-        except Exception as error:  # noqa: BLE001 (the rows are right without it)
-            _LOG.warning("%s: its files could not be looked after: %s", uri, error)
+        except Exception as error:  # noqa: BLE001 (the rows are correct without it)
+            _LOG.warning("%s: maintenance of its files failed: %s", uri, error)

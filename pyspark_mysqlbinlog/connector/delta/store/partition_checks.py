@@ -1,4 +1,4 @@
-"""Values that Delta does not give back where a table is partitioned by their column."""
+"""Checks for partition values that Delta would read as other values."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from pyspark_mysqlbinlog.errors import MirrorError
 __all__ = ["check_partition_values"]
 
 
-# What stands for NULL in Delta's folders of partitions.
+# Values that mean NULL in Delta's partition folders.
 _NULL_PARTITIONS = {"": "an empty", "__HIVE_DEFAULT_PARTITION__": "__HIVE_DEFAULT_PARTITION__ as"}
 
 
 def check_partition_values(target: DeltaTarget, rows: pa.Table, table: str) -> None:
-    """MirrorError where a row would be in a partition that Delta reads as another value."""
+    """MirrorError if Delta would read a row's partition value as another value."""
     for name in target.partitioned_by():
         column = rows.column(name)
         if pa.types.is_binary(column.type):
-            # delta-rs reads them as what stands for them in the log of Delta: 8 bytes for 1.
+            # delta-rs reads them in their form in the Delta log: 8 bytes for 1.
             raise MirrorError(
-                f"{name}, by which the Delta table is partitioned, has bytes, and Delta does not"
-                " give back such values: partition the table by another column",
+                f"the partition column {name} of the Delta table has bytes, which Delta does not"
+                " read back: partition the table by another column",
                 table=table,
             )
         if pa.types.is_string(column.type):
             for null, said in _NULL_PARTITIONS.items():
                 if pc.any(pc.equal(column, null)).as_py():
                     raise MirrorError(
-                        f"a row has {said} {name}, by which the Delta table is partitioned, and"
-                        " Delta can't tell that from NULL: partition the table by another column",
+                        f"a row has {said} {name}, a partition column of the Delta table, and Delta"
+                        " reads that as NULL: partition the table by another column",
                         table=table,
                     )
         if (
@@ -42,17 +42,17 @@ def check_partition_values(target: DeltaTarget, rows: pa.Table, table: str) -> N
             and len(column.drop_null())
         ):
             raise MirrorError(
-                f"{name}, by which the Delta table is partitioned, is a TIMESTAMP, and delta-rs"
-                " notes it without its time zone: Spark reads another value, unless its session is"
+                f"the partition column {name} of the Delta table is a TIMESTAMP, which delta-rs"
+                " stores without its time zone: Spark reads another value, unless its session is"
                 " in UTC; partition the table by another column",
                 table=table,
             )
         if pa.types.is_decimal(column.type) and _has_negative_part(column):
-            # delta-rs writes -0.05 as 0.-5, and nobody can open the table any more.
+            # delta-rs writes -0.05 as 0.-5, and then the table cannot be opened any more.
             raise MirrorError(
-                f"{name}, by which the Delta table is partitioned, has a negative value with a"
-                " fraction, and Delta does not give back such values: partition the table by"
-                " another column",
+                f"the partition column {name} of the Delta table has a negative value with a"
+                " fraction, which Delta does not read back: partition the table by another"
+                " column",
                 table=table,
             )
 

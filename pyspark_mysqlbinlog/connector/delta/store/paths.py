@@ -1,9 +1,8 @@
-"""Where each table's Delta table is: a URI template, filled in with the table's names.
+"""Locations of the Delta tables: a URI template, filled in with each table's names.
 
-Names in MySQL may hold any character, a slash, too. What a path or a URI would take for more than
-a name is written as its bytes are in URIs, but with a tilde, ``~2F``; all else stands as it is. A
-percent sign means one thing in a path and another in a URI: delta-rs makes a table in one folder
-and looks for it in another.
+MySQL names may contain any character, including a slash. Characters with a meaning in a path or URI
+are percent-encoded, but with a tilde, ``~2F``; all others stay. A percent sign has different
+meanings in a path and in a URI: delta-rs creates a table in one folder and searches it in another.
 """
 
 from __future__ import annotations
@@ -19,10 +18,10 @@ from pyspark_mysqlbinlog.names import Table
 __all__ = ["Targets", "check_paths_disjoint"]
 
 _FIELD = re.compile(r"\{([^{}]*)\}")
-# Beside control characters: what ends a part of a path, or means something in a URI or a glob; and
-# the folder by which Delta knows a table.
+# In addition to control characters: path separators, characters with a meaning in a URI or a glob,
+# and Delta's log folder.
 _UNSAFE = re.compile(r"[\x00-\x20/\\:?#%~*\[\]{}\"<>|^\x7f]|^\.+|^_(?=delta_log$)")
-# Below a folder with one of them in its name most writes of delta-rs end by a panic.
+# Below a folder with one of them in its name, most writes of delta-rs panic.
 _REFUSED = re.compile(r"[\[\]^|]")
 
 
@@ -39,16 +38,16 @@ class Targets:
 
     @classmethod
     def parse(cls, template: str, option: str = "target") -> Self:
-        """Check a template; OptionError says what is wrong with it.
+        """Check a template; OptionError describes the fault.
 
-        option : whose value it is.
+        option : the option's name.
         """
         expected = "expected a path or URI such as /lake/{database}/{table}"
         fields = _FIELD.findall(template)
         unknown = [name for name in fields if name not in {"database", "table"}]
         if unknown:
             raise OptionError(f"{option}: {expected}, found {{{unknown[0]}}} in {template!r}")
-        # One database's tables may go without its name; all tables in one place may not.
+        # Without {database} a template fits one database; without {table} it fits no mirror.
         if "table" not in fields:
             raise OptionError(f"{option}: {expected}, found no {{table}} in {template!r}")
         if "{" in _FIELD.sub("", template) or "}" in _FIELD.sub("", template):
@@ -56,26 +55,26 @@ class Targets:
         if "." in template and "/" not in template:
             raise OptionError(
                 f"{option}: {expected}, found {template!r}: catalog names are not supported yet;"
-                f" for a folder of that name in the working directory give './{template}'"
+                f" for a folder of that name in the working directory use './{template}'"
             )
         refused = _REFUSED.search(template)
         if refused is not None:
             raise OptionError(
                 f"{option}: {expected}, found {refused[0]!r} in {template!r}, below which delta-rs"
-                " can't write: give a folder with another name"
+                " cannot write: use a folder with another name"
             )
         return cls(template)
 
     def of(self, table: Table) -> str:
-        """The URI of a table's Delta table."""
+        """Return the URI of a table's Delta table."""
         names = {"database": _quoted(table[0]), "table": _quoted(table[1])}
         return _FIELD.sub(lambda found: names[found[1]], self.template)
 
 
 def check_paths_disjoint(tables: Iterable[Table], templates: Iterable[Targets]) -> None:
-    """OptionError where two Delta tables would be one, or one lie in the other's folder.
+    """OptionError if two Delta tables would be one, or one would be in the other's folder.
 
-    There a VACUUM of the outer one would take the inner one's files for its own old ones.
+    There, a VACUUM of the outer table would delete the inner table's files as unreferenced.
     """
     places: dict[tuple[str, ...], str] = {}
     for template in templates:
@@ -83,15 +82,15 @@ def check_paths_disjoint(tables: Iterable[Table], templates: Iterable[Targets]) 
             uri = template.of(table)
             parts = tuple(part for part in uri.split("/") if part not in ("", "."))
             if parts in places:
-                raise OptionError(f"{uri} would be two Delta tables: give them different places")
+                raise OptionError(f"{uri} would be two Delta tables: set different paths")
             places[parts] = uri
     for parts, uri in places.items():
         for length in range(1, len(parts)):
             outer = places.get(parts[:length])
             if outer is not None:
                 raise OptionError(
-                    f"the Delta table {uri} would lie in the folder of another one, {outer}: give"
-                    " it a place beside it"
+                    f"the Delta table {uri} would be in the folder of another one, {outer}: set"
+                    " a path outside of it"
                 )
 
 

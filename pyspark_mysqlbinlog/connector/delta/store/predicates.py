@@ -1,4 +1,4 @@
-"""Conditions on a Delta table's rows, as SQL that both datafusion and Spark understand."""
+"""Conditions on a Delta table's rows, as SQL for both datafusion and Spark."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from pyspark_mysqlbinlog.connector.delta.rows.columns import SEQ
 __all__ = ["bounds", "integer_bounds", "is_before"]
 
 
-# From here on the statistics of a file may be rounded; see `deltars.stats`.
+# From here on, the statistics of a file may be rounded; see `deltars.stats`.
 _LONG = 10**15
 
 
 def is_before(seq: Mapping[str, int]) -> str:
-    """Whether a row's `seq` is smaller."""
+    """Return the condition that a row's `seq` is smaller."""
     said = "FALSE"
     for name, value in reversed(list(seq.items())):
         field = f"{SEQ}['{name}']"
@@ -26,11 +26,11 @@ def is_before(seq: Mapping[str, int]) -> str:
 
 
 def integer_bounds(rows: pa.Table, names: Iterable[str]) -> dict[str, tuple[int, int]]:
-    """The least and the greatest value of those columns that are whole numbers and never NULL.
+    """Return the minimum and the maximum of the columns that are integers and never NULL.
 
-    A decimal without a fraction counts, too (Delta has a BIGINT UNSIGNED as one), if the least and
-    the greatest have at most 15 digits. Statistics of longer values may be rounded, but rounding
-    never moves a value past a shorter one.
+    This includes decimals without a fraction (a BIGINT UNSIGNED is one in Delta) if minimum and
+    maximum have at most 15 digits. Statistics of longer values may be rounded, but rounding never
+    moves a value past a shorter one.
     """
     bounds = {}
     for name in names:
@@ -48,7 +48,7 @@ def _is_whole(kind: pa.DataType) -> bool:
 
 
 def bounds(rows: pa.Table, names: Iterable[str], quoted: Callable[[str], str]) -> Iterator[str]:
-    """Conditions on ``t`` by which files without any of these rows are left out."""
+    """Yield conditions on ``t`` that skip files without any of these rows."""
     for name, (least, greatest) in integer_bounds(rows, names).items():
         field = f"t.{quoted(name)}"
         yield from (f"{field} >= {least}", f"{field} <= {greatest}")

@@ -1,1 +1,1 @@
-"""One table of a mirror, batch by batch."""
+"""Applies batches to one table of a mirror."""

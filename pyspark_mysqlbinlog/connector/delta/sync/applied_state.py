@@ -1,4 +1,4 @@
-"""What a checkpoint notes about one Delta table: how far it has come, and whether it is stopped."""
+"""What a checkpoint records about one Delta table: how far it has come, and if it is stopped."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ __all__ = ["AppliedState"]
 
 @dataclass(frozen=True, slots=True)
 class AppliedState:
-    """What a Delta table had after a batch.
+    """State of a Delta table after a batch.
 
     Attributes
     ----------
     version : of the Delta table.
-    log, place : the log, and the place up to which the table has everything of it, but no later
-        than the batch's end: where the table has more, another query wrote it. None where the table
-        has nothing of the log.
-    batch : the number of the query's last batch that the table has; None where it has none.
-    stopped : why the table is stopped; None where it is not.
-    stopped_in : the number of the batch in which it was stopped.
-    lacks_chunks : whether rows of a snapshot are missing since then. Of a change log.
+    log, place : the binlog's identity, and the packed position up to which the table is complete,
+        at most the batch's end: changes after that were written by another query. None if nothing
+        of this binlog was applied.
+    batch : number of the query's last batch in the table; None if there is none.
+    stopped : why the table is stopped; None if it is not.
+    stopped_in : number of the batch in which it was stopped.
+    lacks_chunks : for a change log: whether snapshot rows are missing since then.
     """
 
     version: int
@@ -39,9 +39,9 @@ class AppliedState:
 
     @classmethod
     def of(cls, target: DeltaTarget, batch: Batch, stopped: str | None = None) -> Self:
-        """What a Delta table has after this batch.
+        """Return the state of a Delta table after this batch.
 
-        stopped : why it is stopped in the batch; None where it is not.
+        stopped : why it is stopped in the batch; None if it is not.
         """
         log = str(batch.mark.log)
         place, number = target.applied(log), target.applied(batch.query)
@@ -56,24 +56,24 @@ class AppliedState:
 
     @classmethod
     def of_unopened(cls, known: Self | None, batch: Batch, stopped: str) -> Self:
-        """What a Delta table had that is stopped in this batch, and can't be opened to have it.
+        """Return the state of a Delta table that is stopped in this batch and cannot be opened.
 
-        known : what it had before; None where that is not known.
+        known : its state before; None if not known.
         """
         known = known or cls(0, str(batch.mark.log), None, None)
         return replace(known, stopped=stopped, stopped_in=batch.number)
 
     def missing_in(self, target: DeltaTarget, query: str) -> str | None:
-        """Why a Delta table is not what it was, nor what became of it; None where it may be.
+        """Return why a Delta table is not the recorded one or a later version; None if it may be.
 
-        query : the identifier of the query.
+        query : the query's identifier.
         """
         place, batch = target.applied(self.log), target.applied(query)
         if place is None and batch is None:
             if self.place is None and self.batch is None:
                 return None
-            return "the Delta table is not there any more, or another one is in its place"
-        # Delta for Spark may have forgotten all but the place: see `metadata_markers`.
+            return "the Delta table no longer exists, or was replaced by another one"
+        # Delta for Spark may have dropped all but the position: see `metadata_markers`.
         is_batch_known = target.applied(f"{self.log}:event") is not None
         is_older = (
             target.version() < self.version
@@ -84,17 +84,17 @@ class AppliedState:
             return (
                 "the Delta table lacks what this query wrote to it: it has"
                 f" {_told(target.version(), place, batch)}, expected at least"
-                f" {_told(self.version, self.place, self.batch)}; an older copy, or another table,"
-                " is in its place"
+                f" {_told(self.version, self.place, self.batch)}; it was replaced by an older copy"
+                " or by another table"
             )
         if target.was_restored(self.version):
-            return "somebody put back an older version of its rows"
+            return "an older version of its rows was restored"
         if (repeated := target.repeated_compaction(self.version)) is not None:
             return repeated_compaction_reason(repeated)
         return None
 
     def is_stopped(self, target: DeltaTarget, query: str) -> bool:
-        """Whether the table was stopped, and has not been loaded since."""
+        """Return whether the table was stopped, and had no snapshot since."""
         if self.stopped is None or self.stopped_in is None:
             return False
         return (target.applied(query) or 0) <= self.stopped_in

@@ -1,4 +1,4 @@
-"""One batch of a mirror's query, as its tables see it."""
+"""One batch of a mirror's query, as needed to apply it to a table."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ __all__ = ["Batch"]
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """One batch of the query, or a step of one: a part of it that is brought in by itself.
+    """One batch of the query, or one sub-batch: a part that is applied on its own.
 
     Attributes
     ----------
     query, number : the query's identifier in Delta, and Spark's number of the batch.
-    start : where it begins, and the batch or the step before it ends. All steps with loaded rows
-        begin where their batch does.
-    mark : of its end. Its batch is the one before, where more of this batch is to come.
-    log_before : the log in which it begins, where it leads into another one, and brings nothing.
-    load : how far a first load has come at its end; None where there is none.
-    load_before : the same where it begins.
-    reloads : tables whose rows nobody knows are loaded again, by themselves.
+    start : the end of the previous batch or sub-batch. Sub-batches with snapshot rows start where
+        their batch does.
+    mark : commit marker of the end. Before the last sub-batch it has the previous batch's number.
+    log_before : the binlog in which it starts, if it leads into another one. It has no changes.
+    load : state of the snapshot at the end; None without a snapshot.
+    load_before : state of the snapshot at the start.
+    reloads : whether tables whose rows became unknown are reloaded automatically.
     images : the typed images that changes refer to.
-    prepared : what the changes of tables leave, as far as that was made ahead.
-    is_first_step : no step of its batch comes before it.
-    has_more : it is a step, and others of its batch come after it.
-    limited : tells whether chunks of a table are read with a condition (`snapshotWhere`).
-    rows_where : reads rows that a condition left out; None if nothing can.
+    prepared : the tables' final states, as far as they were precomputed.
+    is_first_step : no sub-batch of its batch precedes it.
+    has_more : it is a sub-batch, and others of its batch follow.
+    limited : returns whether chunks of a table are read with a condition (`snapshotWhere`).
+    rows_where : reads rows that a condition excluded; None if that is not possible.
     """
 
     query: str
@@ -57,11 +57,11 @@ class Batch:
 
     @property
     def is_first(self) -> bool:
-        """Whether it is the first of its checkpoint: it has no changes."""
+        """Whether it is the first of its checkpoint, which has no changes."""
         return self.number == 0
 
     def loads(self, table: Table) -> bool:
-        """Whether rows of a table are still to be loaded, or are in this batch, if it has any."""
+        """Return whether snapshot rows of a table (if it has any) are pending or in this batch."""
         return self.load is not None and (
             any(each.table == table for each in self.load.pending)
             or any(chunk.table == table for chunk in self.load.chunks)
@@ -69,23 +69,23 @@ class Batch:
         )
 
     def completes_snapshot(self, table: Table) -> bool:
-        """Whether all rows of a table are loaded with this batch, or this step of it."""
+        """Return whether a table's snapshot is complete with this batch or sub-batch."""
         if self.load is None or (self.has_more and self.load.chunks):
             return False
         return all(each.table != table for each in self.load.pending)
 
     def has_keyed_chunk(self, table: Table) -> bool:
-        """Whether rows of a table are in this batch that were read by a key."""
+        """Return whether the batch has rows of a table that were read by a key."""
         chunks = () if self.load is None else self.load.chunks
         return any(chunk.table == table and chunk.key for chunk in chunks)
 
     def has_chunk(self, table: Table) -> bool:
-        """Whether rows of a table may be in this batch that were read from it."""
+        """Return whether the batch may have snapshot rows of a table."""
         chunks = () if self.load is None else self.load.chunks
         return any(chunk.table == table for chunk in chunks)
 
     def without_snapshot(self, table: Table) -> Batch:
-        """The batch as if no rows of a table were loaded."""
+        """Return the batch without the snapshot of one table."""
         load = self.load
         if load is None:
             return self
@@ -96,7 +96,7 @@ class Batch:
         )
 
     def may_read_ahead(self, table: Table) -> bool:
-        """Whether rows of a table were read that may show what the log has not come to yet."""
+        """Return whether snapshot rows of a table may be newer than the stream's position."""
         if self.load is None:
             return False
         until = self.load.high_watermarks.get(table, (0, 0))
@@ -104,9 +104,9 @@ class Batch:
         return is_ahead or any(each.table == table for each in self.load.chunks)
 
     def starts_snapshot(self, table: Table) -> bool:
-        """Whether a load of a table begins in this batch, with its first chunk or without.
+        """Return whether a snapshot of a table begins in this batch, even without a chunk.
 
-        So it does whatever became of a load before it. In a checkpoint's first batch all loads do.
+        This ignores what became of an earlier snapshot. All begin in a checkpoint's first batch.
         """
         if self.load is None:
             return False
@@ -119,26 +119,26 @@ class Batch:
         return is_new and not _is_to_begin(self.load_before, table)
 
     def has_read_none(self, table: Table) -> bool:
-        """Whether a load of a table began before this batch, and nothing of the table was read.
+        """Return whether a table's snapshot began before this batch, but nothing was read yet.
 
-        Then the load may as well begin with this batch: all rows of the table are still to come.
+        Then the snapshot may as well begin with this batch: all rows of the table are pending.
         """
         return _is_to_begin(self.load_before, table)
 
     @property
     def reload(self) -> str:
-        """The name of the last `reload` that was begun."""
+        """ID of the last `reload` that was begun."""
         return "" if self.load is None else self.load.reload
 
     @property
     def begins_reload(self) -> bool:
-        """Whether tables are loaded again from here on by the option `reload`."""
+        """Whether the option `reload` begins to reload tables in this batch."""
         before = "" if self.load_before is None else self.load_before.reload
         return self.load is not None and self.load.reload != before
 
     @property
     def begin(self) -> dict[str, int]:
-        """The place at which it begins, as a `seq` in front of all that happens there."""
+        """The start position, as a `seq` before everything that happens there."""
         return {
             "epoch": self.mark.log.epoch,
             "file": self.start.number,
@@ -148,6 +148,6 @@ class Batch:
 
 
 def _is_to_begin(load: SnapshotState | None, table: Table) -> bool:
-    """Whether a table is to be loaded, and nothing of it is read."""
+    """Return whether a table's snapshot is pending and nothing of it was read."""
     pending = () if load is None else load.pending
     return any(each.table == table and each.after is None for each in pending)

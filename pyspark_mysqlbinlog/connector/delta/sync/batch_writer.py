@@ -1,10 +1,10 @@
-"""The way of one table through a batch: its sections one after another, then one merge.
+"""Applies a batch to one table: its sections one after another, then one merge.
 
-What the changes leave is gathered, under the names that the columns have at that moment. It is
-merged at the end, and wherever what comes behind can't be gathered with what came before: where the
-primary key becomes another, where a column gets a name that the Delta table still has for another
-one, and in front of a statement after which nobody knows what the rows are. The Delta table gets
-the shape of the moment right before that.
+The states that result from the changes are collected under the current column names. They are
+merged at the end, and wherever later states cannot be collected with earlier ones: if the primary
+key changes, if a column gets a name that the Delta table still uses for another column, and before
+a statement after which the rows are unknown. Right before a merge the Delta table gets the columns
+of that moment.
 """
 
 from __future__ import annotations
@@ -64,17 +64,17 @@ __all__ = [
 ]
 
 
-RELOAD_HINT = "load the table anew"
+RELOAD_HINT = "reload the table"
 KEYED_SNAPSHOT_OF_KEYLESS_TABLE = (
-    "the table has no key where the log has come to, and its rows were read by one: it was altered"
-    " while it was being loaded, or excludeColumns leaves out a column of its key, or its key is"
-    f" not known; {RELOAD_HINT}, or start with a new checkpoint, which learns them anew"
+    "the table has no key at this position of the binlog, but its rows were read by a key: it was"
+    " altered during its snapshot, or excludeColumns excludes a key column, or its key is unknown;"
+    f" {RELOAD_HINT}, or start with a new checkpoint, which reads the schema again"
 )
 _STATEMENTS = pa.array(["t", "ddl"])
 
 
 def delta_schema(schema: TableSchema) -> pa.Schema:
-    """The columns of the Delta table of a table."""
+    """Return the columns of a table's Delta table."""
     check_distinct((column.name for column in schema.columns), schema.full_name)
     return pa.schema([*map(typed_field, schema.columns), pa.field(SEQ, SEQ_TYPE)])
 
@@ -82,9 +82,9 @@ def delta_schema(schema: TableSchema) -> pa.Schema:
 def _key_types(
     schema: TableSchema, names: Mapping[str, str] | None = None
 ) -> list[tuple[str | None, pa.DataType | None]]:
-    """The columns of a table's key, with their types in Delta; None for those that are left out.
+    """Return the columns of a table's key, with their types in Delta; None for excluded ones.
 
-    names : what they are called now -> what they are called then; None where they stay.
+    names : current name -> name then; None if names do not change.
     """
     types = _described(delta_schema(schema))
     return [
@@ -94,16 +94,16 @@ def _key_types(
 
 @dataclass(frozen=True, slots=True)
 class TableSnapshot:
-    """A load that reads the table's rows: those that come with another table are among them.
+    """A snapshot that reads all of a table's rows, including those of a table renamed to it.
 
     Attributes
     ----------
-    restart_after : is told of a `seq` at which nobody knows the rows any more: the load that the
-        source begins there brings them all. None where it begins none by itself.
-    on_unreadable : is told why loaded rows can't be read: they have a shape that the log has not
-        come to yet, and the source loads the table again when it comes there. None likewise.
-    remove_older : removes the rows that are older than the load: it replaces them in any case.
-    is_unread : its rows are read after all changes of the batch, so that none need be counted.
+    restart_after : called with a `seq` after which the rows are unknown: the source restarts the
+        snapshot there, which delivers all rows. None if the source does not reload automatically.
+    on_unreadable : called with the reason if snapshot rows cannot be read: they have columns that
+        the stream has not reached yet, and the source reloads the table there. None likewise.
+    remove_older : removes the rows that are older than the snapshot, which replaces them anyway.
+    is_unread : its rows are read after all changes of the batch, so no change needs counting.
     """
 
     restart_after: Callable[[Mapping[str, int]], None] | None
@@ -115,17 +115,17 @@ class TableSnapshot:
 class Walk:
     """Takes the sections of a batch in order; `finish` ends it.
 
-    Both raise MirrorError where the rows behind a place are not known. What came before is merged.
+    Both raise MirrorError if the rows after a position are unknown. Earlier changes are merged.
 
     Parameters
     ----------
-    mark : of the batch's end.
-    applied : the place up to which the Delta table has everything.
-    came_by_rename : places at which another table took this one's name.
-    load : that goes on, or begins in this batch.
+    mark : commit marker of the batch's end.
+    applied : packed position up to which the Delta table is complete.
+    came_by_rename : packed positions at which another table was renamed to this name.
+    load : the snapshot that is in progress or begins in this batch.
     images : the typed images that changes refer to.
-    gone : the last place at which the table goes in this batch.
-    prepared : what all of the table's changes leave, if that was made ahead.
+    gone : the last packed position at which the table is dropped in this batch.
+    prepared : the final states of all of the table's changes, if they were precomputed.
     """
 
     def __init__(
@@ -154,19 +154,19 @@ class Walk:
         self.schema: TableSchema | None = None
         self._is_there = False
         self._is_known = True
-        self._reason = ""  # why it is not
-        # The columns that the Delta table has when this begins, or after a merge. Empty where what
-        # it has is of no account: the table is a new one.
+        self._reason = ""  # why not
+        # The Delta table's columns at the start or after a merge. Empty if they do not matter:
+        # the table is a new one.
         self._held: Mapping[str, pa.DataType] = {}
-        # A column's name now, as Delta is to have it -> its name in the Delta table.
+        # A column's current name in Delta spelling -> its name in the Delta table.
         self._came_from: dict[str, str] = {}
         self._states: list[pa.Table] = []
         self._emptied: dict[str, int] | None = None
-        # A statement of which it is not known yet what it did to the rows.
+        # A statement whose effect on the rows is not known yet.
         self._told: dict[str, Any] | None = None
 
     def take(self, section: Section) -> None:
-        """The next version, and its changes."""
+        """Apply the next version and its changes."""
         self._enter(section.start, section.what)
         changes, begin = section.changes, 0
         for at in pc.indices_nonzero(pc.is_in(changes.column("op"), _STATEMENTS)).to_pylist():
@@ -176,7 +176,7 @@ class Walk:
         self._gather(changes.slice(begin))
 
     def finish(self) -> None:
-        """Merge what was gathered."""
+        """Merge the collected states."""
         if self._told is not None and (self._is_there or not is_drop(self._told["query"])):
             self._lose_at(self._told)
         self._merge(self._mark)
@@ -196,8 +196,8 @@ class Walk:
         elif not self._is_there and self._is_known:
             self._create(start, what)
         elif self.schema is None or not self._is_known:
-            # The server was asked what it looks like; nobody told what became of its rows.
-            self._lose(_begin_of(start), "its columns were not known for a while", brings=True)
+            # The server was asked for its columns; what happened to its rows is unknown.
+            self._lose(_begin_of(start), "its columns were unknown for a while", brings=True)
             self._is_known = self._is_there = True
             self.schema = what
             self._hold(what)
@@ -210,15 +210,15 @@ class Walk:
         if pack_position(start) in self._came_by_rename and self._load is None:
             self._lose(
                 _begin_of(start),
-                "another table took its name, with rows that nobody told of",
+                "another table with unknown rows was renamed to its name",
                 brings=True,
             )
-        # Rows of a table that had the name before.
+        # Rows of an earlier table of this name.
         self._states.clear()
         self._emptied = self._with_epoch(_begin_of(start))
         self._is_there = True
         self.schema, self._held = what, {}
-        # All that stays of rows that were deleted before.
+        # Only soft-deleted rows stay.
         self._came_from = _as_they_are(what) if self._target.soft_deletes else {}
 
     def _alter(self, start: Position, what: TableSchema, told: dict[str, Any] | None) -> None:
@@ -229,7 +229,7 @@ class Walk:
             and told is not None
             and kind_of(told["query"]) is StatementKind.RENAME_TABLE
         ):
-            # Another table took the name, as that of gh-ost does.
+            # Another table was renamed to this name, as gh-ost does.
             self._create(start, what)
             return
         try:
@@ -241,10 +241,10 @@ class Walk:
             self._lose(seq, str(error), brings=brings)
             kept = {delta_name(column.name) for column in what.columns}
             names = {name: name for name in _as_they_are(before) if name in kept}
-        # With another type, too: two of its values may be one in that.
+        # Also if only its type changes: two values may become equal.
         is_other_key = _key_types(before, names) != _key_types(what)
         origins = self._origins(names)
-        # By its columns the Delta table would not tell, after a kill, whether it has them already.
+        # Otherwise, after a kill, the Delta table's columns would not show if it was changed yet.
         takes_name = any(
             name in self._held and origins.get(name) != name for name in _as_they_are(what)
         )
@@ -254,29 +254,29 @@ class Walk:
             # Nothing was counted while it had no key.
             if self._is_unread and not key_of(before) and self._load.restart_after is not None:
                 self._load.restart_after(self._with_epoch(_begin_of(start)))
-            # Among them may be several with one value of the new key, which a merge would keep.
+            # Several older rows may have one value of the new key, and a merge would keep them.
             self._load.remove_older()
         self._states = [_renamed(states, names) for states in self._states]
         self._came_from = self._origins(names)
         self.schema = what
 
     def _origins(self, names: Mapping[str, str]) -> dict[str, str]:
-        """Where the values of columns behind a statement are in the Delta table: name -> its name.
+        """Return where the columns after a statement are in the Delta table: name -> its name.
 
-        names : what the statement made of the columns' names, as `renamed` has them.
+        names : old -> new column names of the statement, from `renamed`.
         """
         return {names[name]: held for name, held in self._came_from.items() if name in names}
 
     def _mark_before(self, start: Position, told: dict[str, Any] | None) -> Mark:
-        """Of a commit that has all in front of a statement, behind which a version begins.
+        """Return the commit marker of everything before the statement that begins a version.
 
-        Whoever goes on from it comes to the statement again, from the columns before.
+        A process that continues from it applies the statement again, with the old columns.
         """
         version = pack_position(start) - 1 if told is None else _place(told)
         return replace(self._mark, version=version, batch=None, fingerprint=None)
 
     def _hear(self, statement: dict[str, Any]) -> None:
-        """A statement that touches rows without row events."""
+        """Note a statement that changes rows without row events."""
         if self._told is not None:
             self._lose_at(self._told)
         is_whole = (
@@ -293,17 +293,17 @@ class Walk:
         if not rows.num_rows:
             return
         if self._told is not None:
-            # It changed no column: then it changed rows.
+            # It changed no column, so it changed rows.
             self._lose_at(self._told)
         if self.schema is None or not self._is_there:
-            what = "that is not there" if self._is_known else "whose columns are not known"
+            what = "that does not exist" if self._is_known else "whose columns are not known"
             why = f" ({self._reason})" if self._reason else ""
-            raise self._error(f"there are rows of a table {what}{why}; {RELOAD_HINT}")
+            raise self._error(f"the binlog has rows of a table {what}{why}; {RELOAD_HINT}")
         lost = self._lost_columns(rows)
         if lost:
             self._merge(replace(self._mark, version=_place(rows.slice(0, 1).to_pylist()[0])))
             raise self._error(
-                f"the log has rows without {min(lost)}: set"
+                f"the binlog has rows without {min(lost)}: set"
                 f" binlog_row_image=FULL everywhere, and {RELOAD_HINT}"
             )
         key = key_of(self.schema)
@@ -313,7 +313,7 @@ class Walk:
                 return
         elif missing := set(key) - set(delta_schema(self.schema).names):
             raise self._error(
-                f"excludeColumns leaves out {min(missing)}, of the key by which rows are told apart"
+                f"excludeColumns excludes {min(missing)}, a column of the key that identifies rows"
             )
         try:
             self._states.append(self._states_of(rows, key))
@@ -321,19 +321,19 @@ class Walk:
             is_loaded = pc.equal(rows.column("op"), "r")
             if not pc.any(is_loaded).as_py():
                 raise
-            # Loaded rows are those of now, which the log has not come to yet.
+            # Snapshot rows are current; the stream may not have reached their columns yet.
             if self._load is None or self._load.on_unreadable is None:
                 raise self._error(
-                    f"it was altered while it was being loaded ({error.message}); {RELOAD_HINT}"
+                    f"it was altered during its snapshot ({error.message}); {RELOAD_HINT}"
                 ) from None
             self._load.on_unreadable(error.message)
             self._gather(rows.filter(pc.invert(is_loaded)))
 
     def _lost_columns(self, rows: pa.Table) -> set[str]:
-        """Columns whose values are needed, and not in the log."""
+        """Return columns whose values are needed but missing in the binlog."""
         needed = {"after": rows}
         if self._target.soft_deletes:
-            # An update's old row may lack virtual columns, which no setting brings back.
+            # An update's old row may lack virtual columns, which no setting adds.
             needed["before"] = rows.filter(pc.equal(rows.column("op"), "d"))
         lost = set()
         for side, its_rows in needed.items():
@@ -356,23 +356,23 @@ class Walk:
         return states
 
     def _check_multiset_supported(self, rows: pa.Table) -> None:
-        """MirrorError unless equal rows of this table can be counted, by these changes."""
+        """MirrorError unless this table's equal rows can be counted with these changes."""
         assert self.schema is not None
         check_multiset_supported(self.schema, soft_deletes=self._target.soft_deletes)
         if "r" in pc.unique(rows.column("op")).to_pylist():
             raise self._error(KEYED_SNAPSHOT_OF_KEYLESS_TABLE)
         if any(pc.list_flatten(rows.column("missing")).to_pylist()):
             raise self._error(
-                "the table has no key, and the log has rows of it with columns missing: set"
+                "the table has no key, and the binlog has rows of it with columns missing: set"
                 f" binlog_row_image=FULL everywhere, and {RELOAD_HINT}"
             )
 
     def _merge(self, mark: Mark) -> None:
-        """Bring in what was gathered, up to a place."""
+        """Merge the collected states, with a commit marker."""
         if self.schema is None:
             return
         key = key_of(self.schema)
-        # The last of these commits has the mark.
+        # The last of these commits gets the marker.
         is_key_noted = merge_key_recorded(self._target, key)
         own = None if self._states else mark
         own_of_rows = own if is_key_noted else None
@@ -390,10 +390,10 @@ class Walk:
             for name in key:
                 if states.column(name).null_count:
                     raise self._error(
-                        f"the key's column {name} has a date that is no day, which Delta can't hold"
+                        f"the key's column {name} has an invalid date, which Delta cannot store"
                     )
             if key:
-                # Of each piece they are the last already.
+                # Each part already has only the last states.
                 if len(self._states) > 1:
                     states = latest_per_key(states, key)
                 self._target.merge(states, key, mark)
@@ -401,24 +401,24 @@ class Walk:
         self._hold(self.schema)
 
     def _hold(self, schema: TableSchema) -> None:
-        """The Delta table has the columns of this."""
+        """Record that the Delta table has the columns of `schema`."""
         self._came_from = _as_they_are(schema)
         self._held = _described(delta_schema(schema))
 
     def _shape(self, schema: TableSchema, mark: Mark | None) -> None:
-        """Give the Delta table the columns that the table has."""
+        """Give the Delta table the table's columns."""
         wanted, held = delta_schema(schema), self._target.columns()
         if held is None:
             self._target.create(wanted, {})
             return
         if _described(held) == _described(wanted):
-            return  # it was given them, maybe, by a process that ended then
+            return  # maybe a process changed them before it ended
         self._check_held(_described(held))
         came_from = {SEQ: SEQ} | {
             name: old
             for name, old in self._came_from.items()
             if old in held.names
-            # What a load brings again, and another table's rows, need not be made of these.
+            # Columns of a table that a snapshot or another table replaces need no conversion.
             and (
                 (self._load is None and self._held)
                 or held.field(old).type == wanted.field(name).type
@@ -435,42 +435,43 @@ class Walk:
             self._target.rewrite_columns(wanted, came_from, mark)
 
     def _check_held(self, found: Mapping[str, pa.DataType]) -> None:
-        """MirrorError where the Delta table has neither the columns of before nor those of now.
+        """MirrorError if the Delta table has neither the columns of before nor the current ones.
 
-        Values would be taken from columns that are others than they seem.
+        Otherwise values would be taken from the wrong columns.
         """
         if not self._held or self._load is not None or self._target.is_empty():
             return
         others = {*found.items()} ^ {*self._held.items()}
         if others:
             raise self._error(
-                "the Delta table has columns that the mirror did not give it, or lacks some that it"
-                f" did: {', '.join(sorted({name for name, _ in others}))}; {RELOAD_HINT}"
+                "the Delta table has columns that the mirror did not add, or lacks some that it"
+                f" added: {', '.join(sorted({name for name, _ in others}))}; {RELOAD_HINT}"
             )
 
     def _is_empty(self) -> bool:
-        """Whether there are no rows: what is done to them then does no harm."""
+        """Return whether there are no rows: then no statement can change any."""
         return not self._states and (self._emptied is not None or self._target.is_empty())
 
     def _lose_at(self, told: dict[str, Any]) -> None:
-        """A statement changed the rows; see `_lose`."""
+        """Handle a statement that changed the rows; see `_lose`."""
         query = f"{(told['query'] or '')[:200]!r}"
-        reason = f"a statement changed rows without telling the log which: {query}"
+        reason = f"the binlog does not contain the rows that a statement changed: {query}"
         self._lose(told["seq"], reason, brings=may_add_rows(told["query"]))
         self._told = None
 
     def _lose(self, seq: Mapping[str, int], reason: str, *, brings: bool = False) -> None:
-        """From here on nobody knows the rows: raise, unless there are none or a load brings them.
+        """Raise as the rows are unknown after `seq`, unless there are none or a snapshot follows.
 
-        Where the table is gone later in the batch its rows go at once. What came before is merged.
+        If the table is dropped later in the batch, its rows are removed at once. Earlier changes
+        are merged.
 
-        brings : there may be rows where there were none.
+        brings : the statement may add rows to an empty table.
         """
         if not brings and self._is_empty():
             return
         at = pack(seq["file"], seq["pos"])
         if self._load is None and self._gone is not None and at < self._gone:
-            # The table goes later on, and takes all of them along.
+            # The table is dropped later, with all of its rows.
             self._emptied = self._with_epoch(seq)
             self._states.clear()
             return
@@ -490,7 +491,7 @@ class Walk:
 
 
 def _begin_of(position: Position) -> dict[str, int]:
-    """A `seq` in front of all that happens at a position."""
+    """Return a `seq` before everything that happens at a position."""
     return {"file": position.number, "pos": position.pos, "row": ROW_BEFORE_ALL}
 
 
@@ -507,13 +508,13 @@ def _described(columns: pa.Schema) -> dict[str, pa.DataType]:
 
 
 def _renamed(states: pa.Table, names: Mapping[str, str]) -> pa.Table:
-    """The states under the columns' names behind a statement, without those that it dropped."""
+    """Rename the columns as a statement did, and drop the columns that it dropped."""
     kept = [name for name in states.column_names if name in names or name in {SEQ, GONE}]
     return states.select(kept).rename_columns([names.get(name, name) for name in kept])
 
 
 def _brought_to(fields: pa.Schema, states: pa.Table) -> pa.Table:
-    """The states with a table's columns, in its order and types."""
+    """Return the states with a table's columns, in its order and types."""
     columns = [
         states.column(field.name).cast(field.type)
         if field.name in states.column_names

@@ -1,14 +1,14 @@
-"""The change log of one table: each change that the stream brings, appended to a Delta table.
+"""The change log of one table: each change of the stream, appended to a Delta table.
 
-A change from the log is new when it lies behind the boundary up to which the change log has
-everything; a loaded row is, unless its batch is there. Both are told by the transaction identifiers
-of the very commit that appended them (see `commit_markers`), and nothing else is stored.
+A change from the binlog is new if it is after the boundary up to which the change log is complete.
+A snapshot row is new unless its batch was appended. Both are recorded in the transaction
+identifiers of the commit that appended the rows (see `commit_markers`); nothing else is stored.
 
-A query joins a change log once, in the first batch of its checkpoint: there it is made sure that
-nothing is left out between the two. Whoever replays the log must know, too, where it has all rows
-of the table anew: in front of the rows of a load, where a table was created that the query did not
-know at its start, and where the table got another name, for there are none under this one then.
-There stands a row with `op` RESET; rows from before it count no more.
+A query joins a change log once, in the first batch of its checkpoint: there it checks that nothing
+is missing between the two. A reader that replays the change log must also know where all rows of
+the table follow again: before the rows of a snapshot, where a table was created that the query did
+not know at its start, and where the table was renamed, because no rows exist under this name then.
+At these positions there is a row with `op` RESET; earlier rows no longer count.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ __all__ = ["COLUMNS", "RESET", "ChangeLog", "begins_load"]
 _LOG = logging.getLogger(__name__)
 
 RESET = "reset"
-# Of the struct `source`, as in the stream.
+# Fields of the struct `source`, as in the stream.
 _SOURCE: list[pa.Field[Any]] = [
     pa.field("server_id", pa.int64()),
     pa.field("file", pa.string()),
@@ -65,7 +65,7 @@ _SOURCE: list[pa.Field[Any]] = [
     pa.field("missing", pa.list_(pa.string())),
     pa.field("invalid_dates", pa.list_(pa.string())),
 ]
-# The stream's own.
+# Columns, as in the stream.
 _COLUMNS: list[pa.Field[Any]] = [
     pa.field("op", pa.string()),
     pa.field("ts", pa.timestamp("us", "UTC")),
@@ -77,26 +77,26 @@ _COLUMNS: list[pa.Field[Any]] = [
     pa.field("source", pa.struct(_SOURCE)),
 ]
 COLUMNS = pa.schema(_COLUMNS)
-# A property: the log of the server whose changes it has.
+# A property: identity of the binlog that its changes come from.
 _CHANGES = "mysqlbinlog.changeLogSource"
-# An identifier: which load of the table goes on; 0 for none.
+# A transaction identifier: the snapshot of the table in progress; 0 for none.
 _LOADING = "mysqlbinlog:loading"
-# An identifier: which load of the table was the last to begin.
+# A transaction identifier: the last snapshot of the table that began.
 _LAST_LOAD = "mysqlbinlog:lastLoad"
-# Of that number, for the batch in which the load began; those above are the query's.
+# Low bits of a snapshot's number: the batch in which it began. The high bits identify the query.
 _BATCH_BITS = 32
-_LOAD_ANEW = "load the table anew, or give another place for its change log"
+_LOAD_ANEW = "reload the table, or set another path for its change log"
 
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """What the change log's last commit tells.
+    """The state in the change log's last commit.
 
     Attributes
     ----------
-    boundary : up to this place it has everything; 0 where it has nothing of this log.
-    last : the greatest place of its rows: those of a load lie behind the boundary.
-    loading : which load goes on; 0 for none.
+    boundary : packed position up to which it is complete; 0 if it has nothing of this binlog.
+    last : maximum position of its rows; snapshot rows are after the boundary.
+    loading : the snapshot in progress; 0 for none.
     """
 
     boundary: int = 0
@@ -110,13 +110,13 @@ class _Held:
 
 
 class ChangeLog:
-    """One table's. `append` raises MirrorError where a change would be missing.
+    """One table's change log. `append` raises MirrorError if a change would be missing.
 
     Attributes
     ----------
-    uri : where it is.
-    stopped : why nothing is appended any more; None while it is.
-    state : what the change log had after the query's last batch; None where that is not known.
+    uri : of its Delta table.
+    stopped : why nothing is appended any more; None if it is not stopped.
+    state : its state after the query's last batch; None if not known.
     """
 
     def __init__(
@@ -138,16 +138,16 @@ class ChangeLog:
         self.stopped = target.properties().get(STOPPED) or None
 
     def stop(self, error: MirrorError, batch: Batch) -> None:
-        """Append no more, in this query or a later one, until one can join it again.
+        """Stop appending, in this query and later ones, until one can join the change log again.
 
-        batch : in which it goes wrong.
+        batch : in which the error occurred.
         """
         self._target.look_again()
         if self._target.columns() is None:
             self._target.create(COLUMNS, {})
         self._target.set_properties({STOPPED: error.message})
         self.stopped, self._is_left = error.message, True
-        # What it had before is still asked for: the batch may come again.
+        # Its earlier state is still checked: the batch may be replayed.
         known = self.state or AppliedState.of(self._target, batch)
         # Changes are missing from the first stop on.
         first = batch.number if known.stopped_in is None else min(known.stopped_in, batch.number)
@@ -155,12 +155,12 @@ class ChangeLog:
         self._note_chunks(batch)
 
     def _note_chunks(self, batch: Batch) -> None:
-        """Note that a batch's chunks are missing. No position in the log shows that."""
+        """Record that a batch's chunks are missing, which no binlog position shows."""
         if self.state is not None and batch.loads(self._table):
             self.state = replace(self.state, lacks_chunks=True)
 
     def append(self, changes: pa.Table, now: TableVersions, batch: Batch) -> int:
-        """Append what is new of one batch's changes; returns how many."""
+        """Append the new changes of one batch; returns how many."""
         if batch.log_before is not None:
             if not self._is_left and (missing := None if self._is_joined else self._missing(batch)):
                 raise missing
@@ -169,7 +169,7 @@ class ChangeLog:
                 self.state = AppliedState.of(self._target, batch)
             return 0
         if self._joined_in != batch.mark.log:
-            # One whose table was gone where the log before ended has not entered this one.
+            # A table that did not exist where the previous binlog ended has not entered this one.
             self._joined_in, self._is_joined = batch.mark.log, False
         is_loaded = batch.loads(self._table)
         left = _renamed_away(changes, now.versions, pack_position(batch.start))
@@ -185,7 +185,7 @@ class ChangeLog:
         )
         if is_left and not may_begin:
             self._note_chunks(batch)
-            # What comes next may begin after the place that it was stopped for.
+            # The next change may be after the position of the stop.
             if self.stopped is None and self.state is not None and self.state.stopped is not None:
                 # The Delta table does not have the stop.
                 raise self._error(self.state.stopped)
@@ -201,12 +201,12 @@ class ChangeLog:
                 return 0
             begins = self._join(now, batch, may_begin=may_begin)
         elif self.stopped is not None:
-            self._go_on_again()  # it was another query that could not join
+            self._go_on_again()  # another query could not join
         if done is not None and not self._is_joined:
             self._check_log(now, batch, may_begin=may_begin)
         held = _Held.of(self._target, batch.mark.log)
         if missing is not None or is_left:
-            # Its marks tell more than its rows, where an older version of them was put back.
+            # If an older version of its rows was restored, its markers claim more than its rows.
             held = replace(held, boundary=min(held.boundary, pack_position(batch.start)), loading=0)
         is_new_load = begins_load(batch, self._table) and not self._has_begun(batch)
         is_done = done is not None and done >= batch.number
@@ -237,21 +237,21 @@ class ChangeLog:
         return count
 
     def _only_passed_by(self, now: TableVersions, batch: Batch) -> bool:
-        """Whether there was no change log ever, and the name came and went within the batch."""
+        """Return whether it never existed, and the table came and went within the batch."""
         if self.state is not None or self._target.columns() is not None:
             return False
         return _begins_in(now, batch.start) is not None and is_dropped(now.versions[-1])
 
     def _enter_log(self, before: LogIdentity, batch: Batch) -> None:
-        """Continue in the log into which a batch leads.
+        """Continue in the binlog into which a batch leads.
 
-        The change log has everything of the one before, of which nothing is left.
+        The change log has everything of the previous one, which has ended.
         """
         done = self._target.applied(batch.query)
         if self._is_left or self._was_left(batch):
-            return  # it is stopped
+            return  # stopped
         if done is None:
-            return  # what comes next is appended after this query has joined it
+            return  # later changes are appended after this query has joined it
         known = self._target.properties().get(_CHANGES)
         if known in {None, str(batch.mark.log)}:
             return
@@ -262,9 +262,9 @@ class ChangeLog:
         self._target.set_properties({_CHANGES: str(log)}, replace(batch.mark, more=more))
 
     def _check_log(self, now: TableVersions, batch: Batch, *, may_begin: bool) -> None:
-        """MirrorError unless it is in the log of a batch, which some batch has led it into.
+        """MirrorError unless it has entered the binlog of this batch.
 
-        may_begin : all rows of the table come from here on.
+        may_begin : all rows of the table follow.
         """
         log, known = batch.mark.log, self._target.properties().get(_CHANGES, "")
         if known == str(log):
@@ -272,15 +272,15 @@ class ChangeLog:
         if may_begin and batch.loads(self._table) and log.continues(known):
             self._target.set_properties({_CHANGES: str(log)})
             return
-        # A table that was gone where the log before ended has nothing of it that is missing.
+        # A table that did not exist where the previous binlog ended lacks nothing of it.
         if not known.startswith(log.of_server) or _begins_in(now, batch.start) is None:
             raise self._of_another_log(known, log)
         self._target.set_properties({_CHANGES: str(log)}, Mark(log, pack_position(batch.start)))
 
     def _of_another_log(self, known: str | None, log: LogIdentity) -> MirrorError:
         # After a change of the base name the epoch is larger, and `seq` stays in order.
-        remedy = _LOAD_ANEW if log.continues(known) else "give another place for its change log"
-        return self._error(f"its changes are from another log ({known}, now {log}): {remedy}")
+        remedy = _LOAD_ANEW if log.continues(known) else "set another path for its change log"
+        return self._error(f"its changes are from another binlog ({known}, now {log}): {remedy}")
 
     def _remember(self, loading: int, batch: Batch) -> None:
         self._is_joined, self._loading = True, loading
@@ -288,9 +288,9 @@ class ChangeLog:
             self.state = AppliedState.of(self._target, batch)
 
     def _missing(self, batch: Batch) -> MirrorError | None:
-        """What the change log lacks of what was written down of it; None where it has all.
+        """Return the error if the change log lacks what was recorded of it; None if it has all.
 
-        Where there is none, `_join` tells whether one may begin.
+        If there is no change log, `_join` decides if one may begin.
         """
         if self.state is None or self._target.columns() is None:
             return None
@@ -298,28 +298,28 @@ class ChangeLog:
         return None if what is None else self._error(f"{what}; {_LOAD_ANEW}")
 
     def _was_left(self, batch: Batch) -> bool:
-        """Whether this query has stopped it in an earlier batch, and changes may be missing since.
+        """Return whether this query stopped it in an earlier batch, so changes may be missing.
 
-        The batches' numbers in Delta do not tell: those of an older checkpoint come once more.
+        Batch numbers in Delta do not show this: those of an older checkpoint are replayed.
         """
         left = None if self.state is None else self.state.stopped_in
         if left is None or left >= batch.number or self._has_begun(batch):
             return False
-        # Another query may have brought the changes, but not the rows of a load. Those have no
-        # place in the log: without traffic all of a load is at one place.
+        # Another query may have appended the changes, but not the snapshot rows. No position shows
+        # those: without traffic, all of a snapshot is at one position.
         if batch.loads(self._table) or (self.state is not None and self.state.lacks_chunks):
             return True
         held = _Held.of(self._target, batch.log_before or batch.mark.log)
         return held.boundary < pack_position(batch.start)
 
     def _has_begun(self, batch: Batch) -> bool:
-        """Whether a load began in this very batch, which comes once more."""
+        """Return whether a snapshot began in this very batch, which is replayed."""
         return self.stopped is None and self._target.applied(_LAST_LOAD) == _last_load(batch)
 
     def _load_of(self, batch: Batch, held: _Held) -> int:
-        """The number of the load of which a batch is a part.
+        """Return the number of the snapshot that a batch is a part of.
 
-        MirrorError where the change log does not have the load that the batch goes on with.
+        MirrorError if the change log does not have the snapshot that the batch continues.
         """
         this = _load_number(batch)
         if begins_load(batch, self._table):
@@ -329,23 +329,23 @@ class ChangeLog:
         if batch.has_read_none(self._table):
             return this
         if held.loading:
-            raise self._error(f"its load, which another query began, is not done; {_LOAD_ANEW}")
+            raise self._error(f"a snapshot by another query is incomplete; {_LOAD_ANEW}")
         raise self._error(
-            "it does not have the load that this batch goes on with: an older copy, or another"
-            f" table, is in its place, or another query has loaded it; {_LOAD_ANEW}"
+            "it does not have the snapshot that this batch continues: it was replaced by an older"
+            f" copy or by another table, or another query read its snapshot; {_LOAD_ANEW}"
         )
 
     def _join(self, now: TableVersions, batch: Batch, *, may_begin: bool) -> int | None:
-        """Go on in the change log, or begin it.
+        """Continue the change log, or begin it.
 
         may_begin : as in `_check_log`.
 
-        Gives the place from which on all of the table's rows come, where there was a gap before it.
+        Returns the packed position after which all rows of the table follow, if a gap precedes it.
         """
         columns, log = self._target.columns(), str(batch.mark.log)
         if columns is not None and columns != COLUMNS:
             raise OptionError(
-                f"history: {self.uri} has other columns than a change log: give another place"
+                f"change_log: {self.uri} has other columns than a change log: set another path"
             )
         known = self._target.properties().get(_CHANGES)
         held = _Held.of(self._target, batch.mark.log)
@@ -354,7 +354,7 @@ class ChangeLog:
         if known is None or (not held.boundary and self._target.is_empty()):
             if not self._target.is_empty():
                 raise OptionError(
-                    f"history: {self.uri} has rows that no mirror wrote: give another place"
+                    f"change_log: {self.uri} has rows that no mirror wrote: set another path"
                 )
             self._check_beginning(new, batch)
         elif known != log:
@@ -374,32 +374,32 @@ class ChangeLog:
         self.stopped, self._is_left = None, False
 
     def _check_beginning(self, new: int | None, batch: Batch) -> None:
-        """A change log that is not there yet may begin with this batch."""
+        """Check that a change log that does not exist yet may begin with this batch."""
         if not batch.is_first and not batch.loads(self._table) and new is None:
             raise self._error(
-                "there is no change log of it, or not any more, and the query is past"
-                f" {batch.start} already: what changed before would be missing; {_LOAD_ANEW}"
+                "it has no change log, or no longer one, and the query is already past"
+                f" {batch.start}: earlier changes would be missing; {_LOAD_ANEW}"
             )
 
     def _go_on(self, held: _Held, new: int | None, batch: Batch) -> int | None:
-        """As `_join`, for a change log that has changes of this log."""
+        """Join a change log that has changes of this binlog; see `_join`."""
         begins: int | None = None
         if batch.loads(self._table):
             begin = pack_position(batch.start)
         elif new is not None and held.boundary < pack_position(batch.start):
             begin = begins = new
         elif held.loading:
-            raise self._error(f"its load, which another query began, is not done; {_LOAD_ANEW}")
+            raise self._error(f"a snapshot by another query is incomplete; {_LOAD_ANEW}")
         else:
             self._same_log.check_no_gap(held.boundary, batch.start)
             begin = held.boundary
-        # What lies behind all of its rows keeps their order, whatever became of the log in between.
+        # Changes after all of its rows keep the order, whatever happened to the binlog in between.
         if begin <= max(held.boundary, held.last):
             self._same_log.check_same_log(held.boundary, batch.start, batch.mark.log)
         return begins
 
     def _begin_of_load(self, now: TableVersions, batch: Batch) -> int:
-        """The place from which on all rows of a loaded table come."""
+        """Return the packed position after which all rows of a table in snapshot follow."""
         assert batch.load is not None
         if self._table in batch.load.invalidated_at:
             return pack(*batch.load.invalidated_at[self._table])
@@ -420,7 +420,7 @@ class ChangeLog:
         return pa.Table.from_pylist([begin], COLUMNS)
 
     def _mark(self, rows: pa.Table, batch: Batch, held: _Held) -> Mark:
-        """What goes with rows; a boundary that lies behind the batch stays."""
+        """Return the commit marker for rows; a boundary after the batch is kept."""
         mark, log = batch.mark, batch.mark.log
         if held.boundary > mark.version:
             fingerprint = held_fingerprint(self._target, log)
@@ -437,7 +437,7 @@ def _last_of(log: LogIdentity) -> str:
 
 
 def begins_load(batch: Batch, table: Table) -> bool:
-    """Whether a load of a table begins in a batch, or begins again behind a statement."""
+    """Return whether a table's snapshot begins in a batch, or restarts after a statement."""
     if batch.load is None or batch.starts_snapshot(table):
         return batch.load is not None
     before = {} if batch.load_before is None else batch.load_before.invalidated_at
@@ -446,26 +446,26 @@ def begins_load(batch: Batch, table: Table) -> bool:
 
 
 def _load_number(batch: Batch) -> int:
-    """A number for a load that begins in a batch; not 0."""
+    """Return a number for a snapshot that begins in a batch; not 0."""
     query = int.from_bytes(blake2b(batch.query.encode(), digest_size=4).digest()) >> 1 | 1
     return query << _BATCH_BITS | batch.number
 
 
 def _last_load(batch: Batch) -> int:
-    """A number for the load that begins in this very batch, and in no other of its number."""
+    """Return a number for the snapshot that begins in this batch and in no other of its number."""
     this = f"{batch.query} {batch.number} {pack_position(batch.start)}"
     return int.from_bytes(blake2b(this.encode(), digest_size=8).digest()) >> 1
 
 
 def _is_of_query(load: int, other: int) -> bool:
-    """Whether two loads are of the same query."""
+    """Return whether two snapshots are of the same query."""
     return load >> _BATCH_BITS == other >> _BATCH_BITS
 
 
 def _renamed_away(changes: pa.Table, versions: tuple[Version, ...], start: int) -> list[int]:
-    """Where a table got another name, behind a place: there its rows under this one end.
+    """Return where, after a position, the table was renamed: there its rows under this name end.
 
-    No row tells of it. Of a statement that drops the table there is one, right in front.
+    A rename has no row. A statement that drops the table has one, right before.
     """
     found = []
     for gone in drops_after(versions, start):
@@ -482,11 +482,11 @@ def _is_known(versions: tuple[Version, ...]) -> bool:
 
 
 def _begins_in(now: TableVersions, start: Position) -> int | None:
-    """From which place on all rows come of a table that was not there when a batch began.
+    """Return after which position all rows follow of a table that did not exist at a batch's start.
 
-    Where it was created, it has none. If another table took its name, rows from before are missing
-    until that one is gone in its turn; None where it stays. A statement may give a name and take it
-    away again, and the table is not there in front of it nor behind it.
+    A created table has no rows at first. If another table was renamed to it, its earlier rows are
+    missing until that one is dropped in turn; None if it is not. A statement may add a name and
+    remove it again; then the table exists neither before nor after it.
     """
     versions = iter(now.versions)
     for at, what in versions:

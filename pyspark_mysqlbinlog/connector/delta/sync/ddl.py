@@ -1,4 +1,4 @@
-"""What a statement is that a row of the stream tells of."""
+"""Classifies the statement of a row."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ _DROPS = frozenset({StatementKind.DROP_TABLE, StatementKind.DROP_DATABASE})
 
 
 def kind_of(query: str | None) -> StatementKind:
-    """Of the statement's text."""
+    """Return the kind of a statement."""
     return classify(query or "", "").kind
 
 
 def is_drop(query: str | None) -> bool:
-    """Whether the table is gone behind it."""
+    """Return whether a statement drops the table."""
     return kind_of(query) in _DROPS
 
 
 def may_add_rows(query: str | None) -> bool:
-    """Whether a table that was empty may have rows behind it, without row events."""
+    """Return whether a statement may add rows to an empty table without row events."""
     statement = classify(query or "", "")
     if statement.kind is StatementKind.ALTER_TABLE:
         return bool(statement.exchanged) or "IMPORT" in (query or "").upper()

@@ -1,10 +1,10 @@
-"""The rows of a Delta table that a load's condition (`snapshotWhere`) left out.
+"""Rows of a Delta table that a snapshot's condition (`snapshotWhere`) excluded.
 
-The condition limits a load and not the log, so the log may have brought any row. When a load ends,
-the rows that it did not write are those that the server no longer has, and those that the condition
-left out. The latter must be neither removed nor kept as they were: so all of them are read from the
-server by key. Those that it still has are loaded rows as any other; the others are older than the
-load, and go.
+The condition limits the snapshot but not the binlog, which may have changes of any row. When a
+snapshot ends, the rows that it did not write are those that the server no longer has, and those
+that the condition excluded. The latter must be neither removed nor kept as they were. So all of
+them are read from the server by key. Rows that the server still has become snapshot rows; the
+others are older than the snapshot and are removed.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from pyspark_mysqlbinlog.tables import INTEGER_TYPES, ColumnSchema, TableSchema
 
 __all__ = ["RowsWhere", "conditions_of"]
 
-# Reads a table's rows for which one of some SQL conditions holds, as loaded rows, in parts.
+# Reads a table's rows that meet one of several SQL conditions, as snapshot rows, in parts.
 RowsWhere = Callable[[Table, Iterator[str]], Generator[tuple[pa.Table, ImageStore]]]
 
-# Of one SELECT. The optimizer of MySQL 5.7.9 to 5.7.11 has 1.5 MB for the ranges of a statement.
+# Limits of one SELECT. MySQL 5.7.9 to 5.7.11 has 1.5 MB for the range optimizer.
 _MOST_KEYS = 1_000
 _MOST_CHARACTERS = 256 << 10
 _BYTES = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
 
 
 def conditions_of(schema: TableSchema, keys: pa.Table) -> Iterator[str]:
-    """SQL conditions that hold for the rows with these keys, a bounded number of them in each.
+    """Yield SQL conditions for the rows with these keys, with a limited number of keys each.
 
-    keys : the columns of the table's key, as Delta has them.
+    keys : the columns of the table's key, as in Delta.
     """
     described = {column.name: column for column in schema.columns}
     columns = [described[name] for name in schema.row_key]
@@ -57,7 +57,7 @@ def _equal(columns: Sequence[ColumnSchema], values: Sequence[Any]) -> str:
 
 
 def _literal(column: ColumnSchema, value: Any) -> str:
-    """A value of Delta's as a literal that the column compares with exactly.
+    """Return a Delta value as a literal that the column compares with exactly.
 
     A text takes the column's character set and collation, as literals do.
     """

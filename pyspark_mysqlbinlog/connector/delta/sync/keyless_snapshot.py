@@ -1,10 +1,9 @@
-"""The load of a table whose rows are counted: all of them, as they were at one place in the log.
+"""The snapshot of a keyless table: all of its rows, as they were at one binlog position.
 
-The stream brings them in one batch, behind a row that names the place (see
-snapshot/reading/keyless.py). In one commit they become all that the Delta table has, and the place
-becomes that up to which it is complete: what the log has from before it, in this batch or a later
-one, is in the rows already. Until then no change counts, for nobody knows what there is for it to
-change.
+The stream delivers them in one batch, after a row with the position (see
+snapshot/reading/keyless.py). One commit makes them the only rows of the Delta table, and makes the
+position the one up to which it is complete: earlier changes, in this batch or a later one, are
+already in the rows. Until then no change is applied, because the rows that it changes are unknown.
 """
 
 from __future__ import annotations
@@ -36,18 +35,18 @@ __all__ = [
 ]
 
 
-# The `row` in `seq` of loaded rows. The greatest before them is ROW_BEFORE_ALL.
+# The `row` in `seq` of snapshot rows. The maximum before them is ROW_BEFORE_ALL.
 _LOADED = -1
 
 
 @dataclass(frozen=True, slots=True)
 class KeylessSnapshot:
-    """All rows of a table at one place.
+    """All rows of a table at one position.
 
     Attributes
     ----------
-    seq : of what came in front of the rows.
-    rows : the changes that bring them.
+    seq : of the row that precedes them.
+    rows : the snapshot rows, as changes.
     """
 
     seq: Mapping[str, int]
@@ -55,14 +54,14 @@ class KeylessSnapshot:
 
     @property
     def place(self) -> int:
-        """The place, as a mark has it."""
+        """The position, packed as in a commit marker."""
         return pack(self.seq["file"], self.seq["pos"])
 
 
 def find_keyless_snapshot(changes: pa.Table, table: str) -> KeylessSnapshot | None:
-    """The last whole load in a batch; None where there is none.
+    """Return the last complete snapshot in a batch; None if there is none.
 
-    Raises MirrorError where the table could not be read so.
+    Raises MirrorError if the table could not be read this way.
     """
     statements = changes.filter(pc.is_in(changes.column("op"), pa.array(["t", "ddl"])))
     begins = statements.filter(
@@ -74,15 +73,15 @@ def find_keyless_snapshot(changes: pa.Table, table: str) -> KeylessSnapshot | No
     last = found[-1]
     if last["op"] == "ddl":
         problem = str(last["query"])
-        cure = f"{problem} to this user" if problem.startswith("GRANT") else problem
+        cure = f"{problem} to this account" if problem.startswith("GRANT") else problem
         raise MirrorError(
-            f"the table has no key, and its rows can't be read at one place in the log: {cure}, and"
+            f"the table has no key, and its rows cannot be read at one binlog position: {cure}, and"
             f" {RELOAD_HINT}",
             table=table,
         )
     if len(found) > 1 and found[-2]["seq"] == last["seq"]:
         raise MirrorError(
-            f"it was altered while it was being loaded: all of it was read twice; {RELOAD_HINT}",
+            f"it was altered during its snapshot: all of it was read twice; {RELOAD_HINT}",
             table=table,
         )
     seq, its = _fields(changes.column("seq")), pc.equal(changes.column("op"), "r")
@@ -102,16 +101,16 @@ def _last_try(begin: Mapping[str, Any]) -> tuple[int, int, int]:
 
 
 def keyless_rows(load: KeylessSnapshot, schema: TableSchema) -> pa.Table:
-    """The rows, as the Delta table is to have them.
+    """Return the rows as the Delta table stores them.
 
-    schema : of the table where the batch ends, which is no later than the rows.
+    schema : of the table at the batch's end, which is not after the rows.
     """
     texts = load.rows.column("after")
     try:
         rows = RowImageReader(schema.columns, schema.full_name).read(texts)
     except (SchemaError, UnrepresentableValueError) as error:
         raise MirrorError(
-            f"it was altered while it was being loaded ({error.message}); {RELOAD_HINT}",
+            f"it was altered during its snapshot ({error.message}); {RELOAD_HINT}",
             table=schema.full_name,
         ) from None
     seq = pa.array([{**load.seq, "row": _LOADED}] * rows.num_rows, SEQ_TYPE)
@@ -119,22 +118,22 @@ def keyless_rows(load: KeylessSnapshot, schema: TableSchema) -> pa.Table:
 
 
 def schema_fingerprint(schema: TableSchema) -> str:
-    """The columns of a table's Delta table, whatever their order."""
+    """Return the columns of a table's Delta table, independent of their order."""
     return json.dumps(sorted((field.name, str(field.type)) for field in delta_schema(schema)))
 
 
 def is_keyless(versions: Iterable[Version]) -> bool:
-    """Whether the last version of a table has no key."""
+    """Return whether the last version of a table has no key."""
     *_, (_, last) = versions
     return isinstance(last, TableSchema) and not last.row_key
 
 
 def last_drop_after(versions: Iterable[Version], behind: int) -> int | None:
-    """The last place at which a table went, behind another place; None where it did not."""
+    """Return the last position after `behind` at which the table was dropped; None without any."""
     return max(drops_after(versions, behind), default=None)
 
 
 def drops_after(versions: Iterable[Version], place: int) -> list[int]:
-    """The places behind another one at which a table went, ascending."""
+    """Return the positions after another one at which the table was dropped, in order."""
     places = (pack_position(valid_from(version)) for version in versions if is_dropped(version))
     return [at for at in places if at > place]

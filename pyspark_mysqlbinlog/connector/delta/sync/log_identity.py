@@ -1,10 +1,9 @@
-"""Whether a Delta table goes on where a query without a checkpoint begins, in the same log.
+"""Checks that a Delta table continues, in the same binlog, where a new checkpoint's query begins.
 
-A new checkpoint does not know what was read before. The Delta table does (see `commit_markers`): up
-to which place it has everything, and which event lies in front of that place. So a query that
-begins behind the place leaves something out; and after RESET MASTER, or where a server was
-restored, another event lies in front of it, and what comes up to there would be taken for what the
-table has.
+A new checkpoint does not know what was read before. The Delta table records it (see
+`commit_markers`): the position up to which it is complete, and the event before that position. So a
+query that begins after the position skips changes. After RESET MASTER, or on a restored server,
+another event precedes the position, and new changes up to there would be taken for applied ones.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from pyspark_mysqlbinlog.errors import (
 
 __all__ = ["FingerprintAt", "LogIdentityCheck", "held_fingerprint", "position_of"]
 
-# Gives a position's fingerprint in the log as it is now.
+# Returns a position's fingerprint in the current binlog.
 FingerprintAt = Callable[[Position], Fingerprint | None]
 
 
@@ -38,7 +37,7 @@ class LogIdentityCheck:
     Attributes
     ----------
     table : its name, for errors.
-    remedy : what to do when a check fails, as the end of a sentence.
+    remedy : what to do if a check fails, as the end of a sentence.
     """
 
     table: str
@@ -47,19 +46,19 @@ class LogIdentityCheck:
     remedy: str
 
     def check_no_gap(self, applied: int, start: Position) -> None:
-        """The table has everything up to where a query begins."""
+        """Check that the table is complete up to the query's start."""
         if applied < pack_position(start):
             number, pos = unpack_position(applied)
             raise self._error(
-                f"the Delta table has everything up to position {pos} of binlog file number"
-                f" {number}, and the query begins behind it, at {start}: begin there or earlier, or"
+                f"the Delta table is complete up to position {pos} of binlog file number"
+                f" {number}, and the query begins after it, at {start}: begin there or earlier, or"
                 f" {self.remedy}"
             )
 
     def check_resumable(self, applied: int, start: Position, log: LogIdentity) -> None:
-        """The same, where the table has a part already of a batch that comes once more.
+        """Check the binlog if the table already has a part of a batch that is replayed.
 
-        What a server was put back to may have the batch's start, and not that part of it.
+        A restored server may have the batch's start, but not that part of it.
 
         start : of the batch.
         """
@@ -67,9 +66,9 @@ class LogIdentityCheck:
             self.check_same_log(applied, start, log)
 
     def check_same_log(self, applied: int, start: Position, log: LogIdentity) -> None:
-        """The log still has what the table has from it.
+        """Check that the binlog still has the changes that the table has from it.
 
-        start : any position in the log as it is now.
+        start : any position in the current binlog.
         """
         known = held_fingerprint(self.target, log)
         place = position_of(applied, start)
@@ -81,13 +80,13 @@ class LogIdentityCheck:
             found = None  # no event begins there any more
         except MySQLBinlogError as error:
             raise self._error(
-                f"whether the log is still the one of its rows can't be told: {error.message};"
+                f"cannot check that the binlog is still the one of its rows: {error.message};"
                 f" {self.remedy}"
             ) from None
         if known is None or found is None or not _is_same(place, known, found):
             raise self._error(
-                f"the log has another event in front of {place} than when its rows were written:"
-                f" it was begun anew, or the server restored; {self.remedy}"
+                f"the binlog has another event before {place} than when its rows were written: it"
+                f" was reset, or the server was restored; {self.remedy}"
             )
 
     def _error(self, message: str) -> MirrorError:
@@ -95,22 +94,22 @@ class LogIdentityCheck:
 
 
 def held_fingerprint(target: DeltaTarget, log: LogIdentity) -> Fingerprint | None:
-    """What a Delta table knows of the place up to which it has everything."""
+    """Return the fingerprint that a Delta table has of its applied position."""
     return fingerprint_of(target.applied(log.event), target.applied(log.file))
 
 
 def position_of(place: int, like: Position) -> Position:
-    """A place of `packed_position` as a position in the log of another one."""
+    """Return a packed position as a position in the binlog of another one."""
     number, pos = unpack_position(place)
     base, _, digits = like.file.rpartition(".")
     return Position(number, pos, f"{base}.{number:0{len(digits)}d}")
 
 
 def _is_same(place: Position, known: Fingerprint, found: Fingerprint) -> bool:
-    """Whether two fingerprints of one position are of one event.
+    """Return whether two fingerprints of one position are of one event.
 
-    Where it is looked for and there is none the log ends before it: that of a server which was put
-    back to an earlier state, and went on otherwise.
+    If no event is found where one is expected, the binlog ends before it: the server was restored
+    to an earlier state, and continued differently.
     """
     event = (known.length, known.checksum)
     is_same = found.length and (found.length, found.checksum) == event

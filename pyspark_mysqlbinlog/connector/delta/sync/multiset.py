@@ -1,16 +1,15 @@
-"""A table without a key: equal rows are counted.
+"""Applies changes to a keyless table as a multiset: equal rows are counted.
 
-No row of such a table can be told from one that is equal, so it does not matter which of them a
-change means: an insert makes one more of a row, a delete one less, an update one less of the old
-and one more of the new. The Delta table holds each copy as a row of its own, as SELECT shows them.
-A batch comes down to a number for each row that it touches: so many more, or so many less. Where
-there are less, all copies go and those that are left are written again, in one commit with all that
-is new.
+Equal rows of such a table cannot be distinguished, so it does not matter which of them a change
+means: an insert adds one copy of a row, a delete removes one, an update removes one copy of the old
+row and adds one of the new. The Delta table stores each copy as its own row, as SELECT returns
+them. A batch becomes a net number for each row that it changes. If a number is negative, all copies
+are removed and the remaining ones are written again, in one commit with all new rows.
 
-Rows are equal here where each of their values is, NULL to NULL, byte by byte, whatever a collation
-says: the log has the very values that a row had. -0 is not 0. So a row that is to go is there, as
-often as it has to be. Where it is not, the Delta table is not what the server had: then the table
-is stopped, and nothing else is taken away in its place.
+Rows are equal here if all of their values are, NULL to NULL, byte by byte, independent of
+collations: the binlog has the exact values of a row. -0 is not 0. So a row that is to be removed
+exists as often as necessary. If it does not, the Delta table differs from the server. Then the
+table is stopped, and no other row is removed instead.
 """
 
 from __future__ import annotations
@@ -40,40 +39,40 @@ _LOG = logging.getLogger(__name__)
 
 
 def log_row_identity(table: Table, versions: Iterable[Version]) -> None:
-    """Log how a table without a primary key is kept in step."""
+    """Log how rows of a table without a primary key are identified."""
     *_, schema = (what for _, what in versions)
     if not isinstance(schema, TableSchema) or schema.primary_key:
         return
     if schema.row_key:
-        by = f"a unique key of ({', '.join(schema.row_key)})"
+        by = f"a unique key ({', '.join(schema.row_key)})"
     else:
-        by = "counting equal rows, of which updates and deletes are looked for by all columns"
-    _LOG.info("%s.%s has no primary key: it is kept in step by %s", *table, by)
+        by = "all columns, as a multiset"
+    _LOG.info("%s.%s has no primary key: rows are identified by %s", *table, by)
 
 
 def check_multiset_supported(schema: TableSchema, *, soft_deletes: bool) -> None:
-    """MirrorError where equal rows can't be counted."""
+    """MirrorError if equal rows cannot be counted."""
     if soft_deletes:
         raise MirrorError(
-            "the table has no key, and deleted rows are kept by key: give it a primary key, or"
-            " mirror it without soft_delete",
+            "the table has no key, and soft_delete needs one: add a primary key, or mirror it"
+            " without soft_delete",
             table=schema.full_name,
         )
     doubtful = [column.name for column in schema.columns if column.before_image_unreliable]
     if doubtful:
         raise MirrorError(
-            f"the table has no key, and the log does not tell what the virtual column"
-            f" {doubtful[0]!r} was before an update: leave it out with excludeColumns",
+            "the table has no key, and the binlog may lack the old value of the virtual column"
+            f" {doubtful[0]!r} in updates: exclude it with excludeColumns",
             table=schema.full_name,
         )
 
 
 def apply_multiset(target: DeltaTarget, states: pa.Table, mark: Mark, table: str) -> None:
-    """Bring rows that go and come, in order, into a Delta table that has their columns.
+    """Apply removed and added rows, in order, to a Delta table that has their columns.
 
-    states : what `states.all_states` gives.
+    states : from `states.all_states`.
 
-    Raises MirrorError, and changes nothing, where a row that goes is not there as often.
+    Raises MirrorError, and changes nothing, if a removed row does not exist often enough.
     """
     names = [name for name in states.column_names if name not in {SEQ, GONE}]
     texts: list[Any] = canonical_row_bytes(states.select(names)).to_pylist()
@@ -99,8 +98,8 @@ def apply_multiset(target: DeltaTarget, states: pa.Table, mark: Mark, table: str
     expected = sum(left[each.last] - each.change for each in fewer)
     if removed != expected:
         raise MirrorError(
-            f"{removed} rows were removed from the Delta table, expected {expected}: it does not"
-            " compare values as they are; load the table anew",
+            f"{removed} rows were removed from the Delta table, expected {expected}: its comparison"
+            " of values is not exact; reload the table",
             table=table,
         )
 
@@ -112,8 +111,8 @@ def _at(states: pa.Table, changes: Sequence[MultiplicityChange]) -> pa.Table:
 def _not_equal(states: pa.Table, change: MultiplicityChange, held: int, table: str) -> MirrorError:
     seq = states.column(SEQ)[change.last].as_py()
     return MirrorError(
-        f"by position {seq['pos']} of binlog file number {seq['file']} the log has taken away"
-        f" {-change.least} of a row of which the Delta table had {held}: it is not what the server"
-        " had there; load the table anew",
+        f"up to position {seq['pos']} of binlog file number {seq['file']} the binlog removes"
+        f" {-change.least} copies of a row, but the Delta table has {held}: it differs from the"
+        " server; reload the table",
         table=table,
     )

@@ -1,9 +1,9 @@
 """What a Delta table records of its snapshot, as JSON in a property of the table.
 
 The record is written by the commit that begins the snapshot and stays until the snapshot is
-complete. A process that continues after a kill learns from it what the rows in the table are. Then
-the record moves to another property. It shows which batches may come again, from an older
-checkpoint: their chunks bring nothing that the table does not have.
+complete. A process that continues after a kill reads from it what the rows in the table are. Then
+the record moves to another property. It shows which batches may be replayed from an older
+checkpoint: their chunks have nothing that the table lacks.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ class SnapshotRecord:
 
     Attributes
     ----------
-    query : the identifier of the query that reads it.
-    batch : the number of the batch in which it began, and the place where that batch begins.
+    query : identifier of the query that reads it.
+    batch : number of the batch in which it began, and the packed position of that batch's start.
     begin : a `seq`. Rows with a smaller one are from before the snapshot.
-    had_rows : the Delta table had rows when it began, or when its key went.
+    had_rows : the Delta table had rows when it began, or when its key was dropped.
     is_limited : some chunk of it was read with a condition (`snapshotWhere`), or may have been.
-    waits : the table has no key now, and no change counts until all of its rows are read at once.
+    waits : the table has no key now, and no change is applied until all rows are read at once.
     void : why rows of it could not be read; None if all could. A statement that explains them
-        starts the snapshot again.
-    reload : the name of the last `reload` of the query when it began.
-    completed_in : the number of the batch that completed it; None until then.
+        restarts the snapshot.
+    reload : ID of the query's last `reload` when it began.
+    completed_in : number of the batch that completed it; None until then.
     is_passed : an older checkpoint is still reading it, although the table is complete.
     """
 
@@ -56,7 +56,7 @@ class SnapshotRecord:
 
     @classmethod
     def of(cls, text: str) -> Self | None:
-        """The record that a property holds; None if it is empty."""
+        """Parse a property; None if it is empty."""
         if not text:
             return None
         value = json.loads(text)
@@ -65,7 +65,7 @@ class SnapshotRecord:
 
     @classmethod
     def of_batch(cls, batch: Batch, *, had_rows: bool, is_limited: bool) -> Self:
-        """The record of a snapshot that begins with a batch."""
+        """Return the record of a snapshot that begins with a batch."""
         return cls(
             batch.query,
             (batch.number, pack_position(batch.start)),
@@ -76,20 +76,20 @@ class SnapshotRecord:
         )
 
     def text(self) -> str:
-        """The value of a property."""
+        """Return the property's value."""
         return json.dumps(asdict(self))
 
     def is_begun_by(self, batch: Batch) -> bool:
-        """Whether this batch, or an earlier attempt at it, began the snapshot."""
+        """Return whether this batch, or an earlier attempt at it, began the snapshot."""
         this = batch.query, (batch.number, pack_position(batch.start)), batch.reload
         return (self.query, self.batch, self.reload) == this
 
     def is_ahead_of(self, batch: Batch) -> bool:
-        """Whether a later batch of the query began it, which is yet to come again."""
+        """Return whether a later batch of the query, which will be replayed, began it."""
         return self.query == batch.query and self.batch[0] > batch.number
 
     def has_completed(self, batch: Batch, table: Table) -> bool:
-        """Whether what the batch loads of the table is a part of it, and the table is complete."""
+        """Return whether the batch's chunks of the table are a part of it, and it is complete."""
         if self.completed_in is None or not batch.loads(table):
             return False
         if batch.starts_snapshot(table):
@@ -101,14 +101,14 @@ class SnapshotRecord:
         )
 
     def passed_by(self, batch: Batch, table: Table) -> Self:
-        """The record after such a batch."""
+        """Return the record after a batch for which `has_completed` is true."""
         if not batch.completes_snapshot(table):
             return replace(self, is_passed=True)
         completed_in = max(batch.number, self.completed_in or 0)
         return replace(self, is_passed=False, completed_in=completed_in)
 
     def is_unread_before(self, batch: Batch) -> bool:
-        """Whether it began in this batch: its rows are read at the batch's end or later."""
+        """Return whether it began in this batch: its rows are read at the batch's end or later."""
         is_this_log = self.begin["epoch"] == batch.mark.log.epoch
         begin = pack(self.begin["file"], self.begin["pos"])
         return is_this_log and begin >= pack_position(batch.start)

@@ -1,8 +1,8 @@
-"""Deleted rows that a Delta table keeps, where the table's key becomes another.
+"""Removes soft-deleted rows from a Delta table when the table's key changes.
 
-A deleted row stays until a row with its key comes back. By another key it may be one with a row
-that is there, or with other deleted ones: a merge would bring all of them back. So they go when the
-key changes; the Delta table's properties tell by which one they were kept.
+A soft-deleted row stays until a row with its key is inserted again. Under another key it may be
+equal to a live row or to other soft-deleted rows, and a merge would restore all of them. So they
+are removed when the key changes. A property of the Delta table records the key they were kept by.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ KEY = "mysqlbinlog.mergeKey"
 
 
 def merge_key_recorded(target: DeltaTarget, key: Sequence[str]) -> bool:
-    """Whether a table keeps no deleted rows, or has written down that it keeps them by this key."""
+    """Return whether a table has no soft-deleted rows, or has recorded this key for them."""
     return not target.soft_deletes or not key or target.properties().get(KEY) == _text(key)
 
 
@@ -33,15 +33,15 @@ def record_merge_key(
     came_from: Mapping[str, str],
     mark: Mark | None,
 ) -> None:
-    """Write down the key, with a mark; deleted rows that were kept by another one go before.
+    """Record the key, with a commit marker, after removing rows soft-deleted by another key.
 
-    came_from : a column's name -> the one that it had when the batch began; others have their own.
+    came_from : a column's name -> its name at the batch's start, if that was another one.
     """
     noted = target.properties().get(KEY)
     if noted is not None and {*json.loads(noted)} != {came_from.get(name, name) for name in key}:
         _LOG.warning(
-            "%s: its key is (%s) now, by which rows that were deleted before can't be told apart:"
-            " those that were kept are removed from the Delta table",
+            "%s: the key changed to (%s); soft-deleted rows cannot be matched by the new key and"
+            " are removed from the Delta table",
             table,
             ", ".join(key),
         )

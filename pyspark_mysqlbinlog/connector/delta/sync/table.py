@@ -1,19 +1,20 @@
-"""One table of a mirror, batch after batch: what is new in each is brought into its Delta table.
+"""Applies batches to one table of a mirror: the new changes of each go to its Delta table.
 
-A first load goes on beside the log. Its rows have the position of which it is proven that their
-SELECT saw all before it. That position is read when a batch's tasks run, so it lies at the batch's
-end or behind it, and a loaded row is never older than what the Delta table has. Hence no deleted
-row can come back by one, and nothing has to be kept of deleted rows: what comes behind a deletion
-is newer than it. Where that should not hold the table is stopped.
+An initial snapshot runs while the binlog is followed. A snapshot row has a position of which it was
+verified that the row's SELECT saw everything before it. That position is read when a batch's tasks
+run, so it is at the batch's end or after it, and a snapshot row is never older than the contents of
+the Delta table. Hence it cannot restore a deleted row, and deletes leave no tombstones: changes
+after a delete are newer than it. If an older snapshot row does occur, the table is stopped.
 
-When the load of a table is done, every row that the server has was written since it began: by the
-load, or by the log. Rows that are older are those that were deleted while nobody looked, and go.
+When a table's snapshot is complete, every row that the server has was written since it began: by
+the snapshot, or from the binlog. Older rows were deleted while the table was not followed, and are
+removed.
 
-That holds only for the Delta table in which the load began, with all that it brought so far. So the
-table notes the load and where it began; a batch that goes on with a load must find it, in a table
-that has what was written down of it (see `applied_states`). A batch that begins a load needs
-nothing of what was there before; nor does one of a load that has read no row of the table yet,
-which may as well begin there.
+That is true only for the Delta table in which the snapshot began, with all rows that it has
+delivered so far. So the table records the snapshot and its start. A batch that continues a snapshot
+must find it, in a table that has the recorded state (see `applied_states`). A batch that begins a
+snapshot needs no earlier state. Nor does a batch of a snapshot that has read no row of the table
+yet, which may as well begin there.
 """
 
 from __future__ import annotations
@@ -78,25 +79,25 @@ __all__ = ["LOG", "STOPPED", "MirroredTable"]
 
 _LOG = logging.getLogger(__name__)
 
-# Properties of a Delta table. Why it is kept in step no more; the log in which its `seq` lie; the
-# place of a whole load, and its columns.
+# Properties of a Delta table: why it is stopped; the binlog of its `seq`; the position of a
+# complete keyless snapshot, and its columns.
 STOPPED = "mysqlbinlog.stopped"
 LOG = "mysqlbinlog.sourceLog"
 LOADED = "mysqlbinlog.snapshotPosition"
 
 
 class MirroredTable:
-    """One table. `apply` raises MirrorError where the Delta table can't be kept equal.
+    """One table. `apply` raises MirrorError if the Delta table cannot be kept equal.
 
     Parameters
     ----------
-    look_at : gives a position's fingerprint in the log as it is now.
-    state : what the Delta table had after the query's last batch; None where that is not known.
+    look_at : returns a position's fingerprint in the current binlog.
+    state : the Delta table's state after the query's last batch; None if not known.
 
     Attributes
     ----------
-    stopped : why it is kept in step no more; None while it is.
-    state : what the Delta table has now.
+    stopped : why replication of the table stopped; None if it has not.
+    state : the Delta table's current state.
     """
 
     def __init__(
@@ -122,9 +123,9 @@ class MirroredTable:
             self._say_void(self._loading.void)
 
     def stop(self, error: MirrorError, batch: Batch) -> None:
-        """Keep the table in step no more, in this query or a later one, until it is loaded.
+        """Stop replication, in this query and later ones, until the table is reloaded.
 
-        batch : in which it goes wrong.
+        batch : in which the error occurred.
         """
         self._target.look_again()
         if self._target.columns() is None:
@@ -135,11 +136,11 @@ class MirroredTable:
         self._note_state(batch)
 
     def count(self) -> int:
-        """How many rows the Delta table has."""
+        """Return the row count of the Delta table."""
         return self._target.count()
 
     def apply(self, changes: pa.Table, now: TableVersions, batch: Batch) -> int:
-        """Bring one batch's changes in; returns how many of them were new."""
+        """Apply one batch's changes; returns how many of them were new."""
         if batch.log_before is not None:
             missing = None if self._is_checked else self._missing(now, batch)
             if missing is not None:
@@ -148,7 +149,7 @@ class MirroredTable:
             self._note_state(batch)
             return 0
         if self._checked_in != batch.mark.log:
-            # One that was gone where the log before ended has not entered this one.
+            # A table that did not exist where the previous binlog ended has not entered this one.
             self._checked_in, self._is_checked = batch.mark.log, False
         is_quiet = not changes.num_rows and now.versions == self._last and not self._loading
         if is_quiet and not batch.loads(self._table):
@@ -160,22 +161,22 @@ class MirroredTable:
 
     def _note_state(self, batch: Batch) -> None:
         if self.stopped is not None and self.state is not None and self.state.stopped is not None:
-            return  # in an earlier batch
+            return  # stopped in an earlier batch
         if self._target.columns() is not None:
             self.state = AppliedState.of(self._target, batch, self.stopped)
 
     def _take(
         self, changes: pa.Table, now: TableVersions, batch: Batch, missing: MirrorError | None
     ) -> int:
-        """As `apply`.
+        """Apply one batch's changes; see `apply`.
 
-        missing : what the Delta table lacks.
+        missing : the error if the Delta table lacks recorded changes.
         """
         if missing is None and self._has_completed(batch):
             self._pass_over(batch)
             changes, batch = _without_loaded(changes), batch.without_snapshot(self._table)
         if missing is None and self._is_done(batch):
-            # The process may have ended right in front of the last step.
+            # The process may have ended right before the last sub-batch.
             if self.stopped is None:
                 self._maybe_end_load(now, batch)
             return 0
@@ -193,7 +194,7 @@ class MirroredTable:
         whole = find_keyless_snapshot(changes, self._name)
         if whole is not None:
             if batch.has_keyed_chunk(self._table):
-                # Its rows may have the very place of those that were read as a whole.
+                # Its rows may have the same position as those that were read at once.
                 raise self._error(KEYED_SNAPSHOT_OF_KEYLESS_TABLE)
             self._take_whole(whole, now, batch)
             return whole.rows.num_rows
@@ -206,45 +207,45 @@ class MirroredTable:
         return count
 
     def _enter_log(self, before: LogIdentity, batch: Batch) -> None:
-        """Continue in the log into which a batch leads.
+        """Continue in the binlog into which a batch leads.
 
-        The table has everything of the one before, of which nothing is left.
+        The table has everything of the previous one, which has ended.
         """
         log, target = batch.mark.log, self._target
         if self.stopped is not None or target.columns() is None:
             return
         known = target.properties().get(LOG)
         if known is None and target.applied(str(before)) is not None:
-            known = str(before)  # the process that wrote it ended before it could note that
+            known = str(before)  # the writing process ended before it could record that
         if known in {None, str(log)}:
-            return  # it has no rows yet, or the batch comes once more
+            return  # it has no rows yet, or the batch is replayed
         if known != str(before):
             raise self._of_another_log(known, before)
         if self._is_restored():
-            raise self._error(f"somebody put back an older version of its rows; {RELOAD_HINT}")
+            raise self._error(f"an older version of its rows was restored; {RELOAD_HINT}")
         applied = target.applied(str(before)) or 0
         if applied > pack_position(batch.start):
             number, pos = unpack_position(applied)
             raise self._error(
-                f"the Delta table has everything up to position {pos} of binlog file number"
-                f" {number}, and the server's log under this name ends before it, at {batch.start};"
+                f"the Delta table is complete up to position {pos} of binlog file number"
+                f" {number}, but the server's binlog of this name ends before it, at {batch.start};"
                 f" {RELOAD_HINT}"
             )
         target.set_properties({LOG: str(log)}, batch.mark)
 
     def _is_restored(self) -> bool:
-        """Whether an older version of its rows was put back; else that was looked for already."""
+        """Return whether an older version of its rows was restored, unless checked already."""
         is_new = self.state is None and not self._loading
         return is_new and self._target.was_restored()
 
     def _of_another_log(self, known: str | None, log: LogIdentity) -> MirrorError:
-        return self._error(f"its rows are from another log ({known}, now {log}); {RELOAD_HINT}")
+        return self._error(f"its rows are from another binlog ({known}, now {log}); {RELOAD_HINT}")
 
     def _is_done(self, batch: Batch) -> bool:
-        """Whether the Delta table has all of a batch.
+        """Return whether the Delta table has all of a batch.
 
-        Its number alone does not tell: with a checkpoint that was put back from a copy, batches of
-        the same query have numbers that others had before. They may have other chunks, and begin
+        Its number alone does not show this: with a checkpoint that was restored from a copy,
+        batches of the same query repeat numbers of others. They may have other chunks, and begin
         other snapshots.
         """
         if batch.has_chunk(self._table):
@@ -258,14 +259,14 @@ class MirroredTable:
         return (self._target.applied(str(batch.mark.log)) or 0) >= batch.mark.version
 
     def _has_completed(self, batch: Batch) -> bool:
-        """Whether the table is complete already, with all that a batch loads of it."""
+        """Return whether the table is complete already, with all snapshot rows of a batch."""
         last = self._last_loaded
         if self.stopped is not None or self._loading is not None or last is None:
             return False
         return last.has_completed(batch, self._table)
 
     def _pass_over(self, batch: Batch) -> None:
-        """Note that the chunks of a batch are not needed; later batches may have more of them."""
+        """Record that a batch's chunks are not needed; later batches may have more of them."""
         assert self._last_loaded is not None
         passed = self._last_loaded.passed_by(batch, self._table)
         if passed != self._last_loaded:
@@ -276,13 +277,13 @@ class MirroredTable:
         applied = max(self._target.applied(str(batch.mark.log)) or 0, since)
         self._check_shape_of_load(now, batch, applied)
         changes = drop_applied(changes, applied)
-        # A Delta table that is ahead of the batch has a later shape, too.
+        # A Delta table that is ahead of the batch has later columns, too.
         if changes.num_rows or applied <= batch.mark.version:
             self._check_new_loads(changes, batch, applied)
             mark, comes = batch.mark, now.came_by_rename
             if applied > mark.version:
                 self._check_no_later_shape(now)
-                # What is between the two would count once more.
+                # Otherwise the changes between the two would be applied again.
                 known = held_fingerprint(self._target, mark.log)
                 mark = replace(mark, version=applied, fingerprint=known)
             walk = Walk(
@@ -313,18 +314,18 @@ class MirroredTable:
         if others:
             different = ", ".join(sorted({name for name, _ in others}))
             raise self._error(
-                f"the Delta table has later columns than a batch of its load ({different}): it is"
-                f" newer than the checkpoint; {RELOAD_HINT}"
+                f"the Delta table has later columns than a batch of its snapshot ({different}): it"
+                f" is newer than the checkpoint; {RELOAD_HINT}"
             )
 
     def _take_whole(self, whole: KeylessSnapshot, now: TableVersions, batch: Batch) -> None:
-        """Make the rows of a whole load all that the Delta table has."""
+        """Replace the Delta table's rows with a complete keyless snapshot."""
         _, schema = now.versions[-1]
         if not isinstance(schema, TableSchema):
-            self._leave_out("its columns are not known where its load was read", batch)
+            self._leave_out("its columns are not known where its snapshot was read", batch)
             return
         if whole.place < batch.mark.version:
-            raise self._error(f"its load is older than the batch that brought it; {RELOAD_HINT}")
+            raise self._error(f"its snapshot is older than the batch that has it; {RELOAD_HINT}")
         check_multiset_supported(schema, soft_deletes=self._target.soft_deletes)
         self._check_all_rows(batch)
         try:
@@ -337,7 +338,7 @@ class MirroredTable:
         try:
             fingerprint = self._look_at(place)
         except MySQLBinlogError:
-            fingerprint = None  # it is needed only where the checkpoint is lost
+            fingerprint = None  # it is needed only if the checkpoint is lost
         mark = Mark(batch.mark.log, whole.place, fingerprint)
         self._target.replace(rows, mark)
         shape = {LOADED: f"{whole.place} {schema_fingerprint(schema)}"}
@@ -346,15 +347,15 @@ class MirroredTable:
         _LOG.debug("%s: snapshot completed, as of %s", self._name, place)
 
     def _check_all_rows(self, batch: Batch) -> None:
-        """MirrorError where a whole load would remove rows that its condition left out."""
+        """MirrorError if a keyless snapshot would remove rows that its condition excluded."""
         had_rows = self._loading is not None and self._loading.had_rows
         if had_rows and batch.limited(self._table):
             raise self._left_out_error("the table has no key")
 
     def _check_none_left_out(self, begin: Mapping[str, int], batch: Batch) -> None:
-        """MirrorError if rows are older than a `seq`, and may be so because of a condition.
+        """MirrorError if rows are older than a `seq`, possibly because of a condition.
 
-        Without their key nobody can ask the server for them.
+        Without their key they cannot be read from the server.
         """
         is_limited = self._loading is not None and self._loading.is_limited
         if (is_limited or batch.limited(self._table)) and self._target.older(begin, [SEQ]).num_rows:
@@ -362,15 +363,15 @@ class MirroredTable:
 
     def _left_out_error(self, why: str) -> MirrorError:
         return self._error(
-            f"{why}, and snapshotWhere limits its load: which of its rows the condition left out is"
-            f" not known; take it out of snapshotWhere, and {RELOAD_HINT}"
+            f"{why}, and snapshotWhere limits its snapshot: it is not known which rows the"
+            f" condition excluded; remove the table from snapshotWhere, and {RELOAD_HINT}"
         )
 
     def _check_shape_of_load(self, now: TableVersions, batch: Batch, applied: int) -> None:
-        """MirrorError where the table had other columns at the place of a whole load.
+        """MirrorError if the table had other columns at the position of a keyless snapshot.
 
-        It was read with those that it had where the batch ended that brought it. A load that goes
-        on replaces its rows.
+        It was read with the columns at the end of the batch that delivered it. A snapshot in
+        progress replaces its rows.
         """
         if self._loading:
             return
@@ -381,10 +382,10 @@ class MirroredTable:
             return
         for _, schema in _from(now.versions, applied)[:1]:
             if isinstance(schema, TableSchema) and schema_fingerprint(schema) != shape:
-                raise self._error(f"it was altered while it was being loaded; {RELOAD_HINT}")
+                raise self._error(f"it was altered during its snapshot; {RELOAD_HINT}")
 
     def _counts_since(self, changes: pa.Table, now: TableVersions, batch: Batch) -> int | None:
-        """From which place on changes count; None where they wait for a whole load."""
+        """Return from where changes are applied; None if they wait for a keyless snapshot."""
         if self._loading is None:
             return 0
         loading = self._loading
@@ -393,12 +394,12 @@ class MirroredTable:
             return 0
         gone = last_drop_after(now.versions, pack_position(batch.start))
         if waits and gone is not None and not (keyless and batch.loads(self._table)):
-            # What was to be loaded is no more.
+            # The table whose snapshot was pending was dropped.
             self._note_load(replace(loading, waits=False))
             return gone
         if not keyless and loading.void is None and isinstance(now.versions[-1][1], TableSchema):
             if not batch.reloads:
-                raise self._error(f"it got a key while its load was waited for; {RELOAD_HINT}")
+                raise self._error(f"it got a key while its snapshot was pending; {RELOAD_HINT}")
             return self._count_since_key(loading, now, batch)
         is_read = batch.has_keyed_chunk(self._table)
         if is_read or pc.any(pc.equal(changes.column("op"), "r")).as_py():
@@ -408,35 +409,35 @@ class MirroredTable:
         return None
 
     def _missing(self, now: TableVersions, batch: Batch) -> MirrorError | None:
-        """What the Delta table lacks of what was written down of it; None where it has all."""
+        """Return the error if the Delta table lacks what was recorded of it; None if it has all."""
         if self.state is None:
             return None
         if self.stopped is None and self.state.is_stopped(self._target, batch.query):
             return self._error(str(self.state.stopped))
         if self.stopped is not None or now.is_absent_at(batch.start):
-            # What comes to a table that is not there needs nothing of what was there before.
+            # A table that does not exist needs no earlier state.
             return None
         what = self.state.missing_in(self._target, batch.query)
         return None if what is None else self._error(f"{what}; {RELOAD_HINT}")
 
     def _check_load(self, batch: Batch) -> None:
-        """MirrorError unless the Delta table has the load that this batch goes on with."""
+        """MirrorError unless the Delta table has the snapshot that this batch continues."""
         if self._has_load(batch) or self._is_to_begin(batch):
             return
         if self._loading and self._loading.is_ahead_of(batch):
             raise self._error(
-                "the Delta table is newer than the checkpoint, and has a later load of the table"
-                f" than the one that this batch goes on with; {RELOAD_HINT}"
+                "the Delta table is newer than the checkpoint, and has a later snapshot than the"
+                f" one that this batch continues; {RELOAD_HINT}"
             )
         if self._loading:
-            raise self._error(f"its load, which another query began, is not done; {RELOAD_HINT}")
+            raise self._error(f"a snapshot by another query is incomplete; {RELOAD_HINT}")
         raise self._error(
-            "the Delta table does not have the load that this batch goes on with: an older copy, or"
-            f" another table, is in its place, or another query has loaded it; {RELOAD_HINT}"
+            "the Delta table does not have the snapshot that this batch continues: it was replaced"
+            f" by an older copy or another table, or another query read it; {RELOAD_HINT}"
         )
 
     def _has_load(self, batch: Batch) -> bool:
-        """Whether a load of this query goes on, which this batch or one before it began."""
+        """Return whether this query's snapshot is in progress, begun by this batch or earlier."""
         loading = self._loading
         if loading is None or loading.query != batch.query:
             return False
@@ -446,9 +447,9 @@ class MirroredTable:
         return batch.starts_snapshot(self._table) or batch.has_read_none(self._table)
 
     def _may_begin_load(self, batch: Batch, missing: MirrorError | None) -> bool:
-        """Whether a load of the table is to begin with this batch."""
+        """Return whether a snapshot of the table is to begin with this batch."""
         if self.stopped is not None and not batch.is_first_step:
-            return False  # it may be the step before that stopped it, and is missing
+            return False  # the previous sub-batch may have stopped it, and is missing
         if batch.starts_snapshot(self._table):
             return True
         if not batch.loads(self._table) or not batch.has_read_none(self._table):
@@ -460,9 +461,9 @@ class MirroredTable:
         return missing is not None or not self._has_load(batch)
 
     def _count_since_key(self, loading: SnapshotRecord, now: TableVersions, batch: Batch) -> int:
-        """The place from which on the table has a key, with which its load reads it after all.
+        """Return the position from which the table has a key, by which its snapshot reads it.
 
-        Nothing of it is read yet, so the load may as well begin there: no earlier row counts.
+        Nothing of it was read yet, so the snapshot may as well begin there: earlier rows are void.
         """
         since = pack_position(batch.start)
         for start, what in reversed(now.versions):
@@ -478,9 +479,9 @@ class MirroredTable:
         return since
 
     def _leave_out(self, why: str, batch: Batch) -> None:
-        """Do without loaded rows that have no place in the table, as the log has it so far.
+        """Skip snapshot rows that do not fit the table as the stream knows it so far.
 
-        They come again: the statement by which they have one starts another load.
+        They are read again: the statement that makes them fit restarts the snapshot.
         """
         if not batch.reloads or self._loading is None:
             raise self._error(
@@ -491,33 +492,33 @@ class MirroredTable:
             self._say_void(why)
 
     def _note_wait(self, loading: SnapshotRecord) -> None:
-        """Note that changes wait for a whole load."""
+        """Record that changes wait for a keyless snapshot."""
         had_rows = loading.had_rows or not self._target.is_empty()
         self._note_load(replace(loading, waits=True, had_rows=had_rows))
 
     def _check_mirror(self, now: TableVersions, batch: Batch) -> None:
-        """MirrorError unless the Delta table goes on where the batch begins."""
+        """MirrorError unless the Delta table continues where the batch begins."""
         known = self._log_of_rows(batch)
         if known is None:
             was_there = now.versions and pack_position(now.versions[0][0]) == 0
             if was_there and not batch.is_first and not self._loading:
                 raise self._error(
-                    "the Delta table is not there any more, or another one is in its place;"
+                    "the Delta table no longer exists, or was replaced by another one;"
                     f" {RELOAD_HINT}"
                 )
             self._is_checked = True
             return
         log = batch.mark.log
         if known != str(log) and _comes_back(now, batch) and known.startswith(log.of_server):
-            # It was gone where the log before ended, and what Delta has of it goes.
+            # It did not exist where the previous binlog ended, and Delta's rows of it are removed.
             self._target.set_properties({LOG: str(log)}, Mark(log, pack_position(batch.start)))
             known = str(log)
         if known != str(log):
             raise self._of_another_log(known, log)
         if self._is_restored():
-            raise self._error(f"somebody put back an older version of its rows; {RELOAD_HINT}")
+            raise self._error(f"an older version of its rows was restored; {RELOAD_HINT}")
         if self._loading and self._loading.query != batch.query:
-            raise self._error(f"its load, which another query began, is not done; {RELOAD_HINT}")
+            raise self._error(f"a snapshot by another query is incomplete; {RELOAD_HINT}")
         applied = self._target.applied(str(batch.mark.log))
         if applied is not None:
             same = LogIdentityCheck(self._name, self._target, self._look_at, RELOAD_HINT)
@@ -529,55 +530,55 @@ class MirroredTable:
         self._is_checked = True
 
     def _log_of_rows(self, batch: Batch) -> str | None:
-        """The log in which the rows' positions lie; None where the Delta table has no rows yet.
+        """Return the binlog of the rows' positions; None if the Delta table has no rows yet.
 
-        MirrorError where no mirror wrote them.
+        MirrorError if no mirror wrote them.
         """
         log = str(batch.mark.log)
         known, columns = self._target.properties().get(LOG), self._target.columns()
         is_mirror = columns is not None and SEQ in columns.names
         if known is None and is_mirror and self._target.applied(log) is not None:
-            return log  # the process that wrote it ended before it could note that
+            return log  # the writing process ended before it could record that
         if known is None and not self._target.is_empty():
             raise self._error(
-                "the Delta table has rows that no mirror wrote: give another target, or remove the"
+                "the Delta table has rows that no mirror wrote: set another target, or remove the"
                 " table"
             )
         return known
 
     def _check_new_loads(self, changes: pa.Table, batch: Batch, applied: int = 0) -> None:
-        """MirrorError where a loaded row could be older than what the Delta table has.
+        """MirrorError if a snapshot row may be older than the contents of the Delta table.
 
-        applied : the place up to which it has everything, if that is after the batch's start.
+        applied : packed position up to which it is complete, if that is after the batch's start.
         """
         loaded = changes.select(["seq"]).filter(pc.equal(changes.column("op"), "r"))
         least = max(pack_position(batch.start), applied)
         if loaded.num_rows and pc.min(packed_positions(loaded)).as_py() < least:
             raise self._error(
-                "a loaded row is older than what the Delta table has, which is everything up to"
+                "a snapshot row is older than the Delta table, which is complete up to"
                 f" {position_of(least, batch.start)}; {RELOAD_HINT}"
             )
 
     def _begin_load(self, now: TableVersions, batch: Batch, *, is_as_left: bool) -> None:
-        """Note the load that begins with this batch.
+        """Record the snapshot that begins with this batch.
 
-        is_as_left : the Delta table has what was written down of it.
+        is_as_left : the Delta table has its recorded state.
         """
         if is_as_left and self._loading is not None and self._loading.is_begun_by(batch):
-            # This very batch began it, and comes once more: some of it may be in the table already.
+            # This very batch began it, and is replayed: the table may have some of it already.
             self._is_checked = True
             return
         columns = self._target.columns()
         schemas = [what for _, what in now.versions if isinstance(what, TableSchema)]
         if columns is None and not schemas:
-            return  # it is not there, or nobody knows its columns: then it has no rows yet
+            return  # without a Delta table or known columns there are no rows yet
         if schemas and (columns is None or _has_only_a_stop(self._target)):
             self._target.create(delta_schema(schemas[-1]), {})
         log = self._log_of_rows(batch)
         if log not in {None, str(batch.mark.log)} or self._target.has_since(batch.begin):
-            # Of another log: older than anything of this one.
+            # Rows of another binlog are older than any of this one.
             self._target.reset_seq()
-        # Of no later batch: what the table had of this one may be gone.
+        # Not the number of a later batch: the table may have lost its rows of this one.
         before = batch.query, batch.number - 1
         begin = Mark(batch.mark.log, pack_position(batch.start), batch=before)
         more = {LOG: str(batch.mark.log), STOPPED: ""}
@@ -592,26 +593,26 @@ class MirroredTable:
         self._is_checked = True
 
     def _remove_ambiguous_rows(self, schema: TableSchema, batch: Batch) -> None:
-        """Remove all rows if several may be one by the table's key, which a merge would keep.
+        """Remove all rows if several may have equal keys, because a merge would keep them.
 
-        The table was not followed, so its key may have been another when they were written.
+        The table was not followed, so its key may have been another one when they were written.
         """
         types = {field.name: field.type for field in self._target.columns() or ()}
         key, expected = key_of(schema), delta_schema(schema)
         if not key or not types.keys() >= set(key):
-            return  # by a column that is NULL in all of them, no merge finds them
+            return  # a key column is NULL in all of them, so no merge matches them
         if any(types[name] != expected.field(name).type for name in key) or (
             self._target.has_duplicates(key)
         ):
             if batch.limited(self._table):
                 raise self._left_out_error("its key has changed")
-            # Where this load has no condition, none of them counts.
+            # If this snapshot has no condition, it replaces all of them.
             self._target.empty(batch.begin)
 
     def _note_condition(self, batch: Batch) -> None:
-        """Note a condition with which the batch's chunks are read.
+        """Record that the batch's chunks are read with a condition.
 
-        A process without it may end the load.
+        A process without the condition may end the snapshot.
         """
         loading = self._loading
         if loading is None or loading.is_limited or not batch.has_keyed_chunk(self._table):
@@ -649,7 +650,7 @@ class MirroredTable:
             self._note_load(replace(self._loading, void=why))
             self._say_void(why)
 
-        # Both are written down in front of what follows from them: who comes after a kill may not
+        # Both are recorded before what follows from them: after a kill, the next process may not
         # see the statement again.
         return TableSnapshot(
             restart_after=restart_after,
@@ -659,7 +660,7 @@ class MirroredTable:
         )
 
     def _maybe_end_load(self, now: TableVersions, batch: Batch) -> None:
-        """Where all rows are loaded, remove those that were deleted while nobody looked."""
+        """If the snapshot is complete, remove rows deleted while the table was not followed."""
         if not self._loading or not batch.completes_snapshot(self._table):
             return
         if self._loading.is_ahead_of(batch):
@@ -667,7 +668,7 @@ class MirroredTable:
         load = self._loading
         if load.waits and load.void is None:
             return
-        # A table that is gone has taken them along.
+        # A dropped table has no such rows.
         if (
             load.void is not None
             and last_drop_after(now.versions, pack_position(batch.start)) is None
@@ -677,13 +678,13 @@ class MirroredTable:
                 raise self._unexplained(load.void, batch)
             return
         if load.is_limited and not self._read_rest(load.begin, now, batch):
-            return  # the next batch tries it again
+            return  # the next batch tries again
         self._target.empty(load.begin)
         self._end_load(batch, batch.mark)
         _LOG.debug("%s: snapshot completed", self._name)
 
     def _end_load(self, batch: Batch, mark: Mark, more: Mapping[str, str] | None = None) -> None:
-        """Note that the table is loaded."""
+        """Record that the snapshot is complete."""
         ended = {LOADING: "", **(more or {})}
         if self._loading is not None:
             self._last_loaded = replace(self._loading, completed_in=batch.number)
@@ -692,11 +693,11 @@ class MirroredTable:
         self._loading = None
 
     def _read_rest(self, begin: Mapping[str, int], now: TableVersions, batch: Batch) -> bool:
-        """Read the rows that the load has not written because of its condition.
+        """Read the rows that the snapshot has not written because of its condition.
 
-        begin : of the load.
+        begin : of the snapshot.
 
-        False where the server has altered the table, and the log has not come there yet.
+        False if the server has altered the table, and the stream has not reached the statement yet.
         """
         schema = now.versions[-1][1] if now.versions else None
         if not isinstance(schema, TableSchema) or not schema.row_key:
@@ -705,7 +706,7 @@ class MirroredTable:
         if any(column.null_count for column in keys.columns):
             raise self._left_out_error("its key has changed")
         if keys.num_rows:
-            _LOG.info("%s: %d rows are read that snapshotWhere left out", self._name, keys.num_rows)
+            _LOG.info("%s: reading %d rows that snapshotWhere excluded", self._name, keys.num_rows)
         assert batch.rows_where is not None
         reading = batch.rows_where(self._table, conditions_of(schema, keys))
         with closing(reading):
@@ -731,25 +732,25 @@ class MirroredTable:
 
     def _say_void(self, why: str) -> None:
         _LOG.warning(
-            "%s: a row that was loaded does not fit the table's columns (%s). The table is loaded"
-            " again at the statement that changes them, or stopped when the log has none",
+            "%s: a snapshot row does not fit the table's columns (%s). The table is reloaded at the"
+            " statement that changes them, or stopped if the binlog has none",
             self._name,
             why,
         )
 
     def _unexplained(self, why: str, batch: Batch) -> MirrorError:
         if not batch.reloads:
-            return self._error(f"it was altered while it was being loaded ({why}); {RELOAD_HINT}")
+            return self._error(f"it was altered during its snapshot ({why}); {RELOAD_HINT}")
         if why == KEYED_SNAPSHOT_OF_KEYLESS_TABLE:
             return self._error(why)
         return self._error(
-            f"a row that was loaded does not fit the table's columns ({why}), and no statement came"
-            " that changed them: correct the value or leave the column out (excludeColumns), and"
+            f"a snapshot row does not fit the table's columns ({why}), and no statement changed"
+            " them: correct the value or exclude the column (excludeColumns), and"
             f" {RELOAD_HINT}"
         )
 
     def _name_log(self, mark: Mark) -> None:
-        """Note in which log the positions lie."""
+        """Record the binlog of the positions."""
         if self._target.columns() is not None and LOG not in self._target.properties():
             self._target.set_properties({LOG: str(mark.log)})
 
@@ -758,25 +759,25 @@ class MirroredTable:
 
 
 def _comes_back(now: TableVersions, batch: Batch) -> bool:
-    """Whether a table was not there where a batch begins, as the batches before it have told."""
+    """Return whether the earlier batches show that the table did not exist at a batch's start."""
     return not batch.is_first and now.is_absent_at(batch.start)
 
 
 def _has_only_a_stop(target: DeltaTarget) -> bool:
-    """Whether `stop` made the Delta table: it has no columns of the table, nor its partitions."""
+    """Return whether `stop` created the Delta table: it has no other columns and no partitions."""
     columns = target.columns()
     return columns is not None and columns.names == [SEQ] and target.is_empty()
 
 
 def _without_loaded(changes: pa.Table) -> pa.Table:
-    """The changes that the log brings."""
+    """Return the changes that come from the binlog."""
     row = pc.struct_field(changes.column("seq").cast(SEQ_TYPE), "row")
     is_loaded = pc.or_(pc.equal(changes.column("op"), "r"), pc.less_equal(row, ROW_BEFORE_ALL))
     return changes.filter(pc.invert(is_loaded))
 
 
 def _from(versions: tuple[Version, ...], applied: int) -> tuple[Version, ...]:
-    """The versions from the one on that the Delta table has the shape of."""
+    """Return the versions, beginning with the one whose columns the Delta table has."""
     first = 0
     for at, (start, _) in enumerate(versions):
         if pack_position(start) <= applied:

@@ -17,12 +17,12 @@ __all__ = ["TableVersions", "table_versions"]
 
 @dataclass(frozen=True, slots=True)
 class TableVersions:
-    """What a table looks like in a batch.
+    """Versions of a table's schema in a batch.
 
     Attributes
     ----------
-    versions : those that hold anywhere in the batch, ascending; columns that nobody wants left out.
-    came_by_rename : places at which another table took this one's name.
+    versions : all that are valid anywhere in the batch, in order, without excluded columns.
+    came_by_rename : packed positions at which another table was renamed to this name.
     """
 
     versions: tuple[Version, ...]
@@ -30,12 +30,12 @@ class TableVersions:
 
     @property
     def only(self) -> TableSchema | None:
-        """The only version; None where there are several, or nobody knows the columns."""
+        """The only version; None if there are several, or the columns are unknown."""
         what = self.versions[0][1] if len(self.versions) == 1 else None
         return what if isinstance(what, TableSchema) else None
 
     def is_absent_at(self, start: Position) -> bool:
-        """Whether it is known that there was no such table at the place where a batch begins."""
+        """Return whether the table is known not to exist at a batch's start."""
         if not self.versions:
             return False
         first = self.versions[0]
@@ -45,9 +45,9 @@ class TableVersions:
 def table_versions(
     history: SchemaHistory, names: Iterable[Table], without_excluded: Callable[[Version], Version]
 ) -> dict[Table, TableVersions]:
-    """The versions of tables in a history.
+    """Return the versions of tables in a history.
 
-    without_excluded : gives a version without the columns that are not captured.
+    without_excluded : returns a version without the excluded columns.
     """
     dropped = _dropped(history)
     return {
@@ -60,7 +60,7 @@ def table_versions(
 
 
 def _dropped(history: SchemaHistory) -> dict[int, set[Table]]:
-    """Packed position -> the tables that were dropped there."""
+    """Return packed position -> the tables that were dropped there."""
     dropped: dict[int, set[Table]] = {}
     for name in history.tables():
         for version in filter(is_dropped, history.versions(*name)):
@@ -71,7 +71,7 @@ def _dropped(history: SchemaHistory) -> dict[int, set[Table]]:
 def _came_by_rename(
     name: Table, history: SchemaHistory, dropped: Mapping[int, set[Table]]
 ) -> frozenset[int]:
-    """Packed positions at which a table appears and another is dropped: it was renamed."""
+    """Return packed positions at which a table appears and another is dropped: it was renamed."""
     return frozenset(
         pack_position(start)
         for start, what in history.versions(*name)

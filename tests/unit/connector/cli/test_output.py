@@ -171,7 +171,7 @@ def test_of_many_tables_those_are_shown_that_matter() -> None:
     tables = {f"shop.t{n}": TableProgress(n) for n in range(1000)}
     *lines, foot = shown(MirrorProgress(tables, (batch(9, t7=5, t500=50),)), most=3)[1:]
     assert [line.split()[0] for line in lines] == ["shop.t500", "shop.t7", "shop.t0"]
-    assert foot.strip() == "and 997 tables more; batch 9, up to bin.000007:4711"
+    assert foot.strip() == "and 997 more tables; batch 9, up to bin.000007:4711"
 
 
 def test_the_terminal_keeps_the_log_and_the_last_table() -> None:

@@ -40,5 +40,5 @@ def test_a_folder_that_is_removed_after_the_drop(mirrored: TableBatches) -> None
 def test_a_folder_that_is_removed_without_a_drop(mirrored: TableBatches) -> None:
     shutil.rmtree(mirrored.folder)
     mirrored.again()
-    with pytest.raises(MirrorError, match="not there any more"):
+    with pytest.raises(MirrorError, match="no longer exists"):
         mirrored.batch(300, versions=[(4, TABLE)], load=SnapshotState())

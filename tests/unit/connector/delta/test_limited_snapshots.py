@@ -63,7 +63,7 @@ def mirrored(tmp_path: Path) -> TableBatches:
 def test_a_key_that_changes_keeps_rows_that_the_condition_left_out(mirrored: TableBatches) -> None:
     told = change("ddl", 150, query=ALTER)
     versions = [(4, BEFORE), (160, WIDER)]
-    with pytest.raises(MirrorError, match="take it out of snapshotWhere"):
+    with pytest.raises(MirrorError, match="remove the table from snapshotWhere"):
         mirrored.batch(170, told, versions=versions, load=pending(160))
     assert mirrored.rows() == [(2, 2)]
 
@@ -75,7 +75,7 @@ def test_a_key_that_comes_keeps_rows_that_the_condition_left_out(tmp_path: Path)
     mirrored.batch(140, brought, versions=[(4, KEYLESS)], load=DONE)
     told = change("ddl", 150, query="ALTER TABLE t DROP PARTITION p")
     mirrored.batch(170, told, versions=[(4, KEYLESS)], load=pending(160))
-    with pytest.raises(MirrorError, match="take it out of snapshotWhere"):
+    with pytest.raises(MirrorError, match="remove the table from snapshotWhere"):
         mirrored.batch(200, versions=[(4, KEYLESS), (180, BEFORE)], load=pending(160))
     assert mirrored.rows() == [(2, 2)]
 
@@ -83,7 +83,7 @@ def test_a_key_that_comes_keeps_rows_that_the_condition_left_out(tmp_path: Path)
 def test_a_stopped_table_whose_key_has_changed_is_not_emptied(mirrored: TableBatches) -> None:
     mirrored.table.stop(MirrorError("for a test"), mirrored.last)
     mirrored.batch(170, versions=[(4, BEFORE), (160, WIDER)], load=DONE)
-    with pytest.raises(MirrorError, match="take it out of snapshotWhere"):
+    with pytest.raises(MirrorError, match="remove the table from snapshotWhere"):
         mirrored.batch(300, row(300, id=100, v=5, w=7), versions=[(4, WIDER)], load=chunk())
     assert mirrored.rows() == [(2, 2)]
 

@@ -93,7 +93,7 @@ def test_a_snapshot_that_the_table_has_completed(mirrored: TableBatches, end: in
     added = [(10, 10)] if more else []
     assert mirrored.rows() == [(1, 1), (3, 3), (9, 9), *added, (11, 11)]
     # A later batch goes on with a load that the table does not have.
-    with pytest.raises(MirrorError, match="does not have the load"):
+    with pytest.raises(MirrorError, match="does not have the snapshot"):
         mirrored.batch(end + 20, versions=VERSIONS, load=chunk(5, 6))
 
 
@@ -130,7 +130,7 @@ def test_a_snapshot_that_another_one_has_replaced_in_the_table(mirrored: TableBa
     mirrored.batch(300, row(300, 2, 2), versions=VERSIONS, load=chunk(1, None))
     mirrored.batch(400, row(400, 1, 1), versions=VERSIONS, load=chunk(None, 1, "again"))
     mirrored.put_back(copy)
-    with pytest.raises(MirrorError, match="a later load"):
+    with pytest.raises(MirrorError, match="a later snapshot"):
         mirrored.batch(500, row(500, 2, 2), versions=VERSIONS, load=chunk(1, None))
     assert mirrored.rows() == [(1, 1), (2, 2)]
 

@@ -1,18 +1,18 @@
-"""Rows that a Delta table gets without a merge: the same rows as by one, and quicker.
+"""Writes rows to a Delta table without a merge: the result is the same, and faster.
 
-Where no file may have a row between the least and the greatest of the new keys they are appended,
-which takes three quarters of a merge's time: so it is with most rows of a first load, and with
-INSERTs into a table whose keys are counted up.
+If no file may have a row between the minimum and the maximum of the new keys, the rows are
+appended, which takes three quarters of a merge's time. This applies to most rows of an initial
+snapshot, and to INSERTs into a table with increasing keys.
 
-A few rows take the places of those with their keys. For a merge delta-rs joins all rows of the
-files that it writes anew. Here it leaves out those that have one of the keys, and writes the new
-ones beside the rest, in one commit, too. Three such writes side by side take three quarters of the
-time of three merges (400 rows each, into a million).
+A few rows replace the rows with their keys. For a merge, delta-rs joins all rows of the files that
+it rewrites. Here it excludes those that have one of the keys, and writes the new rows together with
+the rest, also in one commit. Three such writes in parallel take three quarters of the time of three
+merges (400 rows each, into a million).
 
-A merge compares the `seq` of each row with that of the row that is there. Here that is asked
-before: where a row with one of the keys is not older than all of the new ones, it takes a merge.
+A merge compares the `seq` of each row with that of the existing row. Here that is checked before:
+if a row with one of the keys is not older than all of the new ones, a merge is used.
 
-Where rows are deleted that are not there, in a file's range, there may be a commit without files; a
+If rows are deleted that do not exist, in a file's range, there may be a commit without files; a
 merge makes none.
 """
 
@@ -32,10 +32,10 @@ from pyspark_mysqlbinlog.connector.delta.store.predicates import integer_bounds,
 __all__ = ["MAX_REPLACED_KEYS", "append_or_replace"]
 
 
-# From some 2,000 keys on delta-rs takes as long to parse the condition as it saves.
+# From about 2,000 keys, delta-rs takes as long to parse the condition as it saves.
 MAX_REPLACED_KEYS = 1_000
-# Properties of Delta tables whose rows are not replaced: a change data feed would tell of an update
-# as of a delete and an insert, and a table that is only appended to refuses it.
+# Properties of Delta tables whose rows are not replaced: a change data feed would show an update as
+# a delete and an insert, and an append-only table rejects it.
 _NOT_REPLACED = ("delta.enableChangeDataFeed", "delta.appendOnly")
 
 
@@ -47,11 +47,11 @@ def append_or_replace(
     *,
     soft_deletes: bool,
 ) -> bool:
-    """Write what states leave, in one commit; False where it takes a merge, and nothing is written.
+    """Write the final states in one commit; False, without writing, if a merge is necessary.
 
-    table : at its last version. It must not go on to another between the look and the write.
-    states : of each key the last, with `SEQ` and `GONE`, and all columns of the table.
-    soft_deletes : rows that are gone stay, as the states have them.
+    table : at its last version. It must not change between the check and the write.
+    states : the last state of each key, with `SEQ` and `GONE`, and all columns of the table.
+    soft_deletes : tombstones stay as rows, as the states have them.
     """
     bounds = integer_bounds(states, key)
     if not bounds:
@@ -67,7 +67,7 @@ def append_or_replace(
         return False
     name, (least, greatest) = quoted(key[0]), bounds[key[0]]
     values = ", ".join(map(str, states.column(key[0]).to_pylist()))
-    # By the bounds delta-rs leaves out files.
+    # delta-rs skips files by the bounds.
     condition = f"{name} >= {least} AND {name} <= {greatest} AND {name} IN ({values})"
     if has_rows(table, f"{condition} AND NOT {is_before(_oldest(states))}"):
         return False
@@ -82,19 +82,19 @@ def append_or_replace(
 
 
 def _without_gone(states: pa.Table) -> pa.Table:
-    """The states of rows that are there."""
+    """Return the states of live rows."""
     gone = states.column(GONE)
     return states.filter(pc.invert(gone)) if pc.any(gone).as_py() else states
 
 
 def _may_have_rows(table: DeltaTable, bounds: Mapping[str, tuple[int, int]]) -> bool:
-    """Whether a file of the table may have a row between the bounds, by the statistics of each."""
+    """Return whether a file may have a row between the bounds, according to its statistics."""
     files = pa.table(table.get_add_actions())
     may_have = pa.array([True] * files.num_rows, pa.bool_())
     for name, (least, greatest) in bounds.items():
         ends = [_of_statistics(files, end, name) for end in ("min", "max")]
-        # Where the table's properties give a column no statistics, and in a file without them, it
-        # may have any value.
+        # A file without statistics, or a column that the table's properties exclude from them, may
+        # have any value.
         if None not in ends:
             is_within = pc.and_(pc.less_equal(ends[0], greatest), pc.greater_equal(ends[1], least))
             may_have = pc.and_(may_have, pc.fill_null(is_within, True))
@@ -102,7 +102,7 @@ def _may_have_rows(table: DeltaTable, bounds: Mapping[str, tuple[int, int]]) -> 
 
 
 def _of_statistics(files: pa.Table, end: str, name: str) -> Any:
-    """A column's least or greatest value in each file; None where no file has it."""
+    """Return a column's minimum or maximum in each file; None if no file has it."""
     if end not in files.column_names:
         return None
     values = files.column(end)
@@ -111,10 +111,10 @@ def _of_statistics(files: pa.Table, end: str, name: str) -> Any:
 
 
 def _may_be_replaced(table: DeltaTable, states: pa.Table, key: Sequence[str]) -> bool:
-    """Whether rows may take the places of others by this key, as far as the table goes."""
+    """Return whether the table and the key allow rows to be replaced."""
     if len(key) != 1 or states.num_rows > MAX_REPLACED_KEYS:
         return False
-    # A merge refuses keys that are there twice.
+    # A merge rejects duplicate keys.
     if pc.count_distinct(states.column(key[0])).as_py() < states.num_rows:
         return False
     metadata = table.metadata()
@@ -123,6 +123,6 @@ def _may_be_replaced(table: DeltaTable, states: pa.Table, key: Sequence[str]) ->
 
 
 def _oldest(states: pa.Table) -> Mapping[str, int]:
-    """The least `seq` of states."""
+    """Return the minimum `seq` of states."""
     seqs: list[Any] = states.column(SEQ).to_pylist()
     return min(seqs, key=lambda seq: (*seq.values(),))

@@ -1,7 +1,7 @@
-"""Equal rows in a Delta table by delta-rs: how many there are, and one commit that makes it others.
+"""Multiset rows in a Delta table with delta-rs: counts equal rows, and rewrites them in one commit.
 
-The commit is a merge whose source has two kinds of rows: those of which all copies go, which match
-on every column, and those that come, which match nothing.
+The commit is a merge whose source has two kinds of rows: removed rows, which match all of their
+copies on every column, and new rows, which match nothing.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["count_equal_rows", "rewrite_equal_rows"]
 
 
 def count_equal_rows(table: DeltaTable, rows: pa.Table) -> list[int]:
-    """How many rows there are of each of these, which differ.
+    """Return the number of copies of each of these rows, which are distinct.
 
     Memory does not grow with the table.
     """
@@ -42,18 +42,18 @@ def count_equal_rows(table: DeltaTable, rows: pa.Table) -> list[int]:
 
 
 def _candidates(held: pa.Table, rows: pa.Table) -> pa.Table:
-    """Without rows that have a value that none of these has: whole rows take longer to compare."""
+    """Drop rows with a value that no searched row has: comparing whole rows takes longer."""
     for name in rows.column_names:
         kind = rows.schema.field(name).type
         if pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_timestamp(kind):
             values: Any = pc.unique(rows.column(name))
-            # NULL is one of them, where it is.
+            # This includes NULL.
             held = held.filter(pc.is_in(held.column(name), value_set=values))
     return held
 
 
 def _within(rows: pa.Table) -> Any:
-    """A condition that all of these rows meet, for the files that can have any of them."""
+    """Return a condition that all of these rows meet, to skip files that have none of them."""
     condition: Any = pc.scalar(True)
     for name, ends in integer_bounds(rows, rows.column_names).items():
         field: Any = dataset.field(name)
@@ -66,7 +66,7 @@ def _within(rows: pa.Table) -> Any:
 def rewrite_equal_rows(
     table: DeltaTable, gone: pa.Table, rows: pa.Table, properties: CommitProperties
 ) -> int:
-    """Remove all copies of some rows, which differ, and write others; returns how many went."""
+    """Remove all copies of distinct rows, and write others; returns how many were removed."""
     held = [field.name for field in table.schema().fields]
     if not gone.num_rows:
         write_deltalake(table, rows.select(held), mode="append", commit_properties=properties)
@@ -98,12 +98,12 @@ def _with_gone(rows: pa.Table, *, is_tombstone: bool) -> pa.Table:
 
 
 def _equal(gone: pa.Table) -> Iterator[str]:
-    """Conditions by which a row is one of these in every column."""
+    """Yield conditions for a row to equal one of these in every column."""
     names = [name for name in gone.column_names if name != SEQ]
     for name in names:
         ours, theirs = f"s.{quoted(name)}", f"t.{quoted(name)}"
         yield f"({theirs} IS NOT DISTINCT FROM {ours})"
         if pa.types.is_floating(gone.column(name).type):
-            # To the join, 0 and -0 are one.
+            # The join treats 0 and -0 as equal.
             yield f"(CAST({theirs} AS VARCHAR) IS NOT DISTINCT FROM CAST({ours} AS VARCHAR))"
     yield from bounds(gone, names, quoted)

@@ -1,4 +1,4 @@
-"""What is said to datafusion, the SQL engine inside of delta-rs."""
+"""SQL for datafusion, the SQL engine of delta-rs."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ __all__ = ["has_duplicates", "has_rows", "quoted", "rows_where"]
 
 
 def quoted(name: str) -> str:
-    """A column's name."""
+    """Quote a column's name."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def rows_where(table: DeltaTable, names: Sequence[str], condition: str) -> pa.Table:
-    """These columns of the rows of which an SQL condition is true.
+    """Return these columns of the rows that meet an SQL condition.
 
-    condition : of names and numbers of our own.
+    condition : made only of column names and numbers by this package.
     """
     columns = ", ".join(map(quoted, names))
     held = QueryBuilder().register("t", table)
@@ -27,9 +27,9 @@ def rows_where(table: DeltaTable, names: Sequence[str], condition: str) -> pa.Ta
 
 
 def has_rows(table: DeltaTable, condition: str) -> bool:
-    """Whether a table has a row of which an SQL condition is true.
+    """Return whether a row of a table meets an SQL condition.
 
-    condition : of names and numbers of our own.
+    condition : made only of column names and numbers by this package.
     """
     held = QueryBuilder().register("t", table)
     found = held.execute(f"SELECT 1 FROM t WHERE {condition} LIMIT 1")  # noqa: S608 (see above)
@@ -37,7 +37,7 @@ def has_rows(table: DeltaTable, condition: str) -> bool:
 
 
 def has_duplicates(table: DeltaTable, names: Sequence[str]) -> bool:
-    """Whether two rows of a table have the same values in some columns."""
+    """Return whether two rows of a table have the same values in some columns."""
     columns = ", ".join(map(quoted, names))
     held = QueryBuilder().register("t", table)
     query = f"SELECT 1 FROM t GROUP BY {columns} HAVING COUNT(*) > 1 LIMIT 1"  # noqa: S608 (names)

@@ -1,10 +1,10 @@
-"""Which columns do without statistics, because delta-rs would round them.
+"""Selects columns without statistics, because delta-rs would round them.
 
-delta-rs writes the least and the greatest value of a file's column as floating-point numbers. A
-decimal of up to 15 digits stays what it is. A longer one, as a BIGINT UNSIGNED may be, becomes
-another number, and whoever looks for its row, a merge or a reader, passes over the file that has
-it. So a column loses its statistics before its first long value is written (seen in delta-rs
-1.6.6: a row of a long key was there twice after an UPDATE).
+delta-rs writes the minimum and the maximum of a file's column as floating-point numbers. A decimal
+of up to 15 digits stays exact. A longer one, possible in a BIGINT UNSIGNED, becomes another number,
+and a merge or a reader that searches its row skips the file that has it. So a column loses its
+statistics before its first long value is written (observed with delta-rs 1.6.6: after an UPDATE, a
+row with a long key was in the table twice).
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ __all__ = [
 
 _DIGITS = 15
 _PROPERTY = "delta.dataSkippingStatsColumns"
-# Without it so many of a table's first columns have statistics; -1 is all.
+# Without it, this many of a table's first columns have statistics; -1 means all.
 _COUNT, _USUAL_COUNT = "delta.dataSkippingNumIndexedCols", "32"
 _NAME = re.compile(r"`((?:[^`]|``)*)`|([^,`]+)")
 
 
 def wide_decimal_columns(rows: pa.Table) -> set[str]:
-    """The columns that have a decimal of more than 15 digits in these rows."""
+    """Return the columns that have a decimal of more than 15 digits in these rows."""
     found = set()
     for field in rows.schema:
         if _is_wide(field.type):
@@ -47,7 +47,7 @@ def wide_decimal_columns(rows: pa.Table) -> set[str]:
 
 
 def wide_decimals_in_files(table: DeltaTable, columns: pa.Schema) -> set[str]:
-    """Those that have a long decimal in a file of the table, or may have one.
+    """Return the columns that have, or may have, a long decimal in a file of the table.
 
     columns : the table's.
     """
@@ -66,9 +66,9 @@ def wide_decimals_in_files(table: DeltaTable, columns: pa.Schema) -> set[str]:
 
 
 def long_in_shape(held: pa.Schema, columns: pa.Schema, came_from: Mapping[str, str]) -> set[str]:
-    """Those of new columns that may get long decimals when they are cast from held ones.
+    """Return the new columns that may get long decimals when they are cast from held ones.
 
-    came_from : the held column that a new one has its values of.
+    came_from : new column -> the held column with its values.
     """
     return {
         field.name
@@ -82,7 +82,7 @@ def long_in_shape(held: pa.Schema, columns: pa.Schema, came_from: Mapping[str, s
 def stats_properties_excluding(
     table: DeltaTable, columns: pa.Schema, long: AbstractSet[str]
 ) -> dict[str, str]:
-    """What the table's properties have to be for these to have no statistics; empty if they are.
+    """Return the properties to set so that these columns have no statistics; empty if none.
 
     columns : that the table has, or will have.
     """
@@ -99,7 +99,7 @@ def stats_properties_excluding(
 
 
 def _may_have_stats(table: DeltaTable, columns: pa.Schema) -> list[str]:
-    """Those that the property says; else all, since those in front of one may be dropped."""
+    """Return the columns of the property; else all, since earlier columns may be dropped."""
     metadata = table.metadata()
     said = metadata.configuration.get(_PROPERTY)
     if said is None:
@@ -110,7 +110,7 @@ def _may_have_stats(table: DeltaTable, columns: pa.Schema) -> list[str]:
 
 
 def _may_be_named(kind: pa.DataType) -> bool:
-    """Whether Delta for Spark lets a column of this type be named as one with statistics."""
+    """Return whether Delta for Spark accepts a column of this type in the property."""
     types = pa.types
     return (
         types.is_integer(kind)
@@ -133,6 +133,6 @@ def _is_long(value: Decimal | None, kind: Any) -> bool:
 def _may_have_long(file: Mapping[str, Any], name: str, kind: pa.DataType) -> bool:
     ends = [file.get(f"{end}.{name}") for end in ("min", "max")]
     if None in ends:
-        # None of a column whose values are all NULL.
+        # A column whose values are all NULL has none.
         return bool(file.get(f"null_count.{name}") != file.get("num_records"))
     return any(_is_long(value, kind) for value in ends)

@@ -1,14 +1,14 @@
-"""Delta by delta-rs (the package `deltalake`): in process, without jars in the JVM.
+"""Delta tables with delta-rs (the package `deltalake`): in process, without jars in the JVM.
 
-A table is opened once, and brought up to date in front of each commit. What a merge has to load of
-the table is bounded by literals: the least and the greatest value of each key column in the batch,
-by which delta-rs leaves out files. Where no row can have one of the keys there is no merge, and for
-a few rows there is none either (see `fast_writes`).
+A table is opened once, and refreshed before each commit. Literals limit what a merge reads of the
+table: the minimum and the maximum of each key column in the batch, by which delta-rs skips files.
+If no row can have one of the keys there is no merge, and for a few rows neither (see
+`fast_writes`).
 
-A commit is made on the very version that was read, and never moved behind what came in between:
-delta-rs would move an overwrite behind a compaction, and the table had each row twice. Where what
-came in between left the rows as they are it is made again; else the batch fails. Columns whose
-statistics would be wrong do without them (see `deltars.stats`).
+A commit is made on the very version that was read, and never moved after other commits: delta-rs
+would move an overwrite after a compaction, and the table would have each row twice. If the commits
+in between did not change rows, it is tried again; else the batch fails. Columns whose statistics
+would be wrong have none (see `deltars.stats`).
 """
 
 from __future__ import annotations
@@ -71,9 +71,9 @@ if TYPE_CHECKING:
 
 __all__ = ["DeltalakeEngine", "DeltalakeTarget"]
 
-# A `seq` in front of all there are.
+# A `seq` before all others.
 _OLDEST = -1
-# Two compactions that meet leave rows twice (see `compactions`): in one process they do not.
+# Two compactions at once leave rows twice (see `compactions`): this prevents it in one process.
 _COMPACTING = Lock()
 _DATAFUSION = {pa.int32(): "Int32", pa.int64(): "Int64"}
 
@@ -81,9 +81,9 @@ _DATAFUSION = {pa.int32(): "Int32", pa.int64(): "Int64"}
 class DeltalakeEngine:
     """Tables on local disk or in an object store.
 
-    storage_options : as delta-rs takes them: keys, regions, endpoints.
-    properties : of the tables that are made.
-    soft_delete : deleted rows stay, with true in a column of their own.
+    storage_options : for delta-rs: keys, regions, endpoints.
+    properties : of created tables.
+    soft_delete : keep deleted rows, with true in a column of their own.
     """
 
     def __init__(
@@ -98,10 +98,10 @@ class DeltalakeEngine:
         self._keep_deleted = soft_delete
 
     def begin(self, spark: SparkSession) -> None:
-        """Nothing is needed of Spark."""
+        """Do nothing: Spark is not needed."""
 
     def target(self, uri: str, partition_by: Sequence[str] = ()) -> DeltalakeTarget:
-        """The Delta table of a URI, which may not be there yet."""
+        """Return the Delta table of a URI, which may not exist yet."""
         return DeltalakeTarget(
             uri, self._storage, self._properties, partition_by, soft_delete=self._keep_deleted
         )
@@ -110,7 +110,7 @@ class DeltalakeEngine:
 class DeltalakeTarget:
     """One Delta table; see `interface.DeltaTarget`."""
 
-    # Spark takes what delta-rs notes of a partition's instant for one of its session's time zone.
+    # Spark reads the instants of delta-rs's partition values in its session's time zone.
     preserves_partition_time_zone = False
 
     def __init__(
@@ -128,19 +128,19 @@ class DeltalakeTarget:
         self._partition_by = list(partition_by)
         self.soft_deletes = soft_delete
         self._table: DeltaTable | None = None
-        # The version that all is decided by: of the first look, or of the last commit. None where
-        # an error left open what was written.
+        # The version that decisions are based on: of the first read or the last commit. None if an
+        # error left it open what was written.
         self._known: int | None = None
-        # A version of the table, and its marks, where Delta for Spark wrote them.
+        # A version of the table, and its commit markers, if Delta for Spark wrote them.
         self._handed: tuple[int, Mapping[str, int]] | None = None
-        # Columns that have no statistics; None before the table's files were looked at.
+        # Columns without statistics; None until the table's files were inspected.
         self._long: AbstractSet[str] | None = None
 
     def _opened(self) -> DeltaTable | None:
-        """The table as it was at the first look, or behind this object's last commit.
+        """Return the table as of the first read, or after this object's last commit.
 
-        What others have committed since is looked at in front of each commit: to ask for it takes
-        milliseconds, and in an object store a request.
+        Other writers' commits are checked before each commit: that takes milliseconds, and in an
+        object store a request.
         """
         if self._table is None:
             try:
@@ -150,18 +150,18 @@ class DeltalakeTarget:
             check_same_deletes(self, [field.name for field in table.schema().fields])
             self._table = table
         if self._known is None:
-            # What an error left open may have been written.
+            # After an error it is open what was written.
             self._table.update_incremental()
             self._known = self._table.version()
         return self._table
 
     def _there(self) -> DeltaTable:
         table = self._opened()
-        assert table is not None, f"{self.uri} is not there"
+        assert table is not None, f"{self.uri} does not exist"
         return table
 
     def _now(self) -> DeltaTable:
-        """The table as it is now."""
+        """Return the table at its newest version."""
         table = self._there()
         table.update_incremental()
         return table
@@ -174,8 +174,8 @@ class DeltalakeTarget:
     ) -> None:
         """Write once, on the table's last version.
 
-        long : columns of which long decimals are written, or may be.
-        columns : that the table has then; None for those it has.
+        long : columns in which long decimals are, or may be, written.
+        columns : that the table has then; None if they do not change.
         """
         for _ in range(MAX_COMMIT_ATTEMPTS):
             table = self._now()
@@ -192,7 +192,7 @@ class DeltalakeTarget:
                     raise
                 self._known = known
             else:
-                # Where a merge had no row to write there is no commit.
+                # A merge without a row to write makes no commit.
                 self._known = min(version + 1, table.version())
                 return
         raise commit_conflict_error(self.uri)
@@ -203,9 +203,9 @@ class DeltalakeTarget:
         long: AbstractSet[str] = frozenset(),
         columns: pa.Schema | None = None,
     ) -> None:
-        """Take the statistics from columns with long decimals: these, and those that files have.
+        """Disable the statistics of columns with long decimals: these, and those found in files.
 
-        columns : that the table will have; None for those it has.
+        columns : that the table will have; None if they do not change.
         """
         if self._long is not None and long <= self._long:
             return
@@ -220,9 +220,9 @@ class DeltalakeTarget:
         self._long = long | known
 
     def _check_no_foreign_writes(self, table: DeltaTable) -> None:
-        """MirrorError where something else has changed rows up to the table's version.
+        """MirrorError if another writer has changed rows up to the table's version.
 
-        The table is brought up to date: delta-rs also lists the commits after its version.
+        The table is refreshed until it is current: delta-rs also lists commits after its version.
         """
         known, version = self._known, table.version()
         assert known is not None
@@ -242,7 +242,7 @@ class DeltalakeTarget:
         )
 
     def _of_spark(self, table: DeltaTable) -> Mapping[str, int] | None:
-        """The marks of a table that Delta for Spark wrote last; None where it did not."""
+        """Return the commit markers of a table that Delta for Spark wrote last; else None."""
         marks = MetadataMarkers.of(table.metadata().configuration)
         if marks is None:
             return None
@@ -253,7 +253,7 @@ class DeltalakeTarget:
         return self._handed[1]
 
     def _take_over(self, table: DeltaTable) -> None:
-        """Write down the marks of a table that Delta for Spark wrote last as delta-rs does."""
+        """Rewrite the commit markers of a table that Delta for Spark wrote last for delta-rs."""
         numbers = self._of_spark(table)
         if numbers is not None:
             table.alter.set_table_properties(
@@ -425,7 +425,7 @@ class DeltalakeTarget:
                 predicate,
                 source_alias="s",
                 target_alias="t",
-                # Files may have statistics of long keys that are not exact; this goes by none.
+                # Files may have inexact statistics of long keys; streamed_exec ignores them.
                 streamed_exec=not long.isdisjoint(key),
                 commit_properties=marking,
             )
@@ -442,7 +442,7 @@ class DeltalakeTarget:
         self._commit(write, long)
 
     def copies(self, rows: pa.Table) -> list[int]:
-        # The files of an older version may be gone.
+        # The files of an older version may be deleted.
         return count_equal_rows(self._now(), rows)
 
     def rewrite_equal_rows(self, gone: pa.Table, rows: pa.Table, mark: Mark) -> int:
@@ -478,7 +478,7 @@ class DeltalakeTarget:
         )
 
     def compact(self) -> bool:
-        """Write small files into larger ones; False where others wrote in between."""
+        """Rewrite small files as larger ones; False if another writer committed in between."""
         with _COMPACTING:
             try:
                 table = self._now()
@@ -508,7 +508,7 @@ def _reshaped(
 
 
 def _removed_files(table: DeltaTable, version: int) -> AbstractSet[str]:
-    # pyarrow calls it as one of its own; the stubs know no common class.
+    # pyarrow accepts it as one of its own handlers; the stubs have no common class.
     handler: Any = DeltaStorageHandler.from_table(table._table)
     store = PyFileSystem(handler)
     with store.open_input_stream(f"_delta_log/{version:020}.json") as commit:
@@ -516,7 +516,7 @@ def _removed_files(table: DeltaTable, version: int) -> AbstractSet[str]:
 
 
 def _pyarrow(schema: Schema) -> pa.Schema:
-    # pyarrow takes what deltalake gives by its C interface; its stubs do not.
+    # pyarrow accepts deltalake's schema through its C interface; its stubs do not.
     given: Any = schema.to_arrow()
     return pa.schema(given)
 

@@ -1,14 +1,14 @@
-"""What a mirror's Delta tables hold in Spark's JVM, and its bounds.
+"""Limits the memory that a mirror's Delta tables use in Spark's JVM.
 
 Delta keeps a `DeltaLog` for each table that was used in the last hour, up to 10,000 of them, each
-with the table's last snapshot: about 4 MB for a small table. Here the tables that were used least
-recently are removed from that cache; the next use of such a table reads its log again.
+with the table's last snapshot: about 4 MB for a small table. Here the least recently used tables
+are removed from that cache; the next use of such a table reads its Delta log again.
 
 py4j keeps an object in the JVM as long as its Python object exists. A Python object whose method
 was called is part of a reference cycle, so only Python's cyclic garbage collector frees it. That
-collector rarely looks at objects that survived its first rounds, as those of commits in parallel
-threads do. A DataFrame pins the plan of its query, with a snapshot of its table and what a join
-broadcast, which takes up to 64 MB. So they are released by hand, and for what else there is the
+collector rarely checks objects that survived its first rounds, as those of commits in parallel
+threads do. A DataFrame pins the plan of its query, with a snapshot of its table and the broadcasts
+of a join, which take up to 64 MB. So DataFrames are released explicitly, and for other objects the
 collector is run after a number of commits.
 """
 
@@ -23,13 +23,13 @@ from pyspark.sql import SparkSession
 
 __all__ = ["OpenTables", "release"]
 
-# Of the JVM's heap, a table that is kept open takes an eighth of this, or a little more.
+# Heap bytes per open table; a table uses an eighth of this, or a little more.
 _HEAP_BYTES_PER_TABLE = 32 << 20
 _MIN_TABLES = 16
 
 
 def release(session: SparkSession, *in_jvm: Any) -> None:
-    """Let the JVM free objects that are not used any more."""
+    """Let the JVM free objects that are no longer used."""
     gateway: Any = session.sparkContext._gateway
     for each in in_jvm:
         gateway.detach(each)
@@ -40,7 +40,7 @@ class OpenTables:
 
     Attributes
     ----------
-    max_tables : how many; also the number of commits between two collections of garbage.
+    max_tables : their limit; also the number of commits between two garbage collections.
     """
 
     def __init__(self, spark: SparkSession) -> None:
@@ -52,7 +52,7 @@ class OpenTables:
         self._lock = Lock()
 
     def use(self, path: str, session: SparkSession) -> None:
-        """Keep a table open, and close those that were used least recently."""
+        """Keep a table open, and close the least recently used ones."""
         with self._lock:
             self._paths[path] = None
             self._paths.move_to_end(path)
@@ -65,7 +65,7 @@ class OpenTables:
             delta_log.invalidateCache(jvm._jsparkSession, name)
 
     def committed(self) -> None:
-        """Free what commits have left in the JVM, once for as many commits as tables are kept."""
+        """Free what commits have left in the JVM, once per `max_tables` commits."""
         with self._lock:
             self._commits += 1
             is_due = self._commits % self.max_tables == 0

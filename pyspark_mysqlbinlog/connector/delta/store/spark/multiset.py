@@ -1,7 +1,7 @@
-"""Equal rows in a Delta table by Spark: how many there are, and one MERGE that makes it others.
+"""Multiset rows in a Delta table with Spark: counts equal rows, and rewrites them in one MERGE.
 
-The source of the MERGE has two kinds of rows, as in `deltars.multiset`: those of which all copies
-go, which match on every column, and those that come, which match nothing.
+As in `deltars.multiset`, the source of the MERGE has two kinds of rows: removed rows, which match
+all of their copies on every column, and new rows, which match nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["count_equal_rows", "equality_conditions", "multiset_merge_sql"]
 
 
 def equality_conditions(rows: pa.Table) -> list[str]:
-    """Conditions by which a row ``t`` is the row ``s`` of these in every column."""
+    """Return conditions for a row ``t`` to equal the row ``s`` in every column."""
     return [*_equal(rows), *bounds(rows, _columns(rows), quoted)]
 
 
@@ -30,7 +30,7 @@ def _equal(rows: pa.Table) -> Iterator[str]:
         ours, theirs = f"s.{quoted(name)}", f"t.{quoted(name)}"
         yield f"{theirs} <=> {ours}"
         if pa.types.is_floating(rows.column(name).type):
-            # To a join, 0 and -0 are one.
+            # A join treats 0 and -0 as equal.
             yield f"CAST({theirs} AS STRING) <=> CAST({ours} AS STRING)"
 
 
@@ -39,7 +39,7 @@ def _columns(rows: pa.Table) -> list[str]:
 
 
 def count_equal_rows(found: DataFrame, rows: pa.Table) -> list[int]:
-    """How many of the rows that were found there are of each of these, which differ."""
+    """Return the number of copies of each of these rows, which are distinct, in the found rows."""
     wanted = canonical_row_bytes(rows)
     counts = [0] * rows.num_rows
     held = found.toArrow().select(rows.column_names).cast(rows.schema)
@@ -52,7 +52,7 @@ def count_equal_rows(found: DataFrame, rows: pa.Table) -> list[int]:
 def multiset_merge_sql(
     into: str, states: str, names: Sequence[str], conditions: Sequence[str]
 ) -> str:
-    """Remove all copies of the rows that go, and write those that come.
+    """Return the MERGE that removes all copies of removed rows, and writes new rows.
 
     into : the table, `t` in the conditions.
     states : the view of both, `s` in the conditions, with the table's columns and `GONE`.

@@ -1,9 +1,8 @@
-"""A Spark session for each thread that writes Delta tables, used again when its thread has ended.
+"""A Spark session for each thread that writes Delta tables, reused when its thread has ended.
 
-What a commit writes down beside its rows is a setting of the session, and must be no other
-commit's. A thread makes one commit after the other; so threads have sessions of their own, and
-tables do not: a session takes megabytes, there may be thousands of tables, and each round of
-maintenance has a new thread.
+The metadata of a commit is a setting of its session, and must not be used by another commit. A
+thread makes one commit at a time, so each thread has a session, and not each table: a session takes
+megabytes, and there may be thousands of tables. Each round of maintenance has a new thread.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ __all__ = ["SparkSessions", "is_classic"]
 
 
 def is_classic(spark: SparkSession) -> bool:
-    """Whether a session has a JVM within reach; those of Spark Connect have none."""
+    """Return whether a session is on a JVM of this process; Spark Connect sessions are not."""
     return hasattr(spark, "_jsparkSession")
 
 
@@ -27,7 +26,7 @@ class SparkSessions:
 
     Parameters
     ----------
-    settings : of each clone; None takes back one that the session has.
+    settings : of each clone; None unsets one that the session has.
     """
 
     def __init__(self, spark: SparkSession, settings: Mapping[str, str | None]) -> None:
@@ -37,19 +36,19 @@ class SparkSessions:
         self._lock = Lock()
 
     def of_thread(self) -> SparkSession:
-        """That of the thread which asks."""
+        """Return the calling thread's session."""
         thread = current_thread()
         with self._lock:
             held = self._held.get(thread)
             if held is None:
                 held = self._free() or self._cloned()
-                # Also of one that was used: who is interrupted may leave its settings behind.
+                # Also of a reused one: an interrupted thread may have left its settings.
                 self._set(held)
                 self._held[thread] = held
             return held
 
     def _free(self) -> SparkSession | None:
-        """That of a thread which has ended, which holds it no longer."""
+        """Return the session of a thread that has ended, and remove it."""
         ended = next((thread for thread in self._held if not thread.is_alive()), None)
         return None if ended is None else self._held.pop(ended)
 

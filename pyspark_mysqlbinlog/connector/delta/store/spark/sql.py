@@ -1,4 +1,4 @@
-"""The SQL of Spark in which a Delta table is written: names, texts and types in it, and MERGE."""
+"""Spark SQL to write a Delta table: names, texts and types in it, and MERGE."""
 
 from __future__ import annotations
 
@@ -14,37 +14,37 @@ __all__ = ["fields", "literal", "merge", "properties", "quoted", "sql_type"]
 
 
 def quoted(name: str) -> str:
-    """A name."""
+    """Quote a name."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def literal(text: str) -> str:
-    """A text."""
+    """Quote a text."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def properties(given: Mapping[str, str]) -> str:
-    """Table properties."""
+    """Return table properties in SQL."""
     return ", ".join(f"{literal(name)} = {literal(value)}" for name, value in given.items())
 
 
 def sql_type(kind: pa.DataType) -> str:
-    """The type that payload=struct has for an Arrow type."""
+    """Return the type that payload=struct has for an Arrow type."""
     return from_arrow_type(kind).simpleString()
 
 
 def fields(columns: Iterable[pa.Field[Any]]) -> str:
-    """Columns, with their types."""
+    """Return columns with their types in SQL."""
     return ", ".join(f"{quoted(field.name)} {sql_type(field.type)}" for field in columns)
 
 
 def merge(
     into: str, states: str, names: Sequence[str], conditions: Sequence[str], *, soft_deletes: bool
 ) -> str:
-    """Bring states in where what is there is not newer.
+    """Return the MERGE that applies states unless the existing row is newer.
 
     into : the table, `t` in the conditions.
-    states : the view of them, `s` in the conditions, with the table's columns and `GONE`.
+    states : their view, `s` in the conditions, with the table's columns and `GONE`.
     names : the table's columns.
     conditions : when a state is of a row.
     """

@@ -1,6 +1,6 @@
-"""Delta by Delta's own jars in the Spark session (`delta-spark`): each commit is a job of Spark's.
+"""Delta tables with Delta's jars in the Spark session (`delta-spark`): each commit is a Spark job.
 
-A commit that meets one which left the rows as they are is made again (see `deltars.table`).
+A commit that conflicts with one that did not change rows is tried again (see `deltars.table`).
 """
 
 from __future__ import annotations
@@ -61,21 +61,21 @@ _EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 _CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 _CONFLICT = re.compile(r"DELTA_(CONCURRENT|METADATA_CHANGED|PROTOCOL_CHANGED)")
 _LITE_IMPOSSIBLE = "DELTA_CANNOT_VACUUM_LITE"
-# A `seq` in front of all there are.
+# A `seq` before all others.
 _OLDEST = -1
 _STATES = "mysqlbinlog_states"
 
 
 def has_delta(spark: SparkSession) -> bool:
-    """Whether it is a classic session with Delta's extension."""
+    """Return whether it is a classic session with Delta's extension."""
     return is_classic(spark) and _EXTENSION in (spark.conf.get("spark.sql.extensions", "") or "")
 
 
 class SparkEngine:
-    """Tables wherever Spark reaches.
+    """Tables on any storage that Spark reaches.
 
-    properties : of the tables that are made.
-    soft_delete : deleted rows stay, with true in a column of their own.
+    properties : of created tables.
+    soft_delete : keep deleted rows, with true in a column of their own.
     """
 
     def __init__(
@@ -88,11 +88,10 @@ class SparkEngine:
         self._open_tables: OpenTables | None = None
 
     def begin(self, spark: SparkSession) -> None:
-        """Take the session of the batch that begins."""
+        """Use the session of the batch that begins."""
         if not is_classic(spark):
             raise OptionError(
-                "engine: 'spark' needs a classic session, and this one is Spark Connect's; use"
-                " 'deltalake'"
+                "engine: 'spark' needs a classic session, found Spark Connect; use 'deltalake'"
             )
         catalog = spark.conf.get("spark.sql.catalog.spark_catalog", "") or ""
         if not has_delta(spark) or not catalog.endswith(".DeltaCatalog"):
@@ -108,7 +107,7 @@ class SparkEngine:
             self._open_tables = OpenTables(spark)
 
     def target(self, uri: str, partition_by: Sequence[str] = ()) -> SparkTarget:
-        """The Delta table of a URI, which may not be there yet."""
+        """Return the Delta table of a URI, which may not exist yet."""
         assert self._sessions is not None, "no batch has begun"
         assert self._open_tables is not None
         return SparkTarget(
@@ -121,13 +120,13 @@ class SparkEngine:
 
 @dataclass(frozen=True, slots=True)
 class _Told:
-    """What a commit writes down beside its rows.
+    """Metadata of a commit.
 
     Attributes
     ----------
     marks : of the table, with this commit.
-    numbers : what they are with it.
-    settings : of the session, for its transaction identifier.
+    numbers : of the markers, with this commit.
+    settings : of the session, for the transaction identifier.
     """
 
     marks: MetadataMarkers
@@ -153,8 +152,8 @@ class SparkTarget:
         self._properties = dict(properties)
         self._partition_by = list(partition_by)
         self.soft_deletes = soft_delete
-        # The version that all is decided by: of the first look, or of the last commit. None where
-        # an error left open what was written.
+        # The version that decisions are based on: of the first read or the last commit. None if an
+        # error left it open what was written.
         self._known: int | None = None
 
     def _opened(self) -> Snapshot | None:
@@ -166,7 +165,7 @@ class SparkTarget:
 
     def _there(self) -> Snapshot:
         snapshot = self._opened()
-        assert snapshot is not None, f"{self.uri} is not there"
+        assert snapshot is not None, f"{self.uri} does not exist"
         return snapshot
 
     def _commit(
@@ -175,9 +174,9 @@ class SparkTarget:
         mark: Mark | None = None,
         told: _Told | None = None,
     ) -> None:
-        """Write once, with a mark.
+        """Write once, with a commit marker.
 
-        told : what the commit writes down, in place of what follows from the mark.
+        told : the commit's metadata, instead of that of `mark`.
         """
         for _ in range(MAX_COMMIT_ATTEMPTS):
             version = self._there().version
@@ -207,7 +206,7 @@ class SparkTarget:
         raise commit_conflict_error(self.uri)
 
     def _marking(self, mark: Mark) -> _Told:
-        """What the commit writes down, for a mark to be written."""
+        """Return the metadata of a commit with a marker."""
         log = str(mark.log)
         snapshot = self._there()
         numbers = self._table.numbers(snapshot)
@@ -219,19 +218,19 @@ class SparkTarget:
         boundary = numbers.get(log, -1)
         new = dict(mark.identifiers)
         if mark.version < boundary:
-            # It has come further already.
+            # The table is past it already.
             new = {name: new[name] for name in new if not name.startswith(log)}
         settings = {}
-        # Spark passes over a write, rows and all, that has no greater number than the last one.
+        # Spark skips a write, rows included, whose number is not greater than the last one.
         if mark.version > boundary:
             settings = {APPLICATION: marks.application, BOUNDARY: str(mark.version)}
         return _Told(marks, {**numbers, **new}, settings)
 
     def _check_no_foreign_writes(self, version: int, commit_id: str | None = None) -> bool:
-        """MirrorError where something else has changed rows up to a version.
+        """MirrorError if another writer has changed rows up to a version.
 
-        Delta for Spark moves a commit after what came in between. So the mirror's own commit is not
-        always the next version; where there was no row to write there is none.
+        Delta for Spark moves a commit after those of other writers. So the mirror's own commit is
+        not always the next version; without a row to write there is none.
 
         commit_id : of the mirror's own commit, which may be among them; returns whether it is.
         """
@@ -276,7 +275,7 @@ class SparkTarget:
         columns = self._with_deleted(columns)
         partition_by = [name for name in self._partition_by if name in columns.names]
         if self._opened() is not None:
-            # CREATE OR REPLACE rejects other columns where the table is a path.
+            # CREATE OR REPLACE rejects other columns if the table is a path.
             self._allow(columns)
             with self._table.frame(columns.empty_table(), from_arrow_schema(columns)) as frame:
                 self._commit(lambda: self._table.save(frame, "overwrite", partition_by))
@@ -294,7 +293,7 @@ class SparkTarget:
         return SEQ in self._there().fields.names and self._has_rows(f"WHERE NOT {is_before(seq)}")
 
     def _has_rows(self, condition: str = "") -> bool:
-        # Names and whole numbers of our own.
+        # Only column names and integers of this package.
         query = f"SELECT 1 FROM {self._table.name} {condition} LIMIT 1"
         return bool(self._table.sql(query))
 
@@ -309,7 +308,7 @@ class SparkTarget:
     def count(self) -> int:
         if self._opened() is None:
             return 0
-        # A name of our own.
+        # Only a name of this package.
         (row,) = self._table.sql(f"SELECT COUNT(*) AS rows FROM {self._table.name}")
         return int(row["rows"])
 
@@ -365,7 +364,7 @@ class SparkTarget:
         self._commit(write, mark)
 
     def _allow(self, columns: Iterable[pa.Field[Any]]) -> None:
-        """Let the table have a DATETIME: of one that is there Delta for Spark wants to be told."""
+        """Let the table have a DATETIME: Delta for Spark requires a property in existing tables."""
         held = self.columns()
         assert held is not None
         if any(map(_is_without_zone, columns)) and not any(map(_is_without_zone, held)):
@@ -425,7 +424,7 @@ class SparkTarget:
         )
 
         def write() -> None:
-            # Where Spark knows the mark's number it does nothing, and tells of no rows.
+            # If Spark knows the marker's number already, it does nothing and returns no rows.
             if not self._table.sql(statement):
                 raise self._has_another_mirror()
 
@@ -435,7 +434,7 @@ class SparkTarget:
     def copies(self, rows: pa.Table) -> list[int]:
         equal = " AND ".join(equality_conditions(rows))
         with self._as_view(rows):
-            # Names and whole numbers of our own.
+            # Only column names and integers of this package.
             query = f"SELECT t.* FROM {self._table.name} t LEFT SEMI JOIN {_STATES} s ON {equal}"
             with self._table.query(query) as found:
                 return count_equal_rows(found, rows)
@@ -463,7 +462,7 @@ class SparkTarget:
     def replace(self, rows: pa.Table, mark: Mark) -> None:
         held = self.columns()
         if not rows.num_rows and self.is_empty() and held is not None and _equal(held, rows.schema):
-            # Delta makes no commit where nothing becomes another.
+            # Delta makes no commit if nothing changes.
             self.set_properties({}, mark)
             return
         held_by = [name for name in self.partitioned_by() if name in rows.column_names]
@@ -484,7 +483,7 @@ class SparkTarget:
         def write() -> None:
             before = self._there().version
             self._table.save(frame, mode, partition_by)
-            # Where Spark knows the mark's number it does nothing.
+            # If Spark knows the marker's number already, it does nothing.
             if self._there().version == before:
                 raise self._has_another_mirror()
 
@@ -500,7 +499,7 @@ class SparkTarget:
                 self._table.spark.catalog.dropTempView(_STATES)
 
     def _frame(self, rows: pa.Table) -> AbstractContextManager[DataFrame]:
-        """Rows, or states, as Spark has them, in the types of the table."""
+        """Yield rows, or states, as a DataFrame in the types of the table."""
         held = self._there().fields
         names = [name for name in rows.column_names if name != GONE]
         fields = StructType([held[name] for name in names])
@@ -509,7 +508,7 @@ class SparkTarget:
         return self._table.frame(rows, fields)
 
     def compact(self) -> bool:
-        """Write small files into larger ones; False where others wrote in between."""
+        """Rewrite small files as larger ones; False if another writer committed in between."""
         try:
             self._table.sql(f"OPTIMIZE {self._table.name}")
         except Exception as error:
@@ -519,8 +518,8 @@ class SparkTarget:
         return True
 
     def vacuum(self) -> int:
-        # LITE removes what commits name. Without it files that are being written go, too, where
-        # the retention is shorter than a commit takes.
+        # LITE removes only files that commits name. Otherwise files that are being written would
+        # be removed, too, if the retention is shorter than a commit takes.
         before = self._there().version
         try:
             self._table.sql(f"VACUUM {self._table.name} LITE")
@@ -537,7 +536,7 @@ class SparkTarget:
         return columns.append(pa.field(DELETED, pa.bool_())) if self.soft_deletes else columns
 
     def _has_another_mirror(self) -> RuntimeError:
-        return RuntimeError(f"{self.uri}: another mirror writes this table; one of them has to end")
+        return RuntimeError(f"{self.uri}: another mirror writes this table; stop one of them")
 
 
 def _is_without_zone(field: pa.Field[Any]) -> bool:

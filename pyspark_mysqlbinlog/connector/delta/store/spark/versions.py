@@ -1,8 +1,7 @@
-"""A Delta table as Delta's jars in a Spark session tell of it: its last version, marks, commits.
+"""A Delta table through Delta's jars in a Spark session: its last version, markers and commits.
 
-What a commit writes down beside its rows is a setting of its session (see `sessions`).
-Statements have every value in their text: under Delta's extension Spark does not fill in
-parameters.
+The metadata of a commit is a setting of its session (see `sessions`). Statements contain every
+value as text: with Delta's extension, Spark does not fill in parameters.
 """
 
 from __future__ import annotations
@@ -33,23 +32,23 @@ from pyspark_mysqlbinlog.connector.delta.store.spark.sql import quoted
 __all__ = ["APPLICATION", "BOUNDARY", "METADATA", "SETTINGS", "Snapshot", "SparkTable"]
 
 _DELTA = "spark.databricks.delta."
-# Of a commit: the transaction identifier's name and number, and the user metadata.
+# Settings of a commit: the transaction identifier's name and number, and the user metadata.
 APPLICATION, BOUNDARY = f"{_DELTA}write.txnAppId", f"{_DELTA}write.txnVersion"
 METADATA = f"{_DELTA}commitInfo.userMetadata"
-# Of the sessions.
+# Settings of the sessions.
 SETTINGS: Mapping[str, str | None] = {
     APPLICATION: None,
     BOUNDARY: None,
     METADATA: None,
     "spark.sql.session.timeZone": "UTC",
-    # What does not fit a column fails.
+    # A value that does not fit a column fails.
     "spark.sql.ansi.enabled": "true",
-    # A text may hold `${…}`, and a path end in `@v1`: both are what they are.
+    # `${…}` in a text, and `@v1` at the end of a path, have no special meaning.
     "spark.sql.variable.substitute": "false",
     f"{_DELTA}timeTravel.resolveOnIdentifier.enabled": "false",
     f"{_DELTA}vacuum.logging.enabled": "true",
 }
-# How many commits are looked at first for the newest one that has a mark.
+# How many commits are inspected first for the newest one with a marker.
 _FIRST_LOOK = 20
 
 
@@ -64,12 +63,12 @@ class Snapshot:
 
 
 class SparkTable:
-    """The table of a path or URI, which may not be there yet.
+    """The table of a path or URI, which may not exist yet.
 
     Attributes
     ----------
-    uri : as it was given.
-    path : as Spark takes it; a relative one is made absolute, for Delta takes no other.
+    uri : as given.
+    path : for Spark; a relative one is made absolute, because Delta requires it.
     name : in SQL.
     """
 
@@ -81,7 +80,7 @@ class SparkTable:
         self._sessions = sessions
         self._open_tables = open_tables
         self._last: Snapshot | None = None
-        # What is known at a version of the numbers of an application's commits.
+        # The numbers of an application's commits, as far as known, at a version.
         self._known: tuple[int, str, Mapping[str, int]] = (-1, "", {})
 
     @property
@@ -90,13 +89,13 @@ class SparkTable:
         return self._sessions.of_thread()
 
     def sql(self, statement: str) -> list[Row]:
-        """Run a statement; gives its rows."""
+        """Run a statement; returns its rows."""
         with self.query(statement) as found:
             return found.collect()
 
     @contextmanager
     def query(self, statement: str) -> Iterator[DataFrame]:
-        """What a statement gives, for a while."""
+        """Yield a statement's result, and release it at the end."""
         with self._held(self.spark.sql(statement)) as found:
             yield found
 
@@ -108,7 +107,7 @@ class SparkTable:
             release(self.spark, frame._jdf)
 
     def save(self, frame: DataFrame, mode: str, partition_by: Sequence[str] = ()) -> None:
-        """Write rows; an overwrite also gives the table their columns."""
+        """Write rows; an overwrite also sets the table's columns."""
         writer: Any = frame.write.format("delta").mode(mode)
         try:
             if mode == "overwrite":
@@ -119,20 +118,20 @@ class SparkTable:
 
     @contextmanager
     def frame(self, rows: pa.Table, fields: StructType) -> Iterator[DataFrame]:
-        """Rows as Spark has them, with these fields alone and in their types, for a while.
+        """Yield rows as a DataFrame with exactly these fields, and release it at the end.
 
-        Spark 4.3 takes an empty record batch for the end, and drops those behind it without a word.
+        Spark 4.3 takes an empty record batch for the end, and silently drops those after it.
         """
         rows = rows.select(fields.names)
         batches = [batch for batch in rows.to_batches() if batch.num_rows]
-        # And of a table of no batches it can't tell the types.
+        # It cannot infer the types from a table without batches.
         full = pa.Table.from_batches(batches) if batches else rows.schema.empty_table()
         with self._held(self.spark.createDataFrame(full, fields)) as frame:
             yield frame
 
     @contextmanager
     def setting(self, settings: Mapping[str, str]) -> Iterator[None]:
-        """With settings of this thread's session."""
+        """Use settings in this thread's session."""
         conf = self.spark.conf
         try:
             for name, value in settings.items():
@@ -143,7 +142,7 @@ class SparkTable:
                 conf.unset(name)
 
     def last(self) -> Snapshot | None:
-        """Its last version; None where there is no table."""
+        """Return its last version; None if there is no table."""
         with self._newest() as found:
             version: int = found.version()
             if version < 0:
@@ -159,7 +158,7 @@ class SparkTable:
         return self._last
 
     def numbers(self, snapshot: Snapshot) -> Mapping[str, int]:
-        """The identifiers of the last mark, and their numbers."""
+        """Return the identifiers of the last commit marker, and their numbers."""
         marks = MetadataMarkers.of(snapshot.properties)
         if marks is None:
             kept = self._identifiers().items()
@@ -175,19 +174,19 @@ class SparkTable:
         return numbers
 
     def note(self, version: int, application: str, numbers: Mapping[str, int]) -> None:
-        """The numbers at a version, for those who know them."""
+        """Record the numbers at a version."""
         self._known = version, application, numbers
 
     def release(self) -> None:
-        """Let go of what a commit no longer needs, now and then."""
+        """Release what a commit no longer needs, at intervals."""
         self._open_tables.committed()
 
     def history(self, limit: int) -> list[Row]:
-        """The last commits, the newest first."""
+        """Return the last commits, the newest first."""
         return self.sql(f"DESCRIBE HISTORY {self.name} LIMIT {limit}")
 
     def commits(self, after: int, last: int) -> list[Row]:
-        """The commits after one version up to another one, the newest first.
+        """Return the commits after one version up to another one, the newest first.
 
         Those that Delta has deleted are missing.
         """
@@ -197,12 +196,12 @@ class SparkTable:
             newest: int = found[0]["version"]
             if newest - after <= limit:
                 return [row for row in found if after < row["version"] <= last]
-            # Others have committed since, and the oldest of these were not in the answer.
+            # Others have committed since, and the oldest ones are missing in the result.
             limit = newest - after
         return []
 
     def removed_files(self, version: int) -> AbstractSet[str]:
-        """The files that the commit of a version removed."""
+        """Return the files that the commit of a version removed."""
         jvm: Any = self.spark._jvm
         with self._newest() as found:
             log = found.deltaLog()
@@ -211,7 +210,10 @@ class SparkTable:
         return removed_files(text.splitlines())
 
     def _metadata(self, after: int, last: int, application: str) -> list[str | None]:
-        """The user metadata of these commits, the newest first, down to the one wanted."""
+        """Return the user metadata of these commits, the newest first.
+
+        The result reaches back at least to the last commit of the application.
+        """
         count = _FIRST_LOOK
         while True:
             first = max(after, last - count)
@@ -222,7 +224,7 @@ class SparkTable:
             count *= 10
 
     def _identifiers(self) -> dict[str, int]:
-        """Those of ours."""
+        """Return the transaction identifiers of this package."""
         found: dict[str, int] = {}
         with self._newest() as snapshot:
             transactions = snapshot.transactions()
@@ -235,10 +237,10 @@ class SparkTable:
 
     @contextmanager
     def _newest(self) -> Iterator[Any]:
-        """Delta's own object of the newest version.
+        """Yield Delta's own object of the newest version.
 
         There is no SQL for a table's version and its identifiers. Meanwhile this session is the
-        thread's: Delta looks at the settings there.
+        thread's active one, because Delta reads the settings there.
         """
         spark: Any = self.spark
         sessions = spark._get_j_spark_session_class(spark._jvm)

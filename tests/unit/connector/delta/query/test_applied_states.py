@@ -59,7 +59,7 @@ def test_table_that_has_less(target: DeltalakeTarget, state: AppliedState, expec
 
 def test_table_that_is_not_there(tmp_path: Path) -> None:
     target = DeltalakeEngine().target(str(tmp_path / "nothing"))
-    assert "is not there any more" in (STATE.missing_in(target, QUERY) or "")
+    assert "no longer exists" in (STATE.missing_in(target, QUERY) or "")
     # A table that no batch has changed may be missing: it is made again.
     assert replace(STATE, place=None, batch=None).missing_in(target, QUERY) is None
 
@@ -119,5 +119,5 @@ def test_damaged_files_are_an_error(tmp_path: Path) -> None:
     _noted(tmp_path, 1, 2)
     for path in tmp_path.iterdir():
         path.write_text("")
-    with pytest.raises(OffsetError, match="remove them"):
+    with pytest.raises(OffsetError, match="remove the files"):
         _read(tmp_path)

@@ -90,7 +90,7 @@ def test_the_same_error_twice_stops_the_table(error: BaseException) -> None:
     assert raised.value.table == "shop.orders"
     assert raised.value.__cause__ is error
     assert str(error).splitlines()[0].split()[-1] in raised.value.message
-    assert raised.value.message.endswith("and load the table anew")
+    assert raised.value.message.endswith("and reload the table")
 
 
 @pytest.mark.parametrize(
@@ -208,7 +208,7 @@ def test_what_is_behind_an_error_counts() -> None:
 
 @pytest.mark.parametrize("kind", [SchemaError, UnrepresentableValueError])
 def test_a_value_that_delta_can_not_hold_keeps_its_words(kind: type[Exception]) -> None:
-    with pytest.raises(MirrorError, match=r"it is too large; .*, and load the table anew"):
+    with pytest.raises(MirrorError, match=r"it is too large; .*, and reload the table"):
         _run(kind("it is too large"))
 
 
@@ -228,4 +228,4 @@ def test_a_long_error_is_shortened_in_the_middle() -> None:
     assert "Unable to open file" in message
     assert "File name too long (os error 36)" in message
     assert "backtrace" not in message
-    assert message.endswith("partition the table by another column, and load the table anew")
+    assert message.endswith("partition the table by another column, and reload the table")

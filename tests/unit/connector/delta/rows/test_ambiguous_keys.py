@@ -43,7 +43,7 @@ def _text(charset: str) -> C:
 )
 def test_what_may_be_several(column: C, value: str) -> None:
     with pytest.raises(
-        MirrorError, match=r"^k, of the key .* Delta can't tell .* \(table d\.t\)"
+        MirrorError, match=r"^the key column k .* Delta cannot distinguish .* \(table d\.t\)"
     ) as raised:
         _expect(column, "b", value)
     assert raised.value.table == "d.t"

@@ -82,7 +82,7 @@ def test_a_column_that_is_missing_is_null() -> None:
 
 def test_a_column_that_the_table_does_not_have() -> None:
     images = structs({"a": 1, "x": 1}, a=pa.int32(), x=pa.int32())
-    with pytest.raises(SchemaError, match="does not have there: x"):
+    with pytest.raises(SchemaError, match="lacks at this position: x"):
         ROWS.adopt(images)
     only = RowImageReader([C("a", "int")], "d.t", only=True)
     assert only.adopt(images).to_pylist() == [{"a": 1}]

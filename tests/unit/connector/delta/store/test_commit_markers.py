@@ -27,7 +27,7 @@ def test_places_are_ordered_as_positions(one: tuple[int, int], other: tuple[int,
 
 @pytest.mark.parametrize(("number", "pos"), [(1 << 23, 4), (1, 1 << 40), (-1, 4)])
 def test_what_does_not_fit_is_refused(number: int, pos: int) -> None:
-    with pytest.raises(InvalidPositionError, match="transaction identifier holds"):
+    with pytest.raises(InvalidPositionError, match="transaction identifier can hold"):
         pack(number, pos)
 
 

@@ -80,7 +80,7 @@ def test_they_are_read_again_when_the_log_has_come_to_their_columns(mirrored: Ta
 
 def test_the_table_is_stopped_where_the_log_has_passed_them(mirrored: TableBatches) -> None:
     answers(mirrored, row(300, id=1, v=7, w=8))
-    with pytest.raises(MirrorError, match="no statement came"):
+    with pytest.raises(MirrorError, match="no statement changed them"):
         mirrored.batch(300, row(300, id=100, v=5), versions=[(4, BEFORE)], load=READ)
 
 

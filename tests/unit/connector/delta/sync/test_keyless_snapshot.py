@@ -96,7 +96,7 @@ def test_a_later_load_takes_the_place_of_an_earlier_one(mirrored: Mirrored) -> N
 def test_columns_that_became_others_before_the_place(mirrored: Mirrored) -> None:
     mirrored.batch(200, *load(400, 1), chunk="")
     mirrored.batch(300, versions=[(4, PLAIN), (250, WIDE)])
-    with pytest.raises(MirrorError, match="altered while it was being loaded"):
+    with pytest.raises(MirrorError, match="altered during its snapshot"):
         mirrored.batch(500, versions=[(4, WIDE)])
 
 
@@ -112,13 +112,13 @@ STOPPED: list[tuple[dict[str, Any], list[Change], str]] = [
     (
         {"chunk": ""},
         [change("ddl", 300, row=-2, query="GRANT x")],
-        "in the log: GRANT x to this user",
+        "at one binlog position: GRANT x to this account",
     ),
     ({"chunk": ""}, [*load(300, 1), *load(300, 1)], "read twice"),
     ({"chunk": ""}, load(150, 1), "older than the batch"),
-    ({"chunk": ""}, [change("r", 300, 1, -1)], "read by one"),
-    ({"chunk": "mark"}, [], "read by one"),
-    ({"chunk": "mark"}, [*load(300, 1), change("r", 300, 1, -1)], "read by one"),
+    ({"chunk": ""}, [change("r", 300, 1, -1)], "read by a key"),
+    ({"chunk": "mark"}, [], "read by a key"),
+    ({"chunk": "mark"}, [*load(300, 1), change("r", 300, 1, -1)], "read by a key"),
     ({"pending": True, "versions": [(4, PLAIN), (190, KEYED)]}, [], "got a key"),
     ({"chunk": "", "versions": [(4, UnknownSchema("x"))]}, load(300, 1), "columns are not known"),
 ]
@@ -155,5 +155,5 @@ def test_a_table_that_goes_and_comes_while_its_load_is_waited_for(
 def test_a_load_that_another_query_began(mirrored: Mirrored) -> None:
     mirrored.batch(200, pending=True)
     mirrored.new_checkpoint("other")
-    with pytest.raises(MirrorError, match="which another query began, is not done"):
+    with pytest.raises(MirrorError, match="a snapshot by another query is incomplete"):
         mirrored.batch(300, change("c", 250, 1))

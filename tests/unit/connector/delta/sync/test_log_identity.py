@@ -62,5 +62,5 @@ def test_what_lies_in_front_of_the_place(
     if is_same:
         same.check_same_log(place, start, _LOG)
     else:
-        with pytest.raises(MirrorError, match="the log has another event in front of"):
+        with pytest.raises(MirrorError, match="the binlog has another event before"):
             same.check_same_log(place, start, _LOG)

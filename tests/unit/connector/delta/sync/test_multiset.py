@@ -155,7 +155,7 @@ def test_a_row_that_is_not_there_can_not_go(
     apply_multiset(target, final_states([(False, row(n)) for n in before], 1), mark(1), "d.t")
     found = counted(target)
     others = [(False, row(9)), *((gone, row(number)) for gone, number in changes)]
-    with pytest.raises(MirrorError, match=r"^by position 2 of .* it is not what"):
+    with pytest.raises(MirrorError, match=r"^up to position 2 of .* it differs from the server"):
         apply_multiset(target, final_states(others, 2), mark(2), "d.t")
     # Nothing of the batch is there.
     assert counted(target) == found

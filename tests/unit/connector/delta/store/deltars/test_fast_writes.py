@@ -266,7 +266,7 @@ def test_another_row_with_the_key_in_between(
         monkeypatch,
         lambda: write_deltalake(table.uri, rows.drop_columns([GONE]), mode="append"),
     )
-    with pytest.raises(MirrorError, match="let one mirror alone write it"):
+    with pytest.raises(MirrorError, match="let only one mirror write it"):
         merge(table, rows, 1)
     assert came
     assert table.count() == 1
