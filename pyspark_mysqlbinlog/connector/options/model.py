@@ -1,10 +1,9 @@
-"""Every option of the data source: name, type, default, check and documentation in one model.
+"""The options of the data source: name, type, default, check and documentation in one model.
 
-Spark hands over a mapping of texts. `Options.parse` is the one way from it to values: names are
-matched without regard to case, an unknown one is answered with the nearest right one, and every
-problem becomes one OptionError, so that nobody behind this module sees a text or an error of
-pydantic's, which would print what was given: a secret, too. docs/options.md is this model as a
-table; a test compares them.
+Spark passes a mapping of texts. `Options.parse` is the only way from it to values. Names are
+case-insensitive; an unknown name is answered with the most similar one. Every problem becomes one
+OptionError, so no other module sees a text, or an error of pydantic's, which would print the given
+value, even a secret. docs/options.md contains this model as a table; a test compares them.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ _OPERATIONS: tuple[Operation, ...] = ("insert", "update", "delete", "truncate", 
 
 
 def _choice(*names: str) -> BeforeValidator:
-    """One of `names`, in any case."""
+    """Accept one of `names`, in any case."""
     by_lower = {name.lower(): name for name in names}
     return BeforeValidator(lambda text: by_lower.get(text.strip().lower(), text))
 
@@ -95,9 +94,9 @@ SnapshotProof = Annotated[
 ZeroDates = Annotated[Literal["null", "fail"], _choice("null", "fail")]
 
 
-# Which reads an option is for. Given to another it is refused, but that a batch read of a server
-# takes a stream's options without effect: they tune, and never decide which rows come, and so one
-# set of options does for both.
+# The reads that an option is for. Other reads reject it, with one exception: a batch read of a
+# server ignores options of streams. They only tune and never decide which rows are returned, so
+# one set of options works for both.
 _Reads = Literal["all", "servers", "streams", "batch reads"]
 
 
@@ -112,7 +111,7 @@ def _option(
     ge: float | None = None,
     le: float | None = None,
 ) -> Any:
-    """A field: its default, the default as a user would write it, what a value looks like."""
+    """Return a field: its default, the default as users write it, the form of a value."""
     extra: dict[str, Any] = {"shown": shown, "expects": expects, "reads": reads}
     if reads in ("streams", "batch reads"):
         meaning += f"; {reads} only"
@@ -165,29 +164,29 @@ class Options(BaseModel):
         None,
         "",
         "the name of a readable file in UTF-8",
-        "a file that holds the password, in place of `password`; read once, on the driver",
+        "a file that contains the password, instead of `password`; read once, on the driver",
         reads="servers",
     )
     path: Text | None = _option(
         None,
         "",
         "a file, a glob or a folder",
-        "a binlog file, glob or folder instead of a server; readable under that name on driver and"
-        " executors",
+        "a binlog file, glob or folder instead of a server; must be readable under that name on"
+        " driver and executors",
         reads="batch reads",
     )
     tables: Text | None = _option(
         None,
         "",
         "a list of database.table, globs and /regexes/",
-        "the wanted tables: `db.table` or `` `db`.`table` ``, with `*` and `?` as globs, or"
-        " `/regex/` over `db.table`; separated by commas. All but system schemas when left out",
+        "the captured tables: `db.table` or `` `db`.`table` ``, with `*` and `?` as globs, or"
+        " `/regex/` over `db.table`; separated by commas. Default: all except system schemas",
     )
     exclude_tables: Text | None = _option(
         None,
         "",
         "a list of database.table, globs and /regexes/",
-        "tables that are not wanted, in the same forms; wins over `tables`",
+        "tables that are not captured, in the same forms; wins over `tables`",
     )
     exclude_columns: Text | None = _option(
         None,
@@ -200,19 +199,19 @@ class Options(BaseModel):
         frozenset({"insert", "update", "delete", "truncate"}),
         "insert,update,delete,truncate",
         "a list of insert, update, delete, truncate and ddl",
-        "the wanted kinds of change. `truncate` is of a whole table or of a partition, as"
-        " `source.query` tells; `ddl` is DDL that changes or removes rows by itself",
+        "the captured kinds of change. `truncate` is of a whole table or of a partition, as"
+        " `source.query` shows; `ddl` is DDL that rewrites or removes rows",
     )
     starting_offset: PlaceInLog | None = _option(
         None,
         "",
         "latest, earliest, snapshot, FILE:POS with a position of at least 4, or an ISO time such as"
         " 2026-11-20T10:00:00Z",
-        "`latest`, `earliest`, `snapshot`, `FILE:POS`, or an ISO time (UTC unless it has a zone):"
-        " the first transaction whose first event is not older. `snapshot` is `latest`, and the"
-        " rows that the tables have already come as well (docs/loading.md). Only used when there is"
-        " no checkpoint. When left out, a stream starts at `latest`, a batch read and `path` at"
-        " `earliest`. `gtid:SET` is not built yet",
+        "where a query without a checkpoint starts: `latest`, `earliest`, `snapshot` (existing"
+        " rows, then `latest`; docs/loading.md), `FILE:POS`, or an ISO time, UTC by default (the"
+        " first transaction whose first event is not older). Ignored if there is a checkpoint."
+        " Default: `latest` for a stream, `earliest` for a batch read and `path`. `gtid:SET` is"
+        " not supported yet",
     )
     ending_offset: PlaceInLog = _option(
         Latest(),
@@ -226,40 +225,40 @@ class Options(BaseModel):
         None,
         "",
         'a JSON object of tables and SQL conditions such as {"shop.orders": "id > 1000"}',
-        "loads only those rows of a table for which an SQL condition holds, as a JSON object:"
-        ' `{"shop.orders": "created >= \'2026-01-01\'"}`. The log is not filtered',
+        "restricts the snapshot of a table to rows that satisfy an SQL condition, as a JSON"
+        ' object: `{"shop.orders": "created >= \'2026-01-01\'"}`. The binlog is not filtered',
         reads="servers",
     )
     reload: Reload | None = _option(
         None,
         "",
-        "NAME: TABLES, such as fix-1: shop.orders",
-        "loads tables again in a query that has a checkpoint: `NAME: TABLES`, where TABLES is as in"
-        " `tables`, and NAME is another one than the last time. A name is done once, however often"
-        " the query is started with it. Streams only",
+        "ID: TABLES, such as fix-1: shop.orders",
+        "snapshots tables again in a query that has a checkpoint. Format: `ID: TABLES`, where"
+        " TABLES is as in `tables`. Each ID runs once, however often the query is started with"
+        " it; use a new ID to reload again. Streams only",
         reads="servers",
     )
     reload_after_ddl: Flag = _option(
         False,
         "false",
         "true or false",
-        "whether a table is loaded again, while the stream goes on, behind a statement that changed"
-        " its rows without telling the log which. Streams only",
+        "whether a table is snapshotted again, while the stream continues, after a statement that"
+        " changed its rows without logging which. Streams only",
         reads="servers",
     )
     payload: Payload | None = _option(
         None,
         "",
         "json, struct or variant",
-        "the type of `before` and `after`: `struct` (needs literal `tables`), `json` or `variant`."
-        " When left out, `struct` if `tables` is one table's name, else `json`; a checkpoint whose"
-        " query would change its payload so is refused",
+        "the type of `before` and `after`: `struct` (requires literal `tables`), `json` or"
+        " `variant`. Default: `struct` if `tables` is one table's name, else `json`. A restart that"
+        " would change the payload of a checkpoint this way fails",
     )
     max_bytes_per_trigger: Size = _option(
         1 << 30,
         "1g",
         "a size above 0 such as 64m",
-        "a batch takes the transactions within this many bytes of log, and one at least",
+        "a batch takes the transactions within this many bytes of binlog, but at least one",
         gt=0,
         reads="streams",
     )
@@ -267,7 +266,7 @@ class Options(BaseModel):
         None,
         "",
         "a number above 0",
-        "the same for this many rows; the nearer limit wins",
+        "the same limit in rows; the limit that is reached first applies",
         gt=0,
         reads="streams",
     )
@@ -283,8 +282,8 @@ class Options(BaseModel):
         None,
         "",
         "the name of a PEM file",
-        "certificates of the authorities to trust; the modes `VERIFY_…` need it, and the others"
-        " refuse it",
+        "certificates of the trusted authorities; required by the modes `VERIFY_…`, rejected"
+        " with the others",
         reads="servers",
     )
     ssl_cert: Text | None = _option(
@@ -305,16 +304,16 @@ class Options(BaseModel):
         (1 << 30, (1 << 31) - 1),
         "1073741824-2147483647",
         "a number from 1 to 4294967295, or a range such as 6000-6100",
-        "the id that each connection registers as a replica, drawn from this range; must not be"
-        " another replica's",
+        "the id with which each connection registers as a replica, chosen at random from this"
+        " range; must not be another replica's",
         reads="servers",
     )
     heartbeat_interval: Duration = _option(
         10.0,
         "10s",
         "a duration from 1ms to 1d such as 10s",
-        "how often a silent server gives a sign of life; a connection is lost after three of these"
-        " without one, but not before 30s",
+        "how often an idle server sends a heartbeat; a connection is lost after three missed"
+        " heartbeats, but not before 30s",
         ge=0.001,
         le=86400,
         reads="servers",
@@ -323,7 +322,7 @@ class Options(BaseModel):
         10.0,
         "10s",
         "a duration from 1ms to 1d such as 10s",
-        "how long connecting may take, each time",
+        "the time limit for each connection attempt",
         ge=0.001,
         le=86400,
         reads="servers",
@@ -332,21 +331,21 @@ class Options(BaseModel):
         600.0,
         "10m",
         "a duration such as 10m",
-        "how long a lost connection is tried again before the query fails",
+        "how long a lost connection is retried before the query fails",
         reads="streams",
     )
     idle_offset_interval: Duration = _option(
         30.0,
         "30s",
         "a duration such as 30s",
-        "how often the offset moves on while only unwanted tables change",
+        "how often the offset advances while only tables that are not captured change",
         reads="streams",
     )
     buffer_bytes: Size = _option(
         64 << 20,
         "64m",
         "a size of at least 1m such as 64m",
-        "the log that the driver holds in memory ahead of Spark",
+        "the amount of binlog that the driver buffers in memory ahead of Spark",
         ge=1 << 20,
         reads="streams",
     )
@@ -355,14 +354,16 @@ class Options(BaseModel):
         64 << 20,
         "64m",
         "a size above 0 such as 16m",
-        "the log that one task fetches and decodes, about; a batch read of a server is one task",
+        "the approximate amount of binlog that one task fetches and decodes; a batch read of a"
+        " server is one task",
         gt=0,
     )
     max_connections: Number = _option(
         4,
         "4",
         "a number above 0",
-        "how many executors read from the server at once, on top of the stream's own connections",
+        "how many executors read from the server at once, in addition to the stream's own"
+        " connections",
         gt=0,
         reads="streams",
     )
@@ -370,95 +371,96 @@ class Options(BaseModel):
         "auto",
         "auto",
         "auto, gtid, innodb_trx or lock",
-        "how a first load makes sure that its SELECT sees all that is in the log before it: `gtid`"
-        " (MySQL 5.7 with `gtid_mode=ON`), `innodb_trx` (needs PROCESS), `lock` (a momentary LOCK"
-        " TABLES … READ; needs LOCK TABLES), or with `auto` the first of them that can be had",
+        "how a snapshot verifies that its SELECT sees every transaction already in the binlog:"
+        " `gtid` (MySQL 5.7 with `gtid_mode=ON`), `innodb_trx` (needs PROCESS), `lock` (a short"
+        " LOCK TABLES … READ; needs LOCK TABLES). `auto` uses the first one available",
         reads="servers",
     )
     snapshot_exact_keyless: Flag = _option(
         False,
         "false",
         "true or false",
-        "whether a table that has neither a primary key nor a `UNIQUE` key of `NOT NULL` columns is"
-        " loaded at an exact place in the log, which a row with `op` `t` tells (needs LOCK TABLES)",
+        "whether the snapshot of a table without a primary key and without a `UNIQUE` key of"
+        " `NOT NULL` columns is taken at an exact binlog position, which a row with `op` `t`"
+        " reports (needs LOCK TABLES)",
         reads="servers",
     )
     fail_on_data_loss: Flag = _option(
         True,
         "true",
         "true or false",
-        "whether to stop when the needed log is purged. `false` is not built yet",
+        "whether to stop when required binlogs are purged. `false` is not supported yet",
     )
     schema_evolution_mode: EvolutionMode = _option(
         "addNewColumns",
         "addNewColumns",
         "addNewColumns, rescue, failOnNewColumns or none",
-        "what a column does that a `struct` payload has no place for: `addNewColumns` stops in"
-        " front of it when a restart adds it, and else rescues it; `rescue` gives it in"
-        " `_rescued_data`; `failOnNewColumns` stops; `none` passes over it",
+        "how to handle a column that the `struct` payload does not contain: `addNewColumns` stops"
+        " before it if a restart adds it, and otherwise rescues it; `rescue` returns it in"
+        " `_rescued_data`; `failOnNewColumns` stops; `none` skips it",
     )
     schema_ddl: Text | None = _option(
         None,
         "",
         "the name of a readable file in UTF-8",
-        "a file of CREATE TABLE statements, as `mysqldump --no-data` writes it: how tables looked"
-        " where the log begins that is read; read on the driver",
+        "a file of CREATE TABLE statements, as `mysqldump --no-data` writes it: the tables'"
+        " columns where the binlog that is read begins; read on the driver",
     )
     on_unknown_schema: OnUnknownSchema = _option(
         "fail",
         "fail",
         "fail or positional",
-        "what to do with rows of a table whose columns are not known: `fail`, or give them as"
+        "what to do with rows of a table whose columns are not known: `fail`, or return them as"
         " `@1`, `@2`, … (`json` and `variant` only)",
     )
     time_type: TimeType = _option(
         "string",
         "string",
         "string, interval or micros",
-        "how TIME is given in a `struct` payload: as SELECT shows it, as `interval` (day to"
+        "how a `struct` payload represents TIME: as SELECT shows it, as `interval` (day to"
         " second), or as `micros` (a bigint)",
     )
     json_type: JsonType = _option(
         "string",
         "string",
         "string, variant or text",
-        "how JSON is given: in a `struct` payload as `string` or `variant`. In a `json` payload a"
-        " document is the value itself; with `text` it is a string that holds the document's text,"
-        " so that JSON's own null is not NULL",
+        "how JSON is represented: in a `struct` payload as `string` or `variant`. In a `json`"
+        " payload a document is the value itself; with `text` it is a string that contains the"
+        " document's text, so that JSON's null differs from NULL",
     )
     zero_dates: ZeroDates = _option(
         "null",
         "null",
         "null or fail",
-        "what becomes of zero dates (`0000-00-00`, `2026-11-00`) in a `struct` payload: `null`,"
-        " named in `source.absent`, or `fail`",
+        "how a `struct` payload represents zero dates (`0000-00-00`, `2026-11-00`): `null`,"
+        " listed in `source.absent`, or `fail`",
     )
     tiny_int1_is_boolean: Flag = _option(
         False,
         "false",
         "true or false",
-        "whether TINYINT(1) is a boolean in a `struct` payload: all but 0 is true",
+        "whether TINYINT(1) is a boolean in a `struct` payload: all values except 0 are true",
     )
 
-    # Whether names of tables differ by case only the server tells: no method takes it for granted.
+    # Only the server decides whether table names are case-sensitive: every method takes it.
 
     def table_filter(self, case_sensitive: bool) -> TableFilter:
-        """What `tables` and `excludeTables` say; see TableFilter.parse."""
+        """Parse `tables` and `excludeTables`; see TableFilter.parse."""
         return TableFilter.parse(self.tables, self.exclude_tables, case_sensitive)
 
     @property
     def table_filter_hash(self) -> str:
-        """A short text that is another one when other tables are wanted."""
+        """Return a short text that differs if other tables are captured."""
         texts = repr((self.tables, self.exclude_tables)).encode("utf-8", "surrogatepass")
         return f"{crc32(texts):08x}"
 
     def column_filter(self, case_sensitive: bool) -> ColumnFilter:
-        """What `excludeColumns` says; see ColumnFilter.parse."""
+        """Parse `excludeColumns`; see ColumnFilter.parse."""
         return ColumnFilter.parse(self.exclude_columns, case_sensitive)
 
     @property
     def payload_kind(self) -> Literal["json", "struct", "variant"]:
-        """`payload`, or its default for these tables."""
+        """Return `payload`, or its default for these tables."""
         if self.payload is not None:
             return self.payload
         tables = self.table_filter(True)
@@ -466,7 +468,7 @@ class Options(BaseModel):
 
     @property
     def rescues(self) -> bool:
-        """Whether what has no place in a struct is given in `_rescued_data`."""
+        """Whether values that a struct can't contain are returned in `_rescued_data`."""
         return self.payload_kind == "struct" and self.schema_evolution_mode in (
             "addNewColumns",
             "rescue",
@@ -474,7 +476,7 @@ class Options(BaseModel):
 
     @property
     def struct_options(self) -> StructOptions:
-        """How types are given that a struct can give in more than one way."""
+        """Return the representation of types for which a struct has more than one."""
         return StructOptions(
             time_type=self.time_type,
             json_type=self.json_type,
@@ -484,11 +486,11 @@ class Options(BaseModel):
 
     @property
     def loads(self) -> bool:
-        """Whether a query without a checkpoint begins with the rows that the tables have."""
+        """Whether a query without a checkpoint begins with a snapshot of its tables."""
         return isinstance(self.starting_offset, Snapshot)
 
     def conditions(self, case_sensitive: bool) -> dict[Table, str]:
-        """What `snapshotWhere` says, by (database, table), folded as the server compares names."""
+        """Return `snapshotWhere` by (database, table), folded as the server compares names."""
         found: dict[Table, str] = {}
         folded = table_folding(case_sensitive)
         for name, condition in (self.snapshot_where or {}).items():
@@ -507,18 +509,18 @@ class Options(BaseModel):
         return found
 
     def reload_filter(self, case_sensitive: bool) -> TableFilter:
-        """The tables of `reload`; without it, none is meant."""
+        """Return the tables of `reload`; without that option, none."""
         tables = "" if self.reload is None else self.reload[1]
         return TableFilter.parse(tables, self.exclude_tables, case_sensitive)
 
     def place_to_start(self, *, streaming: bool) -> Place:
-        """`startingOffset`, or its default for this kind of read."""
+        """Return `startingOffset`, or its default for this kind of read."""
         if self.starting_offset is not None:
             return self.starting_offset
         return Latest() if streaming and self.path is None else Earliest()
 
     def server_settings(self) -> ServerSettings:
-        """How to reach the server; OptionError when these options name files."""
+        """Return how to connect to the server; OptionError if these options are for files."""
         if self.host is None or self.user is None:
             raise OptionError("option host is missing: there is no server to connect to")
         return ServerSettings(
@@ -541,6 +543,6 @@ FIELDS = {to_camel(name): field for name, field in Options.model_fields.items()}
 
 
 def told(name: str, what: str) -> str:
-    """What an option's definition says besides pydantic's part."""
+    """Return an entry of an option's definition that is not pydantic's."""
     extra = FIELDS[name].json_schema_extra
     return str(extra[what]) if isinstance(extra, dict) else ""
