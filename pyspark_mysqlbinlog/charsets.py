@@ -1,8 +1,8 @@
-"""MySQL's character sets: bytes per character, and which one a collation belongs to.
+"""MySQL's character sets: bytes per character, and which collation belongs to which.
 
-Pure data, shared by every room. The ids are those of MySQL 5.5 to 8.0 and MariaDB, as their
-information_schema.COLLATIONS lists them; live tests compare. One name is used for each character
-set, 5.7's: ``utf8`` also where newer servers say ``utf8mb3``.
+Pure data, shared by all packages. The ids are those of MySQL 5.5 to 8.0 and MariaDB, as their
+information_schema.COLLATIONS lists them; live tests compare. Each character set has one name,
+5.7's: ``utf8`` also for newer servers' ``utf8mb3``.
 """
 
 from __future__ import annotations
@@ -76,14 +76,14 @@ _BY_COLLATION_ID = {
     number: name for name, (_, ranges) in _CHARSETS.items() for number in _ids(ranges)
 }
 
-# MariaDB: NO PAD twins are the id + 1024; from 2048 on UCA 14.0.0, 256 ids for each character set.
+# MariaDB: NO PAD variants are the id + 1024; from 2048 on UCA 14.0.0, 256 ids per character set.
 _MARIADB_NOPAD = 1024
 _MARIADB_UCA1400 = 2048
 _MARIADB_UCA1400_CHARSETS = ("utf8", "utf8mb4", "ucs2", "utf16", "utf32")
 
 
 def canonical_charset(name: str) -> str:
-    """The name used here: lower case, ``utf8`` for ``utf8mb3``."""
+    """Return the name used here: lower case, ``utf8`` for ``utf8mb3``."""
     name = name.lower()
     return "utf8" if name == "utf8mb3" else name
 
@@ -94,10 +94,10 @@ def is_known_charset(name: str) -> bool:
 
 
 def charset_of_collation(collation: str | int) -> str:
-    """The character set of a collation, by name or id.
+    """Return the character set of a collation, by name or id.
 
-    Raises UnknownSchemaError for a collation that is not known, or one that fits several character
-    sets (MariaDB's ``uca1400_…`` without a character set's name before it).
+    Raises UnknownSchemaError for an unknown collation, or one that fits several character sets
+    (MariaDB's ``uca1400_…`` without the prefix of a character set).
     """
     if isinstance(collation, int):
         number = collation

@@ -1,44 +1,44 @@
-"""Every error that this package raises on purpose, as one tree.
+"""The errors that this package raises deliberately, as one hierarchy.
 
 ::
 
     MySQLBinlogError
-     ├── OptionError                 an option is unknown, wrong or not built yet
-     ├── ServerError                 the server can't be used, or refused
-     │    ├── ConnectionFailedError  no answer, wrong port, lost for longer than retryTimeout
-     │    │    └── LostConnectionError  broken, or no answer for now: the one that is tried again
-     │    ├── AccessDeniedError      wrong user or password, missing grant
-     │    ├── SnapshotVisibilityTimeoutError  a first load waited too long for transactions to end
-     │    └── BinlogSettingsError    log_bin off, binlog_format not ROW
-     ├── PositionError               the log can't be read from where it was asked to
-     │    ├── BinlogPurgedError      the file is gone
-     │    ├── InvalidPositionError   inside an event, past the end, no such file
-     │    ├── BinlogReplacedError       the log is another one by now: RESET MASTER, a restored copy
-     │    ├── LogSequenceError       it continues under another base name, or with lower numbers
-     │    └── BinlogGapError            files that do not follow one another
-     ├── FormatError                 bytes that are not what the format says
-     │    ├── ChecksumError
-     │    ├── MalformedEventError    truncated, too long, inconsistent, left-over bytes
-     │    ├── MalformedResultError   a row of a SELECT that can't be what the server meant
-     │    └── UnsupportedEventError  an event whose meaning is not known and can't be skipped
-     ├── NotRowBasedError              a change that was not logged as rows
-     │    ├── StatementFormatError   DML in statement format
-     │    └── UnsupportedTransactionError  rows whose outcome the log does not tell
-     ├── SchemaError                 names for the values are not known
-     │    ├── UnknownTableError      a table that was named does not exist
-     │    ├── UnknownSchemaError     a row of a table whose columns are not known there
-     │    ├── SchemaMismatchError    the table map does not fit the schema
-     │    └── SchemaChangedError     columns that the query's struct has no place for
-     ├── UnrepresentableValueError   a value that the payload's types can't hold
-     ├── OffsetError                 an offset that can't be read
-     ├── MirrorError                 a Delta table can't be kept equal to the server's
-     └── KernelNotFoundError          the compiled kernel was asked for, and is not there
+      ├── OptionError                 an option is unknown, wrong or not supported yet
+      ├── ServerError                 the server can't be used, or rejected a request
+      │    ├── ConnectionFailedError  no answer, wrong port, lost for longer than retryTimeout
+      │    │    └── LostConnectionError  broken, or no answer for now: the one that is retried
+      │    ├── AccessDeniedError      wrong user or password, missing grant
+      │    ├── SnapshotVisibilityTimeoutError  a snapshot waited too long for transactions to end
+      │    └── BinlogSettingsError    log_bin off, binlog_format not ROW
+      ├── PositionError               the binlog can't be read from the requested position
+      │    ├── BinlogPurgedError      the file was purged
+      │    ├── InvalidPositionError   inside an event, past the end, no such file
+      │    ├── BinlogReplacedError    the binlog was replaced: RESET MASTER, a restored copy
+      │    ├── LogSequenceError       it continues under another base name, or with lower numbers
+      │    └── BinlogGapError         files that do not follow one another
+      ├── FormatError                 bytes that do not match the format
+      │    ├── ChecksumError
+      │    ├── MalformedEventError    truncated, too long, inconsistent, left-over bytes
+      │    ├── MalformedResultError   a row of a SELECT with a value that the column can't hold
+      │    └── UnsupportedEventError  an event of unknown meaning that can't be skipped
+      ├── NotRowBasedError            a change that was not logged as rows
+      │    ├── StatementFormatError   DML in statement format
+      │    └── UnsupportedTransactionError  rows whose outcome the binlog does not contain
+      ├── SchemaError                 names for the values are not known
+      │    ├── UnknownTableError      a named table does not exist
+      │    ├── UnknownSchemaError     a row of a table whose columns are not known there
+      │    ├── SchemaMismatchError    the table map does not fit the schema
+      │    └── SchemaChangedError     columns that the query's struct does not contain
+      ├── UnrepresentableValueError   a value that the payload's types can't hold
+      ├── OffsetError                 an offset that can't be read
+      ├── MirrorError                 a Delta table can't be kept equal to the server's
+      └── KernelNotFoundError         the compiled kernel was requested but can't be imported
 
-A message is one line: expected, found, where, what to do. It never holds a secret.
+A message is one line: expected, found, location, what to do. It never contains a secret.
 
-Spark hands over only text, so the text is regular:
-``pyspark_mysqlbinlog.errors.NAME: MESSAGE (PLACE)`` on a line of its own. `cause_of` makes the
-error again.
+Spark passes on only text, so the text has a fixed form:
+``pyspark_mysqlbinlog.errors.NAME: MESSAGE (LOCATION)`` on a line of its own. `cause_of` parses it
+back into an error.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ __all__ = [
     "cause_of",
 ]
 
-# A name in a place: as it is, or quoted as in JSON where it could be taken for more than a name.
+# A name in a location: plain, or quoted as in JSON if it has other characters.
 _PLAIN = r"[^\s\"(),:\\]+"
 _NAME = rf'(?:{_PLAIN}|"(?:[^"\\]|\\.)*")'
 _PLACED = re.compile(
@@ -91,26 +91,26 @@ _PLACED = re.compile(
     rf"(?:at (?:position (?P<position>\d+)|(?P<file>{_NAME})(?::(?P<pos>\d+))?))?"
     rf"(?:(?:, )?table (?P<table>{_NAME}))?\)"
 )
-# Our line in what Spark prints; some versions append the SQLSTATE to it.
+# The line of this package in Spark's output; some versions append the SQLSTATE to it.
 _RAISED = rf"{re.escape(__name__)}\.(\w+): (.*?)(?: SQLSTATE: \w{{5}})*$"
 _OWN_LINE = re.compile(rf"^{_RAISED}", re.MULTILINE)
 _WITHIN_LINE = re.compile(rf"(?<![\w.]){_RAISED}", re.MULTILINE)
 
 
 class MySQLBinlogError(Exception):
-    """Base of the tree.
+    """Base class of all errors of this package.
 
     Parameters
     ----------
     message : what was expected and found, and what to do; newlines are folded into spaces.
-    file, position : where in the log, where known: file name and byte offset.
-    table : ``database.table``, where known.
+    file, position : where in the binlog, if known: file name and byte offset.
+    table : ``database.table``, if known.
 
-    The place is added once: an error that already has one keeps it (see `at`).
+    The location is added once: an error that already has one keeps it (see `with_location`).
 
     Attributes
     ----------
-    hint : the usual way on from an error of this class; the message may know a better one.
+    hint : the usual remedy for an error of this class; the message may contain a better one.
     """
 
     hint: ClassVar[str] = "start again with the same checkpoint, and report the line"
@@ -132,7 +132,7 @@ class MySQLBinlogError(Exception):
     def with_location(
         self, file: str | None = None, position: int | None = None, table: str | None = None
     ) -> MySQLBinlogError:
-        """Fill in what the raiser could not know; returns self, to be raised again."""
+        """Fill in the location that the raiser did not know; returns self, to be raised again."""
         self.file = self.file if self.file is not None else file
         self.position = self.position if self.position is not None else position
         self.table = self.table if self.table is not None else table
@@ -155,14 +155,14 @@ class MySQLBinlogError(Exception):
 
 
 def _shown(name: str) -> str:
-    """A name as it stands in a place."""
+    """Return a name as it is written in a location."""
     if name.isprintable() and re.fullmatch(_PLAIN, name):
         return name
     return json.dumps(name, ensure_ascii=not name.isprintable())
 
 
 def _named(shown: str | None) -> str | None:
-    """The name of which `_shown` made this."""
+    """Return the name that `_shown` wrote."""
     if shown is None or not shown.startswith('"'):
         return shown
     return str(json.loads(shown))
@@ -187,12 +187,12 @@ class OptionError(MySQLBinlogError, ValueError):
 class ServerError(MySQLBinlogError):
     """The server cannot be used, or rejected a command.
 
-    code : MySQL's number of the error, where there is one.
+    code : MySQL's error number, if there is one.
     """
 
     hint = (
         "connect to the server that the checkpoint belongs to, or do what the server's "
-        "own words ask for"
+        "own error text asks for"
     )
 
     def __init__(
@@ -220,14 +220,14 @@ class ConnectionFailedError(ServerError):
 class LostConnectionError(ConnectionFailedError):
     """The connection broke or could not be made; a retry can succeed."""
 
-    hint = "start again with the same checkpoint; if it stays, do what the message says"
+    hint = "start again with the same checkpoint; if it persists, do what the message says"
 
 
 class AccessDeniedError(ServerError):
     """Wrong user or password, or a grant is missing."""
 
     hint = (
-        "correct the password or give the grant that the message names, and start again "
+        "correct the password or grant the privilege that the message names, and start again "
         "with the same checkpoint"
     )
 
@@ -253,23 +253,23 @@ class PositionError(MySQLBinlogError):
 class BinlogPurgedError(PositionError):
     """The binlog file that is needed was purged."""
 
-    hint = "restore the file; or take a new checkpoint and load the tables anew"
+    hint = "restore the file; or take a new checkpoint and reload the tables"
 
 
 class BinlogReplacedError(PositionError):
     """The server's binlog is not the one of the position."""
 
-    hint = "take a new checkpoint and load the tables anew"
+    hint = "take a new checkpoint and reload the tables"
 
 
 class LogSequenceError(PositionError):
     """The binlog continues under another base name (log_bin), or with numbers that do not grow.
 
-    next_file : the first file there; empty where that is not known, and in a copy of the error.
-    next_head : that file's `FileHead`.
+    next_file : the first file there; empty if unknown, and in a copy of the error.
+    next_head : the `FileHead` of that file.
     """
 
-    hint = "read each part by itself: up to the last file of the old name, and from the new"
+    hint = "read each part separately: up to the last file of the old name, and from the new"
     next_file: str = ""
     next_head: tuple[int, int] = (0, 0)
 
@@ -292,26 +292,26 @@ class BinlogGapError(PositionError):
 class FormatError(MySQLBinlogError):
     """The bytes do not have the expected format."""
 
-    hint = "let path name binlogs only"
+    hint = "set path to binlog files only"
 
 
 class ChecksumError(FormatError):
     """An event's CRC32 does not match its bytes."""
 
-    hint = "try again; if it stays, compare with mysqlbinlog --verify-binlog-checksum"
+    hint = "try again; if it persists, compare with mysqlbinlog --verify-binlog-checksum"
 
 
 class MalformedEventError(FormatError):
-    """An event is truncated, claims more than there is, or has bytes left over."""
+    """An event is truncated, declares more bytes than it has, or has bytes left over."""
 
-    hint = "try again; if it stays, compare with mysqlbinlog --verify-binlog-checksum"
+    hint = "try again; if it persists, compare with mysqlbinlog --verify-binlog-checksum"
 
 
 class MalformedResultError(FormatError):
     """A snapshot row is truncated, or has a value that its column cannot hold."""
 
     hint = (
-        "start again with the same checkpoint; if it stays, look at the value with SELECT, and "
+        "start again with the same checkpoint; if it persists, check the value with SELECT, and "
         "correct it or exclude the column"
     )
 
@@ -319,28 +319,28 @@ class MalformedResultError(FormatError):
 class UnsupportedEventError(FormatError):
     """An unknown event that is not flagged as ignorable."""
 
-    hint = "compare the tables, and take a new checkpoint behind the position"
+    hint = "compare the tables, and take a new checkpoint after the position"
 
 
 class NotRowBasedError(MySQLBinlogError):
     """A change of a captured table was not logged as rows with a known outcome."""
 
-    hint = "take a new checkpoint behind the position, and load the table anew"
+    hint = "take a new checkpoint after the position, and reload the table"
 
 
 class StatementFormatError(NotRowBasedError):
     """DML of a captured table was logged as a statement."""
 
     hint = (
-        "set binlog_format=ROW everywhere, take a new checkpoint behind the position, and "
-        "load the table anew"
+        "set binlog_format=ROW everywhere, take a new checkpoint after the position, and "
+        "reload the table"
     )
 
 
 class UnsupportedTransactionError(NotRowBasedError):
     """Rows of a captured table whose outcome (kept or rolled back) is not in the binlog."""
 
-    hint = "exclude the table, or take a new checkpoint behind the position"
+    hint = "exclude the table, or take a new checkpoint after the position"
 
 
 class SchemaError(MySQLBinlogError):
@@ -350,21 +350,21 @@ class SchemaError(MySQLBinlogError):
 
 
 class UnknownTableError(SchemaError):
-    """A table that was named literally does not exist."""
+    """A literally named table does not exist."""
 
-    hint = "check the spelling and the SELECT grant; use a glob for a table that comes later"
+    hint = "check the spelling and the SELECT grant; use a glob for a table that is created later"
 
 
 class UnknownSchemaError(SchemaError):
     """A row of a table whose columns are unknown at that position."""
 
-    hint = "start elsewhere, or set schemaDdl or onUnknownSchema=positional"
+    hint = "start at another position, or set schemaDdl or onUnknownSchema=positional"
 
 
 class SchemaMismatchError(SchemaError):
     """The table map does not match the schema at that position."""
 
-    hint = "start behind the table's last ALTER"
+    hint = "start after the table's last ALTER"
 
 
 class SchemaChangedError(SchemaError):
@@ -388,7 +388,7 @@ class OffsetError(MySQLBinlogError, ValueError):
 class MirrorError(MySQLBinlogError):
     """A mirrored table cannot be kept equal to the server's from the binlog."""
 
-    hint = "load the table anew"
+    hint = "reload the table"
 
 
 class KernelNotFoundError(MySQLBinlogError, ImportError):
@@ -400,10 +400,11 @@ class KernelNotFoundError(MySQLBinlogError, ImportError):
 def cause_of(exception: BaseException | None) -> MySQLBinlogError | None:
     """Return the error of this module that caused an exception of Spark, or None.
 
-    Spark keeps of an error that a data source raises only the text, within a page of its own. This
-    makes the error again, with its class, message, file, position and table; `ServerError.code` is
-    not in the text. Takes what a batch read raises, what ``awaitTermination`` raises and what
-    ``query.exception()`` returns, in classic sessions and in Spark Connect.
+    Spark keeps only the text of an error that a data source raises, within a longer message. This
+    function restores the error with its class, message, file, position and table;
+    `ServerError.code` is not in the text. Accepts the exceptions of batch reads and
+    ``awaitTermination``, and the value of ``query.exception()``, in classic sessions and in Spark
+    Connect.
 
     Examples
     --------
@@ -426,7 +427,7 @@ def cause_of(exception: BaseException | None) -> MySQLBinlogError | None:
 
 
 def _chain(exception: BaseException | None) -> Iterator[BaseException]:
-    """An exception and those behind it, each once."""
+    """Yield an exception and its causes or contexts, each once."""
     seen: set[int] = set()
     while exception is not None and id(exception) not in seen:
         seen.add(id(exception))
@@ -437,15 +438,15 @@ def _chain(exception: BaseException | None) -> Iterator[BaseException]:
 def _text(error: BaseException) -> str:
     try:
         return str(error)
-    except Exception:  # noqa: BLE001 (Py4J's errors ask the JVM, which may be gone)
+    except Exception:  # noqa: BLE001 (Py4J's errors ask the JVM, which may have ended)
         return " ".join(map(repr, error.args))
 
 
 def _parsed(name: str, text: str) -> MySQLBinlogError:
-    """The error that was printed as ``name: text``."""
+    """Parse an error that was printed as ``name: text``."""
     kind = globals().get(name)
     if not (isinstance(kind, type) and issubclass(kind, MySQLBinlogError)):
-        # Another version of this package, on another machine, has classes of its own.
+        # Another version of this package, on another machine, may have other classes.
         kind, text = MySQLBinlogError, f"{name}: {text}"
     placed = _PLACED.fullmatch(text)
     if placed is None:

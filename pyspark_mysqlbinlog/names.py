@@ -1,4 +1,4 @@
-"""Names of databases, tables and columns, and when two of them are the same."""
+"""Names of databases, tables and columns, and when two names are the same."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ __all__ = ["SYSTEM_DATABASES", "Table", "fold", "folding", "quoted", "table_fold
 # A table's name: (database, table).
 Table = tuple[str, str]
 
-# Never followed and never wanted: the server's own, whose names are in lower case everywhere.
+# Never captured: the server's own databases, whose names are in lower case everywhere.
 SYSTEM_DATABASES = frozenset({"mysql", "information_schema", "performance_schema", "sys"})
 
-# The servers know the letters of Unicode 3.0 (strings/ctype-utf8.c); Python knows those of 3.2.
+# The servers fold the letters of Unicode 3.0 (strings/ctype-utf8.c); Python has those of 3.2.
 _LETTERS = unicodedata.ucd_3_2_0
 _LATER = frozenset("ȠϘϴҊӅӉӍԀԂԄԆԈԊԌԎ")
 
 
 def fold(name: str) -> str:
-    """A name in lower case: column names are compared so, and on some servers tables' names, too.
+    """Return a name in lower case, as column names (on some servers also table names) are compared.
 
-    Letter by letter: at a word's end Σ is σ as it is elsewhere.
+    Folds letter by letter: Σ at the end of a word becomes σ.
     """
     return name.lower() if name.isascii() else "".join(map(_lower, name))
 
@@ -37,16 +37,16 @@ def _lower(letter: str) -> str:
 
 
 def folding(case_sensitive: bool) -> Callable[[str], str]:
-    """What makes one of all spellings of a database's or a table's name."""
+    """Return the function that maps all spellings of a database or table name to one."""
     return str if case_sensitive else fold
 
 
 def table_folding(case_sensitive: bool) -> Callable[[Table], Table]:
-    """The same for both parts of a table's name."""
+    """Return `folding` for both parts of a table's name."""
     part = folding(case_sensitive)
     return lambda table: (part(table[0]), part(table[1]))
 
 
 def quoted(*names: str) -> str:
-    """A name as SQL has it, in backquotes, behind what it belongs to: ``database.table``."""
+    """Quote names with backquotes and join them with dots, as in SQL: ``database.table``."""
     return ".".join(f"`{name.replace('`', '``')}`" for name in names)

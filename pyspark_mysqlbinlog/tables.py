@@ -1,7 +1,7 @@
-"""What a table looks like: the columns' names, types, signs, charsets and labels.
+"""Table schemas: the columns' names, types, signedness, charsets and labels.
 
-MySQL 5.7's log has none of these beyond the type bytes, so they come from the server's
-information_schema or from the DDL in the log. Plain values, shared by every room.
+MySQL 5.7's binlog contains only the type bytes. The rest comes from the server's
+information_schema or from the DDL in the binlog. Plain values, shared by all packages.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SPATIAL_TYPES = frozenset(
         "geometrycollection",
     }
 )
-# What a row image holds by a length and bytes that the server keeps elsewhere than in its records.
+# Types whose row images hold a length and bytes that the server stores outside its records.
 BLOB_TYPES = SPATIAL_TYPES | {
     "tinytext",
     "text",
@@ -48,7 +48,7 @@ BLOB_TYPES = SPATIAL_TYPES | {
 
 @dataclass(frozen=True, slots=True)
 class ColumnSchema:
-    """One column, as SHOW CREATE TABLE would describe it.
+    """One column, as SHOW CREATE TABLE describes it.
 
     Attributes
     ----------
@@ -62,9 +62,8 @@ class ColumnSchema:
     scale : decimal only.
     unsigned : integers, floats and decimals (ZEROFILL implies it).
     charset : MySQL's name (utf8mb4, latin1, …) for char, varchar, texts, enum and set; else None.
-    labels : enum and set, as SELECT shows them.
-    virtual : generated, and computed when it is read (VIRTUAL, not STORED); None where that is not
-        known, of BLOB_TYPES only. False on MariaDB, where it makes no difference to a log.
+    virtual : generated, and computed on read (VIRTUAL, not STORED); None if unknown, for
+        BLOB_TYPES only. False on MariaDB, where it makes no difference to the binlog.
     """
 
     name: str
@@ -79,32 +78,32 @@ class ColumnSchema:
 
     @property
     def before_image_unreliable(self) -> bool:
-        """Whether the log may hold something else in the before image of an UPDATE.
+        """Whether the before image of an UPDATE may contain another value in the binlog.
 
-        The server keeps the old value of a virtual column of these types in a buffer that it may
-        use again before it writes the log: where the table has a trigger, an ON UPDATE column, ….
-        The log does not tell whether it did (5.7.41: Field_blob::keep_old_value; other versions are
-        not measured).
+        The server keeps the old value of a virtual column of these types in a buffer. It may reuse
+        the buffer before it writes the binlog, for example if the table has a trigger or an ON
+        UPDATE column. The binlog does not show whether it did (5.7.41:
+        Field_blob::keep_old_value; other versions are not measured).
         """
         return self.virtual is not False and self.type in BLOB_TYPES
 
 
-# A unique key: the index's name, and its columns. An index that was made without a name is known by
-# its first column's, which the server may have made another by a number behind it: `a`, `a_2`.
+# A unique key: index name and columns. MySQL names an index that was created without a name after
+# its first column, and may append a number: `a`, `a_2`.
 UniqueKey = tuple[str, tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True)
 class TableSchema:
-    """One table at one moment.
+    """One table at one position.
 
     Attributes
     ----------
     columns : in the order of the row image, generated columns (virtual ones too) included.
-    primary_key : column names in key order; empty when there is none.
-    charset : the table's default charset, where known: a later ADD COLUMN inherits it.
-    unique_keys : of a table without a primary key those that tell its rows apart, sorted by name;
-        see `row_keys`. Of what was altered some may be missing, and none is there that is not one.
+    primary_key : column names in key order; empty if there is none.
+    charset : the table's default charset, if known: a later ADD COLUMN inherits it.
+    unique_keys : of a table without a primary key, the ones that identify its rows, sorted by name;
+        see `row_keys`. After ALTERs some may be missing, but every key listed exists.
     """
 
     database: str
@@ -121,9 +120,9 @@ class TableSchema:
 
     @property
     def row_key(self) -> tuple[str, ...]:
-        """The columns that tell its rows apart: of the primary key, or else of a unique key.
+        """The columns that identify a row: those of the primary key, or else of a unique key.
 
-        Empty where it has neither.
+        Empty if the table has neither.
         """
         return self.primary_key or next((columns for _, columns in self.unique_keys), ())
 
@@ -131,10 +130,10 @@ class TableSchema:
 def row_keys(
     columns: Iterable[ColumnSchema], primary_key: tuple[str, ...], keys: Iterable[UniqueKey]
 ) -> tuple[UniqueKey, ...]:
-    """`TableSchema.unique_keys` of a table that has these unique keys.
+    """Return `TableSchema.unique_keys` of a table with these unique keys.
 
-    Those count whose columns are NOT NULL, and whose before images the log tells for sure. A table
-    with a primary key needs none.
+    Only keys whose columns are NOT NULL and have reliable before images count. A table with a
+    primary key needs none.
     """
     if primary_key:
         return ()

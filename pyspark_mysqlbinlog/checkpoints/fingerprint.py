@@ -1,9 +1,9 @@
-"""What tells that a log is still the one that a position lies in.
+"""Fingerprint of a position: identifies the binlog that contains it.
 
-A file's name and its server's uuid do not: RESET MASTER begins with the same names once more, and a
-copy of a machine that was restored has the same names, uuid and even files, but other events from
-some place on. So a position is kept with the time at which its file was begun, and with the event
-that ends right in front of it.
+A file's name and its server's uuid do not suffice. RESET MASTER starts with the same names again. A
+restored copy of a machine has the same names, uuid and even files, but other events from some
+position on. So a position is stored with the time at which its file was begun, and with the event
+that ends directly before it.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ __all__ = ["Fingerprint"]
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """Of a position.
+    """The fingerprint of a position.
 
     Attributes
     ----------
-    created, server_id : as the header of the file's FORMAT_DESCRIPTION event tells them; seconds
-        since 1970 UTC.
-    length, checksum : bytes of the event that ends at the position, and the CRC32 of all but its
-        own checksum; 0 at the beginning of a file, and where that event is not known.
+    created, server_id : from the header of the file's FORMAT_DESCRIPTION event; seconds since 1970
+        UTC.
+    length, checksum : bytes of the event that ends at the position, and the CRC32 of all except its
+        own checksum; 0 at the beginning of a file, and if that event is not known.
     """
 
     created: int
@@ -39,6 +39,6 @@ class Fingerprint:
 
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> Fingerprint:
-        """Raises KeyError, TypeError or ValueError for what `to_dict` does not give."""
+        """Raise KeyError, TypeError or ValueError for values that `to_dict` does not return."""
         names = ("created", "server_id", "length", "checksum")
         return cls(*(number_of(value[name]) for name in names))

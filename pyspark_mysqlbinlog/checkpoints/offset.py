@@ -1,23 +1,23 @@
-"""The offset that Spark stores: a boundary in the log and all that a restart needs.
+"""The offset that Spark stores: a boundary in the binlog and everything that a restart needs.
 
 A public format. Version 1, as JSON:
 
 ==============  ====================================================================================
 v               1; a newer version is rejected, and an older one would be read
-epoch           grows when file numbers stop being comparable (RESET MASTER, restore, failover)
+epoch           increases when file numbers become incomparable (RESET MASTER, restore, failover)
 file, pos       the boundary: everything before it is delivered
-server_uuid     the server that wrote the file; empty where it has none (before 5.6, MariaDB)
+server_uuid     the server that wrote the file; empty if it has none (before 5.6, MariaDB)
 gtid            reserved: the executed GTID set at the boundary; empty
-prepared_xa     XA transactions that are prepared at the boundary and hold no wanted rows
-schemas         the query's payload, a comma, a mark of the tables that it wants, a colon, then the
-                packed schema history: every version that holds anywhere in the batch that ends
-                here, with primary keys
-snapshot        how far an initial snapshot has come (see `snapshot_state`); empty without one
-fingerprint     what tells that the server's log is still the one of the boundary: an object with
-                the names of `Fingerprint`; empty where it is not known
+prepared_xa     XA transactions that are prepared at the boundary, without captured rows
+schemas         the query's payload, a comma, a hash of its table filter, a colon, then the packed
+                schema history: every version that is valid within the batch that ends here, with
+                primary keys
+snapshot        the state of an initial snapshot (see `snapshot_state`); empty without one
+fingerprint     identifies the binlog of the boundary: an object with the names of `Fingerprint`;
+                empty if unknown
 ==============  ====================================================================================
 
-Names are always all there, in this order, so the same boundary is the same bytes. Offsets compare
+All names are always present, in this order, so the same boundary is the same bytes. Offsets compare
 by epoch, file number and pos.
 """
 
@@ -52,10 +52,10 @@ _TYPES: dict[str, type] = {
 
 @dataclass(frozen=True, slots=True)
 class Offset:
-    """One offset. `schemas` stays packed: Spark hands offsets back and forth every few ms.
+    """One offset. `schemas` stays packed, because Spark passes offsets every few ms.
 
-    payload : ``json``, ``struct`` or ``variant``, of the query that made it; empty when not known.
-    tables : tells whether the query wanted the same tables; empty when not known.
+    payload : ``json``, ``struct`` or ``variant``, of the query that made it; empty if unknown.
+    tables : differs if the query captured other tables; empty if unknown.
     """
 
     position: Position
@@ -71,20 +71,20 @@ class Offset:
 
     @property
     def load(self) -> SnapshotState | None:
-        """How far the query's load has come; None where it has none."""
+        """The state of the query's snapshot; None if it has none."""
         return _unpacked(self.snapshot) if self.snapshot else None
 
     @property
     def order(self) -> tuple[int, int, int]:
-        """What offsets compare by."""
+        """The sort key of offsets."""
         return self.epoch, self.position.number, self.position.pos
 
     def loads_since(self, start: Offset) -> bool:
-        """Whether the batch from `start` to here reads chunks of a load."""
+        """Whether the batch from `start` to here reads chunks of a snapshot."""
         return self.load is not None and start.snapshot != self.snapshot and bool(self.load.chunks)
 
     def to_dict(self) -> dict[str, Any]:
-        """What Spark stores as JSON: all names of the format above, in its order."""
+        """Return what Spark stores as JSON: all names of the format above, in its order."""
         return {
             "v": OFFSET_VERSION,
             "epoch": self.epoch,
@@ -100,17 +100,17 @@ class Offset:
 
     @property
     def _head(self) -> str:
-        """What stands before the packed schemas."""
+        """Return the text before the packed schemas."""
         words = [self.payload, self.tables] if self.tables else [self.payload]
         return f"{','.join(words)}:" if any(words) else ""
 
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> Offset:
-        """Read an offset; OffsetError names what is wrong with it."""
+        """Read an offset; OffsetError reports what is wrong with it."""
         if "v" not in value:
             raise OffsetError(
-                "this is no offset of mysqlbinlog: it has no version 'v'; the checkpoint belongs to"
-                " another source"
+                "this is not an offset of mysqlbinlog: it has no version 'v'; the checkpoint"
+                " belongs to another source"
             )
         version = value["v"]
         if not isinstance(version, int) or isinstance(version, bool) or version < 1:
@@ -134,7 +134,7 @@ class Offset:
             position = Position.of(value["file"], value["pos"])
         except InvalidPositionError as error:
             raise OffsetError(f"the offset's 'file': {error.message}") from None
-        # The packed text has no colon, so what stands before one is not part of it.
+        # The packed text has no colon, so the text before one is not part of it.
         head, colon, schemas = value["schemas"].rpartition(":")
         payload, _, tables = head.partition(",")
         if colon and payload not in PAYLOADS:
@@ -158,7 +158,7 @@ class Offset:
 
 @lru_cache(maxsize=4)
 def _unpacked(snapshot: str) -> SnapshotState:
-    """Spark hands the same offsets over again and again."""
+    """Unpack a state; cached, because Spark passes the same offsets repeatedly."""
     return SnapshotState.unpack(snapshot)
 
 
@@ -172,10 +172,10 @@ def _fingerprint(value: Mapping[str, Any], position: Position) -> Fingerprint | 
         fingerprint = Fingerprint.from_dict(found)
     except (KeyError, TypeError, ValueError, AttributeError):
         fingerprint = None
-    # The event lies between the file's beginning and the position.
+    # The event is between the file's beginning and the position.
     if fingerprint is None or fingerprint.length > position.pos - FIRST_EVENT:
         raise OffsetError(
-            f"the offset's 'fingerprint' is {found!r}, expected whole numbers for created,"
+            f"the offset's 'fingerprint' is {found!r}, expected integers for created,"
             " server_id, length and checksum; the checkpoint is damaged"
         )
     return fingerprint

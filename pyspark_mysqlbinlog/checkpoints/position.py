@@ -1,10 +1,10 @@
-"""Positions: where an event begins, ordered as the server wrote them.
+"""Binlog positions: where an event begins, ordered as the server wrote them.
 
-A server numbers its files in the extension (`mysql-bin.000042`), and the number grows past six
-digits, so text order is not log order. Files without a number (copies under other names) are
-ordered by an ordinal that whoever lists them gives.
+A server numbers its files in the extension (`mysql-bin.000042`), and the number exceeds six digits
+eventually, so text order is not binlog order. Files without a number (copies under other names) are
+ordered by an ordinal that the file list assigns.
 
-Numbers order the files of one *sequence*: files with one base name, whose numbers grow. A server
+Numbers order the files of one *sequence*: files with one base name and increasing numbers. A server
 that is restarted with another base name (log_bin) begins another sequence in the same index. Only
 the index orders sequences; see connector/log/file_order.py.
 """
@@ -25,19 +25,19 @@ __all__ = [
     "file_number",
 ]
 
-# Every log begins with four magic bytes; the first event follows.
+# Every binlog file begins with four magic bytes; the first event follows.
 FIRST_EVENT = 4
 # A server's file numbers are smaller than this; a position in a later sequence has a number that is
-# greater by a multiple of it.
+# increased by a multiple of it.
 _NUMBERS_OF_SEQUENCE = 1 << 32
 
 
 class Position(NamedTuple):
-    """A place in the log. Compares by number, then byte offset, then name.
+    """A position in the binlog. Compares by number, then byte offset, then name.
 
-    In one log the name decides nothing, since each number has one. But where files were copied
-    under other names, a ROTATE still names the next one as its server did: `order` is the same for
-    both spellings.
+    In one log the name is never decisive, because each number has one name. But if files were
+    copied under other names, a ROTATE still names the next file as its server did: `order` is the
+    same for both spellings.
 
     Attributes
     ----------
@@ -52,24 +52,24 @@ class Position(NamedTuple):
 
     @classmethod
     def of(cls, file: str, pos: int) -> Position:
-        """A position in a server's own file, numbered by its extension."""
+        """Return a position in a server's own file, numbered by its extension."""
         number = file_number(file)
         if number is None:
             raise InvalidPositionError(
-                f"{file!r} is no binlog file name: expected a number as its extension, as in"
+                f"{file!r} is not a binlog file name: expected a number as its extension, as in"
                 " mysql-bin.000001; SHOW BINARY LOGS lists the server's files",
             )
         return cls(number, pos, file)
 
     @property
     def order(self) -> tuple[int, int]:
-        """(number, byte offset): what the place is, whatever the file is called."""
+        """(number, byte offset): identifies the position, whatever the file is named."""
         return self.number, self.pos
 
     def next_file(self, name: str) -> Position:
-        """The beginning of the file that comes next, by the name in this one's ROTATE.
+        """Return the beginning of the next file, by the name in this one's ROTATE.
 
-        Where the name numbers this file it numbers the next, too, and numbers may be left out.
+        If the name numbers this file it numbers the next, too, and numbers may be skipped.
         """
         number = self.number + 1
         if file_number(self.file) == self.number:
@@ -77,38 +77,38 @@ class Position(NamedTuple):
         return Position(number, FIRST_EVENT, name)
 
     def in_later_sequence(self, sequences: int) -> Position:
-        """The same place, ordered after (negative: before) all places of so many sequences."""
+        """Return this position moved after (negative: before) so many sequences of positions."""
         return self._replace(number=self.number + sequences * _NUMBERS_OF_SEQUENCE)
 
     def is_in_sequence_of(self, other: Position) -> bool:
-        """Whether both lie in one sequence, as far as their order tells."""
+        """Whether both are in one sequence, according to their order."""
         return self.number // _NUMBERS_OF_SEQUENCE == other.number // _NUMBERS_OF_SEQUENCE
 
     def __str__(self) -> str:
         return f"{self.file}:{self.pos}"
 
 
-# Before every position there is.
+# Before every possible position.
 BEGINNING = Position(0, 0, "")
 # After every position of a sequence, and before those of later ones.
 END_OF_SEQUENCE = Position(_NUMBERS_OF_SEQUENCE - 1, 0, "")
 
 
 def file_number(name: str) -> int | None:
-    """The number in the file's extension; None when it has none."""
+    """Return the number in the file's extension; None if it has none."""
     extension = name.rpartition(".")[2]
     return int(extension) if extension.isascii() and extension.isdigit() else None
 
 
 def base_name(name: str) -> str:
-    """The file's name without its number: what log_bin says."""
+    """Return the file's name without its number: the value of log_bin."""
     return name.rpartition(".")[0] if file_number(name) is not None else name
 
 
 def continues_sequence(before: str, after: str) -> bool:
-    """Whether a file that comes after another one belongs to its sequence.
+    """Whether a file that follows another one belongs to its sequence.
 
-    The same base name, and a greater number; numbers may be left out.
+    The same base name, and a greater number; numbers may be skipped.
     """
     if base_name(before) != base_name(after):
         return False

@@ -1,11 +1,11 @@
-"""Which schema each table had from which position on.
+"""The schema of each table from each position on.
 
 A table's versions are a tuple of (start, schema or reason), ascending; a lookup is a bisection. The
-history is a value: a change makes a new one that shares all other tables' tuples, so the offset of
-one batch is not touched by what the log brings for the next. A version may be a reason instead of a
-schema: from there on the columns are not known, and the reason says why.
+history is a value: a change returns a new one that shares all other tables' tuples, so the offset
+of one batch is not affected by the binlog of the next. A version may be a reason instead of a
+schema: from there on the columns are not known, and the reason explains why.
 
-`pack` and `unpack` turn it into the text that travels in an offset: see schema_packing.
+`pack` and `unpack` convert it to and from the text in an offset: see schema_packing.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ __all__ = ["SchemaHistory"]
 
 _NO_DEFINITION = (
     "the log had no CREATE TABLE of it up to here (one with IF NOT EXISTS may have created"
-    " nothing), and no baseline tells its columns"
+    " nothing), and no baseline contains its columns"
 )
-# A database's default charset is kept as that of a table without name and columns.
+# A database's default charset is stored as that of a table without name and columns.
 _DATABASE = ""
 
 
@@ -49,45 +49,45 @@ class SchemaHistory:
         return hash(frozenset(self._versions.items()))
 
     def __len__(self) -> int:
-        """How many tables it knows something of."""
+        """Return the number of tables and databases in it."""
         return len(self._versions)
 
     def __repr__(self) -> str:
         return f"SchemaHistory({len(self._versions)} tables)"
 
     def tables(self) -> Iterator[Table]:
-        """The (database, table) names that it knows something of, sorted."""
+        """Yield the (database, table) names in it, sorted."""
         return (name for name in sorted(self._versions) if name[1] != _DATABASE)
 
     def databases(self) -> Iterator[str]:
-        """The databases whose default charset is, or was, known; sorted."""
+        """Yield the databases whose default charset is, or was, known; sorted."""
         return (name for name, table in sorted(self._versions) if table == _DATABASE)
 
     def state(
         self, position: Position, database: str, table: str
     ) -> TableSchema | UnknownSchema | None:
-        """What is known of a table at this position; None when nothing is."""
+        """Return the version of a table at this position; None if there is none."""
         version = self._version(position, database, table)
         return version[1] if version else None
 
     def charset_at(self, position: Position, database: str) -> str | None:
-        """A database's default charset, which a CREATE TABLE inherits; None when not known."""
+        """Return a database's default charset, which a CREATE TABLE inherits; None if unknown."""
         schema = self.at(position, database, _DATABASE)
         return schema.charset if schema else None
 
     def charset_change(self, database: str) -> Position | None:
-        """Since when a database has its last charset; None when nothing is known of it."""
+        """Return the start of a database's last charset; None if it is unknown."""
         versions = self.versions(database, _DATABASE)
         return versions[-1][0] if versions else None
 
     def with_charset(self, position: Position, database: str, charset: str | None) -> SchemaHistory:
-        """A database's default charset from `position` on; None when it is dropped."""
+        """Set a database's default charset from `position` on; None if it is dropped."""
         if charset is None:
             return self.without(position, database, _DATABASE, "", gone=True)
         return self.with_table(position, TableSchema(database, _DATABASE, (), charset=charset))
 
     def versions(self, database: str, table: str) -> tuple[Version, ...]:
-        """All versions of a table, ascending; empty when it is not known."""
+        """Return all versions of a table, ascending; empty if there are none."""
         return self._versions.get((database, table), ())
 
     def _version(self, position: Position, database: str, table: str) -> Version | None:
@@ -96,16 +96,17 @@ class SchemaHistory:
         return versions[index - 1] if index else None
 
     def at(self, position: Position, database: str, table: str) -> TableSchema | None:
-        """The schema of rows at this position; None when it is not known (see `reason`).
+        """Return the schema of rows at this position; None if it is not known (see `reason`).
 
-        A DDL statement's schema holds from the position after its event on.
+        A DDL statement's schema is valid from the position after its event on.
         """
         version = self._version(position, database, table)
         return version[1] if version and isinstance(version[1], TableSchema) else None
 
     def span(self, position: Position, database: str, table: str) -> tuple[int, int | None]:
-        """The part of this position's file, from the first byte offset up to the second, in which
-        the version is the same; None is the end of the file.
+        """Return the byte range of this position's file in which the version is the same.
+
+        The second value is exclusive; None is the end of the file.
         """
         versions = self.versions(database, table)
         index = bisect_right(versions, position, key=valid_from)
@@ -117,37 +118,37 @@ class SchemaHistory:
         return first, end
 
     def reason(self, position: Position, database: str, table: str) -> str:
-        """Why `at` gives None there; empty when it does not."""
+        """Return why `at` returns None there; empty if it does not."""
         version = self._version(position, database, table)
         if version is None:
             return _NO_DEFINITION
         return version[1].reason if isinstance(version[1], UnknownSchema) else ""
 
     def is_known_later(self, position: Position, database: str, table: str) -> bool:
-        """Whether the table's columns become known after `position`, or the table goes."""
+        """Whether the table's columns become known after `position`, or the table is dropped."""
         return any(
             start > position and (isinstance(what, TableSchema) or what.gone)
             for start, what in self.versions(database, table)
         )
 
     def with_table(self, position: Position, schema: TableSchema) -> SchemaHistory:
-        """The table looks like this from `position` on, up to its next version.
+        """Set a table's schema from `position` on, up to its next version.
 
-        The version that starts there, if any, is replaced. A schema that holds there already makes
-        no new version: a CREATE TABLE IF NOT EXISTS may have created nothing.
+        A version that starts there is replaced. A schema that is already valid there adds no
+        version: a CREATE TABLE IF NOT EXISTS may have created nothing.
         """
         return self._with((schema.database, schema.table), (position, schema))
 
     def without(
         self, position: Position, database: str, table: str, reason: str, *, gone: bool = False
     ) -> SchemaHistory:
-        """From `position` on the table's columns are not known.
+        """Make the table's columns unknown from `position` on.
 
         Parameters
         ----------
         reason : why, as part of a sentence: ``it was altered by a statement that …``.
-        gone : it does not exist from there on; `from_position` may forget it. Otherwise the reason
-            is kept, to be told when a row comes.
+        gone : it does not exist from there on; `from_position` may drop it. Otherwise the reason is
+            kept, for the error when a row occurs.
         """
         return self._with((database, table), (position, UnknownSchema(reason, gone)))
 
@@ -162,7 +163,7 @@ class SchemaHistory:
         )
 
     def merged(self, other: SchemaHistory) -> SchemaHistory:
-        """With all versions of another history's tables; where both have one, it is the other's."""
+        """Add all versions of another history's tables, which replace those of the same tables."""
         history = self
         for table in other.tables():
             for version in other.versions(*table):
@@ -170,10 +171,10 @@ class SchemaHistory:
         return history
 
     def from_position(self, position: Position) -> SchemaHistory:
-        """Without the versions that nothing at `position` or later can see.
+        """Drop the versions that are not valid at `position` or later.
 
-        What holds at `position` is said to have held from the beginning: since when is history, and
-        without it one boundary is the same text however one came there.
+        The version at `position` is then valid from the beginning. So one boundary is the same
+        text, whatever the history before it.
         """
         needed: dict[Table, tuple[Version, ...]] = {}
         for table, versions in self._versions.items():
@@ -189,9 +190,9 @@ class SchemaHistory:
         return self if needed == self._versions else SchemaHistory(needed)
 
     def in_sequence(self, begin: Position, sequences: int) -> SchemaHistory:
-        """What holds in a later sequence of files, `sequences` after the one of the positions.
+        """Convert to the positions of a later sequence of files, `sequences` after the current one.
 
-        begin : where it begins, as the history orders it; from there on positions are its own.
+        begin : where it begins, in the history's order; positions after it are its own.
         """
         moved = {
             table: tuple((_moved(start, -sequences), what) for start, what in versions)
@@ -200,7 +201,7 @@ class SchemaHistory:
         return SchemaHistory(moved).until(END_OF_SEQUENCE)
 
     def until(self, position: Position) -> SchemaHistory:
-        """Without the versions that begin behind `position`."""
+        """Drop the versions that begin after `position`."""
         kept = {
             table: versions[: bisect_right(versions, position, key=valid_from)]
             for table, versions in self._versions.items()
@@ -208,7 +209,7 @@ class SchemaHistory:
         return self.with_versions(kept)
 
     def with_versions(self, tables: Mapping[Table, tuple[Version, ...]]) -> SchemaHistory:
-        """With these versions of these tables in place of theirs; without those that have none."""
+        """Replace the versions of these tables; drops tables without versions."""
         changed = {
             table: versions
             for table, versions in (self._versions | dict(tables)).items()
@@ -217,7 +218,7 @@ class SchemaHistory:
         return self if changed == self._versions else SchemaHistory(changed)
 
     def select(self, predicate: Callable[[str, str], bool]) -> SchemaHistory:
-        """Only the tables for which ``predicate(database, table)`` holds, and the databases."""
+        """Keep only the tables for which ``predicate(database, table)`` is true, and databases."""
         chosen = {
             table: each
             for table, each in self._versions.items()
@@ -226,9 +227,9 @@ class SchemaHistory:
         return self if len(chosen) == len(self._versions) else SchemaHistory(chosen)
 
     def pack(self) -> str:
-        """The text for an offset: ASCII without quotes and backslashes, equal for equal histories.
+        """Return the text for an offset: ASCII without quotes and backslashes, equal if equal.
 
-        Made once per history.
+        Computed once per history.
         """
         return self._packed
 
@@ -238,7 +239,7 @@ class SchemaHistory:
 
     @classmethod
     def unpack(cls, text: str) -> SchemaHistory:
-        """Read what `pack` wrote; OffsetError for anything else. Empty text is an empty history."""
+        """Read what `pack` wrote; OffsetError for other text. Empty text is an empty history."""
         return cls(unpack_versions(text)) if text else cls()
 
 

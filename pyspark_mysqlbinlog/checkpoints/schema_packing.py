@@ -7,12 +7,12 @@
          "primary_key": [column, …], "charset": …, "unique_keys": [[name, [column, …]], …]},
         {"from": […], "unknown": why, "gone": false}]}]}
 
-Columns and versions have the names of `ColumnSchema` and `TableSchema`; what of a column has its
-default there is left out, and so are unique keys where there are none. Tables are sorted and names
-stand in one order, so equal histories are equal texts.
+Columns and versions have the names of `ColumnSchema` and `TableSchema`. Fields of a column with
+their default value are omitted, and so are empty unique keys. Tables are sorted and names are in a
+fixed order, so equal histories are equal texts.
 
 Spark repeats offsets in every progress report, so size matters. 200 tables of 50 columns are 0.7 MB
-of JSON; bz2 makes 27 kB of it, lzma 49 kB, zlib 58 kB (in base85).
+of JSON; bz2 compresses it to 27 kB, lzma to 49 kB, zlib to 58 kB (in base85).
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ __all__ = ["pack_versions", "unpack_versions"]
 
 _LAYOUT = 1
 _LEVEL = 9
-# A history of a million columns is less; what claims to unpack to more is not ours.
+# A history of a million columns is smaller; a text that unpacks to more is not a valid history.
 _MAX_PLAIN = 128 << 20
-# How each of a column's fields is read back.
+# How each of a column's fields is parsed.
 _COLUMN: dict[str, Callable[[Any], Any]] = {
     "name": text_of,
     "type": text_of,
@@ -59,7 +59,7 @@ _DEFAULTS = {field.name: field.default for field in fields(ColumnSchema)}
 
 
 def pack_versions(versions: Mapping[Table, tuple[Version, ...]]) -> str:
-    """The text of a history; OffsetError when it is larger than what is read."""
+    """Return the text of a history; OffsetError if it exceeds the maximum size."""
     history = {
         "layout": _LAYOUT,
         "tables": [
@@ -97,7 +97,7 @@ def _described_column(column: ColumnSchema) -> dict[str, Any]:
 
 
 def unpack_versions(text: str) -> dict[Table, tuple[Version, ...]]:
-    """The history of a text; OffsetError for any other text."""
+    """Parse the history of a text; OffsetError for any other text."""
     try:
         return _unpacked(base64.b85decode(text))
     except OffsetError:
@@ -112,14 +112,14 @@ def unpack_versions(text: str) -> dict[Table, tuple[Version, ...]]:
         OverflowError,
     ) as error:
         raise OffsetError(
-            f"the offset's schemas can't be read ({type(error).__name__}): it was cut or changed;"
-            " restore the checkpoint, or begin a new one"
+            f"the offset's schemas can't be read ({type(error).__name__}): it was truncated or"
+            " changed; restore the checkpoint, or begin a new one"
         ) from None
 
 
 def _unpacked(compressed: bytes) -> dict[Table, tuple[Version, ...]]:
     expand = bz2.BZ2Decompressor()
-    # One byte more than may be, so that one of just that size ends.
+    # One byte above the maximum, so that a text of exactly that size is complete.
     plain = expand.decompress(compressed, _MAX_PLAIN + 1)
     if not expand.eof or expand.unused_data or len(plain) > _MAX_PLAIN:
         raise ValueError

@@ -1,11 +1,10 @@
-"""How far a first load has come, as an offset's `snapshot` stores it.
+"""The state of an initial snapshot, as an offset's `snapshot` stores it.
 
-A load goes through its tables in order, and through each table by key, in chunks. What is stored
-says which tables are in step with the log, which are still to be loaded and from which key on, and
-which chunks belong to the batch that ends here: whoever runs the batch again reads the same ones.
+A snapshot processes its tables in order, and each table by key, in chunks. The state contains which
+tables are complete, which are pending and from which key on, and which chunks belong to the batch
+that ends here: a replay of the batch reads the same chunks.
 
-As text: JSON, compressed where that is shorter. The names of 1,000 tables take some
-4 kB then.
+As text: JSON, compressed if that is shorter. Then the names of 1,000 tables take some 4 kB.
 """
 
 from __future__ import annotations
@@ -24,8 +23,8 @@ __all__ = ["Bound", "Chunk", "SnapshotState", "TableSnapshotState"]
 
 _COMPRESSED = "bz2,"
 
-# A key's values as SQL literals, one for each of its columns: what the server gave, in a form that
-# compares with the column as the value itself does.
+# A key's values as SQL literals, one for each of its columns: as returned by the server, in a form
+# that compares with the column as the value itself does.
 Bound = tuple[str, ...]
 # A binlog file's number, and the byte offset in it.
 Place = tuple[int, int]
@@ -37,10 +36,10 @@ class Chunk:
 
     Attributes
     ----------
-    key : the mark of the key that the bounds are meant by (see connector/snapshot/chunks/keys.py);
-        empty where the chunk is the whole table.
-    after : the bound behind which it begins; None for the table's beginning.
-    upto : the bound that it ends with, which belongs to it; None for the table's end.
+    key : the fingerprint of the key of the bounds (see connector/snapshot/chunks/keys.py); empty if
+        the chunk is the whole table.
+    after : the bound after which it begins; None for the table's beginning.
+    upto : the bound at which it ends, inclusive; None for the table's end.
     """
 
     table: Table
@@ -51,13 +50,13 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class TableSnapshotState:
-    """A table that is to be loaded, or the rest of it.
+    """A pending table, or the rest of it.
 
     Attributes
     ----------
     key : as in `Chunk`; empty before the first chunk.
     after : everything up to here is read, or part of this batch; None before the first chunk.
-    last : the greatest key when the load of this table began: rows behind it are in the log.
+    last : the greatest key when the snapshot of this table began: rows after it are in the binlog.
     """
 
     table: Table
@@ -68,21 +67,22 @@ class TableSnapshotState:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotState:
-    """How far a load has come.
+    """The state of a snapshot.
 
     Attributes
     ----------
-    completed : tables whose rows are loaded, or were all written behind the start.
-    pending : tables that are to be loaded, in order; the first may be loaded in part.
+    completed : tables whose rows are snapshotted, or were all written after the start.
+    pending : tables to snapshot, in order; the first may be partly done.
     chunks : of the batch that ends here.
-    rows : about how many rows the load has read, this batch included.
-    reload : the name of the last `reload` that was begun; empty when there was none.
+    rows : the approximate number of rows that the snapshot has read, including this batch.
+    reload : the ID of the last `reload` that was begun; empty if there was none.
     high_watermarks : table -> the position up to which its chunks may include changes of the
-        binlog, ordered as the offset's file sees it (see connector/log/file_order.py). Only where
-        that is after the offset, and where the consumer needs it.
-    invalidated_at : the place behind the statement for which a table is loaded again, while it is.
-    empty : tables that have no rows to be loaded, as the batch that ends here found. It has no
-        chunk of them.
+        binlog, ordered relative to the offset's file (see connector/log/file_order.py). Only if it
+        is after the offset, and the consumer needs it.
+    invalidated_at : the position after the statement for which a table is snapshotted again, until
+        that is done.
+    empty : tables without rows to snapshot, as the batch that ends here found. It has no chunk of
+        them.
     """
 
     completed: frozenset[Table] = frozenset()
@@ -96,7 +96,7 @@ class SnapshotState:
 
     @property
     def is_done(self) -> bool:
-        """Whether all tables are loaded, or will be with this batch."""
+        """Whether all tables are complete, or will be with this batch."""
         return not self.pending
 
     def without_batch(self) -> SnapshotState:
@@ -104,7 +104,7 @@ class SnapshotState:
         return replace(self, chunks=(), empty=frozenset())
 
     def pack(self) -> str:
-        """As text; the same state is the same text."""
+        """Return the text; equal states are equal texts."""
         value: dict[str, Any] = {
             "completed": _grouped(self.completed),
             "in_progress": [_listed(load) for load in self.pending if load.key or load.after],
@@ -127,7 +127,7 @@ class SnapshotState:
 
     @classmethod
     def unpack(cls, packed: str) -> SnapshotState:
-        """Read what `pack` gave; OffsetError for anything else."""
+        """Read what `pack` returned; OffsetError for any other text."""
         try:
             text = packed
             if text.startswith(_COMPRESSED):
@@ -155,9 +155,9 @@ class SnapshotState:
 
 
 def _grouped(tables: Iterable[Table]) -> list[list[Any]]:
-    """``[database, [table, …]]``, in the tables' order; databases may come more than once."""
+    """Return ``[database, [table, …]]``, in the tables' order; databases may be repeated."""
     groups: list[list[Any]] = []
-    # A set has no order of its own.
+    # A set is unordered.
     for database, table in sorted(tables) if isinstance(tables, frozenset) else tables:
         if not groups or groups[-1][0] != database:
             groups.append([database, []])
@@ -172,7 +172,7 @@ def _tables(groups: list[list[Any]]) -> Iterable[Table]:
 
 
 def _by_place(places: Mapping[Table, Place]) -> list[list[Any]]:
-    """``[number, pos, tables]``, for each place."""
+    """Return ``[number, pos, tables]`` for each position."""
     tables: dict[Place, list[Table]] = {}
     for table, place in places.items():
         tables.setdefault(place, []).append(table)

@@ -1,4 +1,4 @@
-"""What a table looks like from a position on, or why that is not known."""
+"""The schema of a table from a position on, or why it is not known."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["UnknownSchema", "Version", "is_dropped", "valid_from"]
 
 @dataclass(frozen=True, slots=True)
 class UnknownSchema:
-    """In place of a schema: why there is none. `gone`: the table does not exist."""
+    """Replaces a schema: why there is none. `gone`: the table does not exist."""
 
     reason: str
     gone: bool = False
@@ -22,7 +22,7 @@ Version = tuple[Position, TableSchema | UnknownSchema]
 
 
 def valid_from(version: Version) -> Position:
-    """The sort key of versions."""
+    """Return the sort key of versions."""
     return version[0]
 
 

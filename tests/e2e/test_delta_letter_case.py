@@ -209,7 +209,7 @@ def test_a_condition_for_a_table_that_no_table_is(
         else:
             MirroredDatabase(spark, live_server, database, tmp_path, **options).run()
 
-    with pytest.raises(Exception, match="not among the wanted tables") as raised:
+    with pytest.raises(Exception, match="not among the captured tables") as raised:
         run()
     assert isinstance(cause_of(raised.value), OptionError)
 

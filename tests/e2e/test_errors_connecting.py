@@ -138,8 +138,8 @@ def test_missing_select_under_a_glob(
     reads = account(shop, REPLICATION)
     error = reading(reads, tables="shop.*", startingOffset=f"{here[0]}:{here[1]}")
     assert error.name == "AccessDeniedError"
-    assert "shop.* meets no table that the account may see" in error.message
-    assert error.message.endswith("GRANT SELECT ON `shop`.* to this user")
+    assert "shop.* matches no table that the account can see" in error.message
+    assert error.message.endswith("GRANT SELECT ON `shop`.* to this account")
 
 
 def test_missing_select_on_some_tables_under_a_glob_shows_with_the_first_row(

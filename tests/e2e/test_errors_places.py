@@ -73,9 +73,9 @@ def test_position_in_mid_transaction(
 @pytest.mark.parametrize(
     ("kind", "into", "says"),
     [
-        ("Write_rows", 0, "the end lies inside a transaction"),
-        ("Xid", 0, "the end lies inside a transaction"),
-        ("Xid", 5, "the end lies inside an event"),
+        ("Write_rows", 0, "the end is inside a transaction"),
+        ("Xid", 0, "the end is inside a transaction"),
+        ("Xid", 5, "the end is inside an event"),
     ],
 )
 def test_ending_in_mid_transaction(

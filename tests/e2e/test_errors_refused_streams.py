@@ -19,7 +19,7 @@ from helpers.spark_session import Reads
 
 LOG = str(CAPTURED / "numbers.001.binlog")
 SCRIPT = Path(__file__).parents[1] / "helpers" / "refused_stream.py"
-REFUSED = "option path is for batch reads: use spark.read, or give host for a stream"
+REFUSED = "option path is for batch reads: use spark.read, or set host for a stream"
 TRIGGERS = pytest.mark.parametrize("trigger", [None, AVAILABLE_NOW], ids=["default", "available"])
 
 

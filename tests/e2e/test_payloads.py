@@ -430,9 +430,7 @@ def test_a_given_schema_must_hold_what_the_log_holds(live: Live) -> None:
         subset.collect()
     wrong = reads.spark.read.format("mysqlbinlog").schema("op string, after string")
     wrong = wrong.options(**reads.options | options)
-    with pytest.raises(
-        PySparkException, match=r"OptionError: the schema given is .* leave .schema"
-    ):
+    with pytest.raises(PySparkException, match=r"OptionError: the schema is .* remove .schema"):
         wrong.load().collect()
 
 
@@ -469,9 +467,9 @@ def test_a_checkpoint_does_not_change_its_payload_by_default(
     with pytest.raises(StreamingQueryException) as caught:
         run(**options)
     assert (
-        "OptionError: option payload: the checkpoint is of payload=json, and this query would"
-        " change it to struct by default; set payload=json to go on as before, or payload=struct"
-        " to change it"
+        "OptionError: option payload: the checkpoint has payload=json, and this query would"
+        " change it to struct by default; set payload=json to keep it, or payload=struct to change"
+        " it"
     ) in str(caught.value)
     assert run(**options, payload="json") == ["string"]
     assert run(**options, payload="struct") == ["struct"]

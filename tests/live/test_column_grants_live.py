@@ -62,7 +62,7 @@ def test_a_table_that_is_wanted(
     stream: Spark = new_stream(any_server, f"{database}.{table}", **READER)
     with pytest.raises(AccessDeniedError) as caught:
         stream.initial()
-    assert f"GRANT SELECT ON `{database}`.`{table}` to this user" in caught.value.message
+    assert f"GRANT SELECT ON `{database}`.`{table}` to this account" in caught.value.message
     assert caught.value.table == f"{database}.{table}"
     any_server.execute(GRANTS.format(f"INSERT ON `{database}`.`{table}`"))
     # It may now see all of them.

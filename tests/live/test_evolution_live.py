@@ -235,5 +235,5 @@ def test_a_given_schema_that_lacks_a_column(
     query = Query(any_server, table).start(StructType([StructField("id", StringType())]))
     queries.append(query)
     run(any_server, table, "INSERT INTO {t} VALUES (1, 2, 3)")
-    with pytest.raises(SchemaChangedError, match=r"given with \.schema"):
+    with pytest.raises(SchemaChangedError, match=r"set with \.schema"):
         query.rows()

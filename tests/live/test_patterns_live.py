@@ -58,7 +58,7 @@ def test_a_pattern_that_meets_no_table(
         assert caplog.records == []
         assert new_stream(any_server, f"{database}.*,x{database}.*").initial()["file"]
     (record,) = caplog.records
-    assert record.getMessage().startswith(f"option tables: x{database}.* meets no table now")
+    assert record.getMessage().startswith(f"option tables: x{database}.* matches no table now")
 
 
 def test_an_account_that_may_not_see_what_a_pattern_wants(
@@ -66,8 +66,8 @@ def test_an_account_that_may_not_see_what_a_pattern_wants(
 ) -> None:
     reader = account()
     message = _refused(new_stream(any_server, f"{database}.*", **reader))
-    assert message.endswith(f"GRANT SELECT ON `{database}`.* to this user")
-    assert "GRANT SELECT ON *.* to this user" in _refused(
+    assert message.endswith(f"GRANT SELECT ON `{database}`.* to this account")
+    assert "GRANT SELECT ON *.* to this account" in _refused(
         new_stream(any_server, f"{database[:-1]}?.*", **reader)
     )
     # Rows without names need no SELECT.
@@ -84,7 +84,7 @@ def test_all_tables_and_an_account_that_sees_one_database(
     start = stream.latest(stream.initial())
     insert(any_server, f"{database}.t", 5)
     assert ids(stream.rows(start, stream.next_batch(start))) == [5]
-    assert "GRANT SELECT ON *.* to this user" in _refused(new_stream(any_server, None, **reader))
+    assert "GRANT SELECT ON *.* to this account" in _refused(new_stream(any_server, None, **reader))
     assert new_stream(any_server, None, **(reader | {"excludeTables": "other.*"})).initial()["file"]
 
 
@@ -98,7 +98,7 @@ def test_a_pattern_that_reaches_further_than_the_account_sees(
     reader = account("SELECT ON t")
     with caplog.at_level(logging.WARNING, "pyspark_mysqlbinlog"):
         assert new_stream(any_server, f"{database}.*", **reader).initial()["file"]
-    assert "may want tables that the account may not see" in caplog.text
+    assert "may capture tables that the account cannot see" in caplog.text
 
 
 @pytest.mark.parametrize("metadata", ["FULL", "MINIMAL", "NO_LOG"])
@@ -118,7 +118,7 @@ def test_tables_that_describe_themselves(
     try:
         stream = new_stream(mariadb, "described.*", **reader)
         if metadata != "FULL":
-            assert "GRANT SELECT ON `described`.* to this user" in _refused(stream)
+            assert "GRANT SELECT ON `described`.* to this account" in _refused(stream)
             return
         start = stream.latest(stream.initial())
         mariadb.execute("INSERT INTO described.t VALUES (5, 'five')")

@@ -171,7 +171,7 @@ def test_schema_ddl_tells_what_was_there_at_the_start(
         {"id": 4, "d": 400, "c": 4000},
     ]
     ddl.write_text(f"CREATE TABLE {name} (id INT)", encoding="utf-8")
-    with pytest.raises(OptionError, match="does not tell the database"):
+    with pytest.raises(OptionError, match="has no database for"):
         Query(any_server, table, **options, schemaDdl=str(ddl)).start()
 
 

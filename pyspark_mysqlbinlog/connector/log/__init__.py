@@ -1,1 +1,1 @@
-"""Logs to read, a server's or files: where places lie in them, whether they are the same log."""
+"""Logs to read, a server's or files: their positions, their order and their identity."""

@@ -1,11 +1,11 @@
-"""One dump of a server's log, from a position on.
+"""One dump of a server's binlog, from a position on.
 
-Where a fingerprint of the position is known, the dump begins one event earlier: that event, and the
-head of its file, which the server repeats at each start, tell whether this is still the log that
-the position was found in. Both are there already, so nobody waits for them.
+If a fingerprint of the position is known, the dump begins one event earlier. That event, and the
+head of its file, which the server repeats at each start, show whether this is still the binlog of
+the position. Both already exist, so the check does not wait.
 
-A dump outlives RESET MASTER, and continues at its file's place in the new index. So each file must
-be the one that the ROTATE of the file before names. Only a start of the server begins a file
+A dump survives RESET MASTER, and continues at its file's place in the new index. So each file must
+be the one that the ROTATE of the previous file names. Only a start of the server begins a file
 without a ROTATE before it, and the file's FORMAT_DESCRIPTION shows that.
 """
 
@@ -46,21 +46,21 @@ __all__ = [
 # COM_BINLOG_DUMP has the position as u32.
 LAST_DUMP_START = (1 << 32) - 1
 
-# As servers of 5.6 and later say it, in errors that may have other causes elsewhere. The last is of
-# bytes that they take for a GTID, which they do not send under the present gtid_mode.
+# Fragments of messages of servers from 5.6 on, whose errors may have other causes elsewhere. The
+# last one is about bytes that the server takes for a GTID, which the gtid_mode does not allow.
 _NOT_SENT = "@@global.gtid_mode = "
 _UNREADABLE = ("truncated in the middle", "i/o error reading", "did not pass crc", _NOT_SENT)
 
-# File -> the position in it that no run goes beyond.
+# File -> the position in it that no run crosses.
 Limit = Callable[[str], int]
 
 
 class Dump:
-    """A dump whose first event, the file's FORMAT_DESCRIPTION, has come.
+    """A dump whose first event, the file's FORMAT_DESCRIPTION, has arrived.
 
-    It ends with its sequence of files: a server sends the files in the order of its index, and
-    where the next one has another base name, or no greater number, positions there can't be
-    compared with those before. The end is noticed when the next file's FORMAT_DESCRIPTION has come.
+    It ends with its sequence of files. A server sends the files in the order of its index. If the
+    next one has another base name, or no greater number, its positions can't be compared with the
+    earlier ones. The end is detected when the next file's FORMAT_DESCRIPTION has arrived.
 
     Parameters
     ----------
@@ -69,11 +69,11 @@ class Dump:
 
     Raises
     ------
-    BinlogReplacedError : the log is another one than that of the fingerprint.
-    LogSequenceError : everything up to the end of the sequence was given; it has the `next_file`
+    BinlogReplacedError : the binlog is not the one of the fingerprint.
+    LogSequenceError : everything up to the end of the sequence was returned; it has the `next_file`
         and that file's head.
     BinlogGapError : the file that the last ROTATE names is missing in the server's index.
-    MySQLBinlogError : what a dump's beginning raises.
+    MySQLBinlogError : raised by the beginning of a dump.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class Dump:
         self._is_vouched = known is not None
         begin = start.pos - (known.length if known is not None else 0)
         if start.pos > LAST_DUMP_START:
-            # It can't be asked for: what lies before is read and passed over.
+            # No such start can be requested: what is before it is read and skipped.
             begin = FIRST_EVENT
         self.stream = client.dump(start.file, begin, blocking=blocking)
         # The file that the server sends, whatever the ROTATE at the end of the last one named.
@@ -104,9 +104,9 @@ class Dump:
             on_file=self._check_not_missing,
             on_head=self._check_continues,
         )
-        # Of the file that the walk has reached the end of: it, its end, and what its ROTATE named.
+        # The file that was read to its end, its end, and the name in its ROTATE.
         self._ended: tuple[str, int, str] | None = None
-        # What was read already, and belongs to whoever reads.
+        # An event that was read ahead and not returned yet.
         self._first: Event | None = None
         try:
             self._open(known)
@@ -121,11 +121,11 @@ class Dump:
 
     @property
     def head(self) -> FileHead | None:
-        """Of the file that the dump is in; None where the log has ended before it."""
+        """The head of the dump's current file; None if the binlog ended before it."""
         return self.walker.head
 
     def next(self) -> Event | None:
-        """The next event; None at the end."""
+        """Return the next event; None at the end."""
         event, self._first = self._first, None
         walker, stream = self.walker, self.stream
         try:
@@ -146,38 +146,38 @@ class Dump:
             yield event
 
     def first(self) -> Event | None:
-        """What was read already; then nothing."""
+        """Return the event that was read ahead; then None."""
         event, self._first = self._first, None
         return event
 
     def explained(self, error: MySQLBinlogError) -> MySQLBinlogError:
-        """What went wrong in front of the next event, with all that can be told of it."""
+        """Return the error before the next event, with everything that is known about it."""
         walker, start = self.walker, self._start
         is_first = (walker.file, walker.pos) == (start.file, start.pos) and start.pos > FIRST_EVENT
         if is_first and not self._is_vouched and _NOT_SENT in error.message.lower():
             return InvalidPositionError(
                 f"no event begins at this position, or one that the server does not send:"
-                f" {error.message}; give one that SHOW BINLOG EVENTS lists",
+                f" {error.message}; set one that SHOW BINLOG EVENTS lists",
                 file=start.file,
                 position=start.pos,
             )
-        # A dump that the server refuses in its middle is refused at the place it had reached.
+        # A dump that is refused midway is refused at the position it had reached.
         return error.with_location(walker.file, walker.pos)
 
     @property
     def is_passing(self) -> bool:
-        """Whether the next event may lie before the start."""
+        """Whether the next event may be before the start."""
         return self.walker.file == self._start.file and self.walker.pos < self._start.pos
 
     def is_before(self, event: Event) -> bool:
-        """Whether an event ends at the start or before it; InvalidPositionError when across it."""
+        """Whether an event ends at or before the start; InvalidPositionError if it crosses it."""
         start = self._start
         if event.file != start.file or event.start >= start.pos:
             return False
         if event.end > start.pos:
             raise InvalidPositionError(
-                f"no event begins at this position: it lies inside one that begins at"
-                f" {event.start}; give one that SHOW BINLOG EVENTS lists",
+                f"no event begins at this position: it is inside one that begins at"
+                f" {event.start}; set one that SHOW BINLOG EVENTS lists",
                 file=start.file,
                 position=start.pos,
             )
@@ -219,7 +219,7 @@ class Dump:
         check_fingerprint(start, behind(self.walker.head, event), known)
 
     def _check_not_missing(self, file: str) -> None:
-        """BinlogGapError unless a file may follow, by its name; its head is looked at later."""
+        """Raise BinlogGapError unless a file may follow, by its name; its head is checked later."""
         before, self._file = self._file, file
         if file == before:
             return
@@ -228,13 +228,13 @@ class Dump:
             raise BinlogGapError(
                 f"{before} ends with a ROTATE to {named}, and the server's index continues with"
                 f" {file}: what was logged in {named} is missing; put it back into the index, or"
-                " start again with a new checkpoint, and load the tables anew",
+                " start again with a new checkpoint, and reload the tables",
                 file=before,
             )
         self._ended = before, self.walker.pos, named
 
     def _check_continues(self, head: FileHead, description: FormatDescription) -> None:
-        """LogSequenceError or BinlogReplacedError unless a file continues the one before it."""
+        """Raise LogSequenceError or BinlogReplacedError unless a file continues the last one."""
         if self._ended is None:
             return
         (before, end, named), self._ended = self._ended, None
@@ -250,9 +250,9 @@ class Dump:
             return
         error = LogSequenceError(
             f"after {before} the server's index continues with {file}: the binlog has another base"
-            " name (log_bin) or its numbers were started again, and positions on both sides can't"
-            f" be compared; read up to the end of {before}, and from {file}:{FIRST_EVENT} on, one"
-            " after the other",
+            " name (log_bin) or its numbers restarted, and positions on both sides can't be"
+            f" compared; read up to the end of {before}, and then from {file}:{FIRST_EVENT},"
+            " separately",
             file=before,
             position=end,
         )
@@ -264,7 +264,7 @@ class Dump:
 
 
 def _is_unreadable(error: MySQLBinlogError) -> bool:
-    """Whether it is what a server may answer where no event begins."""
+    """Whether a server may answer this where no event begins."""
     if isinstance(error, InvalidPositionError):
         return True
     return any(words in error.message.lower() for words in _UNREADABLE)
@@ -273,11 +273,11 @@ def _is_unreadable(error: MySQLBinlogError) -> bool:
 def check_fingerprint(
     position: Position, found: Fingerprint | None, known: Fingerprint | None
 ) -> None:
-    """BinlogReplacedError where the event in front of a position is another than it was."""
+    """Raise BinlogReplacedError if the event before a position differs from the known one."""
     if found is None or known is None or not known.length or found == known:
         return
     raise log_replaced(
-        f"another event lies in front of this position: one of {found.length} bytes with the CRC32"
+        f"another event is before this position: one of {found.length} bytes with the CRC32"
         f" 0x{found.checksum:08x}, expected {known.length} bytes with 0x{known.checksum:08x}",
         position.file,
         position.pos,
@@ -285,7 +285,7 @@ def check_fingerprint(
 
 
 class ScannedDump:
-    """The same for a scanner; `next` gives a run or an event."""
+    """A dump read by a scanner; `next` returns a run or an event."""
 
     def __init__(self, dump: Dump, scanner: LogScanner) -> None:
         self._dump = dump
@@ -293,7 +293,7 @@ class ScannedDump:
         scanner.open(dump.stream, dump.walker)
 
     def next(self, limit: Limit) -> Run | Event | None:
-        """None at the end; see `LogScanner.next`."""
+        """Return the next run or event; None at the end; see `LogScanner.next`."""
         dump = self._dump
         found: Run | Event | None = dump.first()
         if found is not None:

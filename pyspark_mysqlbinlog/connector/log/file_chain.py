@@ -1,16 +1,16 @@
-"""Whether files on disk follow one another, as their server wrote them.
+"""Check that files on disk follow one another, as their server wrote them.
 
-A file's last event is a ROTATE that names the next file, if the server changed files by itself; a
-server that stopped or crashed leaves none, and goes on in the next number. So a file that is
-missing shows in its neighbours: the one before names it. This is read off the files' first and last
-events alone, some kilobytes of each, before any row is handed out, and once more by the executor
-of a range, which may have other files under their names. A walk meets the ROTATE as well, but only
-behind the rows of its file.
+A file's last event is a ROTATE that names the next file, if the server rotated. A server that
+stopped or crashed leaves none, and continues with the next number. So the neighbours of a missing
+file show it: the previous one names it. The check reads only the files' first and last events, some
+kilobytes of each, before any row is returned. The executor of a range repeats it, because its files
+may differ under the same names. A scan finds the ROTATE as well, but only after the rows of its
+file.
 
-Files were renamed where a name is not the one that the ROTATE before it has. Then the numbers in
-the ROTATEs tell: in two neighbours they are one apart. Names that end in numbers, as a server's
-do, must be those numbers. Where neither names nor ROTATEs tell a file's number, there is nothing to
-be compared, and it is taken to stand where its name sorts.
+Files were renamed if a name differs from the one in the previous ROTATE. Then the numbers in the
+ROTATEs count: in two neighbours they differ by one. Names that end in numbers, as a server's do,
+must have those numbers. If neither names nor ROTATEs show a file's number, nothing can be compared,
+and the file is assumed to be where its name sorts.
 """
 
 from __future__ import annotations
@@ -35,23 +35,23 @@ __all__ = ["check_chain"]
 _LOG = logging.getLogger("pyspark_mysqlbinlog")
 # LOG_EVENT_BINLOG_IN_USE_F: the server had the file open when it was copied, or when it crashed.
 _IN_USE_FLAG = 0x01
-# A ROTATE's position, which is always 4; its name follows, of FN_REFLEN bytes at most.
+# A ROTATE's position, which is always 4; its name follows, of at most FN_REFLEN bytes.
 _ROTATE_POS = FIRST_EVENT.to_bytes(8, "little")
 _LONGEST_ROTATE = HEADER_LENGTH + len(_ROTATE_POS) + 512 + CHECKSUM_LENGTH
-# Two files that begin and end alike are compared whole.
+# Two files with equal beginnings and ends are compared in full.
 _COMPARED = 1024
-# Seconds between a ROTATE and the next file's first event, which the server writes one after the
-# other with the same time: that of the statement which made it rotate, if one did (sql/log_event.h,
-# get_time). Measured on 5.6, 5.7 and MariaDB: equal, also under SET timestamp.
+# Maximum seconds between a ROTATE and the next file's first event. The server writes both in
+# sequence with the same time: that of the statement that caused the rotation, if there was one
+# (sql/log_event.h, get_time). Measured on 5.6, 5.7 and MariaDB: equal, also under SET timestamp.
 _APART = 60
 
-# A file as its server called it: its name up to the number, and the number.
+# A file as its server named it: its name up to the number, and the number.
 _Place = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
 class _Rotation:
-    """A file's last event, where that is a ROTATE."""
+    """A file's last event, if that is a ROTATE."""
 
     target: str
     timestamp: int
@@ -60,13 +60,13 @@ class _Rotation:
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """What a file's first and last bytes tell.
+    """The contents of a file's first and last bytes.
 
     Attributes
     ----------
-    head : of its first event; None where that is no FORMAT_DESCRIPTION, which its reader will say.
-    created : when its server was started, where that began it; 0 in files made by a rotation.
-    ends : size, beginning and end, by which two copies are found.
+    head : of its first event; None without a FORMAT_DESCRIPTION, which its reader will report.
+    created : when its server was started, if the start began it; 0 in files begun by a rotation.
+    ends : size, beginning and end, by which copies are found.
     """
 
     path: Path
@@ -93,13 +93,13 @@ class _File:
 
 
 def check_chain(paths: Sequence[str], *, is_whole: bool) -> None:
-    """BinlogGapError where one of the files does not follow the one before it.
+    """Raise BinlogGapError if one of the files does not follow the previous one.
 
     Parameters
     ----------
-    is_whole : these are all there are; otherwise others were found to follow the last.
+    is_whole : these are all files; otherwise others were found to follow the last.
 
-    Raises UnsupportedEventError and FormatError as `FileStream` does, and OSError.
+    Also raises UnsupportedEventError and FormatError as `FileStream` does, and OSError.
     """
     if len(paths) < 2:
         return
@@ -119,11 +119,11 @@ def check_chain(paths: Sequence[str], *, is_whole: bool) -> None:
         _check_own_number(files[-1])
 
 
-# --- what is read
+# --- reading
 
 
 def _head(path: Path) -> tuple[EventHeader | None, int, bool]:
-    """The first event's header, `created`, and whether the file's events have checksums."""
+    """Read the first event's header, `created`, and whether the file's events have checksums."""
     with FileStream(path) as stream:
         try:
             raw = stream.next_event()
@@ -137,14 +137,14 @@ def _head(path: Path) -> tuple[EventHeader | None, int, bool]:
 
 
 def _rotation(end: bytes, size: int, *, has_checksums: bool) -> _Rotation | None:
-    """The ROTATE that a file of `size` bytes ends with, by its last bytes."""
+    """Return the ROTATE that a file of `size` bytes ends with, from its last bytes."""
     at = end.find(_ROTATE_POS)
     while at >= 0:
         raw = end[max(at - HEADER_LENGTH, 0) :]
         if at >= HEADER_LENGTH and len(raw) <= _LONGEST_ROTATE:
             header = EventHeader.parse(raw)
             if header.type == EventType.ROTATE_EVENT and header.length == len(raw):
-                # The server that changes binlog_checksum ends the old file with either kind.
+                # A change of binlog_checksum ends the old file with either kind.
                 is_checked = has_checksums or crc32(raw[:-4]) == int.from_bytes(raw[-4:], "little")
                 behind = len(raw) - CHECKSUM_LENGTH * is_checked
                 if header.log_pos == size & 0xFFFFFFFF:
@@ -159,18 +159,18 @@ def _place_of(name: str) -> _Place | None:
     return None if number is None else (name.rpartition(".")[0], number)
 
 
-# --- what must be so
+# --- checks
 
 
 def _check_no_copies(files: Sequence[_File]) -> None:
     found: dict[tuple[int, bytes, bytes], _File] = {}
     for file in files:
         other = found.setdefault(file.ends, file)
-        # What has no events can't be given twice.
+        # A file without events can't be read twice.
         if other is not file and file.ends[0] > FIRST_EVENT and _are_equal(other.path, file.path):
             raise BinlogGapError(
                 f"{other.name} and {file.name} have the same bytes: one file's changes would be"
-                " read twice; leave one of them out of the path",
+                " read twice; remove one of them from the path",
                 file=file.name,
             )
 
@@ -180,7 +180,7 @@ def _are_equal(one: Path, other: Path) -> bool:
 
 
 def _check_own_number(last: _File) -> None:
-    """Nobody is behind the last file, but its ROTATE tells its number, too."""
+    """Check the last file, which has no successor, against the number in its ROTATE."""
     if last.rotation is None:
         return
     number, target = file_number(last.name), file_number(last.rotation.target)
@@ -195,12 +195,12 @@ def _check_own_number(last: _File) -> None:
 
 _CURE = (
     "give the files the names that SHOW BINARY LOGS has, and complete the path, or read each"
-    " unbroken part by itself"
+    " unbroken part separately"
 )
 
 
 def _check_next_name(before: _File, after: _File) -> None:
-    """Both names have numbers."""
+    """Check two files whose names have numbers."""
     if before.rotation is None:
         base, number = _place_of(before.name) or ("", 0)
         if _place_of(after.name) != (base, number + 1):
@@ -209,7 +209,7 @@ def _check_next_name(before: _File, after: _File) -> None:
             raise BinlogGapError(
                 f"{before.name} ends without a ROTATE (its server stopped or crashed there, or the"
                 f" file was copied while it was written), so only {expected} can follow; found"
-                f" {after.name}: what lies between is missing at the path; {_CURE}",
+                f" {after.name}: files between them are missing at the path; {_CURE}",
                 file=before.name,
             )
     elif after.name != before.rotation.target and not _is_next_by_another_base(before, after):
@@ -221,7 +221,7 @@ def _check_next_name(before: _File, after: _File) -> None:
 
 
 def _is_next_by_another_base(before: _File, after: _File) -> bool:
-    """Whether both have kept their numbers and have got one other name in front of them."""
+    """Whether both have kept their numbers and have the same different base name."""
     mine, next_ = _place_of(before.name), _place_of(after.name)
     target = _place_of(before.rotation.target) if before.rotation else None
     if mine is None or next_ is None or target is None:
@@ -234,9 +234,9 @@ def _is_next_by_another_base(before: _File, after: _File) -> bool:
 
 
 def _next_place(before: _File, after: _File, place: _Place | None) -> _Place | None:
-    """Files under any names: the next one's number on its server, where the ROTATEs tell it.
+    """Return the next file's number on its server, for any names, if the ROTATEs show it.
 
-    place : of the file before.
+    place : of the previous file.
     """
     expected: _Place | None
     if before.rotation is not None:
@@ -253,9 +253,9 @@ def _next_place(before: _File, after: _File, place: _Place | None) -> _Place | N
     found = None if behind is None else (behind[0], behind[1] - 1)
     if expected is not None and found is not None and expected != found:
         raise BinlogGapError(
-            f"{before.name} {told}; found {after.name} as the next file, which its own ROTATE"
-            f" tells to have been {found[0]}.{found[1]:06}: files are missing between them, or"
-            f" their names do not sort as the server's did; {_CURE}",
+            f"{before.name} {told}; found {after.name} as the next file, which was"
+            f" {found[0]}.{found[1]:06} by its own ROTATE: files are missing between them,"
+            f" or their names do not sort as the server's did; {_CURE}",
             file=before.name,
         )
     return found or expected
@@ -264,15 +264,15 @@ def _next_place(before: _File, after: _File, place: _Place | None) -> _Place | N
 def _check_one_server(before: _File, after: _File) -> None:
     if before.head is None or after.head is None:
         return
-    # A server id that is changed while a server runs holds from the ROTATE on.
+    # A server id that is changed at run time applies from the ROTATE on.
     ids = {before.head.server_id}
     if before.rotation is not None:
         ids.add(before.rotation.server_id)
     if after.head.server_id not in ids:
         raise BinlogGapError(
             f"{before.name} was written by the server with server_id {max(ids)}, and"
-            f" {after.name} by {after.head.server_id}: the files of two servers, or the id was"
-            " changed between them; read the files of each by themselves",
+            f" {after.name} by {after.head.server_id}: the files are of two servers, or the id was"
+            " changed between them; read the files of each separately",
             file=after.name,
         )
 
@@ -284,18 +284,18 @@ def _check_one_moment(before: _File, after: _File) -> None:
     if apart > _APART:
         raise BinlogGapError(
             f"expected {after.name} to begin when {before.name} ends, in a ROTATE, as its server"
-            f" writes both at once; found {apart} seconds between them: it is the file of another"
-            f" server, or another file of this one, renamed; {_CURE}",
+            f" writes both at once; found {apart} seconds between them: the file is of another"
+            f" server, or another file of the same server, renamed; {_CURE}",
             file=after.name,
         )
 
 
 def _tell_copy_of_live_log(before: _File, after: _File) -> None:
-    """Only a rotation begins a file without `created`, and it would have left a ROTATE."""
+    """Warn: only a rotation begins a file without `created`, and would have left a ROTATE."""
     in_use = before.head is not None and before.head.flags & _IN_USE_FLAG
     if in_use and before.rotation is None and after.head is not None and not after.created:
         _LOG.warning(
-            "%s was copied while its server wrote it, and the server has gone on in it before it"
+            "%s was copied while its server wrote it, and the server wrote more to it before it"
             " began %s: changes between the copy and the rotation are missing at the path; copy"
             " the file again",
             before.name,

@@ -1,10 +1,10 @@
 """The order of a server's binlog files: that of its index (SHOW BINARY LOGS), not of their numbers.
 
-Within a sequence, files of one base name whose numbers grow, positions are ordered by number. A
-server that is restarted with another base name continues in another sequence, whose numbers say
-nothing about their order beside the first one's. So an order is seen from one file: places in its
-sequence are as they are, those in later sequences come after all of them, and those in earlier ones
-before (`Position.in_later_sequence`).
+Within a sequence, files of one base name with increasing numbers, positions are ordered by number.
+A server that is restarted with another base name continues in another sequence, whose numbers can't
+be compared with those of the first. So an order is relative to one file: positions in its sequence
+are unchanged, those in later sequences are after all of them, and those in earlier ones before
+(`Position.in_later_sequence`).
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ Sizes = Mapping[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """The part of a log that lies in one sequence.
+    """The part of a binlog that is in one sequence.
 
     Attributes
     ----------
-    sequence : how many sequences after the origin's it is.
-    begin : where it begins, as the order sees it.
-    start, end : where it begins and ends, as positions in its own sequence.
+    sequence : its distance from the origin's sequence.
+    begin : where it begins, in the order's positions.
+    start, end : where it begins and ends, in positions of its own sequence.
     """
 
     sequence: int
@@ -46,14 +46,14 @@ class Stretch:
 
 
 class FileOrder:
-    """The order of files as seen from one of them.
+    """The order of files relative to one of them.
 
     Parameters
     ----------
-    ask : gives the files of the server, oldest first, and their sizes; asked when a name is not
-        known yet.
-    origin : the file whose sequence has its own positions.
-    sizes : what `ask` would give; None where that is not known yet.
+    ask : returns the files of the server, oldest first, and their sizes; called for a name that is
+        not known yet.
+    origin : the file whose sequence has unchanged positions.
+    sizes : the result of `ask`; None if not known yet.
     """
 
     def __init__(self, ask: Callable[[], Sizes], origin: str, sizes: Sizes | None = None) -> None:
@@ -68,7 +68,7 @@ class FileOrder:
     def of_server(
         cls, settings: ServerSettings, origin: str, sizes: Sizes | None = None
     ) -> FileOrder:
-        """Of a server that is asked over connections of its own."""
+        """Create the order of a server, which is queried over separate connections."""
 
         def ask() -> Sizes:
             with ReplicaClient.connect(settings) as client:
@@ -77,34 +77,34 @@ class FileOrder:
         return cls(ask, origin, sizes)
 
     def seen_from(self, origin: str) -> FileOrder:
-        """The same order, as seen from another file."""
+        """Return the same order relative to another file."""
         return FileOrder(self._ask, origin, self._sizes or None)
 
     def position(self, file: str, pos: int) -> Position:
-        """A place in the order; BinlogPurgedError where the server has no such file."""
+        """Return a position in the order; BinlogPurgedError if the server has no such file."""
         sequence = self._sequences.get(file)
         if sequence is None:
             self._learn(self._ask())
             sequence = self._sequences.get(file)
         if sequence is None:
             raise BinlogPurgedError(
-                f"the server has no binlog {file!r} in its index any more; it was purged, or the"
-                " index was written again",
+                f"the server no longer has a binlog {file!r} in its index; it was purged, or the"
+                " index was rewritten",
                 file=file,
                 position=pos,
             )
         return Position.of(file, pos).in_later_sequence(sequence)
 
     def sizes(self) -> dict[Position, int]:
-        """The beginning of each file that the server has, in order, and its bytes."""
+        """Return the beginning of each file that the server has, in order, and its bytes."""
         if not self._sizes:
             self._learn(self._ask())
         return {self.position(file, FIRST_EVENT): size for file, size in self._sizes.items()}
 
     def stretches(self, start: Position, end: Position) -> list[Stretch]:
-        """What lies between two places of the order, sequence by sequence.
+        """Return the parts between two positions of the order, one per sequence.
 
-        Where the log continues in another sequence, each ends at the end of its last file.
+        If the binlog continues in another sequence, each part ends at the end of its last file.
         """
         begin, found = start, list[Stretch]()
         for (file, size), (after, _) in pairwise(self._sizes.items()):
@@ -128,8 +128,8 @@ class FileOrder:
         numbered = dict(zip(files, accumulate(begins, initial=0), strict=True)) if files else {}
         origin = numbered.get(self._origin)
         if origin is None:
-            # It was purged. What has its base name is taken to be of its sequence, and what has not
-            # to come later: whoever reads from it is told by the server that it is gone.
+            # It was purged. Files with its base name are assumed to be of its sequence, and others
+            # to be later: a read from it fails with the server's error.
             names = self._sequences | dict.fromkeys(files, 1)
             for file in files:
                 if base_name(file) == base_name(self._origin):

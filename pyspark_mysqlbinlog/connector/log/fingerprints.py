@@ -12,12 +12,12 @@ __all__ = ["at_beginning", "behind"]
 
 
 def at_beginning(head: FileHead | None) -> Fingerprint | None:
-    """Of a file's beginning; of any place in it, where no more is known."""
+    """Return the fingerprint of a file's beginning, or of any position without a known event."""
     return None if head is None else Fingerprint(*head)
 
 
 def behind(head: FileHead | None, found: Event | Run, pos: int | None = None) -> Fingerprint | None:
-    """Of the position behind an event or a run; or behind one of the run's transactions.
+    """Return the fingerprint of the position after an event or run, or one of its transactions.
 
     head : of their file.
     """

@@ -1,8 +1,8 @@
 """Logs to read events from: a server's, or files on disk.
 
-Both give the same `Event`s from a position on, and name positions in the same way, so whatever
-comes after does not know which of them it reads. Where the compiled kernel is loaded, `scan` gives
-the same in runs (see `decoder/kernel/log_scanner.py`).
+Both return the same `Event`s from a position on, with positions in the same form, so their users
+are independent of the kind. If the compiled kernel is loaded, `scan` returns the same in runs (see
+`decoder/kernel/log_scanner.py`).
 """
 
 from __future__ import annotations
@@ -49,19 +49,19 @@ __all__ = [
 Found = TypeVar("Found", bound="Run | Event")
 
 NO_LIMIT = (1 << 63) - 1
-# So far into a file it is read, at a start, to know the event in front of the position.
+# Up to here a file is read at a start, to find the event before the position.
 _MOST_LOOKED_THROUGH = 64 << 20
 
 
 class Log(Protocol):
-    """Something that has events in an order."""
+    """A source of events in an order."""
 
     def events(self, start: Position) -> Iterator[Event]:
-        """Events from `start` to what is now the end."""
+        """Yield the events from `start` to the current end."""
         ...
 
     def position(self, file: str, pos: int) -> Position:
-        """The place of a byte in one of the log's files."""
+        """Return the position of a byte in one of the log's files."""
         ...
 
 
@@ -69,13 +69,13 @@ class ScannedLog(Log, Protocol):
     """A log that the compiled scan can read."""
 
     def scan(self, start: Position, scanner: LogScanner, limit: Limit) -> Iterator[Run | Event]:
-        """`events`, in runs where the scanner can; each holds until the next is asked for."""
+        """Yield `events` in runs where possible; each is valid until the next one is requested."""
         ...
 
     def server_version(self, file: str) -> str:
-        """Of the server that wrote a file, as its first event tells it; empty without one.
+        """Return the version of the server that wrote a file, from its first event; else empty.
 
-        Statements are read with it: a server may be newer than its older files.
+        Needed to parse statements: a server may be newer than its older files.
         """
         ...
 
@@ -83,7 +83,7 @@ class ScannedLog(Log, Protocol):
 def statement_events(
     log: ScannedLog, start: Position, end: Position | None = None
 ) -> Iterator[Event]:
-    """The log's events from `start` on, but that row changes before `end` may be left out."""
+    """Yield the log's events from `start` on, possibly without row changes before `end`."""
     if implementation() == "python":
         return log.events(start)
     return _without_rows(log, start, end)
@@ -100,12 +100,12 @@ def _without_rows(log: ScannedLog, start: Position, end: Position | None) -> Ite
 
 @dataclass(frozen=True, slots=True)
 class ServerLog:
-    """A server's log; every read opens one connection for each sequence of files, and closes it.
+    """A server's binlog; every read opens one connection per sequence of files, and closes it.
 
     Attributes
     ----------
-    known : a position and its fingerprint: who reads from there reads the log that it lies in.
-    order : of the files. Without it the log is one sequence of files, and reading on from its end
+    known : a position and its fingerprint, which reads from that position verify.
+    order : of the files. Without it the binlog is one sequence of files, and reading past its end
         raises LogSequenceError.
     """
 
@@ -117,7 +117,7 @@ class ServerLog:
     def seen_from(
         cls, settings: ServerSettings, position: Position, fingerprint: Fingerprint | None = None
     ) -> ServerLog:
-        """The log whose places are ordered as a position, whose fingerprint it has, sees them."""
+        """Create a log whose order is relative to a position, with that position's fingerprint."""
         order = FileOrder.of_server(settings, position.file)
         return cls(settings, (position, fingerprint), order)
 
@@ -159,10 +159,10 @@ class ServerLog:
         return told[-1]
 
     def look_at(self, position: Position) -> Fingerprint | None:
-        """A position's fingerprint; without its event where the log does not give it soon.
+        """Read a position's fingerprint; without its event if that would take long.
 
-        Nor has it one where it is not looked for, or where the log ends before the position.
-        InvalidPositionError where that lies inside an event.
+        Also without it if it is not searched, or the log ends before the position.
+        InvalidPositionError if the position is inside an event.
         """
         is_near = is_looked_for(position)
         begin = position._replace(pos=FIRST_EVENT) if is_near else position
@@ -181,22 +181,22 @@ class ServerLog:
             except LostConnectionError:
                 raise
             except (FormatError, LogSequenceError, ServerError):
-                pass  # what lies before the start and can't be read is nobody's affair
-        # A server tells where its log ends a moment before it sends it.
+                pass  # unreadable data before the start is irrelevant
+        # A server reports the end of its binlog shortly before it sends it.
         return at_beginning(head)
 
     def fingerprint_of(self, position: Position) -> Fingerprint | None:
-        """What is known of a position."""
+        """Return the known fingerprint of a position."""
         return self.known[1] if self.known is not None and self.known[0] == position else None
 
 
 def is_looked_for(position: Position) -> bool:
-    """Whether `look_at` looks for the event in front of a position."""
+    """Whether `look_at` searches the event before a position."""
     return 0 < position.pos - FIRST_EVENT <= _MOST_LOOKED_THROUGH
 
 
 def _found_in(dump: Dump, end: int) -> Iterator[Run | Event]:
-    """What lies before a position of the dump's first file, and a little more."""
+    """Yield what is before a position of the dump's first file, and slightly more."""
     if implementation() == "python":
         yield from dump
         return
@@ -206,10 +206,10 @@ def _found_in(dump: Dump, end: int) -> Iterator[Run | Event]:
 
 
 def _check_end(position: Position, found: Run | Event) -> None:
-    """InvalidPositionError unless what was found in the position's file ends there."""
+    """Raise InvalidPositionError unless the last event in the position's file ends there."""
     if found.end != position.pos:
         raise InvalidPositionError(
-            f"no event begins at this position: it lies inside one that ends at {found.end}; give"
+            f"no event begins at this position: it is inside one that ends at {found.end}; set"
             " one that SHOW BINLOG EVENTS lists",
             file=position.file,
             position=position.pos,
@@ -218,14 +218,14 @@ def _check_end(position: Position, found: Run | Event) -> None:
 
 @dataclass(frozen=True)
 class FileLog:
-    """Files on disk, in log order.
+    """Files on disk, in binlog order.
 
     Attributes
     ----------
-    paths : in log order.
-    numbers : of each; those in the names where all have different ones, else 1, 2, ….
-    may_be_cut : the last file may end inside of an event, as one does that was copied while its
-        server wrote it; then the log ends before that event.
+    paths : in binlog order.
+    numbers : of each; those in the names if all are different, else 1, 2, ….
+    may_be_cut : the last file may end inside an event, if it was copied while its server wrote it;
+        then the log ends before that event.
     """
 
     paths: tuple[str, ...]
@@ -234,14 +234,14 @@ class FileLog:
 
     @classmethod
     def open(cls, pattern: str) -> FileLog:
-        """Find a log that is read from its beginning; BinlogGapError if its files are no log."""
+        """Find a log to read from its beginning; BinlogGapError if files are missing."""
         log = cls.find(pattern)
         log.check_chain()
         return replace(log, may_be_cut=True)
 
     @classmethod
     def find(cls, pattern: str) -> FileLog:
-        """The binlogs at a path: one file, a glob, or those in a folder."""
+        """Find the binlogs at a path: one file, a glob, or the files in a folder."""
         path = Path(pattern)
         if path.is_dir():
             found = [child for child in path.iterdir() if child.is_file() and is_binlog(child)]
@@ -254,18 +254,18 @@ class FileLog:
             what = "path with no file at it"
         if not found:
             raise OptionError(
-                f"option path: {pattern!r} is a {what}; give a binlog file, a glob or a folder that"
+                f"option path: {pattern!r} is a {what}; set a binlog file, a glob or a folder that"
                 " the driver and the executors can read"
             )
         names = {child.name for child in found}
         if len(names) != len(found):
             raise OptionError(
                 f"option path: {pattern!r} matches files of one name in several folders; read each"
-                " folder by itself"
+                " folder separately"
             )
         for name in names:
             try:
-                # Every row and every offset tells it as text.
+                # Every row and every offset contains it as text.
                 name.encode()
             except UnicodeEncodeError:
                 raise OptionError(
@@ -281,7 +281,7 @@ class FileLog:
         return cls(tuple(str(child) for child in found), ordinals)
 
     def check_chain(self, *, is_whole: bool = True) -> None:
-        """BinlogGapError unless each file follows the one before it.
+        """Raise BinlogGapError unless each file follows the previous one.
 
         is_whole : these are all the files at the path.
         """
@@ -312,7 +312,7 @@ class FileLog:
 
     @cached_property
     def _number_of(self) -> dict[str, int]:
-        """The number of each file, by its name: events are many."""
+        """The number of each file, by its name; cached, because there are many events."""
         names = (Path(path).name for path in self.paths)
         return dict(zip(names, self.numbers, strict=True))
 
@@ -324,7 +324,7 @@ class FileLog:
         return "" if first is None else parse_server_version(first.body)
 
     def begins(self) -> list[Position]:
-        """The beginning of each file."""
+        """Return the beginning of each file."""
         return [
             Position(number, FIRST_EVENT, Path(path).name)
             for path, number in zip(self.paths, self.numbers, strict=True)
@@ -336,7 +336,7 @@ class FileLog:
 
 
 def _file_events(stream: FileStream, path: Path, pos: int) -> Iterator[Event]:
-    """One file's events. Its closing ROTATE is one of them, but what follows is up to the list."""
+    """Yield one file's events, including its closing ROTATE; the list determines the next file."""
     walker, first = _started(stream, path, pos)
     if first is not None:
         yield first
@@ -351,7 +351,7 @@ def _file_events(stream: FileStream, path: Path, pos: int) -> Iterator[Event]:
 def _scanned_file(
     stream: FileStream, path: Path, pos: int, scanner: LogScanner, limit: Limit
 ) -> Iterator[Run | Event]:
-    """The same for a scanner."""
+    """Yield a file's runs and events from a scanner."""
     walker, first = _started(stream, path, pos)
     if first is not None:
         yield first
@@ -361,9 +361,9 @@ def _scanned_file(
 
 
 def _started(stream: FileStream, path: Path, pos: int) -> tuple[EventReader, Event | None]:
-    """A walker of a file from `pos` on, and the file's first event where it is there.
+    """Return a reader of a file from `pos` on, and the file's first event if there is one.
 
-    Without the FORMAT_DESCRIPTION at the file's beginning nothing of it can be read.
+    Without the FORMAT_DESCRIPTION at the file's beginning, nothing of it can be read.
     """
     _check_inside(path, pos)
     walker = EventReader(path.name, FIRST_EVENT)
@@ -382,7 +382,7 @@ def _check_inside(path: Path, pos: int) -> None:
     size = path.stat().st_size
     if pos > max(size, FIRST_EVENT):
         raise InvalidPositionError(
-            f"the position is past the end of its file, which has {size} bytes; give one that SHOW"
+            f"the position is past the end of its file, which has {size} bytes; set one that SHOW"
             " BINLOG EVENTS lists",
             file=path.name,
             position=pos,
@@ -392,15 +392,14 @@ def _check_inside(path: Path, pos: int) -> None:
 def _check_not_inside_first(walker: EventReader, path: Path, pos: int) -> None:
     if FIRST_EVENT < pos < walker.pos:
         raise InvalidPositionError(
-            "the position lies inside the file's first event; give one that SHOW BINLOG EVENTS"
-            " lists",
+            "the position is inside the file's first event; set one that SHOW BINLOG EVENTS lists",
             file=path.name,
             position=pos,
         )
 
 
 def _natural(name: str) -> list[tuple[int, int, str]]:
-    """Text order in which runs of digits compare as numbers."""
+    """Return a key for text order in which runs of digits compare as numbers."""
     key: list[tuple[int, int, str]] = []
     digits = text = ""
     for character in [*name, ""]:

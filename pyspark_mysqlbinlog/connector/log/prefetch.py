@@ -1,8 +1,8 @@
-"""Fetching beside decoding: what a generator makes is made in a thread, a little ahead.
+"""Fetching concurrently with decoding: a thread runs a generator, slightly ahead.
 
-Reading a socket or a file, the scan and the decode all let other threads run, so two of them keep
-two processors busy. What lies between them is bounded by bytes, and with what is large the thread
-waits until it is worked off: a row of many megabytes is held once, not beside the next.
+Reading a socket or a file, the scan and the decoder all release the GIL, so two threads use two
+processors. The data between them is bounded in bytes. For large items the thread waits until the
+current one is processed: a row of many megabytes is held once, not together with the next.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Generic, Protocol, TypeVar
 __all__ = ["Interrupt", "ReadCancelledError", "prefetched"]
 
 T = TypeVar("T")
-# Whoever reads a socket that was shut down comes back at once; a file takes no time.
+# A read of a socket that was shut down returns at once; a file takes no time.
 _PATIENCE = 10.0
 
 
@@ -24,15 +24,15 @@ class _Connection(Protocol):
 
 
 class ReadCancelledError(Exception):
-    """Nobody wants what was to be read: the thread ends by it, and no one sees it."""
+    """The reading was cancelled; ends the thread, and is not seen outside it."""
 
 
 class Interrupt:
-    """How another thread ends a reading.
+    """Cancels a reading from another thread.
 
     Attributes
     ----------
-    stopped : nobody wants any more of it.
+    stopped : the reading is cancelled.
     """
 
     def __init__(self) -> None:
@@ -40,25 +40,25 @@ class Interrupt:
         self._connection: _Connection | None = None
 
     def check(self) -> None:
-        """ReadCancelledError when nobody wants any more, for whoever is about to connect."""
+        """Raise ReadCancelledError if cancelled; called before connecting."""
         if self.stopped:
             raise ReadCancelledError
 
     def watch(self, connection: _Connection) -> None:
-        """The connection that is being read now."""
+        """Register the connection that is being read."""
         self._connection = connection
         if self.stopped:
             connection.abort()
 
     def release(self) -> None:
-        """The connection has been read to the end, and is whole."""
+        """Deregister the connection, which was read to the end and is intact."""
         self._connection = None
 
     def stop(self) -> None:
-        """Nobody wants any more; may be called from any thread, and again.
+        """Cancel; may be called from any thread, repeatedly.
 
-        Who reads the watched connection loses it, as LostConnectionError. Who connects later is
-        stopped by `check`, or by `watch`.
+        A reader of the watched connection loses it, with LostConnectionError. A reader that
+        connects later is stopped by `check`, or by `watch`.
         """
         self.stopped = True
         connection = self._connection
@@ -69,11 +69,11 @@ class Interrupt:
 def prefetched(
     make: Callable[[Interrupt], Generator[T]], size: Callable[[T], int], most: int
 ) -> Generator[T]:
-    """What `make` gives, made in a thread.
+    """Yield what `make` yields, generated in a thread.
 
-    The next item is made while those that wait, and the one that is worked on, are less than `most`
-    in size. Errors are raised here, behind the items that came before. Closing this generator ends
-    the thread, by `Interrupt`.
+    The next item is generated while the waiting items and the current one are smaller than `most`
+    in total. Errors are raised here, after the items before them. Closing this generator ends the
+    thread, by `Interrupt`.
     """
     interrupt = Interrupt()
     queue = _Queue[T](size, most)
@@ -96,7 +96,7 @@ def prefetched(
     thread.start()
     try:
         while (item := queue.get()) is not None:
-            # Whoever takes one must be the only one that holds it.
+            # The consumer must hold the only reference to an item.
             taken = [item]
             del item
             yield taken.pop()
@@ -107,20 +107,20 @@ def prefetched(
 
 
 class _Queue(Generic[T]):
-    """Items from one thread to another."""
+    """Passes items from one thread to another."""
 
     def __init__(self, size: Callable[[T], int], most: int) -> None:
         self._size_of = size
         self._most = most
         self._changed = Condition()
         self._items: deque[T] = deque()
-        # Of the items, and of the one that was taken last.
+        # Of the items, and of the last one taken.
         self._size = self._taken = 0
         self._ended = self._closed = False
         self._error: BaseException | None = None
 
     def has_room(self) -> bool:
-        """Wait for it; False when nobody takes any more."""
+        """Wait for capacity; False if the consumer has ended."""
         with self._changed:
             self._changed.wait_for(lambda: self._size < self._most or self._closed)
             return not self._closed
@@ -137,7 +137,7 @@ class _Queue(Generic[T]):
             self._changed.notify_all()
 
     def get(self) -> T | None:
-        """Wait for the next; None at the end, or the error that ended it."""
+        """Wait for the next item; None at the end, or raise the error that ended it."""
         with self._changed:
             self._size -= self._taken
             self._taken = 0

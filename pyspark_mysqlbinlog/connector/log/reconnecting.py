@@ -1,6 +1,6 @@
-"""A server's log as an executor reads it: a connection that breaks is made again on the way.
+"""A server's binlog as an executor reads it: reconnects after a lost connection.
 
-It ends with its sequence of files (see `Dump`): no range reaches beyond that.
+It ends with its sequence of files (see `Dump`): no range extends beyond that.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ from pyspark_mysqlbinlog.protocol.messages import Rotate
 __all__ = ["ReconnectingLog"]
 
 Found = TypeVar("Found", bound="Run | Event")
-# Gives what comes next; None at the end.
+# Returns the next item; None at the end.
 Next = Callable[[], Found | None]
 
 _ROTATE = int(EventType.ROTATE_EVENT)
-# Spark runs a failed task again by itself (but not in local mode), so a pull need not be patient.
+# Spark retries a failed task (but not in local mode), so a fetch need not retry for long.
 _PULL_RETRY_TIMEOUT = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class ReconnectingLog(ServerLog):
-    """A server's log whose reader does not notice a broken connection.
+    """A server's binlog whose reader does not notice a broken connection.
 
     Attributes
     ----------
-    server_uuid : the server that it must be; empty when that is not known.
-    interrupt : by which another thread ends the reading.
+    server_uuid : the expected server; empty if unknown.
+    interrupt : by which another thread cancels the reading.
     """
 
     server_uuid: str = ""
@@ -70,7 +70,7 @@ class ReconnectingLog(ServerLog):
                     while found is not None:
                         here, known = _behind(found), behind(dump.head, found)
                         if here.pos == FIRST_EVENT:
-                            # In another file, whose head has not come yet.
+                            # In another file, whose head has not arrived yet.
                             known = None
                         yield found
                         found = None  # may be large
@@ -81,7 +81,7 @@ class ReconnectingLog(ServerLog):
                 except LostConnectionError:
                     if self.interrupt is not None and self.interrupt.stopped:
                         return
-                    # Any event is a place to go on from: whoever reads keeps the table maps.
+                    # Any event is a point to resume from: the caller keeps the table maps.
                     continue
 
     def _open(
@@ -90,15 +90,15 @@ class ReconnectingLog(ServerLog):
         known: Fingerprint | None,
         following: Callable[[Dump], Next[Found]],
     ) -> tuple[ReplicaClient, Dump, Next[Found], Found | None]:
-        """A dump that has given its first event; a server that refuses does so before that."""
+        """Open a dump and read its first event; a server that refuses does so before it."""
         if self.interrupt is not None:
-            # Else a thread that nobody waits for tries again until its time is over.
+            # Otherwise a thread that is no longer needed would retry until its time is over.
             self.interrupt.check()
         client = ReplicaClient.connect(self.settings)
         try:
             if self.interrupt is not None:
                 self.interrupt.watch(client)
-            # A file of this name on another server has other rows in it.
+            # A file of this name on another server has other rows.
             check_identity(client, self.server_uuid)
             dump = Dump(client, start, known, blocking=False)
             find = following(dump)

@@ -1,4 +1,4 @@
-"""Whether a server's log was replaced, asked over connections of its own."""
+"""Detect that a server's binlog was replaced, over separate connections."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ __all__ = ["IdleReplacementCheck", "explain_dump_error"]
 LOG = logging.getLogger("pyspark_mysqlbinlog")
 
 _DUMP_REFUSED = 1236
-# Seconds between two looks while nothing comes.
+# Seconds between two checks while no events arrive.
 _IDLE_CHECK_INTERVAL = 60.0
 
 
 def explain_dump_error(
     settings: ServerSettings, start: Position, known: Fingerprint | None, error: MySQLBinlogError
 ) -> MySQLBinlogError:
-    """A BinlogReplacedError in place of a dump's error, where the log was replaced.
+    """Return a BinlogReplacedError instead of a dump's error, if the binlog was replaced.
 
-    A server has no words for that: it speaks of files that are gone, of positions, or of I/O.
+    A server has no error for that: it reports missing files, positions, or I/O errors.
 
     Parameters
     ----------
-    start, known : the boundary from which the dump would go on, and its fingerprint.
+    start, known : the boundary where the dump would resume, and its fingerprint.
     """
     code = error.code if isinstance(error, ServerError) else None
     if code != _DUMP_REFUSED and not isinstance(error, PositionError):
@@ -56,21 +56,21 @@ def explain_dump_error(
     except BinlogReplacedError as found:
         return found
     except (MySQLBinlogError, ValueError):
-        # It can't be asked now: what is known is the error.
+        # The server can't be queried now: only the original error is known.
         return error
     return error
 
 
 class IdleReplacementCheck:
-    """Looks after a dump in which nothing comes, now and then.
+    """Checks an idle dump from time to time.
 
-    A server may go on with heartbeats after RESET MASTER, of a file that is gone (5.6, 5.7 and
-    MariaDB 10.11 do). Where its log ends elsewhere than the dump, twice, the connection is given
-    up; the next one compares the fingerprint.
+    After RESET MASTER a server may keep sending heartbeats for a file that no longer exists (5.6,
+    5.7 and MariaDB 10.11 do). If its binlog ends elsewhere than the dump, twice, the connection is
+    closed; the next one compares the fingerprint.
 
     Parameters
     ----------
-    here : gives the end of the last event that came.
+    here : returns the end of the last event received.
     """
 
     def __init__(self, settings: ServerSettings, here: Callable[[], Position]) -> None:
@@ -81,7 +81,7 @@ class IdleReplacementCheck:
         self._doubt: Position | None = None
 
     def heartbeat(self) -> None:
-        """The server says that nothing comes; LostConnectionError where that is doubtful."""
+        """Handle a heartbeat; LostConnectionError if it is not credible."""
         here = self._here()
         if here != self._last:
             self._last, self._doubt, self._asked_at = here, None, monotonic()
@@ -92,7 +92,7 @@ class IdleReplacementCheck:
             with ReplicaClient.connect(self._settings) as client:
                 end = current_position(client)
         except MySQLBinlogError as error:
-            LOG.info("the server's end can't be asked for: %s", error)
+            LOG.info("the end of the server's binlog can't be queried: %s", error)
             return
         if end == here:
             self._doubt = None
@@ -102,5 +102,5 @@ class IdleReplacementCheck:
         else:
             self._asked_at, self._doubt = monotonic(), None
             raise LostConnectionError(
-                f"the server's log ends at {end}, and it sends nothing behind {here}"
+                f"the server's binlog ends at {end}, and it sends nothing after {here}"
             )

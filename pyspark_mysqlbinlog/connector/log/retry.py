@@ -1,9 +1,9 @@
-"""Who tries again, how often and for how long.
+"""Retry policies: which errors, how often and for how long.
 
-Only a lost connection is worth another try; what a retry can't cure is raised at once. The first
-connection of a new query gets three tries, so that a wrong host shows at once. Where the server is
-known to be right, by a checkpoint or by a connection that was there, there is capped exponential
-backoff with jitter until the time is over.
+Only a lost connection is retried; errors that a retry can't fix are raised at once. The first
+connection of a new query gets three tries, so that a wrong host fails quickly. If the server is
+known to be right, by a checkpoint or by an earlier connection, tries continue with capped
+exponential backoff and jitter until the timeout.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ _LONGEST_WAIT = 30.0
 
 
 def initial_retry() -> Retrying:
-    """Three tries, for a server that should be there.
+    """Return a policy of three tries, for a server that should be available.
 
-    Between them is less than a second, but each may take up to connectTimeout.
+    The pauses are less than a second, but each try may take up to connectTimeout.
     """
     return Retrying(
         retry=retry_if_exception_type(LostConnectionError),
@@ -50,7 +50,7 @@ def initial_retry() -> Retrying:
 
 
 def reconnect_retry(timeout: float) -> Retrying:
-    """Tries for `timeout` seconds, for a server that was there."""
+    """Return a policy of tries for `timeout` seconds, for a server that was available before."""
     return Retrying(
         retry=retry_if_exception_type(LostConnectionError),
         stop=stop_after_delay(timeout),
@@ -63,7 +63,7 @@ def reconnect_retry(timeout: float) -> Retrying:
 def call_with_retry(
     timeout: float, connect: Callable[P, T], *arguments: P.args, **keywords: P.kwargs
 ) -> T:
-    """What `connect` gives, for a server that was there: tried for `timeout` seconds."""
+    """Call `connect` for a server that was available before; retry for `timeout` seconds."""
     began = monotonic()
     retrying = reconnect_retry(timeout)
     result = retrying(connect, *arguments, **keywords)
@@ -73,7 +73,7 @@ def call_with_retry(
 
 
 def log_reconnected(lost_at: float) -> None:
-    """Say that what was lost, by the clock of `monotonic`, is there again."""
+    """Log that a connection lost at `lost_at`, by the clock of `monotonic`, is restored."""
     LOG.warning("connected again after %.1f s", monotonic() - lost_at)
 
 
@@ -83,12 +83,12 @@ def _log(state: RetryCallState) -> None:
 
 
 def _give_up(state: RetryCallState) -> NoReturn:
-    """Nobody waits for this connection any longer: it has failed and is not just lost."""
+    """Raise the final error: the connection has failed and is not just lost."""
     error = state.outcome.exception() if state.outcome else None
     message = error.message if isinstance(error, LostConnectionError) else "no connection"
     tries = state.attempt_number
     waited = f"{state.seconds_since_start or 0:.1f} s"
-    # What has a number of the server's own (those of clients begin at 2000) says what to do.
+    # An error with a server's number (those of clients begin at 2000) includes its remedy.
     code = error.code if isinstance(error, LostConnectionError) else None
     is_there = code is not None and not 2000 <= code < 3000
     check = "" if is_there else "; check that the server runs, and the options host and port"

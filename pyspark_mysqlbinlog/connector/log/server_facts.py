@@ -1,4 +1,4 @@
-"""What reading a log depends on, asked of a server that was there before."""
+"""The server facts that reading depends on, queried from a server that was available before."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["server_facts"]
 
 
 def server_facts(options: Options) -> ServerFacts:
-    """Ask on a connection of its own; that is tried for `retryTimeout`."""
+    """Query over a separate connection, with retries for `retryTimeout`."""
 
     def ask() -> ServerFacts:
         with ReplicaClient.connect(options.server_settings()) as client:

@@ -1,4 +1,4 @@
-"""Where a wanted place lies in a server's log: `earliest`, a file and position, a time."""
+"""Resolve a start point in a server's binlog: `earliest`, a file and position, a time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pyspark_mysqlbinlog.protocol.events import EventType
 
 __all__ = ["check_there", "pack_position"]
 
-# What stands at the beginning of a file, before its first transaction.
+# Events at the beginning of a file, before its first transaction.
 _FILE_HEAD = frozenset(
     {
         int(EventType.FORMAT_DESCRIPTION_EVENT),
@@ -36,9 +36,9 @@ _FILE_HEAD = frozenset(
 def pack_position(
     client: ReplicaClient, log: ServerLog, files: Mapping[str, int], place: Place
 ) -> Position:
-    """The place in the log.
+    """Return the position of a start point.
 
-    files : the log's, oldest first, and how many bytes each has.
+    files : the binlog files, oldest first, with their sizes in bytes.
     """
     match place:
         case Latest() | Snapshot():
@@ -55,7 +55,7 @@ def pack_position(
 
 
 def check_there(files: Mapping[str, int], file: str, pos: int) -> None:
-    """BinlogPurgedError or InvalidPositionError for what lies in none of the log's files."""
+    """Raise BinlogPurgedError or InvalidPositionError for a position in none of the files."""
     size = files.get(file)
     if size is None:
         names = [*files]
@@ -67,7 +67,7 @@ def check_there(files: Mapping[str, int], file: str, pos: int) -> None:
         )
     if pos > max(size, FIRST_EVENT):
         raise InvalidPositionError(
-            f"the position is past the end of its file, which has {size} bytes; give one that SHOW"
+            f"the position is past the end of its file, which has {size} bytes; set one that SHOW"
             f" BINLOG EVENTS IN '{file}' lists",
             file=file,
             position=pos,
@@ -75,7 +75,7 @@ def check_there(files: Mapping[str, int], file: str, pos: int) -> None:
 
 
 def _spelled(log: Log, position: Position) -> Position:
-    """A boundary's one spelling: behind a file's head it is the file's beginning."""
+    """Return a boundary's canonical spelling: after a file's head it is the file's beginning."""
     if position.pos == FIRST_EVENT:
         return position
     begin = position._replace(pos=FIRST_EVENT)

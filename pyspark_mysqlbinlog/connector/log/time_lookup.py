@@ -1,12 +1,12 @@
-"""Finding a time in a log: the first transaction, in log order, whose first event is not older.
+"""Look up a time in a log: the first transaction, in log order, whose first event is not older.
 
-A log has its own order, and times may go backwards in it: the clock was set, a session set its own
-time, or a statement took long, for its events have the time at which it began. Which file to look
-in is found by bisection, for on a server each look costs a connection and a dump; then the file
-before it is looked through as well, and further ones while the time is found in them. So a file may
-begin with an older time than the one before it ends with. Only where several files lie between may
-something be passed over: an older log that was replayed with its times, a clock set back by hours.
-From there on every transaction is looked at, and nothing is assumed.
+A log has its own order, and times may decrease in it: the clock was set, a session set its own
+time, or a statement took long, because its events have the time of its start. Bisection finds the
+file to search, because on a server each check costs a connection and a dump. Then the previous file
+is searched as well, and earlier ones while the time is found in them. So a file may begin with an
+older time than the previous one ends with. Only if several files are between may something be
+missed: an older log that was replayed with its times, a clock set back by hours. From there on
+every transaction is checked, and nothing is assumed.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ _FILE_EVENTS = frozenset(
 
 
 def first_since(log: Log, begins: Sequence[Position], seconds: float) -> Position | None:
-    """The boundary in front of the first transaction that begins at `seconds` or later.
+    """Return the boundary before the first transaction that begins at `seconds` or later.
 
     Parameters
     ----------
-    begins : boundaries in log order; what lies before the first is not looked at. The others are
-        files' beginnings, and where to look is found by their times.
-    seconds : since 1970 UTC; events have whole seconds.
+    begins : boundaries in log order; nothing before the first is searched. The others are
+        beginnings of files, whose times direct the search.
+    seconds : since 1970 UTC; events have integer seconds.
 
-    Raises what reading the log raises. None when all transactions are older.
+    Raises the errors of reading the log. None if all transactions are older.
     """
     at = _last_before(log, begins, seconds - _SET_BACK)
-    # The file before it may end later than this one begins, and the one before that.
+    # The previous file may end later than this one begins, and so may the one before it.
     at = max(at - 1, 0)
     while True:
         found = _walk(log, begins[at], seconds)
@@ -60,9 +60,9 @@ def first_since(log: Log, begins: Sequence[Position], seconds: float) -> Positio
 
 
 def _walk(log: Log, start: Position, seconds: float) -> Position | None:
-    """The same from one boundary on, transaction by transaction."""
+    """Search from one boundary on, transaction by transaction."""
     boundary = start
-    # Not `statement_events`, which leave out what transactions begin and end with.
+    # Not `statement_events`, which omits the first and last events of transactions.
     transaction = TransactionState()
     for event in log.events(start):
         if event.type in _FILE_EVENTS:
@@ -82,7 +82,7 @@ def _walk(log: Log, start: Position, seconds: float) -> Position | None:
 
 
 def _last_before(log: Log, begins: Sequence[Position], seconds: float) -> int:
-    """The place of the last of `begins` whose log is older; of the first, where no other's is."""
+    """Return the index of the last of `begins` whose log is older; 0 if there is none."""
 
     def is_late(begin: Position) -> bool:
         time = _time_at(log, begin)
@@ -92,10 +92,10 @@ def _last_before(log: Log, begins: Sequence[Position], seconds: float) -> int:
 
 
 def _time_at(log: Log, begin: Position) -> int | None:
-    """The time at a file's beginning; None where no transaction follows.
+    """Return the time at a file's beginning; None if no transaction follows.
 
-    The latest of its head and of its first transaction: an event may have no time (0), and both may
-    have that of a statement that began long before.
+    The later of its head's and its first transaction's: an event may have no time (0), and both
+    may have that of a statement that began long before.
     """
     latest = 0
     for event in log.events(begin):

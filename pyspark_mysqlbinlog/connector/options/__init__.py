@@ -1,1 +1,1 @@
-"""Every option, how its text is read, and which tables and columns are wanted."""
+"""The options: their texts, their values, and the filters of captured tables and columns."""

@@ -1,4 +1,4 @@
-"""What options want of one another, which none of them can tell by itself."""
+"""Checks of options that depend on each other."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ _OF_STRUCTS = (
 
 
 def check_together(options: Options, texts: Mapping[str, str], reads: Mapping[str, str]) -> None:
-    """OptionError for options at odds with one another.
+    """Raise OptionError for options that conflict with each other.
 
     Parameters
     ----------
-    texts : what was given, by Spark's names of the options.
-    reads : by name, what kind of read each option is for.
+    texts : the given texts, by Spark's names of the options.
+    reads : by name, the kind of read that each option is for.
     """
     _check_source(options, texts, reads)
     _check_tls(options, texts)
     _check_load(options, texts)
     if options.snapshot_exact_keyless and "variant" in (options.payload_kind, options.json_type):
         raise OptionError(
-            "option snapshotExactKeyless: a table with documents as VARIANTs may be read twice; set"
+            "option snapshotExactKeyless: a table with VARIANT documents may be read twice; set"
             " payload=json, or jsonType=string with payload=struct"
         )
     options.table_filter(True)
@@ -48,34 +48,34 @@ def check_together(options: Options, texts: Mapping[str, str], reads: Mapping[st
 
 
 def _check_source(options: Options, texts: Mapping[str, str], reads: Mapping[str, str]) -> None:
-    """A server or files, with what belongs to it."""
+    """Check that either a server or files are given, with the options that belong to them."""
     if options.host is None and options.path is None:
-        raise OptionError("option host is missing: give host for a server, or path for files")
+        raise OptionError("option host is missing: set host for a server, or path for files")
     if options.host is not None and options.path is not None:
-        raise OptionError("options host and path exclude each other: leave one out")
+        raise OptionError("options host and path cannot be combined: remove one of them")
     if options.path is not None:
         for name, kind in reads.items():
             if name in texts and kind in ("servers", "streams"):
                 raise OptionError(
-                    f"option {name} is for {kind} and means nothing with path: leave it out"
+                    f"option {name} is for {kind} and has no effect with path: remove it"
                 )
     elif options.user is None:
         raise OptionError("option user is missing: host needs an account")
     if options.password is not None and options.password_file is not None:
-        raise OptionError("options password and passwordFile exclude each other: leave one out")
+        raise OptionError("options password and passwordFile cannot be combined: remove one")
 
 
 def _check_load(options: Options, texts: Mapping[str, str]) -> None:
-    """What goes with a first load."""
+    """Check the options of a snapshot."""
     if options.loads and options.path is not None:
         raise OptionError(
-            "option startingOffset: snapshot reads the tables of a server, and path has none; give"
+            "option startingOffset: snapshot reads the tables of a server, and path has none; set"
             " host, or another start"
         )
     if options.loads and "endingOffset" in texts:
         raise OptionError(
-            "options startingOffset=snapshot and endingOffset exclude each other: a batch read of"
-            " the tables as they are has nothing of the log; leave one out"
+            "options startingOffset=snapshot and endingOffset cannot be combined: a batch read of"
+            " current tables reads no binlog; remove one of them"
         )
     filters = [options.table_filter(case_sensitive) for case_sensitive in (True, False)]
     for table in options.conditions(True):
@@ -86,9 +86,9 @@ def _check_load(options: Options, texts: Mapping[str, str]) -> None:
 
 
 def check_condition_tables(options: Options, case_sensitive: bool) -> None:
-    """OptionError where a condition is for a table that is not wanted, when the server was asked.
+    """Raise OptionError if a condition is for a table that is not captured.
 
-    case_sensitive : whether it tells names of tables by case.
+    case_sensitive : whether the server distinguishes names of tables by case.
     """
     tables = options.table_filter(case_sensitive)
     for table in options.conditions(case_sensitive):
@@ -98,7 +98,7 @@ def check_condition_tables(options: Options, case_sensitive: bool) -> None:
 
 def _unwanted_condition(table: Table) -> OptionError:
     return OptionError(
-        f"option snapshotWhere: {'.'.join(table)} is not among the wanted tables; correct"
+        f"option snapshotWhere: {'.'.join(table)} is not among the captured tables; correct"
         " its name, or the option tables"
     )
 
@@ -106,18 +106,18 @@ def _unwanted_condition(table: Table) -> OptionError:
 def _check_tls(options: Options, texts: Mapping[str, str]) -> None:
     mode = options.ssl_mode
     if (options.ssl_cert is None) != (options.ssl_key is None):
-        raise OptionError("options sslCert and sslKey need each other: give both or neither")
+        raise OptionError("options sslCert and sslKey require each other: set both or neither")
     if mode == "DISABLED" and "sslCert" in texts:
-        raise OptionError("option sslCert means nothing with sslMode=DISABLED: leave it out")
+        raise OptionError("option sslCert has no effect with sslMode=DISABLED: remove it")
     verifies = mode in ("VERIFY_CA", "VERIFY_IDENTITY")
     if verifies and options.ssl_ca is None:
-        # As MySQL's clients; without authorities pymysql would check less than was asked for.
-        raise OptionError(f"option sslCa is missing: sslMode={mode} needs it")
+        # As in MySQL's clients; without authorities pymysql would verify less than requested.
+        raise OptionError(f"option sslCa is missing: sslMode={mode} requires it")
     if not verifies and options.ssl_ca is not None:
-        # Whoever gives it believes that the server is verified.
+        # A user who sets it expects that the server is verified.
         raise OptionError(
-            f"option sslCa means nothing with sslMode={mode}, which does not verify the server's"
-            " certificate: set sslMode=VERIFY_CA or VERIFY_IDENTITY, or leave sslCa out"
+            f"option sslCa has no effect with sslMode={mode}, which does not verify the server's"
+            " certificate: set sslMode=VERIFY_CA or VERIFY_IDENTITY, or remove sslCa"
         )
 
 
@@ -128,10 +128,10 @@ def _check_positional(options: Options) -> None:
             " must be known"
         )
     if options.exclude_columns is not None:
-        # By names that are not known nothing can be kept out.
+        # Columns without known names can't be excluded by name.
         raise OptionError(
-            "options onUnknownSchema=positional and excludeColumns exclude each other: columns"
-            " without names can't be told apart; leave one out"
+            "options onUnknownSchema=positional and excludeColumns cannot be combined: columns"
+            " without names can't be excluded by name; remove one of them"
         )
 
 
@@ -139,7 +139,7 @@ def _check_struct(options: Options) -> None:
     tables = options.table_filter(True)
     if not tables.is_literal or not tables.literals:
         raise OptionError(
-            "option payload: struct needs the names of its tables; give tables as database.table"
+            "option payload: struct requires the names of its tables; set tables to database.table"
             " without globs, or set payload=json or variant"
         )
     if options.json_type == "text":
@@ -156,30 +156,30 @@ def _check_no_struct_options(options: Options, texts: Mapping[str, str]) -> None
         if value != type(options).model_fields[field].default:
             name = to_camel(field)
             raise OptionError(
-                f"option {name}: {texts[name].strip()!r} is for payload=struct and means nothing"
-                f" with payload={options.payload_kind}; leave it out, or set payload=struct"
+                f"option {name}: {texts[name].strip()!r} is for payload=struct and has no effect"
+                f" with payload={options.payload_kind}; remove it, or set payload=struct"
             )
 
 
 def check_batch(options: Options) -> None:
-    """OptionError when one is given that would have to do something in a stream."""
+    """Raise OptionError for an option that requires a stream."""
     if options.reload is not None:
         raise OptionError(
             "option reload is for streams: a batch read has no checkpoint; use"
-            " startingOffset=snapshot to read the tables as they are"
+            " startingOffset=snapshot to read the current tables"
         )
     if options.reload_after_ddl:
         raise OptionError(
-            "option reloadAfterDdl is for streams: a batch read ends before it could load a table"
-            " again; leave it out"
+            "option reloadAfterDdl is for streams: a batch read ends before it could reload a"
+            " table; remove it"
         )
 
 
 def check_stream(options: Options) -> None:
-    """OptionError when one is given that is for batch reads only."""
+    """Raise OptionError for an option that is for batch reads only."""
     for name in sorted(map(to_camel, options.model_fields_set)):
         if told(name, "reads") == "batch reads":
-            instead = "give host" if name == "path" else "leave it out"
+            instead = "set host" if name == "path" else "remove it"
             raise OptionError(
                 f"option {name} is for batch reads: use spark.read, or {instead} for a stream"
             )

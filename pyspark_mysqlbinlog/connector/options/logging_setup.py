@@ -1,7 +1,7 @@
 """Log lines with time, level and logger, in the processes that Spark starts for the source.
 
-Nobody configures logging there, and Python then prints bare messages, from WARNING on. Our logger
-gets a handler of its own where no other would take its lines; the root logger stays as it is.
+Logging is not configured there: Python prints bare messages, from WARNING on. The package's logger
+gets its own handler if no other handler receives its lines; the root logger is unchanged.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
 def configure_logging() -> None:
-    """Write lines from INFO on to stderr, unless somebody has said what becomes of them."""
+    """Write lines from INFO on to stderr, unless logging is already configured."""
     if LOGGER.hasHandlers():
         return
     handler = logging.StreamHandler()

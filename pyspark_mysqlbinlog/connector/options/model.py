@@ -1,10 +1,9 @@
-"""Every option of the data source: name, type, default, check and documentation in one model.
+"""The options of the data source: name, type, default, check and documentation in one model.
 
-Spark hands over a mapping of texts. `Options.parse` is the one way from it to values: names are
-matched without regard to case, an unknown one is answered with the nearest right one, and every
-problem becomes one OptionError, so that nobody behind this module sees a text or an error of
-pydantic's, which would print what was given: a secret, too. docs/reference/options.md is generated
-from this model.
+Spark passes a mapping of texts. `Options.parse` is the only way from it to values. Names are
+case-insensitive; an unknown name is answered with the most similar one. Every problem becomes one
+OptionError, so no other module sees a text, or an error of pydantic's, which would print the given
+value, even a secret. docs/reference/options.md is generated from this model.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ _OPERATIONS: tuple[Operation, ...] = ("insert", "update", "delete", "truncate", 
 
 
 def _choice(*names: str) -> BeforeValidator:
-    """One of `names`, in any case."""
+    """Accept one of `names`, in any case."""
     by_lower = {name.lower(): name for name in names}
     return BeforeValidator(lambda text: by_lower.get(text.strip().lower(), text))
 
@@ -95,9 +94,9 @@ SnapshotProof = Annotated[
 ZeroDates = Annotated[Literal["null", "fail"], _choice("null", "fail")]
 
 
-# Which reads an option is for. Given to another it is refused, but that a batch read of a server
-# takes a stream's options without effect: they tune, and never decide which rows come, and so one
-# set of options does for both.
+# The reads that an option is for. Other reads reject it, with one exception: a batch read of a
+# server ignores options of streams. They only tune and never decide which rows are returned, so
+# one set of options works for both.
 _Reads = Literal["all", "servers", "streams", "batch reads"]
 
 
@@ -112,7 +111,7 @@ def _option(
     ge: float | None = None,
     le: float | None = None,
 ) -> Any:
-    """A field: its default, the default as a user would write it, what a value looks like."""
+    """Return a field: its default, the default as users write it, the form of a value."""
     extra: dict[str, Any] = {"shown": shown, "expects": expects, "reads": reads}
     if reads in ("streams", "batch reads"):
         meaning += f". {reads.capitalize()} only"
@@ -442,25 +441,25 @@ class Options(BaseModel):
         "Whether TINYINT(1) is a boolean in a `struct` payload: every value except 0 is true",
     )
 
-    # Whether names of tables differ by case only the server tells: no method takes it for granted.
+    # Only the server decides whether table names are case-sensitive: every method takes it.
 
     def table_filter(self, case_sensitive: bool) -> TableFilter:
-        """What `tables` and `excludeTables` say; see TableFilter.parse."""
+        """Parse `tables` and `excludeTables`; see TableFilter.parse."""
         return TableFilter.parse(self.tables, self.exclude_tables, case_sensitive)
 
     @property
     def table_filter_hash(self) -> str:
-        """A short text that is another one when other tables are wanted."""
+        """Return a short text that differs if other tables are captured."""
         texts = repr((self.tables, self.exclude_tables)).encode("utf-8", "surrogatepass")
         return f"{crc32(texts):08x}"
 
     def column_filter(self, case_sensitive: bool) -> ColumnFilter:
-        """What `excludeColumns` says; see ColumnFilter.parse."""
+        """Parse `excludeColumns`; see ColumnFilter.parse."""
         return ColumnFilter.parse(self.exclude_columns, case_sensitive)
 
     @property
     def payload_kind(self) -> Literal["json", "struct", "variant"]:
-        """`payload`, or its default for these tables."""
+        """Return `payload`, or its default for these tables."""
         if self.payload is not None:
             return self.payload
         tables = self.table_filter(True)
@@ -468,7 +467,7 @@ class Options(BaseModel):
 
     @property
     def rescues(self) -> bool:
-        """Whether what has no place in a struct is given in `_rescued_data`."""
+        """Whether values that a struct can't contain are returned in `_rescued_data`."""
         return self.payload_kind == "struct" and self.schema_evolution_mode in (
             "addNewColumns",
             "rescue",
@@ -476,7 +475,7 @@ class Options(BaseModel):
 
     @property
     def struct_options(self) -> StructOptions:
-        """How types are given that a struct can give in more than one way."""
+        """Return the representation of types for which a struct has more than one."""
         return StructOptions(
             time_type=self.time_type,
             json_type=self.json_type,
@@ -486,11 +485,11 @@ class Options(BaseModel):
 
     @property
     def loads(self) -> bool:
-        """Whether a query without a checkpoint begins with the rows that the tables have."""
+        """Whether a query without a checkpoint begins with a snapshot of its tables."""
         return isinstance(self.starting_offset, Snapshot)
 
     def conditions(self, case_sensitive: bool) -> dict[Table, str]:
-        """What `snapshotWhere` says, by (database, table), folded as the server compares names."""
+        """Return `snapshotWhere` by (database, table), folded as the server compares names."""
         found: dict[Table, str] = {}
         folded = table_folding(case_sensitive)
         for name, condition in (self.snapshot_where or {}).items():
@@ -509,18 +508,18 @@ class Options(BaseModel):
         return found
 
     def reload_filter(self, case_sensitive: bool) -> TableFilter:
-        """The tables of `reload`; without it, none is meant."""
+        """Return the tables of `reload`; without that option, none."""
         tables = "" if self.reload is None else self.reload[1]
         return TableFilter.parse(tables, self.exclude_tables, case_sensitive)
 
     def place_to_start(self, *, streaming: bool) -> Place:
-        """`startingOffset`, or its default for this kind of read."""
+        """Return `startingOffset`, or its default for this kind of read."""
         if self.starting_offset is not None:
             return self.starting_offset
         return Latest() if streaming and self.path is None else Earliest()
 
     def server_settings(self) -> ServerSettings:
-        """How to reach the server; OptionError when these options name files."""
+        """Return how to connect to the server; OptionError if these options are for files."""
         if self.host is None or self.user is None:
             raise OptionError("option host is missing: there is no server to connect to")
         return ServerSettings(
@@ -543,6 +542,6 @@ FIELDS = {to_camel(name): field for name, field in Options.model_fields.items()}
 
 
 def told(name: str, what: str) -> str:
-    """What an option's definition says besides pydantic's part."""
+    """Return an entry of an option's definition that is not pydantic's."""
     extra = FIELDS[name].json_schema_extra
     return str(extra[what]) if isinstance(extra, dict) else ""

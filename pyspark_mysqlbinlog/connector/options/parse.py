@@ -1,6 +1,6 @@
-"""From Spark's options, a mapping of texts, to `Options`: the one way in.
+"""Parse Spark's options, a mapping of texts, into `Options`.
 
-Every error names the option and what it expects, and shows no secret.
+Every error names the option and the expected value, and shows no secret.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pyspark_mysqlbinlog.errors import OptionError
 __all__ = ["parse_options"]
 
 _NAMES = {name.lower(): name for name in FIELDS}
-# Shown in no message: the value may be a secret given under the wrong name.
+# Not shown in messages: the value may be a secret given under the wrong name.
 _SECRETS = frozenset({"password"})
 _SHOWN_CHARACTERS = 80
 
@@ -30,8 +30,8 @@ def parse_options(given: Mapping[str, str]) -> Options:
 
     Raises
     ------
-    OptionError : an option is unknown, given twice, wrong, missing, not built yet or at odds
-        with another; the message names it, and no secret.
+    OptionError : an option is unknown, given twice, wrong, missing, not supported yet or in
+        conflict with another; the message names it, and shows no secret.
     """
     texts = _known(given)
     reject_unsupported(texts)
@@ -45,12 +45,12 @@ def parse_options(given: Mapping[str, str]) -> Options:
             raise _wrong("endingOffset", texts)
         check_together(options, texts, {name: told(name, "reads") for name in FIELDS})
         return _with_password_read(options)
-    # Raised out here, our error holds no reference to pydantic's, nor to the texts in it.
+    # Raised outside the handler, the error has no reference to pydantic's or to the texts in it.
     raise problem
 
 
 def _known(given: Mapping[str, str]) -> dict[str, str]:
-    """The same texts under the options' right names."""
+    """Return the texts by the options' canonical names."""
     texts: dict[str, str] = {}
     for key, text in given.items():
         name = _NAMES.get(key.lower())
@@ -63,7 +63,7 @@ def _known(given: Mapping[str, str]) -> dict[str, str]:
             )
             raise OptionError(f"unknown option {key!r}: {hint}")
         if name in texts:
-            raise OptionError(f"option {name}: given twice, in different case; leave one out")
+            raise OptionError(f"option {name}: given twice, in different case; remove one")
         texts[name] = text
     return texts
 

@@ -1,8 +1,8 @@
-"""Which databases the patterns of tables reach, also those whose tables are not there yet.
+"""The databases that table patterns can match, including tables that do not exist yet.
 
-A name with globs tells its database's part. Of a regex only a beginning without metacharacters can
-be told, up to its first dot: ``/shop\\..*/`` reaches `shop`; what ``/(shop|crm)\\..*/`` reaches is
-not known.
+A name with globs contains the pattern of its database. Of a regex, only a prefix without
+metacharacters up to its first dot is evaluated: ``/shop\\..*/`` matches in `shop`; the databases of
+``/(shop|crm)\\..*/`` are not known.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _QUANTIFIERS = ("*", "+", "?", "{")
 
 
 def single_database(pattern: Pattern) -> str | None:
-    """The one database whose tables it can match; None when there may be several."""
+    """Return the only database whose tables the pattern can match; None if there may be several."""
     if pattern.parts:
         database = pattern.parts[0]
         return None if database.is_glob else database.text
@@ -29,7 +29,7 @@ def single_database(pattern: Pattern) -> str | None:
 
 
 def named_databases(tables: TableFilter) -> Iterator[str]:
-    """Those that the patterns of `tables` name, whether they exist or not."""
+    """Yield the databases that the patterns of `tables` name, existing or not."""
     for pattern in tables.included:
         name = single_database(pattern)
         if name is not None:
@@ -37,7 +37,7 @@ def named_databases(tables: TableFilter) -> Iterator[str]:
 
 
 def reaches(tables: TableFilter, database: str) -> bool | None:
-    """Whether a table of this database may be wanted; None when that can't be told."""
+    """Whether a table of this database may be captured; None if unknown."""
     if folding(tables.case_sensitive)(database) in SYSTEM_DATABASES or excludes_all_of(
         tables, database
     ):
@@ -49,7 +49,7 @@ def reaches(tables: TableFilter, database: str) -> bool | None:
 
 
 def excludes_all_of(tables: TableFilter, database: str) -> bool:
-    """Whether one pattern of `excludeTables` is sure to match all tables of a database."""
+    """Whether a pattern of `excludeTables` surely matches all tables of a database."""
     return any(
         _reaches(pattern, database, tables.case_sensitive) is True and _takes_all(pattern)
         for pattern in tables.excluded
@@ -57,19 +57,19 @@ def excludes_all_of(tables: TableFilter, database: str) -> bool:
 
 
 def is_covered(glob: str, like: str) -> bool:
-    """Whether a glob matches no name but those that a LIKE pattern matches.
+    """Whether a LIKE pattern matches every name that a glob matches.
 
     Parameters
     ----------
     glob : with ``*`` and ``?``.
-    like : with ``%`` and ``_``, which stand for themselves behind a backslash.
+    like : with ``%`` and ``_``, which are literal after a backslash.
     """
     return _covers(_like_tokens(like), glob)
 
 
 @lru_cache(maxsize=4096)
 def _covers(like: tuple[str, ...], glob: str) -> bool:
-    """Letter by letter; a star of the glob is taken by ``%`` alone."""
+    """Compare letter by letter; only ``%`` covers a star of the glob."""
     if not like:
         return not glob
     first = like[0]
@@ -99,7 +99,7 @@ def _reaches(pattern: Pattern, database: str, case_sensitive: bool) -> bool | No
 
 
 def _takes_all(pattern: Pattern) -> bool:
-    """Whether its table's part matches any name."""
+    """Whether the pattern's table part matches any name."""
     if pattern.parts:
         return pattern.parts[1].is_glob and set(pattern.parts[1].text) == {"*"}
     beginning = _beginning(pattern.text[1:-1])
@@ -107,7 +107,7 @@ def _takes_all(pattern: Pattern) -> bool:
 
 
 def _beginning(source: str) -> tuple[str, str] | None:
-    """A regex's text up to its first dot, and what is behind the dot; None when it is no text."""
+    """Return a regex's text before and after its first dot; None if it is not plain text."""
     if "|" in source:
         return None
     text, at = "", 1 if source.startswith("^") else 0
@@ -116,7 +116,7 @@ def _beginning(source: str) -> tuple[str, str] | None:
         if letter == "\\":
             letter, at = source[at : at + 1], at + 1
             if not letter or letter.isalnum():
-                return None  # a class of characters, or a place
+                return None  # a class of characters, or an anchor
         elif letter in _META:
             return None
         if source.startswith(_QUANTIFIERS, at):

@@ -1,10 +1,10 @@
-"""Which tables a query wants, and which of their columns.
+"""Filters of the tables that a query captures, and of their columns.
 
 The options `tables` and `excludeTables` are lists of patterns, separated by commas outside ``/…/``
 and backquotes. A pattern is ``database.table``, either part plain, with the globs ``*`` and ``?``,
-or literal in backquotes; or ``/regex/``, which the whole of ``database.table`` must match. An
-excluded table is never wanted, nor is one of a system schema. All patterns become predicates once;
-the answer for each table is remembered, since the tail asks again for each of its events.
+or literal in backquotes; or ``/regex/``, which must match the whole of ``database.table``. Excluded
+tables and tables of system schemas are never captured. All patterns become predicates once. The
+answer for each table is cached, because the tail asks for each event.
 
 `excludeColumns` is a list of the same kind, of ``database.table.column``.
 """
@@ -21,12 +21,12 @@ from pyspark_mysqlbinlog.names import SYSTEM_DATABASES, Table, fold, folding, ta
 
 __all__ = ["ColumnFilter", "Part", "Pattern", "TableFilter"]
 
-# Answers kept. A server with more tables than this costs a look-up now and then, not memory.
+# Cached answers. A server with more tables costs an occasional evaluation, not memory.
 _REMEMBERED = 10_000
 
 
 class _Form(NamedTuple):
-    """What the patterns of an option look like."""
+    """The form of an option's patterns."""
 
     parts: tuple[str, ...]
     expected: str
@@ -43,7 +43,7 @@ _COLUMNS = _Form(
 
 
 class _List(NamedTuple):
-    """An option's text, and how it is to be read."""
+    """An option's text, and how to parse it."""
 
     option: str
     text: str
@@ -61,9 +61,9 @@ class Part(NamedTuple):
 class Pattern(NamedTuple):
     """One pattern: a predicate over a name's parts, and the name if it is exactly one.
 
-    text : as the option has it.
-    parts : of a name; none of a regex.
-    database_matches : the predicate of the first part; none of a regex.
+    text : as given in the option.
+    parts : of a name; empty for a regex.
+    database_matches : the predicate of the first part; None for a regex.
     """
 
     matches: Callable[..., bool]
@@ -75,11 +75,11 @@ class Pattern(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TableFilter:
-    """Made by `parse`; picklable; equal when the options are equal.
+    """Made by `parse`; picklable; equal if the options are equal.
 
     Attributes
     ----------
-    included, excluded : the patterns of the two options; none where they are not given.
+    included, excluded : the patterns of the two options; empty if not given.
     """
 
     tables: str | None
@@ -93,18 +93,18 @@ class TableFilter:
     def parse(
         cls, tables: str | None = None, exclude: str | None = None, case_sensitive: bool = True
     ) -> Self:
-        """Read the two options.
+        """Parse the two options.
 
         Parameters
         ----------
-        tables : None wants every table that is not a system schema's.
+        tables : None captures every table outside the system schemas.
         exclude : None excludes nothing.
-        case_sensitive : whether the server tells ``Orders`` from ``orders``: its
+        case_sensitive : whether the server distinguishes ``Orders`` from ``orders``: its
             lower_case_table_names is 0.
 
         Raises
         ------
-        OptionError : a pattern is not one of the forms above; it names the option and the pattern.
+        OptionError : a pattern has none of the forms above; it names the option and the pattern.
         """
         included = _patterns("tables", tables, _TABLES, case_sensitive)
         excluded = _patterns("excludeTables", exclude, _TABLES, case_sensitive)
@@ -112,12 +112,12 @@ class TableFilter:
             if pattern.literal is not None and _is_system(pattern.literal[0], case_sensitive):
                 raise OptionError(
                     f"option tables: {'.'.join(pattern.literal)} is in a system schema, whose"
-                    " changes are never read; leave it out"
+                    " changes are never read; remove it"
                 )
         return cls(tables, exclude, case_sensitive, included, excluded)
 
     def wants(self, database: str, table: str) -> bool:
-        """Whether changes of this table are asked for."""
+        """Whether changes of this table are captured."""
         key = (database, table)
         answer = self._answers.get(key)
         if answer is None:
@@ -137,7 +137,7 @@ class TableFilter:
 
     @property
     def literals(self) -> tuple[tuple[str, str], ...]:
-        """(database, table) that are named without a glob or regex, and not excluded.
+        """Return the (database, table) named without a glob or regex, and not excluded.
 
         In the order of the option; these must exist.
         """
@@ -151,22 +151,22 @@ class TableFilter:
 
     @property
     def is_literal(self) -> bool:
-        """Whether every pattern of `tables` names one table: no later table can be wanted."""
+        """Whether every pattern of `tables` names one table: no later table can be captured."""
         return bool(self.included) and all(p.literal is not None for p in self.included)
 
     @property
     def nests(self) -> bool:
-        """Whether a struct has its tables by database, ``shop.orders.id``: there are several."""
+        """Whether a struct groups its tables by database, ``shop.orders.id``: there are several."""
         return len(self.literals) > 1
 
     def __reduce__(self) -> tuple[object, ...]:
-        # The predicates are closures: a copy parses again.
+        # The predicates are closures: a copy is parsed again.
         return TableFilter.parse, (self.tables, self.exclude, self.case_sensitive)
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnFilter:
-    """Which columns are left out. Made by `parse`; picklable; equal when the options are equal."""
+    """The columns that are left out. Made by `parse`; picklable; equal if the options are equal."""
 
     exclude: str | None
     case_sensitive: bool
@@ -174,24 +174,24 @@ class ColumnFilter:
 
     @classmethod
     def parse(cls, exclude: str | None = None, case_sensitive: bool = True) -> Self:
-        """Read the option `excludeColumns`; None excludes nothing.
+        """Parse the option `excludeColumns`; None excludes nothing.
 
-        Names of columns are the same in any case, whatever the server does with those of tables.
+        Column names are case-insensitive, independent of the server's setting for tables.
 
         Raises
         ------
-        OptionError : a pattern is none of ``database.table.column``; it names the pattern.
+        OptionError : a pattern is not ``database.table.column``; it names the pattern.
         """
         excluded = _patterns("excludeColumns", exclude, _COLUMNS, case_sensitive)
         return cls(exclude, case_sensitive, excluded)
 
     def excludes(self, database: str, table: str, column: str) -> bool:
-        """Whether a column is left out. Asked once per column of a plan, so nothing is kept."""
+        """Whether a column is left out. Called once per column of a plan, so nothing is cached."""
         return any(pattern.matches(database, table, column) for pattern in self._excluded)
 
     @property
     def literals(self) -> tuple[tuple[str, str, str], ...]:
-        """(database, table, column) that are named without a glob or regex: they must exist."""
+        """Return the (database, table, column) named without a glob or regex: they must exist."""
         return tuple(
             (database, table, column) for database, table, column in _literals(self._excluded)
         )
@@ -211,7 +211,7 @@ def _literals(patterns: tuple[Pattern, ...]) -> Iterator[tuple[str, ...]]:
 def _patterns(
     option: str, text: str | None, form: _Form, case_sensitive: bool
 ) -> tuple[Pattern, ...]:
-    """The patterns of an option; none when it is not given."""
+    """Parse the patterns of an option; none if it is not given."""
     if text is None:
         return ()
     return tuple(_parsed(_List(option, text, form, case_sensitive)))
@@ -227,12 +227,12 @@ def _parsed(given: _List) -> Iterator[Pattern]:
         if pos == len(text):
             return
         if text[pos] != ",":
-            raise _wrong(given, f"a comma was expected before {text[pos:]!r}")
+            raise _wrong(given, f"expected a comma before {text[pos:]!r}")
         pos += 1
 
 
 def _pattern(given: _List, pos: int) -> tuple[Pattern, int]:
-    """The pattern that begins at `pos`, and where it ends."""
+    """Parse the pattern that begins at `pos`; returns it and its end."""
     begin = pos
     if given.text[pos : pos + 1] == "/":
         expression, pos = _expression(given, pos)
@@ -250,7 +250,7 @@ def _pattern(given: _List, pos: int) -> tuple[Pattern, int]:
         part, pos = _part(given, pos)
         parts.append(part)
     if given.text[pos : pos + 1] == ".":
-        raise _wrong(given, "a name that contains a dot needs backquotes")
+        raise _wrong(given, "a name that contains a dot requires backquotes")
     return _name(parts, given, given.text[begin:pos]), pos
 
 
@@ -285,7 +285,7 @@ def _glob_to_regex(glob: str) -> str:
 
 
 def _expression(given: _List, pos: int) -> tuple[re.Pattern[str], int]:
-    """The regex that begins at `pos`, and where it ends."""
+    """Parse the regex that begins at `pos`; returns it and its end."""
     text = given.text
     end = pos + 1
     while end < len(text) and text[end] != "/":
@@ -299,15 +299,15 @@ def _expression(given: _List, pos: int) -> tuple[re.Pattern[str], int]:
         return re.compile(source, 0 if given.case_sensitive else re.IGNORECASE), end + 1
     except re.error as error:
         problem = str(error)
-    raise _wrong(given, f"/{source}/ is no regex: {problem}")
+    raise _wrong(given, f"/{source}/ is not a valid regex: {problem}")
 
 
-# What ends or can't be in a plain part: a name with one of these needs backquotes.
+# A plain part can't contain these: a name with one of them needs backquotes.
 _PLAIN = re.compile(r"[^\s,.`/]+")
 
 
 def _part(given: _List, pos: int) -> tuple[Part, int]:
-    """One part of a name; in backquotes, where two of them stand for one, all is literal."""
+    """Parse one part of a name; in backquotes everything is literal, and two are one backquote."""
     text = given.text
     if text[pos : pos + 1] == "`":
         end = pos + 1
@@ -325,7 +325,7 @@ def _part(given: _List, pos: int) -> tuple[Part, int]:
     found = _PLAIN.match(text, pos)
     if found is None:
         rest = text[pos:]
-        raise _wrong(given, f"a name was expected before {rest!r}" if rest else "a name is missing")
+        raise _wrong(given, f"expected a name before {rest!r}" if rest else "a name is missing")
     return Part(found[0], "*" in found[0] or "?" in found[0]), found.end()
 
 

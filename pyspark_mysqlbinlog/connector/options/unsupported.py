@@ -1,7 +1,6 @@
-"""Options and values that the contract promises and this version refuses by name.
+"""Options and values that are planned and that this version rejects with an error.
 
-One list, so that building one of them is: remove its line here and the words in
-docs/reference/limitations.md.
+To support one of them, remove its line here and the words in docs/reference/limitations.md.
 """
 
 from __future__ import annotations
@@ -16,11 +15,11 @@ __all__ = ["UNSUPPORTED", "UnsupportedOption", "reject_unsupported"]
 
 
 class UnsupportedOption(NamedTuple):
-    """Values of an option that this version refuses by name.
+    """Values of an option that this version rejects.
 
     Attributes
     ----------
-    values : what the whole of a value must match, in any case.
+    values : a regex for the whole value, in any case.
     instead : what to do.
     """
 
@@ -30,17 +29,17 @@ class UnsupportedOption(NamedTuple):
 
 
 UNSUPPORTED = (
-    UnsupportedOption("startingOffset", "gtid:.*", "give FILE:POS or a time"),
-    UnsupportedOption("endingOffset", "gtid:.*", "give FILE:POS or a time"),
-    UnsupportedOption("failOnDataLoss", "false", "leave it out"),
+    UnsupportedOption("startingOffset", "gtid:.*", "set FILE:POS or a time"),
+    UnsupportedOption("endingOffset", "gtid:.*", "set FILE:POS or a time"),
+    UnsupportedOption("failOnDataLoss", "false", "remove it"),
 )
 
 
 def reject_unsupported(texts: Mapping[str, str]) -> None:
-    """OptionError for the first rule that applies; `texts` are under the options' right names."""
+    """Raise OptionError for the first rule that applies; `texts` are by canonical option names."""
     for rule in UNSUPPORTED:
         text = texts.get(rule.option)
         if text is not None and re.fullmatch(rule.values, text.strip(), re.IGNORECASE | re.DOTALL):
             raise OptionError(
-                f"option {rule.option}: {text.strip()!r} is not built yet; {rule.instead}"
+                f"option {rule.option}: {text.strip()!r} is not supported yet; {rule.instead}"
             )

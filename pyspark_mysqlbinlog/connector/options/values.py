@@ -1,7 +1,7 @@
-"""The texts that options take, turned into values: durations, sizes, places in the log, server ids.
+"""Parsers of option texts: durations, sizes, start points, server ids.
 
-Each function gives the value or raises ValueError; the options model turns that into an error that
-names the option and what it expects.
+Each function returns the value or raises ValueError. The options model turns that into an error
+that names the option and the expected form.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Latest:
-    """The end of the log, as it is when asked."""
+    """The end of the binlog at the time of the request."""
 
 
 @dataclass(frozen=True, slots=True)
 class Earliest:
-    """The beginning of the oldest log there is."""
+    """The beginning of the oldest binlog file."""
 
 
 @dataclass(frozen=True, slots=True)
 class FilePosition:
-    """A boundary that the user names: file name without folder, bytes from its beginning."""
+    """A given transaction boundary: file name without folder, byte offset in the file."""
 
     file: str
     pos: int
@@ -58,7 +58,7 @@ class Timestamp:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The end of the log, and before it the rows that the tables have."""
+    """The existing rows of the tables, then the end of the binlog."""
 
 
 Place = Latest | Earliest | FilePosition | Timestamp | Snapshot
@@ -71,7 +71,7 @@ _DURATION_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _SIZE = re.compile(r"(\d+)\s*([kmgt]?)b?", re.IGNORECASE | re.ASCII)
 _SIZE_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
-# Anything that begins like a date is a time: no binlog file is called 2026-11-20T10.
+# Anything that begins like a date is a time: no binlog file is named 2026-11-20T10.
 _TIME = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ].*)?", re.ASCII)
 _FILE_POSITION = re.compile(r"([^/\\:]+):(\d+)", re.ASCII)
 
@@ -82,14 +82,14 @@ _LARGEST_SERVER_ID = (1 << 32) - 1
 
 
 def parse_number(text: str) -> int:
-    """A plain decimal number without a sign."""
+    """Parse a plain decimal number without a sign."""
     if _NUMBER.fullmatch(text) is None:
         raise ValueError("no number")
     return int(text)
 
 
 def parse_duration(text: str) -> float:
-    """Seconds of ``30s``, ``10m``, ``500ms``, ``1h`` or ``2d``. The unit is needed."""
+    """Return the seconds of ``30s``, ``10m``, ``500ms``, ``1h`` or ``2d``. The unit is required."""
     found = _DURATION.fullmatch(text)
     if found is None:
         raise ValueError("no duration")
@@ -100,7 +100,7 @@ def parse_duration(text: str) -> float:
 
 
 def parse_size(text: str) -> int:
-    """Bytes of ``64m``, ``1g``, ``100k`` (powers of 1024) or a plain number of bytes."""
+    """Return the bytes of ``64m``, ``1g``, ``100k`` (powers of 1024) or a plain number of bytes."""
     found = _SIZE.fullmatch(text)
     if found is None:
         raise ValueError("no size")
@@ -108,7 +108,7 @@ def parse_size(text: str) -> int:
 
 
 def parse_bool(text: str) -> bool:
-    """``true`` or ``false``, as Spark's own options."""
+    """Parse ``true`` or ``false``, as Spark's own options do."""
     try:
         return {"true": True, "false": False}[text.lower()]
     except KeyError:
@@ -116,9 +116,7 @@ def parse_bool(text: str) -> bool:
 
 
 def parse_place(text: str) -> Place:
-    """``latest``, ``earliest``, ``snapshot``, ``FILE:POS`` or an ISO time (UTC unless it has a
-    zone).
-    """
+    """Parse ``latest``, ``earliest``, ``snapshot``, ``FILE:POS`` or an ISO time (default UTC)."""
     word = text.lower()
     words: dict[str, Place] = {
         "latest": Latest(),
@@ -132,12 +130,12 @@ def parse_place(text: str) -> Place:
         return Timestamp((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp())
     found = _FILE_POSITION.fullmatch(text)
     if found is None or int(found[2]) < FIRST_EVENT:
-        raise ValueError("no place in the log")
+        raise ValueError("no start point")
     return FilePosition(found[1], int(found[2]))
 
 
 def parse_conditions(text: str) -> dict[str, str]:
-    """Table -> condition of ``{"shop.orders": "created >= '2026-01-01'"}``."""
+    """Return table -> condition of ``{"shop.orders": "created >= '2026-01-01'"}``."""
     value = json.loads(text)
     if not isinstance(value, dict) or not value:
         raise ValueError("no object")
@@ -147,15 +145,15 @@ def parse_conditions(text: str) -> dict[str, str]:
 
 
 def parse_reload(text: str) -> tuple[str, str]:
-    """(name, tables) of ``ID: TABLES``."""
+    """Return (ID, tables) of ``ID: TABLES``."""
     name, colon, tables = text.partition(":")
     if not colon or _NAME.fullmatch(name.strip()) is None or not tables.strip():
-        raise ValueError("no name and tables")
+        raise ValueError("no ID and tables")
     return name.strip(), tables.strip()
 
 
 def parse_server_ids(text: str) -> tuple[int, int]:
-    """(lowest, highest), both included, of ``6000`` or ``6000-6100``."""
+    """Return (lowest, highest), both included, of ``6000`` or ``6000-6100``."""
     found = _SERVER_IDS.fullmatch(text)
     if found is None:
         raise ValueError("no server id")

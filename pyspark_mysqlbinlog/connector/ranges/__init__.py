@@ -1,1 +1,1 @@
-"""How a batch becomes tasks, and what a task reads."""
+"""Splitting a batch into tasks, and reading a task's range."""

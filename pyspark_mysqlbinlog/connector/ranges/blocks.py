@@ -1,6 +1,6 @@
-"""The wanted events of a pulled range as blocks, by the compiled scan, fetched ahead of the decode.
+"""Blocks of a fetched range's captured events, from the compiled scan, ahead of the decoder.
 
-The compiled twin of what `reader` does event by event: the same events, the same errors.
+The compiled equivalent of the event loop in `reader`: the same events, the same errors.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from pyspark_mysqlbinlog.protocol.events import HEADER_LENGTH, Event
 
 __all__ = ["scanned_blocks", "wanted_blocks"]
 
-# Blocks are gathered to this size, less than what is mostly scanned at a time: that is not copied
-# once more then. And so many bytes of them wait for the decode.
+# Blocks are gathered to this size, less than what is usually scanned at a time: a scan of that size
+# is not copied again. And the number of bytes that are buffered for the decoder.
 _BLOCK_BYTES = 1 << 18
 _AHEAD_BYTES = 4 << 20
 
@@ -37,12 +37,12 @@ def wanted_blocks(
     operations: frozenset[str],
     steps: SubBatchBoundaries | None = None,
 ) -> Generator[EventBlock]:
-    """Fetched in a thread beside whoever takes them, if that can save time.
+    """Yield the blocks of a range, fetched in a thread if that can save time.
 
-    steps : is told how far the log was read.
+    steps : records how far the log was read.
     """
     if not isinstance(log, ReconnectingLog) and _cores() == 1:
-        # A file's bytes are there: on one core the thread would only take turns with the decode.
+        # A file's bytes are local: on one core the thread would only alternate with the decoder.
         return scanned_blocks(log, partition, wants, operations=operations, steps=steps)
     return prefetched(
         lambda interrupt: scanned_blocks(
@@ -59,7 +59,7 @@ def wanted_blocks(
 
 
 def _cores() -> int:
-    """That this process may run on."""
+    """Return the number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -74,9 +74,9 @@ def scanned_blocks(
     interrupt: Interrupt | None = None,
     steps: SubBatchBoundaries | None = None,
 ) -> Generator[EventBlock]:
-    """The blocks, made by whoever takes them; fewer when the interrupt says that nobody wants any.
+    """Yield the blocks, without a thread; stops early if the interrupt is set.
 
-    A long stretch of log may have nothing that is wanted, and then nobody is asked whether he does.
+    A long part of the binlog may have no captured event; then only the interrupt can end it.
     """
     filtering = EventFilter(
         wants,
@@ -118,7 +118,7 @@ def scanned_blocks(
             if interrupt is not None and interrupt.stopped:
                 return
     except Exception:
-        # What came before the error is decoded first.
+        # Decode what came before the error first.
         yield from gathered.take()
         raise
     yield from gathered.take()
@@ -128,7 +128,7 @@ def scanned_blocks(
 
 
 class _Gathered:
-    """Events on their way into blocks."""
+    """Gathers events into blocks."""
 
     def __init__(self) -> None:
         self._parts: list[Event | PackedEvents] = []

@@ -1,4 +1,4 @@
-"""How a batch read of files is cut into ranges: a walk over them, without their rows."""
+"""Split a batch read of files into ranges by scanning them without their rows."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from pyspark_mysqlbinlog.protocol.events import Event
 
 __all__ = ["cut_files"]
 
-# Each takes the schemas with it, and Spark some time.
+# Each range contains the schemas, and costs Spark some time.
 _MOST_RANGES = 1024
-# Ranges come out this much too short or too long.
+# Ranges deviate from the target by this part at most.
 _PARTS_OF_RANGE = 8
 
 
@@ -37,19 +37,19 @@ def cut_files(
     target_bytes: int,
     is_open: bool = False,
 ) -> list[Cut]:
-    """Ranges of about `target_bytes` of log, between transactions and inside of long ones.
+    """Split into ranges of about `target_bytes` of binlog, also inside of long transactions.
 
-    is_open : nobody chose the end, it is where the files end: inside of a transaction, if they were
-        copied while their server wrote it. Then the ranges end at the boundary before that, and the
-        log (Python's) says so.
+    is_open : the end is the end of the files, not one that was set. It may be inside a
+        transaction if the files were copied while their server wrote them. Then the ranges end at
+        the boundary before it, and a warning is logged.
 
-    Every event is verified and filtered, so that a range knows what it goes on with: prepared XA
-    transactions, and the transaction that it begins in. Log at the end without anything wanted is
-    in no range.
+    Every event is verified and filtered, so that a range has its context: prepared XA
+    transactions, and the transaction in which it begins. Trailing binlog without any captured
+    event is in no range.
 
     Raises
     ------
-    MySQLBinlogError : for what can't be passed in the log, and an end that is no boundary.
+    MySQLBinlogError : for events that can't be skipped, and an end that is no boundary.
     """
     earlier: list[str] = []
     search = PreparedXaSearch.of_files(log, start, wants)
@@ -69,7 +69,7 @@ def cut_files(
         return _walked(log, start, end, filtering, target_bytes=target_bytes, is_open=is_open)
 
     cuts = walked()
-    # What was prepared before the start, each range is told that it goes on in.
+    # Each range gets the transactions that were prepared before the start.
     return walked() if earlier else cuts
 
 
@@ -84,7 +84,7 @@ def _walked(
 ) -> list[Cut]:
     pending_xa = filtering.pending_xa
     begin = Mark(start, SchemaHistory(), pending_xa)
-    # Without room for events; and nobody else will ask for spans, so there is no waiting.
+    # Without capacity for events; and without other readers of spans there is no waiting.
     buffer = LogBuffer(begin, capacity=0, granularity=max(target_bytes // _PARTS_OF_RANGE, 1))
     buffer.take_all()
     walk = TransactionScanner(begin, filtering, buffer, position=log.position, last_start=NO_LIMIT)
@@ -121,18 +121,18 @@ def _walked(
 def _tell_rest(
     boundary: Position, scanned: Position, end: Position, filtering: EventFilter
 ) -> None:
-    """Warn of what lies behind the last boundary and is not read."""
+    """Warn of the rest after the last boundary, which is not read."""
     if filtering.in_transaction:
         if scanned.number != end.number:
-            check_between(filtering, end)  # no rest: a file follows in which nothing stands yet
+            check_between(filtering, end)  # no rest: the next file is still empty
         inside = "a transaction"
     elif scanned.order < end.order:
         inside = "an event"
     else:
         return
     LOG.warning(
-        "%s ends inside %s, as does a file that was copied while its server wrote it: the read ends"
-        " at the last boundary before that, %s",
+        "%s ends inside %s, like a file that was copied while its server wrote it: the read ends"
+        " at the last boundary before it, %s",
         end.file,
         inside,
         boundary,

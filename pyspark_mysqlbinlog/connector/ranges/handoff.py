@@ -1,10 +1,10 @@
-"""What a stream's reader carries of a batch, handed over to a mirror in a folder of their machine.
+"""Handoff of a batch's inline ranges from a stream's reader to a mirror, by a file.
 
-The reader has the events in memory, in a process of its own; the mirror wants their rows. Spark's
-way from one to the other takes a task and its process, whose start may take seconds, and packets
-through the JVM. A file takes milliseconds. Where the mirror finds none, or one of another batch, it
-goes the other ways: on another machine there is no such folder, and a reader that began anew no
-longer has the events, and writes nothing.
+The reader has the events in memory, in its own process; the mirror needs their rows. Spark's path
+between them needs a task and its process, whose start may take seconds, and IPC messages through
+the JVM. A file takes milliseconds. If the mirror finds no file, or one of another batch, it reads
+the batch otherwise: on another machine there is no such folder, and a restarted reader no longer
+has the events and writes no file.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from pyspark_mysqlbinlog.connector.ranges.split import RangePartition
 
 __all__ = ["HANDOFF_OPTION", "BatchHandoff"]
 
-# Among a stream's options: the folder. A mirror gives it; it is no option of users.
+# The folder, passed among a stream's options. Set by a mirror; not an option for users.
 HANDOFF_OPTION = "handover"
 
 
 class BatchHandoff:
-    """One batch at a time.
+    """Writes and reads one batch at a time.
 
     Parameters
     ----------
-    folder : of one query and one user. Row data is in it, so that others must not read it.
+    folder : of one query and one user. It contains row data, so other users must not read it.
     """
 
     def __init__(self, folder: str) -> None:
@@ -49,28 +49,28 @@ class BatchHandoff:
 
     @classmethod
     def new(cls, parent: str | None = None) -> BatchHandoff | None:
-        """One in a new folder, or None where no folder can be made.
+        """Create one in a new folder; None if no folder can be created.
 
-        parent : where folders are made; such a folder goes with this object. None for the usual
-            place of temporary ones, and until this process ends.
+        parent : where to create the folder, which is removed with this object. None for the usual
+            directory for temporary files; then it is removed when the process ends.
         """
         try:
             made = cls(tempfile.mkdtemp(prefix="mysqlbinlog-", dir=parent))
         except OSError:
             return None
         if parent is None:
-            # What Spark Connect copied goes on when this object is gone.
+            # Copies that Spark Connect makes remain in use when this object is removed.
             atexit.register(shutil.rmtree, made.folder, ignore_errors=True)
         else:
             weakref.finalize(made, shutil.rmtree, made.folder, ignore_errors=True)
         return made
 
     def works(self) -> bool:
-        """Whether batches come this way."""
+        """Whether batches can be handed off this way."""
         return self._has_worked and self._is_ours()
 
     def give(self, first: Offset, last: Offset, ranges: Sequence[RangePartition]) -> None:
-        """Hand a batch over, if all of it is carried and the folder is there."""
+        """Write a batch, if all its ranges are inline and the folder exists."""
         is_inline = all(part.blocks is not None and part.log is None for part in ranges)
         if not is_inline or not self._is_ours():
             return
@@ -79,14 +79,14 @@ class BatchHandoff:
             written.write_bytes(pack_handoff(first, last, ranges))
             written.replace(self._file)
         except OSError:
-            # The batch comes another way then.
+            # The batch is then read otherwise.
             with suppress(OSError):
                 written.unlink()
 
     def take(self, first: Offset, last: Offset) -> Sequence[RangePartition] | None:
-        """The ranges of the batch between two offsets; None where they were not handed over.
+        """Return the ranges of the batch between two offsets; None if there is no file of it.
 
-        The file is removed, and they are kept until another batch is taken.
+        Removes the file, and keeps the ranges until another batch is read.
         """
         batch = first, last
         if self._taken is None or self._taken[0] != batch:
@@ -108,12 +108,12 @@ class BatchHandoff:
         return (first, last), ranges
 
     def _is_ours(self) -> bool:
-        """Whether the folder is there, belongs to this user, and is closed to all others."""
+        """Whether the folder exists, belongs to this user, and is closed to all others."""
         try:
             found = os.lstat(self.folder)
         except OSError:
             return False
-        # Windows has no users by number, and no modes.
+        # Windows has no numeric users and no modes.
         is_private = os.name != "posix" or (
             found.st_uid == os.getuid() and not found.st_mode & (stat.S_IRWXG | stat.S_IRWXO)
         )

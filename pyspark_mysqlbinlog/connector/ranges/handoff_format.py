@@ -6,10 +6,10 @@ schema's metadata::
     {"version": 1, "first": offset, "last": offset, "blocks": how many rows,
      "ranges": [{"start": [number, pos, file], …}]}
 
-A stream that was cut between two of its messages is a valid one, so the number of rows is checked.
+An Arrow stream truncated between two messages is valid, so the number of rows is checked.
 
-Nothing in it is code, and what is not such a file is a HandoffFormatError: the batch is read in
-another way then.
+The file contains no code. Any other bytes are a HandoffFormatError: the batch is then read
+otherwise.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ _BLOCKS = pa.schema(_FIELDS)
 
 
 class HandoffFormatError(ValueError):
-    """The bytes are no handoff file of this version."""
+    """The bytes are not a handoff file of this version."""
 
 
 def pack_handoff(first: Offset, last: Offset, ranges: Sequence[RangePartition]) -> bytes:
-    """The file of a batch between two offsets, all of whose ranges are inline and of a server."""
+    """Return the file of a batch between two offsets; its ranges are inline and of a server."""
     blocks: list[tuple[int, bool, EventBlock]] = []
     for index, part in enumerate(ranges):
         assert part.blocks is not None
@@ -76,7 +76,7 @@ def pack_handoff(first: Offset, last: Offset, ranges: Sequence[RangePartition]) 
 
 
 def unpack_handoff(data: bytes) -> tuple[Offset, Offset, tuple[RangePartition, ...]]:
-    """What `pack_handoff` was given; HandoffFormatError for any other bytes."""
+    """Return what `pack_handoff` was given; HandoffFormatError for any other bytes."""
     try:
         table = pa.ipc.open_stream(pa.py_buffer(data)).read_all()
         if not table.schema.equals(_BLOCKS):
@@ -100,7 +100,7 @@ def unpack_handoff(data: bytes) -> tuple[Offset, Offset, tuple[RangePartition, .
         return Offset.from_dict(described["first"]), Offset.from_dict(described["last"]), ranges
     except (
         pa.ArrowException,
-        OSError,  # a stream that was cut
+        OSError,  # a truncated stream
         OffsetError,
         KeyError,
         IndexError,

@@ -1,4 +1,4 @@
-"""A stream's batch as tasks: what lies in the log between two offsets."""
+"""The tasks of a stream's batch: the binlog between two offsets."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def range_partitions(
     target_bytes: int,
     max_fetches: int,
 ) -> list[RangePartition]:
-    """The ranges of one batch, in log order.
+    """Return the ranges of one batch, in binlog order.
 
     Parameters
     ----------
-    first : where the batch begins, with the pending XA transactions that hold there.
-    last : where it ends, with the schemas of all of it.
-    spans : what the buffer holds of it; None when it can't tell.
+    first : where the batch begins, with the prepared XA transactions pending there.
+    last : where it ends, with the schemas of the whole batch.
+    spans : what the buffer contains of it; None if unknown.
     target_bytes, max_fetches : see `split.cut`.
     """
     if spans is None:

@@ -1,4 +1,4 @@
-"""Where a range ends in a log that is read from the range's start on."""
+"""The end of a range in a binlog that is read from the range's start."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _ROTATE = int(EventType.ROTATE_EVENT)
 
 
 class RangeBounds:
-    """Follows the reading from `start` to `end`, whatever their files are called.
+    """Follows reading from `start` to `end`, whatever the files are named.
 
     Parameters
     ----------
-    is_boundary : the end lies between two events; otherwise it is how far the files went when they
-        were looked at, and the event that it lies in does not count.
-    known : the fingerprint of `end`: BinlogReplacedError where another event is before it, or
-        across it, or none.
+    is_boundary : the end is between two events; otherwise it is the size of the files when they
+        were listed, and an event that crosses it does not count.
+    known : the fingerprint of `end`: BinlogReplacedError if a different event ends there, one
+        crosses it, or there is none.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class RangeBounds:
         self._end = end
         self._known = known
         self._is_boundary = is_boundary
-        # Everything before it was read.
+        # Everything before this position was read.
         self._last = start
         self.reached = False
 
@@ -57,12 +57,12 @@ class RangeBounds:
         return self._end.file, self._end.pos
 
     def limit(self, _file: str) -> int:
-        """The position in the file that comes next that belongs to the range at most."""
-        # A file's name may be the one that a ROTATE gave it; what was read last has its number.
+        """Return the last position in the next file that can belong to the range."""
+        # The name may be one that a ROTATE set; the last position read has the file's number.
         return self._end.pos if self._last.number >= self._end.number else NO_LIMIT
 
     def admits(self, event: Event) -> bool:
-        """Whether the next event belongs to the range; InvalidPositionError when a part does."""
+        """Whether the next event belongs to the range; InvalidPositionError if only a part does."""
         end, end_order = self._end, self._end.order
         here = self._log.position(event.file, event.start)
         if here.order >= end_order:
@@ -75,10 +75,10 @@ class RangeBounds:
                 self.reached = True
                 return False
             if self._known is not None:
-                # It was a boundary once.
-                raise log_replaced(f"an event begins at {here} and ends behind it", *self._place)
+                # It was a boundary before.
+                raise log_replaced(f"an event begins at {here} and ends after it", *self._place)
             raise InvalidPositionError(
-                f"the end lies inside an event that begins at {here}; give a position that SHOW"
+                f"the end is inside an event that begins at {here}; set a position that SHOW"
                 " BINLOG EVENTS lists",
                 file=end.file,
                 position=end.pos,
@@ -93,37 +93,37 @@ class RangeBounds:
         return True
 
     def passed(self, run: Run) -> None:
-        """A run was read, up to a place before the limit."""
+        """Record a run that was read, up to a position before the limit."""
         self._last = self._log.position(run.file, run.end)
         self.reached = self._last.order >= self._end.order
         if self.reached:
             self._check_known(run)
 
     def _check_known(self, last: Event | Run) -> None:
-        """`last` ends at the range's end."""
+        """Check the fingerprint of `last`, which ends at the range's end."""
         known = self._known
         if known is not None:
             head = FileHead(known.created, known.server_id)
             check_fingerprint(self._end, behind(head, last), known)
 
     def check_reached(self) -> None:
-        """The log has ended: InvalidPositionError when the range has not."""
+        """At the end of the binlog: InvalidPositionError if the range has not ended."""
         if not self.reached and self._last.order < self._end.order:
             if self._known is not None:
                 raise log_replaced(f"it ends at {self._last}, before it", *self._place)
             raise InvalidPositionError(
-                f"the log ends at {self._last}, expected to read up to here: the server lost its"
-                " tail or was restored; start again with a new checkpoint",
+                f"the binlog ends at {self._last}, expected at least this position: the server"
+                " lost the end of its binlog or was restored; start again with a new checkpoint",
                 file=self._end.file,
                 position=self._end.pos,
             )
 
 
 def check_between(filtering: EventFilter, end: Position) -> None:
-    """InvalidPositionError where a range that should end between two transactions does not."""
+    """Raise InvalidPositionError if a range does not end between two transactions."""
     if filtering.in_transaction:
         raise InvalidPositionError(
-            "the end lies inside a transaction; give a position between two transactions",
+            "the end is inside a transaction; set a position between two transactions",
             file=end.file,
             position=end.pos,
         )

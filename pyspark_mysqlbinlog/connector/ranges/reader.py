@@ -1,4 +1,4 @@
-"""What an executor does: one range to record batches. Stateless: the same range, the same rows."""
+"""The executor's part: decode one range to record batches. Stateless and repeatable."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SchemasAt", "events_between", "payload_factory", "read_range", "unpacked_schemas"]
 
-# By schemaEvolutionMode. What addNewColumns stops at is the driver's affair (see `evolution`).
+# By schemaEvolutionMode. The driver handles where addNewColumns stops (see `evolution`).
 _UNPLACED: dict[str, Unplaced] = {
     "addNewColumns": "rescue",
     "rescue": "rescue",
@@ -51,9 +51,9 @@ _UNPLACED: dict[str, Unplaced] = {
 def events_between(
     log: Log, start: Position, end: Position, known: Fingerprint | None = None
 ) -> Iterator[Event]:
-    """A log's events from `start` up to `end`; InvalidPositionError when it ends before.
+    """Yield a log's events from `start` to `end`; InvalidPositionError if it ends before.
 
-    known : the fingerprint of `end`: BinlogReplacedError where another event lies in front of it.
+    known : the fingerprint of `end`: BinlogReplacedError if a different event ends there.
     """
     bounds = RangeBounds(log, start, end, known)
     for event in log.events(start):
@@ -73,21 +73,21 @@ def read_range(
     *,
     steps: SubBatchBoundaries | None = None,
 ) -> Generator[pa.RecordBatch]:
-    """Record batches of one range, in log order.
+    """Yield the record batches of one range, in binlog order.
 
-    Whoever does not take all of them must close it: it may hold a thread and a connection.
+    A caller that does not consume all batches must close it: it may hold a thread and a connection.
 
     Parameters
     ----------
-    schema : what each batch has.
+    schema : of each batch.
     payload : builds `before` and `after`; None for the options' own.
-    steps : is told how far the log was read; by the kernel only.
+    steps : records how far the log was read; by the kernel only.
 
     Raises
     ------
-    OptionError : a file of the range is not there any more, or can't be read here.
-    MySQLBinlogError : whatever can't be read, decoded or told by `schema`, behind the rows before
-        it; see errors.py.
+    OptionError : a file of the range no longer exists, or can't be read here.
+    MySQLBinlogError : the binlog can't be read or decoded, or does not fit `schema`; raised after
+        the rows before it; see errors.py.
     """
     try:
         yield from _read_range(options, partition, schema, payload, steps)
@@ -99,8 +99,8 @@ def read_range(
     else:
         return
     raise OptionError(
-        f"option path: {problem}; it was there when the read was planned, and must stay until the"
-        " read has ended, under this name on driver and executors"
+        f"option path: {problem}; it existed when the read was planned, and must remain until"
+        " the read has ended, under this name on driver and executors"
     )
 
 
@@ -149,16 +149,16 @@ def _read_range(
     if log is None:
         yield from kernel.decode(partition.blocks or ())
         return
-    # An error holds on to its frames, and with them to a thread and a connection.
+    # An error references its frames, and with them a thread and a connection.
     blocks = wanted_blocks(log, partition, wants, operations=options.operations, steps=steps)
     with closing(blocks):
         yield from kernel.decode(blocks)
 
 
 def _log_of(options: Options, partition: RangePartition) -> ScannedLog:
-    """The log that a range is in: files as the planner listed them, whatever came or went since."""
+    """Return the log of a range: files as the planner listed them, whatever changed since."""
     if partition.log is not None:
-        # Which need not be the files that the planner saw.
+        # The files here may differ from those that the planner saw.
         partition.log.check_chain(is_whole=False)
         return partition.log
     known = partition.start, partition.fingerprint
@@ -166,7 +166,7 @@ def _log_of(options: Options, partition: RangePartition) -> ScannedLog:
 
 
 def payload_factory(options: Options, case_sensitive: bool) -> PayloadFactory:
-    """What builds `before` and `after`."""
+    """Return the factory that builds `before` and `after`."""
     kind = options.payload_kind
     if kind == "json":
         return json_with_texts if options.json_type == "text" else json_payload
@@ -202,22 +202,22 @@ def _wanted(
 
 
 def _versions(log: Log | None, partition: RangePartition) -> Callable[[str], str]:
-    """File -> the version of the server that wrote it."""
+    """Return the mapping from a file to the version of the server that wrote it."""
     if isinstance(log, FileLog):
-        # It is asked for at each transaction.
+        # Called at each transaction.
         return lru_cache(maxsize=4)(log.server_version)
     return lambda _: partition.server_version
 
 
 def _numbers(log: Log | None) -> Callable[[str], int]:
-    """File -> its number; carried events are a server's."""
+    """Return the mapping from a file to its number; inline events are a server's."""
     position = Position.of if log is None else log.position
     return lambda file: position(file, FIRST_EVENT).number
 
 
 @lru_cache(maxsize=4)
 def unpacked_schemas(schemas: str) -> SchemaHistory:
-    """A range's history, which a worker gets batch after batch."""
+    """Unpack a range's history, which a worker receives batch after batch."""
     return SchemaHistory.unpack(schemas)
 
 
@@ -234,21 +234,21 @@ class SchemasAt:
         self._number = number
 
     def at(self, file: str, pos: int, database: str, table: str) -> TableSchema | None:
-        """The schema of rows at this place; None when it is not known there."""
+        """Return the schema of rows at this position; None if it is not known there."""
         return self._history.at(self._position(file, pos), database, table)
 
     def reason(self, file: str, pos: int, database: str, table: str) -> str:
-        """Why `at` gives None there, as part of a sentence; empty when it does not."""
+        """Return why `at` returns None, as part of a sentence; empty if it does not."""
         return self._history.reason(self._position(file, pos), database, table)
 
     def is_known_later(self, file: str, pos: int, database: str, table: str) -> bool:
-        """Whether its columns become known after this place, or the table goes."""
+        """Whether the columns become known after this position, or the table is dropped."""
         return self._history.is_known_later(self._position(file, pos), database, table)
 
     def span(self, file: str, pos: int, database: str, table: str) -> tuple[int, int | None]:
-        """The part of this file, in bytes from its beginning, in which `at` gives the same.
+        """Return the byte range of this file in which `at` returns the same schema.
 
-        The second is behind it; None is the end of the file.
+        The second value is exclusive; None is the end of the file.
         """
         return self._history.span(self._position(file, pos), database, table)
 

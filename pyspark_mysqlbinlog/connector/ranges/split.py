@@ -1,8 +1,8 @@
-"""Ranges: how a batch is cut into tasks.
+"""Splitting a batch into ranges, one per task.
 
-A range lies between two boundaries. What is still in the buffer travels in the task (carried), as
-long as a task stays small enough for Spark; the rest is fetched by whoever runs the task (pulled),
-by few enough tasks that a server never sees more than `maxConnections` of them.
+A range is between two boundaries. Events that are still in the buffer are sent in the task (inline)
+while the task stays small enough for Spark. The executor fetches the rest, in so few tasks that a
+server never sees more than `maxConnections` of them.
 """
 
 from __future__ import annotations
@@ -24,29 +24,29 @@ __all__ = ["MAX_INLINE_BYTES_PER_BATCH", "Cut", "RangePartition", "cut", "pulled
 # More tasks than this cost Spark more than fetching their events by one
 # (docs/explanation/benchmarks.md).
 _MOST_CARRIED_TASKS = 4
-# Bytes of a batch.
+# Per batch.
 MAX_INLINE_BYTES_PER_BATCH = _MOST_CARRIED_TASKS * MAX_INLINE_BYTES_PER_TASK
 
 
 @dataclass
 class RangePartition(InputPartition):
-    """One task's part of the log.
+    """One task's part of the binlog.
 
     Attributes
     ----------
-    start, end : events from `start` up to `end` belong to it; boundaries, or places inside of one
+    start, end : events from `start` up to `end` belong to it; boundaries, or positions inside one
         long transaction.
     schemas : packed schema history that covers the range.
-    pending_xa : prepared XA transactions at `start` that hold no wanted rows.
-    case_sensitive : whether the server tells table names by case.
-    blocks : the wanted events, when they are carried; None when they are to be pulled.
-    prelude : what a range that begins inside of a transaction can't be read without.
-    ends_inside : `end` is no boundary; another range goes on with the transaction.
-    server_uuid : of the server that wrote the range; empty where it has none.
-    server_version : what its statements are to be read with; in files, those of its first one.
+    pending_xa : prepared XA transactions at `start` that contain no captured rows.
+    case_sensitive : whether the server distinguishes table names by case.
+    blocks : the captured events of an inline range; None for a range to fetch.
+    prelude : the context that a range needs if it begins inside a transaction.
+    ends_inside : `end` is no boundary; another range continues the transaction.
+    server_uuid : of the server that wrote the range; empty if it has none.
+    server_version : for parsing its statements; of files, that of the first one.
     epoch : of `seq`.
-    fingerprint, end_fingerprint : of `start` and of `end`; None where they are not known.
-    log : the files that it lies in, as they were when it was planned; None when it is a server's.
+    fingerprint, end_fingerprint : of `start` and of `end`; None if unknown.
+    log : the files of the range, as they were when it was planned; None for a server.
     """
 
     start: Position
@@ -67,7 +67,7 @@ class RangePartition(InputPartition):
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """A range before it gets its schemas."""
+    """A range without its schemas."""
 
     start: Position
     end: Position
@@ -88,14 +88,14 @@ def cut(
     target_bytes: int,
     max_fetches: int,
 ) -> list[Cut]:
-    """Cut what lies behind `start` into ranges, in log order.
+    """Split the spans after `start` into ranges, in binlog order.
 
     Parameters
     ----------
-    spans : what the batch holds.
+    spans : the batch's spans.
     pending_xa, fingerprint : at `start`.
-    target_bytes : log bytes of a pulled range, about, unless there would be too many of them.
-    max_fetches : how many pulled ranges there may be.
+    target_bytes : approximate binlog bytes of a fetched range, unless there would be too many.
+    max_fetches : the maximum number of fetched ranges.
     """
     parts: list[Cut] = []
     for span in spans:
@@ -113,12 +113,12 @@ def cut(
     carried = sum(part.blocks is not None for part in cuts)
     if len(cuts) - carried <= max_fetches and carried <= _MOST_CARRIED_TASKS:
         return cuts
-    # Too many: fetch all of it.
+    # Too many: fetch the whole batch.
     return _even([replace(part, blocks=None) for part in parts], target_bytes, max_fetches)
 
 
 def _cut_kinds(parts: list[Cut], target_bytes: int, max_fetches: int) -> list[Cut]:
-    """Join neighbours, but not what is carried with what is pulled."""
+    """Join neighbours, but never an inline range with one to fetch."""
     cuts: list[Cut] = []
     for is_pulled, neighbours in groupby(parts, lambda part: part.blocks is None):
         if is_pulled:
@@ -131,7 +131,7 @@ def _cut_kinds(parts: list[Cut], target_bytes: int, max_fetches: int) -> list[Cu
 def _pieces(
     begin: Position, span: Span, pending_xa: tuple[str, ...], fingerprint: Fingerprint | None
 ) -> list[Cut]:
-    """A span to pull, cut inside of its long transactions."""
+    """Split a span to fetch inside its long transactions."""
     pieces = [piece for piece in span.pieces if piece.start > begin]
     starts = [begin, *(piece.start for piece in pieces)]
     ends = [*(piece.start for piece in pieces), span.end.position]
@@ -155,13 +155,13 @@ def _pieces(
 
 
 def _even(parts: list[Cut], target_bytes: int, most: int) -> list[Cut]:
-    """About as many ranges as the target asks for, as long as one another: all end at once then."""
+    """Join into about as many ranges as the target implies, of equal size: all end together."""
     total = sum(part.log_bytes for part in parts)
     count = min(max(round(total / target_bytes), 1), most)
     tasks: list[list[Cut]] = []
     before, last = 0, -1
     for part in parts:
-        # The one in which its middle lies.
+        # The range that contains its middle.
         place = (2 * before + part.log_bytes) * count // (2 * total + 1)
         if place == last:
             tasks[-1].append(part)
@@ -172,7 +172,7 @@ def _even(parts: list[Cut], target_bytes: int, most: int) -> list[Cut]:
 
 
 def _carriable(parts: Iterable[Cut]) -> list[Cut]:
-    """Neighbours joined while Spark bears them in one task."""
+    """Join neighbours while they fit in one task."""
     tasks: list[list[Cut]] = []
     size = 0
     for part in parts:
@@ -187,7 +187,7 @@ def _carriable(parts: Iterable[Cut]) -> list[Cut]:
 
 
 def _joined(parts: list[Cut]) -> Cut:
-    """Neighbours of one kind as one range."""
+    """Join neighbours of one kind into one range."""
     blocks = None
     if parts[0].blocks is not None:
         blocks = tuple(block for part in parts for block in part.blocks or ())
@@ -206,5 +206,5 @@ def pulled(
     pending_xa: tuple[str, ...],
     fingerprint: Fingerprint | None = None,
 ) -> list[Cut]:
-    """One range of which nothing is known but its ends: a replay after a restart."""
+    """Return one range of which only the ends are known: a replay after a restart."""
     return [Cut(start, end, 0, None, pending_xa, fingerprint=fingerprint)]

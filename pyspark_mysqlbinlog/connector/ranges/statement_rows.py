@@ -1,10 +1,10 @@
-"""The rows that statements give: a truncate (`t`), and DDL that changes or removes rows (`ddl`).
+"""Statement rows: a truncate (`t`), and DDL that changes or removes rows (`ddl`).
 
-What such a statement does to rows is in no row event, so whoever keeps a copy must be told. DDL is
-classed by what it does to the rows that are there (see decoder/sql/ddl_effect.py). One that only
-changes the table's shape gives no row; the others do, and their class stands before the statement,
-as a comment: ``/* data-losing */ DROP TABLE t``. A partition that is truncated is a truncate, whose
-statement names it.
+Row events do not contain what such a statement does to rows, but a replica needs it. DDL is
+classified by its effect on existing rows (see decoder/sql/ddl_effect.py). DDL that only changes the
+table's definition returns no row. Other DDL does, with the class before the statement, as a
+comment: ``/* data-losing */ DROP TABLE t``. The truncation of a partition is a truncate, and the
+statement names the partition.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ __all__ = ["StatementRows"]
 
 
 class StatementRows:
-    """What the QUERY events of a range give.
+    """Builds the rows of a range's QUERY events.
 
     Parameters
     ----------
-    wants : whether (database, table) is wanted.
-    history : of the range, with every version that holds anywhere in it.
+    wants : whether (database, table) is captured.
+    history : of the range, with every version that is valid within it.
     number : a file's number in positions.
     operations : the words of the option; ``truncate`` and ``ddl`` matter.
-    server_version : file -> of the server that wrote it, which says what executable comments mean;
-        the same for carried ranges, which have no FORMAT_DESCRIPTION, and pulled ones.
-    case_sensitive : otherwise the server keeps names in lower case, whatever a statement says.
+    server_version : file -> of the server that wrote it, which determines the meaning of executable
+        comments; the same for inline ranges (without FORMAT_DESCRIPTION) and fetched ones.
+    case_sensitive : otherwise the server stores names in lower case, whatever a statement has.
     """
 
     def __init__(
@@ -59,13 +59,13 @@ class StatementRows:
         self._fold = folding(case_sensitive)
 
     def of(self, event: Event) -> list[StatementRow]:
-        """The rows of one QUERY event that the event filter kept."""
+        """Return the rows of one QUERY event that passed the event filter."""
         return self.told(event, LoggedStatement.read(event.body, self._server_version(event.file)))
 
     def told(self, event: Event, logged: LoggedStatement) -> list[StatementRow]:
-        """The same, of an event that has been read."""
+        """Return the rows of an event that is already parsed."""
         text, statement = logged.text, logged.statement
-        # A DELETE that the event filter let through is the server's, who emptied a MEMORY table.
+        # A DELETE that passed the event filter is the server's own, for an emptied MEMORY table.
         if statement.kind is StatementKind.TRUNCATE or statement.whole_table:
             tables = self._wanted(statement.tables[:1] if statement.tables else ())
             return [self._row("t", event, name, text) for name in tables if self._truncates]
@@ -81,7 +81,7 @@ class StatementRows:
     def _ddl_rows(self, event: Event, logged: LoggedStatement) -> Iterator[StatementRow]:
         text, statement = logged.text, logged.statement
         for name in self.touched(event, statement):
-            # A table that was not there, which DROP … IF EXISTS may name, lost nothing.
+            # A table that did not exist (DROP … IF EXISTS may name it) lost no rows.
             was_there = self._was_there(event, name)
             if was_there is False and statement.kind is StatementKind.DROP_TABLE:
                 continue
@@ -93,7 +93,7 @@ class StatementRows:
     def around(
         self, event: Event, statement: Statement, name: Table
     ) -> tuple[TableSchema | None, TableSchema | None]:
-        """A table on both sides of a statement, which may rename it; None where it is not known."""
+        """Return a table before and after a statement that may rename it; None if unknown."""
         old = new = name
         if statement.kind is StatementKind.ALTER_TABLE:
             for pair in statement.renames:
@@ -102,21 +102,21 @@ class StatementRows:
         return self._history.at(begin, *old), self._history.at(end, *new)
 
     def touched(self, event: Event, statement: Statement) -> list[Table]:
-        """The wanted tables that a statement is about."""
+        """Return the captured tables that a statement affects."""
         if statement.kind is StatementKind.DROP_DATABASE:
             database = self._fold(statement.database or "")
             inside = (name for name in self._history.tables() if name[0] == database)
             return self._wanted(tuple(name for name in inside if self._was_there(event, name)))
         wanted = self._wanted(statement.tables or ())
         if statement.kind is StatementKind.ALTER_TABLE and statement.renames:
-            # The table has two names in the statement, and gets one row.
+            # The table has two names in the statement, and returns one row.
             old, new = (self._folded(each) for each in statement.renames[0])
             if old in wanted and new in wanted:
                 wanted.remove(new)
         return wanted
 
     def _was_there(self, event: Event, name: Table) -> bool | None:
-        """Whether a table was there in front of the statement; None where nobody knows."""
+        """Whether a table existed before the statement; None if unknown."""
         state = self._history.state(self._position(event, event.start), *name)
         return None if state is None else not (isinstance(state, UnknownSchema) and state.gone)
 

@@ -1,4 +1,4 @@
-"""Boundaries inside of a range, at which whoever takes its rows may take them in parts."""
+"""Sub-batch boundaries: positions in a range at which its rows can be taken in parts."""
 
 from __future__ import annotations
 
@@ -18,48 +18,48 @@ from pyspark_mysqlbinlog.protocol.events import Event, EventType
 __all__ = ["Boundary", "SubBatchBoundaries", "max_snapshot_sub_batches", "max_sub_batches"]
 
 _MOST_STEPS = 8
-# Of a load they are larger, and what the log brings meanwhile waits for their end.
+# Sub-batches of a snapshot are larger, and binlog changes wait for their end.
 _MOST_LOAD_STEPS = 4
 
-# Between two files; behind a crash there is the last alone. The boundary in front of them is the
-# beginning of the next file everywhere else.
+# Events between two files; after a crash only the last one. Everywhere else the boundary before
+# them is the beginning of the next file.
 _BETWEEN_FILES = frozenset(
     {EventType.ROTATE_EVENT, EventType.STOP_EVENT, EventType.FORMAT_DESCRIPTION_EVENT}
 )
 
 
 def max_sub_batches() -> int:
-    """How many steps a batch of a mirror may have, about: a step has what a batch may bring.
+    """Return about how many sub-batches a mirror's batch may have, each of one batch's limits.
 
-    Only the kernel reads in steps.
+    Only the kernel reads in sub-batches.
     """
     return 1 if implementation() == "python" else _MOST_STEPS
 
 
 def max_snapshot_sub_batches() -> int:
-    """The same of a batch that loads rows."""
+    """Return the same limit for a batch with snapshot rows."""
     return 1 if implementation() == "python" else _MOST_LOAD_STEPS
 
 
 @dataclass(frozen=True, slots=True)
 class Boundary:
-    """A position between two transactions, and what tells that a log has it."""
+    """A position between two transactions, with the fingerprint that identifies it in a log."""
 
     position: Position
     fingerprint: Fingerprint
 
 
 class SubBatchBoundaries:
-    """Boundaries of a range, found as its log is read.
+    """The boundaries of a range, found as its log is read.
 
-    Whoever reads runs ahead of whoever takes the rows. A boundary is told before any row behind it
-    comes.
+    The reader runs ahead of the consumer of the rows. A boundary is reported before any row after
+    it is returned.
 
     Parameters
     ----------
-    size : wanted bytes of log from one boundary to the next, at least; more where one transaction
-        has more.
-    check : is asked at each part that is read, and ends the reading by an error.
+    size : minimum captured bytes of binlog between two boundaries; a single transaction may have
+        more.
+    check : called for each part that is read; may end the reading by an error.
     """
 
     def __init__(self, size: int, check: Callable[[], None] = lambda: None) -> None:
@@ -68,28 +68,28 @@ class SubBatchBoundaries:
         self.begin(None)
 
     def begin(self, start: Fingerprint | None) -> None:
-        """The range is read from its start on, maybe not for the first time.
+        """Start reading the range from its start, possibly again.
 
-        start : its fingerprint; None where it is not known. Then its file has no boundaries.
+        start : its fingerprint; None if unknown. Then its file has no boundaries.
         """
         self._head = None if start is None else FileHead(start.created, start.server_id)
         self._wanted = 0
-        # The last boundary, until it is known that its file goes on.
+        # The last boundary, until more of its file is read.
         self._last: Boundary | None = None
         # From one thread to another.
         self._found: deque[Boundary] = deque()
 
     def passed(self, found: Run | Event, end: Position, wanted: int, *, is_between: bool) -> None:
-        """A part of the range was read.
+        """Record a part of the range that was read.
 
         end : of this part.
-        wanted : bytes of it that are wanted.
+        wanted : its captured bytes.
         is_between : whether it ends between two transactions.
         """
         self._check()
         if isinstance(found, Event) and found.type in _BETWEEN_FILES:
             if self._last is not None:
-                # The next transaction's end is told instead.
+                # The end of the next transaction is reported instead.
                 self._last, self._wanted = None, self._size
             if found.type == EventType.FORMAT_DESCRIPTION_EVENT:
                 self._head = FileHead(found.timestamp, found.server_id)
@@ -107,7 +107,7 @@ class SubBatchBoundaries:
             self._last = None if known is None else Boundary(end, known)
 
     def _passed_transactions(self, run: Run, end: Position) -> None:
-        """Whole transactions, of which any may be followed by a boundary."""
+        """Record whole transactions; a boundary may follow any of them."""
         kept, begin = run.kept_until, 0
         while (at := bisect_left(kept, begin + self._size - self._wanted, 1)) < len(kept):
             begin, self._wanted = kept[at], 0
@@ -123,9 +123,9 @@ class SubBatchBoundaries:
         self._wanted += kept[-1] - begin
 
     def before(self, place: tuple[int, int]) -> Boundary | None:
-        """The next boundary at a place, (file number, byte offset), or in front of it.
+        """Return the next boundary up to a position, (file number, byte offset).
 
-        Each is given once in each reading of the range.
+        Each is returned once in each reading of the range.
         """
         if self._found and self._found[0].position.order <= place:
             return self._found.popleft()

@@ -1,9 +1,9 @@
-"""A range with typed row images, for whoever takes each table's rows alone.
+"""A range with typed row images, for a consumer that takes each table's rows separately.
 
-Rows come as payload=struct gives them, in batches of one table each. That is for ranges in which
-each table has one shape, and several of them have no more than 256 columns. Any other, and one
-with a row that no struct can hold, comes as JSON, and whoever reads that says what is wrong with
-it, for its table alone.
+Rows have the types of payload=struct, in batches of one table each. Condition: each table has one
+schema in the range, and several tables together have at most 256 columns. Any other range, and one
+with a row that no struct can hold, is returned as JSON; the consumer of the JSON reports the error,
+for the affected table only.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ if TYPE_CHECKING:
 
 __all__ = ["read_typed_range", "read_typed_stretches"]
 
-# Of all tables together, where there are several: each has a place in each batch until this is
-# taken apart.
+# Of all tables together, if there are several: each has columns in each batch until the batch is
+# split.
 _MOST_COLUMNS = 256
 
 
 def read_typed_range(
     options: Options, partition: RangePartition, schema: pa.Schema
 ) -> Generator[pa.RecordBatch]:
-    """As `read_range`; of each batch all images are of one table, as structs, or all are texts.
+    """Like `read_range`, with all images of a batch either structs of one table or texts.
 
-    The rows of a table come in log order. Rows without images, those of statements, may be in any
+    The rows of a table are in binlog order. Statement rows, which have no images, may be in any
     batch.
 
     schema : of batches with texts.
@@ -62,9 +62,9 @@ def read_typed_stretches(
     *,
     steps: SubBatchBoundaries | None = None,
 ) -> Generator[list[pa.RecordBatch]]:
-    """The same, stretch by stretch of log: the batches of one come before those of the next.
+    """Like `read_typed_range`, part by part of the binlog, each with a list of batches.
 
-    steps : is told how far the log was read.
+    steps : records how far the log was read.
     """
     given = 0
     tables = _tables(options, partition)
@@ -81,7 +81,7 @@ def read_typed_stretches(
             pass
     with closing(read_range(options, partition, schema, steps=steps)) as batches:
         for batch in batches:
-            # Both ways give the same rows, one after the other.
+            # Both ways return the same rows in the same order.
             passed = min(given, batch.num_rows)
             given -= passed
             if passed < batch.num_rows:
@@ -91,7 +91,7 @@ def read_typed_stretches(
 def _tables(
     options: Options, partition: RangePartition
 ) -> dict[Table, Sequence[ColumnSchema]] | None:
-    """The columns of all tables that may have rows in a range; None where structs won't do."""
+    """Return the columns of all tables with rows in a range; None if structs are impossible."""
     history = unpacked_schemas(partition.schemas)
     wants = options.table_filter(partition.case_sensitive).wants
     excludes = options.column_filter(partition.case_sensitive).excludes
@@ -104,7 +104,7 @@ def _tables(
         shapes = [what for _, what in versions if isinstance(what, TableSchema)]
         if shapes and len(versions) > 1:
             return None
-        # Rows of a table that nobody knows have no place in structs, either.
+        # Rows of unknown tables have no place in structs, either.
         if shapes:
             columns = [each for each in shapes[0].columns if not excludes(*table, each.name)]
             found[table] = columns
@@ -117,7 +117,7 @@ def _tables(
 def _versions_between(
     history: SchemaHistory, table: Table, start: Position, end: Position
 ) -> list[Version]:
-    """A table's versions that hold anywhere between two positions."""
+    """Return a table's versions that are valid anywhere between two positions."""
     versions = history.versions(*table)
     ends = [begin for begin, _ in versions[1:]]
     return [
@@ -128,16 +128,16 @@ def _versions_between(
 
 
 def _by_table(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """A batch with the images of several tables as a batch for each, with that table's structs."""
+    """Split a batch with images of several tables into one per table, with its structs."""
     tables = [*_sides(batch)]
-    # A table has rows where not all of its images are null.
+    # A table has rows if its images are not all null.
     filled = [
         images for images in tables if any(each.null_count < batch.num_rows for each in images)
     ]
     if len(filled) == 1:
         yield _with_images(batch, *filled[0])
         return
-    # Only here: it takes a while to import, and most batches have one table.
+    # Imported only here: it is slow to import, and most batches have one table.
     from pyarrow import compute  # noqa: PLC0415
 
     pc: Any = compute
@@ -152,7 +152,7 @@ def _by_table(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 def _sides(batch: pa.RecordBatch) -> Iterator[tuple[pa.Array[Any], pa.Array[Any]]]:
-    """`before` and `after` of each table; null in the rows of others."""
+    """Yield `before` and `after` of each table; null in the rows of others."""
     before, after = batch.column("before"), batch.column("after")
     assert isinstance(before, pa.StructArray)
     assert isinstance(after, pa.StructArray)

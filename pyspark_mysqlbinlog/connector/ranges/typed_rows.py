@@ -1,6 +1,6 @@
-"""Rows of tables as payload=struct gives them, whatever the payload of the stream.
+"""Typed rows of tables, as with payload=struct, whatever the payload of the stream.
 
-Whoever takes each table's rows alone, as a mirror does, need not have them made JSON and read that.
+A consumer that takes each table's rows separately, such as a mirror, avoids JSON this way.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ _TYPES = StructOptions()
 
 
 def typed_schema(schema: pa.Schema, columns: Iterable[ColumnSchema]) -> pa.Schema:
-    """That of a stream, with structs of a table's columns for `before` and `after`.
+    """Return a stream's schema with structs of a table's columns for `before` and `after`.
 
-    Raises SchemaError for a column whose type is not known.
+    Raises SchemaError for a column of an unknown type.
     """
     return with_images(schema, _images(columns))
 
 
 def nested_schema(schema: pa.Schema, tables: Mapping[Table, Sequence[ColumnSchema]]) -> pa.Schema:
-    """That of a stream, with the images of several tables as structs: ``after.shop.orders.id``."""
+    """Return a stream's schema with structs of several tables: ``after.shop.orders.id``."""
     databases: dict[str, list[pa.Field[Any]]] = {}
     for (database, table), columns in tables.items():
         databases.setdefault(database, []).append(pa.field(table, _images(columns)))
@@ -38,7 +38,7 @@ def nested_schema(schema: pa.Schema, tables: Mapping[Table, Sequence[ColumnSchem
 
 
 def with_images(schema: pa.Schema, kind: pa.DataType) -> pa.Schema:
-    """A schema with this type for `before` and `after`."""
+    """Return a schema with this type for `before` and `after`."""
     fields: list[pa.Field[Any]] = [
         field.with_type(kind) if field.name in {"before", "after"} else field for field in schema
     ]
@@ -46,12 +46,12 @@ def with_images(schema: pa.Schema, kind: pa.DataType) -> pa.Schema:
 
 
 def typed_payload(side: str, images: pa.DataType) -> StructPayload:
-    """What builds the structs of one table, of `typed_schema`."""
+    """Return the builder of one table's structs, of `typed_schema`."""
     return StructPayload(side, images, _TYPES)
 
 
 def nested_payload(side: str, images: pa.DataType) -> StructPayload:
-    """What builds those of `nested_schema`; a row of any other table is an error."""
+    """Return the builder for `nested_schema`; a row of any other table is an error."""
     return StructPayload(side, images, _TYPES, nested=True)
 
 

@@ -1,1 +1,1 @@
-"""What the tables look like: the baseline, DDL followed, the struct's schema, evolution."""
+"""Table schemas: the baseline, following DDL, the struct's schema, evolution."""

@@ -1,13 +1,14 @@
-"""What the tables looked like at a start: from the server, bound to an interval of the log.
+"""The tables' schemas at a start: from the server, bound to an interval of the binlog.
 
-information_schema tells how tables look now, but not at which position that is. So: a position P1,
-information_schema, a position P2. The answer holds at P2 if the log shows no DDL of a wanted table
-in (P1, P2]; otherwise the same again. For a start in the past the log is read from there: a table
-without DDL in between looked then as it does now, one that was created in between is known from
-there, and one that was changed otherwise is known from its last change on.
+information_schema shows the current schemas, but not the position at which they are valid. So the
+code reads a position P1, information_schema, and a position P2. The answer is valid at P2 if the
+binlog has no DDL of a captured table in (P1, P2]; otherwise all is repeated. For a start in the
+past the binlog is read from there: a table without DDL in between had its current schema then, one
+that was created in between is known from its creation, and one that was changed otherwise is known
+from its last change on.
 
-Unwanted tables come along, up to a bound: one may be renamed to a wanted name. Those with DDL in
-(P1, P2] are left out; so are the default charsets of databases with DDL there.
+Uncaptured tables are included, up to a limit, because one may be renamed to a captured name. Those
+with DDL in (P1, P2] are left out; so are the default charsets of databases with DDL there.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class _Ddl:
 
     @property
     def statement(self) -> Statement:
-        """What it does."""
+        """The parsed statement."""
         return self.logged.statement
 
 
@@ -72,19 +73,19 @@ def history_of_server(
     unwanted: bool = False,
     all_sequences: bool = False,
 ) -> tuple[SchemaHistory, Position]:
-    """The schema history from `start` on, and the position P2 up to which the log was read.
+    """Return the schema history from `start` on, and P2, up to which the binlog was read.
 
     Parameters
     ----------
     client : for queries.
-    log : the same server's, with its places ordered as `start` sees them.
-    start : a boundary; None is P1, the end of the log.
-    unwanted : with unwanted tables, and the databases' charsets.
-    all_sequences : with the versions that begin in later sequences of files, too.
+    log : the same server's, with positions in the order relative to `start`.
+    start : a boundary; None is P1, the end of the binlog.
+    unwanted : include uncaptured tables, and the databases' charsets.
+    all_sequences : include the versions that begin in later sequences of files.
 
     Raises
     ------
-    SchemaChangedError : the tables were altered all the time.
+    SchemaChangedError : the tables were altered continuously.
     """
     for attempt in range(_TRIES):
         before = _end_of(log, client)
@@ -98,7 +99,7 @@ def history_of_server(
         sleep(0.02 * attempt)
     else:
         raise SchemaChangedError(
-            f"no moment in {_TRIES} looks at information_schema was without DDL of a wanted table;"
+            f"{_TRIES} reads of information_schema each overlapped with DDL of a captured table;"
             " start when the tables are not being altered",
             file=after.file,
             position=after.pos,
@@ -133,7 +134,7 @@ def history_of_server(
     )
     wanted, others = _split(tables, wants)
     for schema in wanted + _bounded(others, {each.database for each in wanted}):
-        # It looks so since its last DDL, or all the time.
+        # This schema is valid since its last DDL, or throughout.
         name = schema.database, schema.table
         last = last_change(history, name)
         told = history.versions(*name)[-1][1] if last is not None else None
@@ -147,7 +148,7 @@ def history_of_server(
 
 
 def _end_of(log: ScannedLog, client: ReplicaClient) -> Position:
-    """Where a server's log ends now, in its order."""
+    """Return the current end of a server's binlog, in its order."""
     end = current_position(client)
     return log.position(end.file, end.pos)
 
@@ -161,7 +162,7 @@ def _since(
     case_sensitive: bool,
     explicit: bool,
 ) -> SchemaHistory:
-    """What the log tells from `start` on, and the databases' charsets."""
+    """Return the history in the binlog from `start` on, with the databases' charsets."""
     history = SchemaHistory()
     fold_database = folding(case_sensitive)
     altered = {fold_database(ddl.statement.database or "") for ddl in ddls}
@@ -194,7 +195,7 @@ def _split(
 
 
 def _bounded(others: list[TableSchema], near: set[str]) -> list[TableSchema]:
-    """As many as are cheap to remember; those beside wanted tables first."""
+    """Limit the tables to remember; those in databases of captured tables come first."""
     kept, columns = [], 0
     for schema in sorted(others, key=lambda each: each.database not in near):
         columns += len(schema.columns)
@@ -205,25 +206,25 @@ def _bounded(others: list[TableSchema], near: set[str]) -> list[TableSchema]:
 
 
 def history_of_log(log: ScannedLog, start: Position, wants: Captures) -> SchemaHistory:
-    """The schema history that a log tells by itself, from `start` to its end."""
+    """Return the schema history from a log's DDL alone, from `start` to its end."""
     tracker = SchemaTracker(SchemaHistory(), wants, case_sensitive=True, server_default=True)
     advance(log, start, tracker)
     return tracker.history.select(wants)
 
 
 def advance(log: ScannedLog, start: Position, *trackers: SchemaTracker) -> None:
-    """Have trackers follow the log's DDL from `start` to its end."""
+    """Make trackers follow the log's DDL from `start` to its end."""
     for ddl in _ddl(log, start, None):
         for tracker in trackers:
             tracker.follow(ddl.event, ddl.logged, ddl.end)
 
 
 def _ddl(log: ScannedLog, start: Position, end: Position | None) -> Iterator[_Ddl]:
-    """The DDL statements that begin in [start, end)."""
+    """Yield the DDL statements that begin in [start, end)."""
     if end is not None and start >= end:
         return
-    # Of the server that wrote a file, not of the one that has it now. From its middle on it does
-    # not tell.
+    # Of the server that wrote a file, not of the current one. In the middle of a file it is
+    # unknown.
     versions: dict[str, str] = {}
     for event in statement_events(log, start, end):
         here = log.position(event.file, event.start)
@@ -241,7 +242,7 @@ def _ddl(log: ScannedLog, start: Position, end: Position | None) -> Iterator[_Dd
 
 
 def _touches(ddl: _Ddl, wants: Captures, databases: set[str]) -> bool:
-    """Whether it may have changed what was read of wanted tables, which lie in `databases`."""
+    """Whether it may have changed the captured tables' schemas, in `databases`."""
     statement = ddl.statement
     if statement.database is not None:
         dropped = statement.kind is StatementKind.DROP_DATABASE or statement.or_replace

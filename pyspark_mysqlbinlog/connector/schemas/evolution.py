@@ -1,12 +1,12 @@
-"""What a query does when a table gets columns that its struct has no place for.
+"""What a query does when a table gets columns that its struct does not contain.
 
-The struct is settled when the query is loaded, before Spark knows the checkpoint, so it shows the
-server's tables as they were then. The tail meets each new version of a table at its DDL and asks
-here whether the stream may go on. With `addNewColumns` it may not where a restart would find a
-place for a column: everything before the DDL is delivered, then the query stops, and the next one
-begins with the new struct. A column that the server no longer has gets no place by a restart; so a
-query that was stopped before several DDLs needs one restart at most. Executors put what has no
-place where the mode says (decoder/payloads/struct_payload.py).
+The struct is fixed when the query is loaded, before Spark knows the checkpoint, so it has the
+server's columns of that time. The tail reaches each new version of a table at its DDL, and checks
+here whether the stream may continue. With `addNewColumns` it stops if a restart would add the
+column: everything before the DDL is delivered, then the query stops, and the next one begins with
+the new struct. A restart can't add a column that the server no longer has; so a query that was
+stopped before several DDLs needs at most one restart. Executors handle the values of other columns
+according to the mode (decoder/payloads/struct_payload.py).
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ __all__ = ["Evolution"]
 
 
 class Evolution:
-    """Decides for each version of a table whether the stream may go on with it.
+    """Decides for each version of a table whether the stream may continue.
 
     Parameters
     ----------
     struct : the type of `before` and `after`.
-    case_sensitive : whether the server tells table names by case.
-    server_table : the table (database, name) as the server shows it now; None when it is not there.
+    case_sensitive : whether the server distinguishes table names by case.
+    server_table : returns the server's current table (database, name); None if it does not exist.
     """
 
     def __init__(
@@ -51,12 +51,12 @@ class Evolution:
         self._nested = options.table_filter(case_sensitive).nests
         self._excluded = options.column_filter(case_sensitive).excludes
         self._server_table = server_table
-        # Versions that the stream may go on with, by their id; kept, so that no id is used again.
+        # Versions that passed, by their id; they are kept so that no id is reused.
         self._passed: dict[int, TableSchema] = {}
 
     @classmethod
     def of(cls, options: Options, struct: pa.StructType, *, case_sensitive: bool) -> Self:
-        """For a server, which is asked over a connection for each table."""
+        """Create it for a server, which is queried over a connection for each table."""
         settings = options.server_settings()
 
         def server_table(database: str, table: str) -> TableSchema | None:
@@ -66,7 +66,7 @@ class Evolution:
         return cls(options, struct, case_sensitive=case_sensitive, server_table=server_table)
 
     def check(self, schema: TableSchema) -> None:
-        """SchemaChangedError when the stream has to stop in front of this version of a table."""
+        """Raise SchemaChangedError if the stream must stop before this version of a table."""
         if self._mode == "rescue" or id(schema) in self._passed:
             return
         struct = self._struct_of(schema)
@@ -79,22 +79,22 @@ class Evolution:
     def _check(self, schema: TableSchema, struct: pa.StructType) -> None:
         homeless = self._without_place(schema, struct)
         if self._mode == "none":
-            # A column that the struct does not have is passed over.
+            # A column that the struct does not have is skipped.
             homeless = [each for each in homeless if field_of(struct, each.name) is not None]
         if not homeless:
             return
         if self._mode == "none":
             raise SchemaChangedError(
                 f"{_named(homeless)} in the table from here on, and the query's struct has another"
-                " type there, which does not hold its values; everything before is delivered:"
+                " type for it, which can't hold its values; everything before is delivered:"
                 " restart the query, so that its schema is read again, or set"
                 " schemaEvolutionMode=rescue or payload=json",
                 table=schema.full_name,
             )
         if self._mode == "failOnNewColumns":
             raise SchemaChangedError(
-                f"{_named(homeless)} in the table from here on, and the query's struct has no place"
-                " for it; restart the query, so that its schema is read again, or give one with"
+                f"{_named(homeless)} in the table from here on, and the query's struct does not"
+                " contain it; restart the query, so that its schema is read again, or set one with"
                 " .schema(…), or set schemaEvolutionMode=rescue or payload=json",
                 table=schema.full_name,
             )
@@ -110,10 +110,10 @@ class Evolution:
         gained = [column for column in homeless if column not in left]
         if gained:
             raise SchemaChangedError(
-                f"{_named(gained)} in the table from here on, and the query's struct has no place"
-                " for it yet; everything before is delivered: restart the query with the same"
-                " checkpoint, which adds it to the struct (a schema given with .schema(…) must be"
-                " changed by hand), or set schemaEvolutionMode=rescue or payload=json",
+                f"{_named(gained)} in the table from here on, and the query's struct does not"
+                " contain it yet; everything before is delivered: restart the query with the same"
+                " checkpoint, which adds it to the struct (a schema set with .schema(…) must be"
+                " changed manually), or set schemaEvolutionMode=rescue or payload=json",
                 table=schema.full_name,
             )
 
@@ -121,7 +121,7 @@ class Evolution:
         return list(columns_without_place(schema, struct, self._struct_options, self._excluded))
 
     def _struct_of(self, schema: TableSchema) -> pa.StructType | None:
-        """The part of the query's struct that is this table's."""
+        """Return this table's part of the query's struct."""
         if not self._nested:
             return self._struct
         part = self._struct

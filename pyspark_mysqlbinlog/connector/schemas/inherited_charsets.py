@@ -1,21 +1,20 @@
-"""Tables whose character set is that of a database of which no file tells.
+"""Tables that inherit the charset of a database that no file contains.
 
-A CREATE TABLE without one takes its database's default. Files that begin behind the CREATE DATABASE
-do not tell it: a QUERY event has the session's collation_server, which is what a CREATE DATABASE
-takes at its own time, and collation_database only where a session had set it, which then is not
-the database's (Q_CHARSET_DATABASE_CODE; tried on 5.7.41, where CREATE TABLE takes no notice of it).
-So the session's collation_server is a guess, and a wrong one gives wrong text without an error:
-latin1, 5.7's own default, reads any bytes.
+A CREATE TABLE without a charset takes its database's default. Files that begin after the CREATE
+DATABASE do not contain it. A QUERY event has the session's collation_server, which a CREATE
+DATABASE takes at its own time. It has collation_database only if a session had set it, which then
+is not the database's (Q_CHARSET_DATABASE_CODE; tried on 5.7.41, where CREATE TABLE ignores it). So
+the session's collation_server is a guess, and a wrong guess gives wrong text without an error:
+latin1, 5.7's own default, decodes any bytes.
 
-What a table map tells is the bytes of CHAR and VARCHAR columns, and with them how many bytes a
-character may take. A guess is kept where one such column in the database fits it, and no other
-set of that width would pass for it: utf8 and utf8mb4, since text in ujis, eucjpms or gb18030 is
-not well-formed in them, and nobody makes utf16 or utf32 a database's default. A guess that does not
-fit, that has nothing to be compared with, or that any bytes would pass for, makes the tables that
-rest on it unknown, with the way on in the reason: CREATE DATABASE in schemaDdl.
+A table map contains the byte lengths of CHAR and VARCHAR columns, and so the bytes per character. A
+guess is kept if one such column in the database fits it, and no other set of that width would fit:
+utf8 and utf8mb4, because text in ujis, eucjpms or gb18030 is not well-formed in them, and utf16 and
+utf32 are not used as a database's default. A guess that does not fit, that has nothing to be
+compared with, or that any bytes would fit, makes the tables that depend on it unknown. The reason
+includes the remedy: CREATE DATABASE in schemaDdl.
 
-Which columns rest on a guess is found by making another one: they are those that come out
-otherwise.
+The columns that depend on a guess are found by making another one: they are those that differ.
 """
 
 from __future__ import annotations
@@ -46,12 +45,12 @@ Captures = Callable[[str, str], bool]
 
 _TABLE_MAP = int(EventType.TABLE_MAP_EVENT)
 _WITH_LENGTH = ("char", "varchar")
-# Those whose text and width together are no other's (see above).
+# Charsets that text and width together identify (see above).
 _TELL_THEMSELVES = ("utf8", "utf8mb3", "utf8mb4")
 
 
 class _OtherwiseTracker(SchemaTracker):
-    """Takes another character set wherever the session's is taken for the database's."""
+    """Assumes another charset wherever the session's is assumed for the database."""
 
     def _known_charset(self, charset: str | None) -> str | None:
         if charset is None:
@@ -62,13 +61,13 @@ class _OtherwiseTracker(SchemaTracker):
 def history_without_server(
     seeded: ScannedLog, log: ScannedLog, start: Position, wants: Captures
 ) -> SchemaHistory:
-    """The schema history that a log tells by itself, from `start` to its end.
+    """Return the schema history from a log's DDL alone, from `start` to its end.
 
     Parameters
     ----------
-    seeded : the log with what schemaDdl tells in front of it; the same without.
+    seeded : the log preceded by the statements of schemaDdl; the log itself without.
 
-    Where a table rests on a database's character set that nothing tells nor proves, it is unknown.
+    A table that depends on a database's charset that is neither known nor proven is unknown.
     """
     guessed = SchemaTracker(SchemaHistory(), wants, case_sensitive=True, server_default=True)
     otherwise = _OtherwiseTracker(SchemaHistory(), wants, case_sensitive=True, server_default=True)
@@ -81,9 +80,9 @@ def history_without_server(
 
 
 def _table_maps(log: ScannedLog, start: Position, databases: set[str]) -> Iterator[Event]:
-    """The table maps of some databases, of equal ones some.
+    """Yield the table maps of some databases; skips some equal ones.
 
-    Up to what can't be passed, which whoever reads its rows is told.
+    Stops at an event that can't be skipped; the reader of the rows reports it.
     """
     filtering = EventFilter(lambda database, _: database in databases)
     try:
@@ -103,12 +102,12 @@ def _table_maps(log: ScannedLog, start: Position, databases: set[str]) -> Iterat
 
 @dataclass(slots=True)
 class _Doubts:
-    """Two histories that differ by a guess, and what table maps say to it.
+    """Two histories that differ by a guess, and the evidence of table maps.
 
     Attributes
     ----------
-    proven : (database, character set) of columns that fit the guess, and nothing else would.
-    contradicted : database -> the column that does not fit, with what was expected and found.
+    proven : (database, charset) of columns that fit the guess and no other charset.
+    contradicted : database -> the column that does not fit, with expected and found values.
     met : tables with rows, by the beginning of their versions.
     """
 
@@ -129,9 +128,9 @@ class _Doubts:
         try:
             table_map = TableMap.parse(body)
             if described_schema(table_map) is not None:
-                return  # it tells its character sets by itself
+                return  # it contains its charsets
         except MySQLBinlogError:
-            return  # which the decoder says, if its rows are read
+            return  # the decoder reports it, if its rows are read
         name = (table_map.database, table_map.table)
         schema = self.guessed.at(position, *name)
         if schema is None or not self.rests_on_guess(*name):
@@ -140,7 +139,7 @@ class _Doubts:
         self.met.add((name, start))
         columns = _resting(schema, self.otherwise.at(position, *name))
         if table_map.column_count != len(schema.columns):
-            return  # of another moment, which the decoder says
+            return  # of another version; the decoder reports it
         for index, column in columns:
             found = (table_map.types[index], table_map.metadata[index])
             fits = found in tuple(expected_fields(column))
@@ -159,7 +158,7 @@ class _Doubts:
         return max(start for start, _ in versions if start <= position)
 
     def settled(self) -> SchemaHistory:
-        """The guessed history, in which what nothing proves is unknown; no row, no doubt."""
+        """Return the guessed history with unproven tables unknown; tables without rows stay."""
         history = self.guessed
         for name, start in self.met:
             schema = self.guessed.at(start, *name)
@@ -177,7 +176,7 @@ class _Doubts:
 
 
 def _resting(schema: TableSchema, otherwise: TableSchema | None) -> list[tuple[int, ColumnSchema]]:
-    """The columns that come out otherwise by another guess, by their places."""
+    """Return the columns that differ with another guess, with their indexes."""
     if otherwise is None or len(otherwise.columns) != len(schema.columns):
         return [(n, each) for n, each in enumerate(schema.columns) if each.charset is not None]
     pairs = zip(schema.columns, otherwise.columns, strict=True)
@@ -190,7 +189,7 @@ def _reason(database: str, column: ColumnSchema, wrong: str | None) -> str:
         guess = f"it is not that of its session's collation_server: {wrong}"
     return (
         f"column `{column.name}` inherits the default character set of the database {database},"
-        f" which nothing here tells ({guess}); write CREATE DATABASE `{database}` CHARACTER SET …,"
+        f" which is not known here ({guess}); write CREATE DATABASE `{database}` CHARACTER SET …,"
         " as SHOW CREATE DATABASE has it, into a file of schemaDdl, or begin with the file that has"
         " it"
     )

@@ -1,4 +1,4 @@
-"""The schema history that a query begins with, and whether it has what the options name."""
+"""The schema history that a query begins with, and checks of what the options name."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["check_columns", "check_named_tables", "history_for_other_tables", "h
 
 
 def history_of_files(log: FileLog, options: Options) -> SchemaHistory:
-    """What the files tell of the wanted tables, from their beginning on."""
+    """Return the history of the captured tables from the files' beginning on."""
     begin = log.begins()[0]
     wants = options.table_filter(True).wants
     return history_without_server(seeded(log, begin, options.schema_ddl), log, begin, wants)
@@ -35,12 +35,12 @@ def history_for_other_tables(
     position: Position,
     fingerprint: Fingerprint | None = None,
 ) -> SchemaHistory:
-    """A checkpoint's history, for a query that wants other tables than the one that wrote it.
+    """Return a checkpoint's history for a query that captures other tables than its writer.
 
-    position, fingerprint : where the query goes on.
+    position, fingerprint : where the query resumes.
 
-    What the history does not know of the tables that are wanted now is learnt as at a start in the
-    past. It stays known that it was not known where the log does not tell.
+    Newly captured tables that the history does not contain are looked up as for a start in the
+    past. If the log does not contain them, they stay unknown.
     """
     settings = options.server_settings()
     log = ServerLog.seen_from(settings, position, fingerprint)
@@ -63,7 +63,7 @@ def history_for_other_tables(
     found = found.select(tables.wants)
     for name in found.tables():
         if found.state(position, *name) is None:
-            history = history.without(position, *name, "it was not wanted when the query began")
+            history = history.without(position, *name, "it was not captured when the query began")
     history = history.merged(found)
     check_named_tables(tables, history, case_sensitive)
     check_columns(options.column_filter(case_sensitive), history, case_sensitive)
@@ -71,22 +71,22 @@ def history_for_other_tables(
 
 
 def check_named_tables(tables: TableFilter, history: SchemaHistory, case_sensitive: bool) -> None:
-    """Tables that are named literally must exist, now or in the log that is to be read."""
+    """Check that literally named tables exist, now or in the log to read."""
     folded = table_folding(case_sensitive)
     known = set(map(folded, history.tables()))
     for database, table in tables.literals:
         if folded((database, table)) not in known:
             raise UnknownTableError(
                 "option tables: neither the server nor the log has this table; check the"
-                " spelling and the user's SELECT grant, or use a glob for a table that comes later",
+                " spelling and the account's SELECT grant, or use a glob for a table created later",
                 table=f"{database}.{table}",
             )
 
 
 def check_columns(columns: ColumnFilter, history: SchemaHistory, case_sensitive: bool) -> None:
-    """A column that is named literally must exist in its table, now or in the log.
+    """Check that a literally named column exists in its table, now or in the log.
 
-    A misspelt one would be delivered: excluding is how columns are kept out of a lake.
+    A misspelt one would be delivered, although the option is to keep it out of the sink.
     """
     folded = table_folding(case_sensitive)
     for database, table, column in columns.literals:

@@ -1,9 +1,9 @@
-"""Whether the patterns of `tables` meet anything, and whether the account may see it.
+"""Check whether the patterns of `tables` match tables, and whether the account can see them.
 
-A table that is named must exist (see `initial_history.check_named_tables`). A pattern may be for
-tables that come later, so one that meets none is only logged. But where the account may not see
-what a pattern wants, the first row would stop the query, hours later: that is refused at the start,
-as far as the grants tell it for certain. What they can't tell is told in the log.
+A named table must exist (see `initial_history.check_named_tables`). A pattern may be for tables
+that are created later, so one that matches none is only logged. But if the account cannot see a
+table that a pattern captures, its first row would stop the query, hours later: this is rejected at
+the start, if the grants show it for certain. If they do not, it is logged.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = ["Finding", "check_patterns", "findings"]
 
 
 class Finding(NamedTuple):
-    """Something about a pattern, for the log, or to stop for."""
+    """A finding about a pattern, to log or to stop for."""
 
     stops: bool
     text: str
@@ -37,14 +37,16 @@ class Finding(NamedTuple):
 def check_patterns(
     client: ReplicaClient, tables: TableFilter, history: SchemaHistory, *, named_anyhow: bool
 ) -> None:
-    """One query, or two.
+    """Check the patterns, with one query or two.
 
     Parameters
     ----------
-    history : what is known of the tables from the start on.
-    named_anyhow : whether rows of a table that the account may not see are told all the same.
+    history : of the tables from the start on.
+    named_anyhow : whether table maps describe tables that the account cannot see.
 
     Raises
+    ------
+    AccessDeniedError : the account cannot see a table that a pattern captures.
     ------
     AccessDeniedError : the account may not see what a pattern wants.
     LostConnectionError : as `ReplicaClient.query` does.
@@ -55,26 +57,26 @@ def check_patterns(
         if not finding.stops:
             warn_once(finding.text)
         elif not named_anyhow and client.variable("binlog_row_metadata") != "FULL":
-            # With FULL (MariaDB, MySQL 8.0) tables describe themselves in the log.
+            # With FULL (MariaDB, MySQL 8.0) table maps contain the schemas.
             raise AccessDeniedError(finding.text)
 
 
 def findings(tables: TableFilter, grants: Grants, known: Collection[Table]) -> Iterator[Finding]:
-    """What there is to say of the patterns, in their order.
+    """Yield the findings about the patterns, in their order.
 
-    known : the wanted tables that are known of.
+    known : the captured tables that are known.
     """
     if tables.tables is None:
         if not grants.selects_everything:
-            # What is excluded may be all that can't be seen.
+            # The tables that can't be seen may all be excluded.
             stops = grants.is_complete and tables.exclude is None
             yield Finding(
                 stops,
-                "option tables is not given, so all tables are wanted, and the account may not see"
-                " all of them: GRANT SELECT ON *.* to this user, or name those that are wanted",
+                "option tables is not set, so all tables are captured, and the account cannot see"
+                " all of them: GRANT SELECT ON *.* to this account, or set tables to fewer",
             )
         elif not known:
-            yield Finding(False, "option tables is not given, and the server has no tables now")
+            yield Finding(False, "option tables is not set, and the server has no tables now")
         return
     for pattern in tables.included:
         name = single_database(pattern)
@@ -95,28 +97,28 @@ def _of_pattern(
         if not meets:
             yield Finding(
                 False,
-                f"option tables: {pattern.text} meets no table now; check its spelling, unless its"
-                " tables come later",
+                f"option tables: {pattern.text} matches no table now; check its spelling, unless"
+                " its tables are created later",
             )
     elif meets:
         yield Finding(
             False,
-            f"option tables: {pattern.text} may want tables that the account may not see, whose"
-            f" first change would stop the query; GRANT SELECT ON {wanted} to this user, or name"
-            " the tables that are wanted",
+            f"option tables: {pattern.text} may capture tables that the account cannot see, whose"
+            f" first change would stop the query; GRANT SELECT ON {wanted} to this account, or"
+            " name the captured tables",
         )
     else:
-        # Whether a database that can't be seen has such tables is known of none but by its name.
+        # Whether an invisible database has such tables is certain only by its name.
         is_certain = name is not None and not grants.selects_from(pattern.matches)
         yield Finding(
             grants.is_complete and (is_certain or grants.selects_nothing),
-            f"option tables: {pattern.text} meets no table that the account may see; check its"
-            f" spelling, and GRANT SELECT ON {wanted} to this user",
+            f"option tables: {pattern.text} matches no table that the account can see; check its"
+            f" spelling, and GRANT SELECT ON {wanted} to this account",
         )
 
 
 def _is_seen(pattern: Pattern, name: str | None, grants: Grants, folded: str) -> bool:
-    """Whether the account is sure to see whatever the pattern can match."""
+    """Whether the account certainly sees everything that the pattern can match."""
     if name is not None:
         return grants.sees_all_of(folded)
     if grants.selects_everything:

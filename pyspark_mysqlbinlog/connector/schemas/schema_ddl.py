@@ -1,13 +1,13 @@
-"""`schemaDdl`: a file of CREATE TABLE statements, as if the log began with them.
+"""`schemaDdl`: a file of CREATE TABLE statements, applied as if the log began with them.
 
-A log that begins behind a table's CREATE does not tell its columns, and the server may be gone or
-show the table as it is today. So the user may give what was there where the log begins. The file's
-statements go the way of the log's own DDL: they become events in front of the log's first, and
-whoever follows DDL there knows the tables from the beginning on.
+A log that begins after a table's CREATE does not contain its columns, and the server may no longer
+exist or have changed the table since. So the user may provide the definitions at the log's
+beginning. The file's statements are handled like the log's own DDL: they become events before the
+log's first, and the tables are known from the beginning on.
 
-Read are the statements of a dump (`mysqldump --no-data`): CREATE TABLE and all other DDL, USE for
-names without a database, CREATE DATABASE for the character set that its tables inherit. INSERTs,
-SETs and LOCKs are passed over, and so is what lies between DELIMITER lines: triggers and routines.
+The file may be a dump (`mysqldump --no-data`). Read are CREATE TABLE and all other DDL, USE for
+names without a database, and CREATE DATABASE for the charset that its tables inherit. Skipped are
+INSERTs, SETs, LOCKs, and everything between DELIMITER lines: triggers and routines.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _CREATES = (StatementKind.CREATE_TABLE, StatementKind.CREATE_TABLE_LIKE)
 
 @dataclass(frozen=True, slots=True)
 class SeededLog:
-    """A log with statements in front of the event at `start`."""
+    """A log with statements before the event at `start`."""
 
     log: ScannedLog
     start: Position
@@ -78,13 +78,13 @@ class SeededLog:
 
     def position(self, file: str, pos: int) -> Position:
         if file == _FILE:
-            # Behind all earlier files and before the log's own.
+            # After all earlier files and before the log's own.
             return Position(max(self.start.number - 1, 0), pos, _FILE)
         return self.log.position(file, pos)
 
 
 def seeded(log: ScannedLog, start: Position, name: str | None) -> ScannedLog:
-    """The log from `start` on, begun with the statements of a file; unchanged without one.
+    """Return the log from `start` on, preceded by a file's statements; unchanged without one.
 
     Raises OptionError, with the statement, for a file that can't be read or followed.
     """
@@ -96,7 +96,7 @@ def seeded(log: ScannedLog, start: Position, name: str | None) -> ScannedLog:
 
 
 def declared_tables(name: str) -> SchemaHistory:
-    """What the file tells of tables, by itself; the same errors."""
+    """Return the tables of the file alone; raises the same errors."""
     return _history(name, _read(name, FileLog((), ()), Position(1, FIRST_EVENT, _FILE)))
 
 
@@ -121,7 +121,7 @@ def _statements(text: str) -> Iterator[str]:
 
 
 def _events(name: str, text: str) -> Iterator[Event]:
-    """The file's DDL as QUERY events."""
+    """Yield the file's DDL as QUERY events."""
     database = ""
     pos = 4
     for sql in _statements(text):
@@ -135,7 +135,7 @@ def _events(name: str, text: str) -> Iterator[Event]:
         if statement.kind not in DDL_KINDS:
             continue
         if any(not each for each, _ in statement.tables or ()):
-            raise _wrong(name, f"does not tell the database in {statement.head!r}: begin with USE")
+            raise _wrong(name, f"has no database for {statement.head!r}: begin with USE")
         texts = [sql.strip()]
         if statement.kind is StatementKind.CREATE_DATABASE:
             altered = _as_alter(name, sql, statement.database or "")
@@ -143,7 +143,7 @@ def _events(name: str, text: str) -> Iterator[Event]:
                 continue
             texts = [altered]
         if statement.kind in _CREATES and statement.if_not_exists and statement.tables:
-            # The file tells what was there: nothing was before.
+            # The file contains the first definition: the table did not exist before.
             texts.insert(0, f"DROP TABLE IF EXISTS {quoted(*statement.tables[0])}")
         for each in texts:
             body = _query_body(each, database)
@@ -152,10 +152,10 @@ def _events(name: str, text: str) -> Iterator[Event]:
 
 
 def _as_alter(name: str, sql: str, database: str) -> str | None:
-    """What a CREATE DATABASE tells of the character set; None where it is the server's default.
+    """Return an ALTER with a CREATE DATABASE's charset; None for the server's default.
 
-    It tells that, and not that the database was empty: tables of which the file says nothing may
-    have been there.
+    The file does not imply that the database was empty: tables that it does not contain may
+    have existed.
     """
     try:
         charset = parse_database_charset(sql)
@@ -167,7 +167,7 @@ def _as_alter(name: str, sql: str, database: str) -> str | None:
 
 
 def _used_database(sql: str) -> str | None:
-    """The database of a USE statement."""
+    """Return the database of a USE statement."""
     stream = TokenStream(sql)
     try:
         return stream.name("a database") if stream.accept("USE") else None
@@ -181,7 +181,7 @@ def _query_body(sql: str, database: str) -> bytes:
 
 
 def _history(name: str, log: SeededLog) -> SchemaHistory:
-    """A table whose definition can't be followed is told now, not at its first row."""
+    """Check definitions now, so that one that can't be followed fails before its first row."""
     tracker = SchemaTracker(SchemaHistory(), lambda *_: True, case_sensitive=True)
     for event in log.seeds:
         logged = LoggedStatement.read(event.body, "")
@@ -200,6 +200,6 @@ def _history(name: str, log: SeededLog) -> SchemaHistory:
 
 def _wrong(name: str, problem: str) -> OptionError:
     return OptionError(
-        f"option schemaDdl: {name!r} {problem}; give a file of CREATE TABLE statements, readable on"
+        f"option schemaDdl: {name!r} {problem}; set a file of CREATE TABLE statements, readable on"
         " the driver"
     )

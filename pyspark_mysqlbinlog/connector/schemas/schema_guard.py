@@ -1,13 +1,13 @@
-"""What the tail makes sure of before a table's rows are handed out: that their columns are known.
+"""The tail's check before a table's rows are delivered: that their columns are known.
 
 At the first table map under each version of a table the columns must be known, and a struct must
-have its place for them. A table that the history does not know (it was added to `tables` since the
-checkpoint was written, or a DDL of it could not be followed) is asked for then, from the boundary
-in front of its transaction on, as at a start in the past: what the server shows counts only if the
-log shows no DDL of the table in between. A table that a statement leaves unknown and that is then
-loaded again is asked for at once: its loaded rows may come before any row of the log.
+contain them. A table that the history does not contain (it was added to `tables` since the
+checkpoint was written, or its DDL could not be followed) is then queried, from the boundary before
+its transaction on, as for a start in the past: the server's answer counts only if the log has no
+DDL of the table in between. A table that a statement leaves unknown and that is then snapshotted
+again is queried at once, because its snapshot rows may come before any row of the log.
 
-So what can't go on stops in front of the transaction, and everything before it is delivered.
+So the stream stops before a transaction that it can't handle, and everything before is delivered.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ from pyspark_mysqlbinlog.protocol.events import Event
 
 __all__ = ["SchemaGuard", "learned", "unknown_among"]
 
-# Table maps remembered as passed; servers repeat them byte for byte.
+# Table maps that passed; servers repeat them byte for byte.
 _REMEMBERED = 10_000
 
 
 class SchemaGuard:
-    """Looks at the table maps of wanted tables.
+    """Checks the table maps of captured tables.
 
     Parameters
     ----------
     evolution : for payload=struct.
-    positional : rows of tables whose columns nobody knows are read without names.
+    positional : read rows of tables with unknown columns without names.
     """
 
     def __init__(
@@ -57,28 +57,28 @@ class SchemaGuard:
         self._case_sensitive = case_sensitive
         self._evolution = evolution
         self._positional = positional
-        # Holds for this very history.
+        # Valid for this history object only.
         self._history: SchemaHistory | None = None
         self._passed: set[bytes] = set()
-        # Why tables are not known that the server was asked for in vain.
+        # Why tables are unknown that the server was queried for without success.
         self._asked: dict[Table, UnknownSchema] = {}
-        # Those of them that the server shows, as they are after a later DDL.
+        # Those of them that the server shows, with the schema after a later DDL.
         self._shown: set[Table] = set()
 
     def check_table_map(
         self, history: SchemaHistory, event: Event, since: Position, *, is_mariadb: bool
     ) -> SchemaHistory:
-        """The history, with the columns of the table map's table in it.
+        """Return the history, including the columns of the table map's table.
 
         Parameters
         ----------
-        event : a table map of a wanted table.
-        since : the boundary in front of its transaction.
+        event : a table map of a captured table.
+        since : the boundary before its transaction.
 
         Raises
         ------
-        SchemaChangedError : the query's struct has no place for its columns.
-        UnknownSchemaError : nobody knows them.
+        SchemaChangedError : the query's struct does not contain its columns.
+        UnknownSchemaError : they are not known.
         """
         if history is self._history and event.body in self._passed:
             return history
@@ -110,14 +110,14 @@ class SchemaGuard:
     def _learn(
         self, history: SchemaHistory, table: Table, since: Position, here: Position
     ) -> SchemaHistory:
-        """Ask the server, whose answer holds from the table's last DDL behind `since` on."""
+        """Query the server, whose answer is valid from the table's last DDL after `since` on."""
         reason = history.reason(here, *table)
         found = self._asked_for(history, [table], since, all_sequences=True)
         history = found.until(END_OF_SEQUENCE)
         if history.at(here, *table) is None:
             if found.is_known_later(here, *table):
                 self._shown.add(table)
-            # Not asked for again at each of its rows, whatever other tables' DDL comes.
+            # Not queried again at each of its rows, whatever DDL other tables have.
             history = history.without(since, *table, reason)
             state = history.state(here, *table)
             assert isinstance(state, UnknownSchema)
@@ -127,22 +127,22 @@ class SchemaGuard:
     def learn(
         self, history: SchemaHistory, tables: Collection[Table], since: Position
     ) -> SchemaHistory:
-        """The history, with the columns that these tables have from a boundary on.
+        """Return the history, including the columns that these tables have from a boundary on.
 
-        They stay unknown where the server does not show them, or the log has more DDL of them.
+        They stay unknown if the server does not show them, or the log has further DDL of them.
         """
         try:
             return self._asked_for(history, tables, since)
         except SchemaChangedError:
-            return history  # the next statement that alters them comes here, too
+            return history  # retried at the next statement that alters them
 
     def learn_keys(
         self, history: SchemaHistory, tables: Collection[Table], since: Position
     ) -> SchemaHistory:
-        """The history, with the unique keys of tables that have no key that is known.
+        """Return the history, including unique keys of tables without a known key.
 
-        Not all are followed (see `TableSchema.unique_keys`), and a load reads by any of them. The
-        log, which tells whether they hold there, is read only where the server shows any now.
+        Not all keys are followed (see `TableSchema.unique_keys`), and a snapshot may read by any.
+        The log, which shows whether they are valid there, is read only if the server has any now.
         """
         shown_now = [name for name in tables if self._has_unique_keys(name)]
         if not shown_now:
@@ -189,7 +189,7 @@ def learned(
     case_sensitive: bool,
     all_sequences: bool = False,
 ) -> SchemaHistory:
-    """The history, with what the server and its log tell of some tables from a boundary on.
+    """Return the history, including what the server and its log have of some tables.
 
     client : for queries; `settings` are of the same server.
     """
@@ -208,9 +208,9 @@ def learned(
 def unknown_among(
     history: SchemaHistory, tables: Collection[Table], position: Position
 ) -> list[Table]:
-    """Those tables that are there at a position with columns that are not known, nor become known.
+    """Return the tables that exist at a position with columns unknown there and later.
 
-    Of one that becomes known later the server has told all that it can.
+    For a table that becomes known later, the server has already returned everything it can.
     """
     return [
         table

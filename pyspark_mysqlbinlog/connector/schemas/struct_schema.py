@@ -1,8 +1,8 @@
-"""The schema of a `struct` payload: the tables as they are now, as Spark types.
+"""The schema of a `struct` payload: the current tables, as Spark types.
 
-`schema()` is asked at load, before Spark knows the checkpoint, so it can only show what the server
-(or the log's last word) says now. Which type a column has is decided once, in
-decoder/schemas/struct_types.py; here those Arrow types become Spark's.
+Spark calls `schema()` before it knows the checkpoint, so it can only return the current schemas of
+the server (or the last ones in the log). decoder/schemas/struct_types.py determines the Arrow
+types; this module converts them to Spark's.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ __all__ = ["payload_type", "read_payload_type", "struct_of"]
 
 
 def read_payload_type(options: Options) -> StructType:
-    """The type of `before` and `after`; asks the server, or reads the files for their DDL.
+    """Return the type of `before` and `after`; queries the server, or reads the files' DDL.
 
-    Raises UnknownTableError for a table that is not there.
+    Raises UnknownTableError for a table that does not exist.
     """
     if options.path is not None:
         tables = options.table_filter(True)
@@ -58,7 +58,7 @@ def read_payload_type(options: Options) -> StructType:
 def _dropped(
     options: Options, tables: TableFilter, found: list[TableSchema], case_sensitive: bool
 ) -> list[TableSchema]:
-    """Tables that the server does not have any more, or not yet, as schemaDdl tells them."""
+    """Return tables that the server does not have now, from schemaDdl."""
     if options.schema_ddl is None:
         return []
     folded = table_folding(case_sensitive)
@@ -76,7 +76,7 @@ def payload_type(
     *,
     nested: bool,
 ) -> StructType:
-    """One table's struct, or those of several tables nested by database: ``shop.orders.id``."""
+    """Return one table's struct, or several tables' nested by database: ``shop.orders.id``."""
     if not nested:
         return struct_of(schemas[0], options, columns)
     databases: dict[str, list[StructField]] = {}
@@ -87,7 +87,7 @@ def payload_type(
 
 
 def struct_of(schema: TableSchema, options: StructOptions, columns: ColumnFilter) -> StructType:
-    """One table's columns, excluded ones left out. All are nullable: an image may lack any."""
+    """Return one table's columns without excluded ones, all nullable: images may lack any."""
     fields = [
         StructField(column.name, _spark_type(arrow_type(column, options)))
         for column in schema.columns
@@ -105,7 +105,7 @@ def _spark_type(type_: pa.DataType) -> DataType:
 
 
 def _last_of(history: SchemaHistory, database: str, table: str) -> TableSchema:
-    """The last thing that a log tells of a table."""
+    """Return the last schema of a table in a log."""
     versions = history.versions(database, table)
     for _, schema in reversed(versions):
         if isinstance(schema, TableSchema):
@@ -113,15 +113,15 @@ def _last_of(history: SchemaHistory, database: str, table: str) -> TableSchema:
     if not versions:
         raise UnknownTableError(
             "option tables: the log has no CREATE TABLE of this table; check the spelling, or begin"
-            " with the log that has it, or give it with schemaDdl, or set payload=json",
+            " with the log that has it, or provide it with schemaDdl, or set payload=json",
             table=f"{database}.{table}",
         )
     last = versions[-1][1]
     reason = f" ({last.reason})" if isinstance(last, UnknownSchema) and last.reason else ""
     raise UnknownSchemaError(
-        "the log does not tell the columns of this table, which payload=struct needs"
-        f"{reason}; begin with the log that has its CREATE TABLE, or give it with schemaDdl, or set"
-        " payload=json",
+        "the log does not contain the columns of this table, which payload=struct requires"
+        f"{reason}; begin with the log that has its CREATE TABLE, or provide it with schemaDdl, or"
+        " set payload=json",
         table=f"{database}.{table}",
     )
 
@@ -133,8 +133,8 @@ def _check_all(tables: TableFilter, schemas: list[TableSchema], case_sensitive: 
         if folded((database, table)) not in found:
             raise UnknownTableError(
                 "option tables: the server does not have this table, and payload=struct needs its"
-                " columns; check the spelling and the user's SELECT grant; of a table that was"
-                " dropped, give its CREATE TABLE with schemaDdl, or its columns with .schema(…), or"
-                " set payload=json",
+                " columns; check the spelling and the account's SELECT grant; for a dropped table,"
+                " provide its CREATE TABLE with schemaDdl, or its columns with .schema(…), or set"
+                " payload=json",
                 table=f"{database}.{table}",
             )

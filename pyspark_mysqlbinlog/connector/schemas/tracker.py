@@ -1,13 +1,13 @@
-"""Follows DDL: what each table looks like from which position on.
+"""Follows DDL: the schema of each table from each position on.
 
-Every DDL of every table is followed, wanted or not, except for the server's own: a RENAME, a CREATE
-TABLE … LIKE or the cut-over of an online schema change makes an unwanted table a wanted one. What
-can't be followed makes the table unknown from there on, with the reason; whoever meets a row of it
-asks the server, or stops. What a later look at the server has already settled (see `baseline`) is
-not looked at again.
+Every DDL of every table is followed, captured or not, except for the server's own tables: a RENAME,
+a CREATE TABLE … LIKE or the cut-over of an online schema change turns an uncaptured table into a
+captured one. DDL that can't be followed makes the table unknown from there on, with the reason; at
+a row of it the server is queried, or the stream stops. What a later reading of the server has
+already determined (see `baseline`) is not evaluated again.
 
-Nothing is concluded from what a statement may not have done: CREATE … IF NOT EXISTS tells a table's
-columns only where the table is known not to have been there.
+Nothing is concluded from a statement that may have had no effect: CREATE … IF NOT EXISTS defines a
+table's columns only if the table is known not to have existed.
 """
 
 from __future__ import annotations
@@ -34,23 +34,23 @@ from pyspark_mysqlbinlog.tables import TableSchema
 __all__ = ["MOST_UNWANTED_COLUMNS", "SchemaTracker", "last_change"]
 
 _KIND = StatementKind
-# A schema, or why there is none; None where nothing was ever heard of the table.
+# A schema, or the reason why there is none; None if the table never occurred.
 State = TableSchema | UnknownSchema | None
-# Stands for the server's charset, which need not be known where a statement tells another.
+# Placeholder for the server's charset, which is not needed if a statement has its own.
 _SERVERS = "the server's"
 # In these sql_modes the server writes CREATE TABLE without the table's options, or without any
-# character set: POSTGRESQL, ORACLE, MSSQL, DB2, MAXDB, NO_TABLE_OPTIONS, MYSQL323, MYSQL40, ANSI
+# charset: POSTGRESQL, ORACLE, MSSQL, DB2, MAXDB, NO_TABLE_OPTIONS, MYSQL323, MYSQL40, ANSI
 # (sql/sql_show.cc, store_create_info).
 _WITHOUT_CHARSETS = 0x100 | 0x200 | 0x400 | 0x800 | 0x1000 | 0x4000 | 0x10000 | 0x20000 | 0x40000
-# ER_BAD_TABLE_ERROR: DROP TABLE has dropped those of its tables that were there.
+# ER_BAD_TABLE_ERROR: DROP TABLE has dropped those of its tables that existed.
 _UNKNOWN_TABLE = 1051
-# The unwanted tables that are remembered, and travel in offsets, have no more columns in all.
+# Maximum columns of all uncaptured tables that are remembered, and stored in offsets.
 MOST_UNWANTED_COLUMNS = 1500
 
 
 @dataclass(slots=True)
 class _Ddl:
-    """One statement, and what it makes of the tables that it names."""
+    """One statement, and the resulting states of the tables that it names."""
 
     logged: LoggedStatement
     begin: Position
@@ -64,9 +64,9 @@ class _Ddl:
 
     @property
     def server_charset(self) -> str | None:
-        """The charset of the session's collation_server, where the event has it.
+        """The charset of the session's collation_server, if the event has it.
 
-        UnknownSchemaError where it is none that is known here.
+        UnknownSchemaError for a collation that is not known here.
         """
         collation = self.logged.query.collation_server
         return None if collation is None else charset_of_collation(collation)
@@ -77,16 +77,15 @@ class SchemaTracker:
 
     Parameters
     ----------
-    history : what is known at the start.
-    wants : whether (database, table) is wanted.
-    case_sensitive : otherwise the server keeps names in lower case, whatever a statement says.
-    complete : database -> whether the history began with a look at the server that could not miss
-        anything of it: a wanted table that the history has nothing of was not there, nor was a
-        database.
-    server_default : a database whose CREATE is not in the log is taken to have the charset of the
-        session's collation_server (see inherited_charsets.py, which looks for proof).
+    history : known at the start.
+    wants : whether (database, table) is captured.
+    case_sensitive : otherwise the server stores names in lower case, whatever a statement has.
+    complete : database -> whether the history began with a complete reading of the server: a
+        captured table that the history does not contain did not exist, nor did a database.
+    server_default : assume the charset of the session's collation_server for a database whose
+        CREATE is not in the log (see inherited_charsets.py, which verifies it).
     explicit_timestamps : the server's explicit_defaults_for_timestamp.
-    on_rename : is told of each table that gets its name by a statement, and from where on.
+    on_rename : called with each table that gets its name by a statement, and from which position.
 
     Attributes
     ----------
@@ -111,14 +110,14 @@ class SchemaTracker:
         self._complete: Callable[[str], bool] = complete or (lambda _: False)
         self._server_default = server_default
         self._explicit_timestamps = explicit_timestamps
-        # Databases of which this log tells every table: it has their CREATE, or their DROP.
+        # Databases all of whose tables are in this log: it has their CREATE, or their DROP.
         self._whole: set[str] = set()
-        # Databases that are there with a charset that the log told, and that is not known here.
+        # Existing databases whose charset is in the log but not known here.
         self._without_charset: set[str] = set()
         self._pruned = history
 
     def follow(self, event: Event, logged: LoggedStatement, end: Position) -> None:
-        """Take a DDL statement into account; what it says holds from `end` on."""
+        """Apply a DDL statement; its effect is valid from `end` on."""
         statement = logged.statement
         kind = statement.kind
         uses_temporary = bool(event.flags & THREAD_SPECIFIC_FLAG)
@@ -134,7 +133,7 @@ class SchemaTracker:
             self._database(ddl, self._fold(statement.database))
         elif statement.tables is None:
             raise SchemaChangedError(
-                f"{statement.head!r} does not tell which table it changes"
+                f"{statement.head!r} does not contain which table it changes"
             ).with_location(event.file, event.start)
         elif kind is _KIND.CREATE_TABLE or kind is _KIND.CREATE_TABLE_LIKE:
             self._create(ddl)
@@ -151,10 +150,10 @@ class SchemaTracker:
             self._keep(ddl, name, state)
 
     def forget_before(self, position: Position) -> None:
-        """Let go of what no row from `position` on can need, and of unwanted tables beyond a bound.
+        """Drop what no row from `position` on can need, and uncaptured tables above the limit.
 
-        Those are let go first that had no DDL since the last time; the server can still be asked
-        for one that gets a wanted name.
+        Tables without DDL since the last call are dropped first; the server can still be queried
+        for one that gets a captured name.
         """
         if self.history is self._pruned:
             return
@@ -174,7 +173,7 @@ class SchemaTracker:
             versions = history.versions(*name)
             _, state = versions[-1]
             columns += len(state.columns) if isinstance(state, TableSchema) else 0
-            # No row needs the versions before the last; but they tell what was renamed.
+            # No row needs the versions before the last; but they show what was renamed.
             renamed = [each for each in versions if is_dropped(each) and each[0] in came]
             is_within = isinstance(state, TableSchema) and columns <= MOST_UNWANTED_COLUMNS
             last = () if is_dropped(versions[-1]) else versions[-1:]
@@ -199,7 +198,7 @@ class SchemaTracker:
             return
         last = last_change(self.history, name)
         if last is not None and last >= ddl.end:
-            return  # settled
+            return  # already determined
         if isinstance(state, TableSchema):
             database, table = name
             self.history = self.history.with_table(
@@ -215,7 +214,7 @@ class SchemaTracker:
         assert statement.tables is not None
         name = self._name(statement.tables[0])
         if statement.if_not_exists and not self._is_absent(name, self._state(ddl, name)):
-            return  # logged although nothing may have been created
+            return  # logged although possibly nothing was created
         try:
             schema = parse_create_table(
                 ddl.logged.text,
@@ -231,10 +230,10 @@ class SchemaTracker:
             ddl.states[name] = UnknownSchema(f"{ddl.place}, can't be followed: {error.message}")
 
     def _lacks_charset(self, ddl: _Ddl) -> bool:
-        """Whether the table may have another charset than its database, and the text not tell.
+        """Whether the table may have a charset that is not its database's and not in the text.
 
-        What the server writes for a table that was made LIKE a temporary one lacks that one's. The
-        flag alone is no sign: MariaDB sets it wherever CREATE OR REPLACE dropped a table.
+        The statement that the server writes for a table made LIKE a temporary one lacks that one's
+        charset. The flag alone is no proof: MariaDB sets it if CREATE OR REPLACE dropped a table.
         """
         author = create_author(ddl.logged.query)
         if author is Author.CLIENT:
@@ -246,7 +245,7 @@ class SchemaTracker:
         return ddl.uses_temporary and not (ddl.logged.context.mariadb and author is Author.SERVER)
 
     def _is_absent(self, name: Table, state: State) -> bool:
-        """Whether the table is known not to be there."""
+        """Whether the table is known not to exist."""
         if isinstance(state, UnknownSchema):
             return state.gone
         if state is not None:
@@ -285,13 +284,13 @@ class SchemaTracker:
             return UnknownSchema(f"{ddl.place}, can't be followed: {error.message}")
         if not alter.touches_schema:
             return before
-        # The text differs with each statement: since when the table looks as it does now is known.
+        # The text differs with each statement: it shows since when the current schema is valid.
         return UnknownSchema(f"{ddl.place}, changed it when its columns were not known")
 
     def _failed(self, ddl: _Ddl) -> None:
-        """A statement that is logged with its error: it did something all the same.
+        """Apply a statement that is logged with its error: it had an effect nevertheless.
 
-        It dropped some of its tables, or the one that it could not replace then.
+        It dropped some of its tables, or the one that it then could not replace.
         """
         for name in map(self._name, ddl.logged.statement.tables or ()):
             if ddl.logged.statement.only_indexes:
@@ -302,9 +301,10 @@ class SchemaTracker:
             )
 
     def _maybe_temporary(self, ddl: _Ddl) -> None:
-        """An ALTER or RENAME of tables or of temporary ones that hide them, which none can tell.
+        """Handle an ALTER or RENAME of tables or of temporary ones that hide them.
 
-        (See `unsafe_events.check_flagged_truncate`. Only MariaDB renames temporary tables.)
+        The two can't be distinguished. (See `unsafe_events.check_flagged_truncate`. Only MariaDB
+        renames temporary tables.)
         """
         for name in map(self._name, ddl.logged.statement.tables or ()):
             ddl.states[name] = (
@@ -343,7 +343,7 @@ class SchemaTracker:
             if statement.if_not_exists and (
                 known is not None or not self._lacks_database(database)
             ):
-                return  # logged although nothing may have been created
+                return  # logged although possibly nothing was created
             self._whole.add(database)
             charset = self._given_charset(ddl, database, None)
         elif statement.kind is _KIND.ALTER_DATABASE:
@@ -355,18 +355,18 @@ class SchemaTracker:
             self.history = self.history.with_charset(ddl.end, database, charset)
 
     def _lacks_database(self, database: str) -> bool:
-        """Whether a database whose charset is not known is known not to be there."""
+        """Whether a database with unknown charset is known not to exist."""
         if database in self._without_charset:
             return False
         return database in self._whole or self._complete(database)
 
     def _given_charset(self, ddl: _Ddl, database: str, known: str | None) -> str | None:
-        """A database's charset behind its CREATE or ALTER; None where it is not known.
+        """Return a database's charset after its CREATE or ALTER; None if unknown.
 
         known : the charset before.
 
-        One that is not known here is no error: most databases are nobody's concern, and who meets
-        rows of a table that inherits it is told then.
+        An unknown charset is no error here: most databases are not captured, and a row of a table
+        that inherits it raises one.
         """
         logged = ddl.logged
         try:
@@ -379,23 +379,23 @@ class SchemaTracker:
             return None
 
     def _charset_of(self, ddl: _Ddl, database: str) -> str | None:
-        """The charset that a CREATE TABLE inherits: its database's."""
+        """Return the charset that a CREATE TABLE inherits: its database's."""
         known = self.history.charset_at(ddl.begin, database)
         if known is None and self._server_default and database not in self._without_charset:
             return self._known_charset(ddl.server_charset)
         return known
 
     def _known_charset(self, charset: str | None) -> str | None:
-        """What the session's character set is taken for, where the database's is not told."""
+        """Return the charset to assume for the session's, if the database's is unknown."""
         return charset
 
 
 def _without_unique_keys(state: State) -> State:
-    """Where an index came or went and it is not told which."""
+    """Drop the unique keys, after an index was added or dropped that is not named."""
     return replace(state, unique_keys=()) if isinstance(state, TableSchema) else state
 
 
 def last_change(history: SchemaHistory, table: Table) -> Position | None:
-    """Where the last version of a table begins; None when there is none."""
+    """Return where the last version of a table begins; None if there is none."""
     versions = history.versions(*table)
     return versions[-1][0] if versions else None

@@ -1,1 +1,1 @@
-"""What is asked of a server beside its log: settings, grants, filters, information_schema."""
+"""Queries of a server other than its binlog: settings, grants, filters, information_schema."""

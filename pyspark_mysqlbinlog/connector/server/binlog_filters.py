@@ -1,11 +1,11 @@
-"""Whether the server's log has the wanted changes at all.
+"""Check whether the server's binlog contains the captured changes at all.
 
 Two settings leave changes out of it without a trace: filters by database, and `log_slave_updates`
-off on a replica. Both may be other ones when the server comes back, so they are asked for at each
-connection that follows the log.
+off on a replica. Both may have changed when the server returns, so they are checked at each
+connection that follows the binlog.
 
-A filter takes rows by their table's database, and DDL by the session's default database, whatever
-tables it names (the manuals, --binlog-do-db, on row-based logging).
+A filter applies to rows by their table's database, and to DDL by the session's default database,
+whatever tables it names (the manuals, --binlog-do-db, on row-based logging).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 __all__ = ["DatabaseFilter", "check_log_contents", "left_out_by"]
 
 _DATABASES = "SELECT SCHEMA_NAME FROM information_schema.SCHEMATA"
-# The second name since 8.0.26; Galera applies its cluster's changes as a replica does.
+# The second name since 8.0.26; a Galera node applies its cluster's changes like a replica.
 _VARIABLES = (
     "SHOW GLOBAL VARIABLES WHERE Variable_name IN"
     " ('log_slave_updates', 'log_replica_updates', 'wsrep_on')"
@@ -38,11 +38,11 @@ _VARIABLES = (
 
 @dataclass(frozen=True, slots=True)
 class DatabaseFilter:
-    """The filters of a log; without names in it, one of the two leaves nothing out.
+    """The filters of a binlog; at least one of the two has no names, and excludes nothing.
 
     Attributes
     ----------
-    only : the databases of binlog_do_db: all others are left out, and `but` does not count.
+    only : the databases of binlog_do_db: all others are excluded, and `but` has no effect.
     but : those of binlog_ignore_db.
     """
 
@@ -51,7 +51,7 @@ class DatabaseFilter:
 
     @classmethod
     def of(cls, only: str, but: str) -> DatabaseFilter:
-        """As SHOW MASTER STATUS shows them, separated by commas."""
+        """Parse the values of SHOW MASTER STATUS, separated by commas."""
         return cls(_names(only), _names(but))
 
     @property
@@ -60,22 +60,22 @@ class DatabaseFilter:
 
     @property
     def shown(self) -> str:
-        """For a message."""
+        """The filters for a message."""
         if self.only:
             return f"binlog_do_db shows {', '.join(self.only)}"
         return f"binlog_ignore_db shows {', '.join(self.but)}"
 
     def excludes(self, database: str) -> bool:
-        # Names are compared letter by letter, also where those of tables are not.
+        # Names are compared exactly, even if table names are case-insensitive.
         return database not in self.only if self.only else database in self.but
 
 
 def check_log_contents(client: ReplicaClient, tables: TableFilter) -> None:
-    """Two or three queries; what they only may mean is logged, once in a process.
+    """Check with two or three queries; mere suspicions are logged, once per process.
 
     Raises
     ------
-    BinlogSettingsError : changes of wanted tables are not in the log.
+    BinlogSettingsError : changes of captured tables are not in the binlog.
     LostConnectionError : as `ReplicaClient.query` does.
     """
     try:
@@ -83,7 +83,7 @@ def check_log_contents(client: ReplicaClient, tables: TableFilter) -> None:
         _check_replica(client)
     except AccessDeniedError as error:
         warn_once(
-            "not checked whether the log has all changes (binlog_do_db, binlog_ignore_db,"
+            "not checked whether the binlog has all changes (binlog_do_db, binlog_ignore_db,"
             f" log_slave_updates): {error.message}"
         )
 
@@ -98,31 +98,31 @@ def _check_filter(client: ReplicaClient, tables: TableFilter) -> None:
     if left_out:
         names = ", ".join(f"`{name}`" for name in left_out)
         raise BinlogSettingsError(
-            f"the server leaves the changes of {names} out of its log ({filtering.shown}): start it"
-            " without that option, or leave these databases out (tables, excludeTables)"
+            f"the server leaves the changes of {names} out of its binlog ({filtering.shown}): start"
+            " it without that option, or exclude these databases (tables, excludeTables)"
         )
     if perhaps:
         names = ", ".join(f"`{name}`" for name in perhaps)
         warn_once(
-            f"the server leaves the changes of {names} out of its log ({filtering.shown}): should"
-            " the option tables mean one of these, its rows are missing"
+            f"the server leaves the changes of {names} out of its binlog ({filtering.shown}): if"
+            " the option tables includes one of these, its rows are missing"
         )
     warn_once(
-        f"the server's log has not all databases ({filtering.shown}): DDL is in it when the"
-        " session's default database is logged, whatever tables it names; ALTER a wanted table with"
-        " its own database as the default one"
+        f"the server's binlog does not have all databases ({filtering.shown}): DDL is in it if the"
+        " session's default database is logged, whatever tables it names; ALTER a captured table"
+        " with its own database as the default one"
     )
     if len(filtering.only) > 1:
         warn_once(
-            f"{filtering.shown}: given as one option with commas, that is the name of one database,"
-            " and nothing is logged; give the option once for each"
+            f"{filtering.shown}: set as one option with commas, this is the name of one database,"
+            " and nothing is logged; set the option once for each"
         )
 
 
 def left_out_by(
     filtering: DatabaseFilter, tables: TableFilter, existing: Sequence[str]
 ) -> tuple[list[str], list[str]]:
-    """The databases left out that are wanted, and those that may be: that can't be told."""
+    """Return the excluded databases that are captured, and those that possibly are."""
     fold = folding(tables.case_sensitive)
     names = {*existing, *filtering.but, *map(fold, named_databases(tables))}
     wanted = {name: reaches(tables, name) for name in sorted(names) if filtering.excludes(name)}
@@ -133,33 +133,33 @@ def left_out_by(
 
 
 def _check_replica(client: ReplicaClient) -> None:
-    """A server that logs what it applies has all of it; another one must not apply anything."""
+    """Check that a server that does not log what it applies is no replica."""
     values = {str(name): str(value) for name, value in client.query(_VARIABLES)}
     if "ON" in (values.get("log_slave_updates"), values.get("log_replica_updates")):
         return
     if values.get("wsrep_on") == "ON":
         warn_once(
             "the server is a node of a Galera cluster and log_slave_updates is OFF: the changes of"
-            " its other nodes are not in its log; start it with --log-slave-updates"
+            " its other nodes are not in its binlog; start it with --log-slave-updates"
         )
     applies, is_set_up = _replica_state(client)
     what = "log_slave_updates is OFF: the changes that the server applies as a replica are"
-    cure = "start it with --log-slave-updates, or read its source's log"
+    cure = "start it with --log-slave-updates, or read its source's binlog"
     if applies:
-        raise BinlogSettingsError(f"{what} not in its log, and it is replicating; {cure}")
+        raise BinlogSettingsError(f"{what} not in its binlog, and it is replicating; {cure}")
     if is_set_up:
-        warn_once(f"{what} not in its log, and it is set up as one; {cure}")
+        warn_once(f"{what} not in its binlog, and it is configured as one; {cure}")
 
 
 def _replica_state(client: ReplicaClient) -> tuple[bool, bool]:
-    """Whether the server applies another one's changes, and whether it is set up to."""
+    """Return whether the server applies another one's changes, and whether it is configured to."""
     try:
         show = "SHOW ALL SLAVES STATUS" if client.is_mariadb else "SHOW SLAVE STATUS"
         sources = client.records(show)
     except AccessDeniedError:
         if not client.is_mariadb:
             raise
-        # MariaDB 10.5 and later want another privilege for this, but none for the number.
+        # MariaDB 10.5 and later require another privilege for this, but none for the number.
         rows = client.query("SHOW GLOBAL STATUS LIKE 'Slaves_running'")
         return any(str(value) != "0" for _, value in rows), False
     except LostConnectionError:

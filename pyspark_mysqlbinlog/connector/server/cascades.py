@@ -1,7 +1,7 @@
-"""Tables whose rows foreign keys change: InnoDB does so by itself, and no log has it.
+"""Tables whose rows foreign keys change: InnoDB does so internally, without the binlog.
 
-MySQL shows the rules of each table that the account may read. MariaDB wants another grant on it
-beside SELECT, such as REFERENCES; without, none are found.
+MySQL shows the rules of each table that the account may read. MariaDB requires another grant on it
+in addition to SELECT, such as REFERENCES; otherwise none are found.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Cascade(NamedTuple):
     Attributes
     ----------
     table : whose rows change.
-    parent : the table whose changes bring it about.
+    parent : the table whose changes cause it.
     rules : such as ``ON DELETE CASCADE``.
     """
 
@@ -41,9 +41,9 @@ class Cascade(NamedTuple):
 
 
 def cascades_into(client: ReplicaClient, tables: Collection[Table]) -> list[Cascade]:
-    """The foreign keys of these tables that change rows, sorted.
+    """Return the foreign keys of these tables that change rows, sorted.
 
-    Asks for each database alone: the server then opens no tables of others.
+    Queries each database separately: the server then opens no tables of others.
     """
     found = []
     for database in sorted({database for database, _ in tables}):

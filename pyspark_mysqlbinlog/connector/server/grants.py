@@ -1,12 +1,12 @@
-"""What the account may see, as SHOW GRANTS tells it.
+"""What the account can see, according to SHOW GRANTS.
 
-information_schema leaves out what the account has no privilege on: whole tables, and single columns
-where privileges are granted on columns only. So only the grants tell what it does not show.
+information_schema omits what the account has no privilege on: whole tables, and single columns if
+privileges are granted on columns only. So only the grants reveal what it does not show.
 
-SHOW GRANTS needs no privilege. MariaDB lists those of the roles that are set, and of PUBLIC, behind
-the account's own; MySQL 8.0 names a role without what it grants. Before 8.0 a MySQL also applies
+SHOW GRANTS needs no privilege. MariaDB lists the grants of the roles that are set, and of PUBLIC,
+after the account's own; MySQL 8.0 names a role without its grants. Before 8.0 MySQL also applies
 grants to the same user at other hosts, and to the anonymous user, which are not listed: an account
-may see more than these lines say.
+may see more than these lines show.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 
 __all__ = ["Grant", "Grants", "like"]
 
-_SKIPS_GRANTS = 1290  # mysqld --skip-grant-tables: everybody may do everything
+_SKIPS_GRANTS = 1290  # mysqld --skip-grant-tables: all accounts have all privileges
 _NAME = r"`((?:[^`]|``)*)`"
 _GRANT = re.compile(rf"GRANT (.*?) ON (?:\*\.\*|{_NAME}\.(?:\*|{_NAME})) TO (\S+)", re.DOTALL)
-# Names of columns are without quotes in MySQL up to 5.7.
+# Column names are not quoted in MySQL up to 5.7.
 _COLUMNS = re.compile(r" \(.*?\)(?=, [A-Z]|$)", re.DOTALL)
-# Neither grants anything on tables.
+# These grant nothing on tables.
 _OTHERS = re.compile(r"GRANT (?:PROXY|EXECUTE|ALTER ROUTINE|.* ON (?:PROCEDURE|FUNCTION|PACKAGE))")
 _ROLE = re.compile(r"GRANT `|SET DEFAULT ROLE ")
-# With one of these on a column, information_schema shows it.
+# With one of these on a column, information_schema shows the column.
 _SHOWS_COLUMNS = frozenset({"SELECT", "INSERT", "UPDATE", "REFERENCES", "ALL PRIVILEGES"})
 _SELECTS = frozenset({"SELECT", "ALL PRIVILEGES"})
 
@@ -42,7 +42,7 @@ class Grant:
 
     Attributes
     ----------
-    database : a pattern as LIKE has them, where `table` is None; None is all databases.
+    database : a LIKE pattern, if `table` is None; None is all databases.
     table : None is all tables.
     privileges : on the whole of it.
     on_columns : whether there are others, on single columns.
@@ -56,7 +56,7 @@ class Grant:
 
     @classmethod
     def parse(cls, line: str) -> Grant | None:
-        """None when it grants nothing on tables.
+        """Parse a line; None if it grants nothing on tables.
 
         Raises
         ------
@@ -85,24 +85,24 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class Grants:
-    """What an account may see.
+    """What an account can see.
 
     Attributes
     ----------
     grants : those on tables.
-    is_complete : whether there is nothing that was not understood.
+    is_complete : whether every line was understood.
     case_sensitive : whether names of databases and tables differ by case.
     """
 
     grants: tuple[Grant, ...]
     is_complete: bool
     case_sensitive: bool
-    # Tables with grants on columns; each table is asked for, and there may be thousands of grants.
+    # Tables with grants on columns; each table is looked up, and there may be thousands of grants.
     _on_columns: frozenset[Table] = field(default=frozenset(), repr=False)
 
     @classmethod
     def ask(cls, client: ReplicaClient, *, case_sensitive: bool) -> Grants:
-        """One query.
+        """Query the account's grants.
 
         Raises
         ------
@@ -120,7 +120,7 @@ class Grants:
 
     @classmethod
     def parse(cls, lines: Sequence[str], *, case_sensitive: bool, mariadb: bool = False) -> Grants:
-        """The lines of SHOW GRANTS."""
+        """Parse the lines of SHOW GRANTS."""
         grants, is_complete = [], True
         for line in lines:
             # A role of MySQL 8.0 may grant anything.
@@ -145,7 +145,7 @@ class Grants:
 
     @property
     def selects_nothing(self) -> bool:
-        """Whether it may SELECT from no table, as far as these lines tell."""
+        """Whether it may SELECT from no table, according to these lines."""
         return self.is_complete and not any(
             grant.on_columns or grant.privileges & _SELECTS for grant in self.grants
         )
@@ -153,7 +153,7 @@ class Grants:
     def allows(self, privilege: str, database: str | None = None) -> bool:
         """Whether it has a privilege on all tables, or on those of a database.
 
-        Whoever has what was not understood, a role of MySQL 8.0, may have it.
+        Also True if some grants were not understood (a role of MySQL 8.0): it may have it.
         """
         privileges = frozenset({privilege, "ALL PRIVILEGES"})
         if database is not None:
@@ -176,13 +176,13 @@ class Grants:
         )
 
     def selects_like(self) -> Iterator[str]:
-        """The patterns, as LIKE has them, of databases all of whose tables may be SELECTed from."""
+        """Yield the LIKE patterns of databases all of whose tables may be SELECTed from."""
         for grant in self.grants:
             if grant.table is None and grant.database is not None and grant.privileges & _SELECTS:
                 yield grant.database
 
     def shows_columns_of(self, database: str, table: str) -> bool:
-        """Whether it may see all columns of a table, or none; not only some of them."""
+        """Whether it can see all columns of a table, or none, rather than some of them."""
         fold = table_folding(self.case_sensitive)
         name = fold((database, table))
         if name not in self._on_columns:
@@ -207,7 +207,7 @@ class Grants:
                 if grant.database is not None
                 and like(grant.database, self.case_sensitive).fullmatch(database)
             ]
-            # The server takes one grant of those that match, which of them is its affair.
+            # The server applies one of the matching grants; which one is not specified.
             if matching and all(grant.privileges & privileges for grant in matching):
                 return True
         return False
@@ -215,7 +215,7 @@ class Grants:
 
 @lru_cache(maxsize=1024)
 def like(pattern: str, case_sensitive: bool) -> re.Pattern[str]:
-    """A grant's database: LIKE's ``%`` and ``_``, unless a backslash is in front of them."""
+    """Compile a grant's database: LIKE's ``%`` and ``_``, unless after a backslash."""
     parts = re.findall(r"\\.|.", pattern, re.DOTALL)
     wild = {"%": ".*", "_": "."}
     text = "".join(

@@ -1,15 +1,15 @@
-"""The server's own description of its tables, from information_schema.
+"""Table schemas from the server's information_schema.
 
 Three SELECTs whatever the number of tables: their default collations, their columns, their unique
-keys. information_schema opens every table it describes, so one query for each table would cost as
-much again for each. Types come from COLUMN_TYPE, read by the reader that reads DDL: the columns
-beside it differ between versions (5.5 has no DATETIME_PRECISION, 8.0 no display widths).
+keys. information_schema opens every table it describes, so a query per table would repeat that
+cost. Types come from COLUMN_TYPE, by the parser of DDL: the other columns differ between versions
+(5.5 has no DATETIME_PRECISION, 8.0 no display widths).
 
-It shows no more than the account may see. A table of which it may see only some columns is not
-described, for the others would be missing without a trace: the last one leaves no hole behind.
+It shows only what the account can see. A table of which it can see only some columns is rejected,
+because the others would be missing without a trace: a missing last column leaves no gap.
 
-One thing it can't show: the texts of information_schema are utf8 with three bytes, so a character
-beyond them in an ENUM or SET label reads as ``?``. Such labels are known only from DDL.
+One limitation: the texts of information_schema are utf8 with three bytes, so a character beyond
+them in an ENUM or SET label reads as ``?``. Such labels are known only from DDL.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ _KEYS = (
     "SELECT TABLE_SCHEMA, TABLE_NAME, INDEX_NAME, COLUMN_NAME, SEQ_IN_INDEX FROM"
     " information_schema.STATISTICS WHERE NON_UNIQUE = 0 AND "
 )
-# The server leaves out the system databases as well: describing them takes it longest.
+# The server excludes the system databases too: describing them takes it longest.
 _ALL = "BINARY TABLE_SCHEMA NOT IN %s"
 _SYSTEM = (tuple(sorted(SYSTEM_DATABASES)),)
-# Without BINARY, for by these the server opens that one table only.
+# Without BINARY, because with these conditions the server opens only that table.
 _ONLY = "TABLE_SCHEMA = %s AND TABLE_NAME = %s"
 _DATABASES = "SELECT SCHEMA_NAME, DEFAULT_CHARACTER_SET_NAME FROM information_schema.SCHEMATA"
 
@@ -59,19 +59,19 @@ def read_table_schemas(
     others: bool = False,
     only: Table | None = None,
 ) -> list[TableSchema]:
-    """The schemas of the wanted base tables, sorted by database and name.
+    """Read the schemas of the captured base tables, sorted by database and name.
 
     Parameters
     ----------
-    client : of an account that may see the tables; a table that it may not see is not there.
-    wanted : of (database, table); the server's system databases are left out before.
-    others : all other tables that can be understood, too.
-    only : ask about this table alone, as the server spells it: quick on a server of many tables.
+    client : of an account that can see the tables; a table that it cannot see does not exist here.
+    wanted : of (database, table); the server's system databases are excluded before.
+    others : include all other tables that can be parsed.
+    only : read this table alone, as the server spells it: fast on a server with many tables.
 
     Raises
     ------
-    AccessDeniedError : with the table; the account may see only some columns of a wanted one.
-    UnknownSchemaError : with the table; a wanted one has a column that can't be understood.
+    AccessDeniedError : with the table; the account can see only some columns of a captured one.
+    UnknownSchemaError : with the table; a captured one has a column that can't be parsed.
     ServerError : what `ReplicaClient.query` raises.
     """
     those, names = (_ALL, _SYSTEM) if only is None else (_ONLY, only)
@@ -105,14 +105,14 @@ def read_table_schemas(
         if wanted(database, table) and (label := label_of_lost_letters(column)) is not None:
             warn_once(
                 f"{database}.{table}: the server shows a label of column {row[0]!r} as {label!r},"
-                " and a letter beyond U+FFFF, as emoji are, as ?: unless the statement that made"
-                " the column is in the log behind the start, rows have ? for such a letter, too"
+                " and a letter beyond U+FFFF, such as an emoji, as ?: unless the binlog after the"
+                " start has the statement that defined the column, rows have ? for such letters"
             )
     keys = _keys(_rows(client, _KEYS + those, names))
     found = []
     for table, collation in sorted(collations.items()):
         described = sorted(columns.get(table, ()), key=lambda pair: pair[0])
-        if not described:  # dropped between the queries, or not understood
+        if not described:  # dropped between the queries, or not parsed
             continue
         ordinals = [ordinal for ordinal, _ in described]
         described_columns = tuple(column for _, column in described)
@@ -139,7 +139,7 @@ def read_table_schemas(
 
 
 def _keys(rows: Sequence[tuple[Any, ...]]) -> dict[Table, dict[str, tuple[str, ...]]]:
-    """Of each table: a unique index's name -> its columns. One of expressions has none."""
+    """Return each table's unique indexes: name -> columns; without those on expressions."""
     parts: dict[Table, dict[str, list[tuple[int, str | None]]]] = {}
     for database, table, name, column, sequence in rows:
         indexes = parts.setdefault((database, table), {})
@@ -148,7 +148,7 @@ def _keys(rows: Sequence[tuple[Any, ...]]) -> dict[Table, dict[str, tuple[str, .
         table: {
             name: tuple(column for _, column in sorted(columns) if column is not None)
             for name, columns in indexes.items()
-            # MySQL 8.0: an expression stands in a column's place.
+            # MySQL 8.0: an expression instead of a column.
             if all(column is not None for _, column in columns)
         }
         for table, indexes in parts.items()
@@ -158,9 +158,9 @@ def _keys(rows: Sequence[tuple[Any, ...]]) -> dict[Table, dict[str, tuple[str, .
 def read_table_schema(
     client: ReplicaClient, table: Table, *, case_sensitive: bool
 ) -> TableSchema | None:
-    """One base table's schema; None where the server does not describe it.
+    """Read one base table's schema; None if the server does not describe it.
 
-    Raises as `read_table_schemas`. Quick on a server of many tables.
+    Raises as `read_table_schemas`. Fast on a server with many tables.
     """
     fold = table_folding(case_sensitive)
     found = read_table_schemas(client, lambda *name: fold(name) == fold(table), only=table)
@@ -169,21 +169,21 @@ def read_table_schema(
 
 def _why(column_type: str, error: MySQLBinlogError) -> str:
     if column_type.startswith(("enum(", "set(")) and not column_type.endswith(")"):
-        return "the server shows it cut short, as it does where a label has bytes that are no text"
+        return "the server truncates it, as it does if a label has bytes that are not valid text"
     return error.message
 
 
 def _partly_seen(table: Table) -> AccessDeniedError:
     return AccessDeniedError(
-        "the account may see only some columns of this table, and the log has the values of all:"
-        f" GRANT SELECT ON {quoted(*table)} to this user in place of SELECT (columns), or exclude"
-        " the table",
+        "the account can see only some columns of this table, and the binlog has the values of"
+        f" all: GRANT SELECT ON {quoted(*table)} to this account instead of SELECT (columns), or"
+        " exclude the table",
         table=".".join(table),
     )
 
 
 def read_database_charsets(client: ReplicaClient) -> dict[str, str]:
-    """The default character set of every database, which a CREATE TABLE inherits."""
+    """Read the default charset of every database, which a CREATE TABLE inherits."""
     return {name: canonical_charset(charset) for name, charset in _rows(client, _DATABASES)}
 
 
@@ -193,7 +193,7 @@ def _column(row: tuple[Any, ...], context: SqlContext) -> ColumnSchema:
     name, column_type, charset, nullable, extra = row
     known = canonical_charset(charset) if charset else None
     column = parse_column_type(name, column_type, known, nullable == "YES", context)
-    # "VIRTUAL GENERATED"; other words may stand beside it.
+    # "VIRTUAL GENERATED"; possibly with other words.
     is_virtual = "VIRTUAL" in extra.upper() and not context.mariadb
     return replace(column, virtual=is_virtual)
 
@@ -201,7 +201,7 @@ def _column(row: tuple[Any, ...], context: SqlContext) -> ColumnSchema:
 def _rows(
     client: ReplicaClient, query: str, arguments: Sequence[object] = ()
 ) -> list[tuple[Any, ...]]:
-    """A query's rows, all texts as str: some of information_schema's come as bytes."""
+    """Return a query's rows, all texts as str: information_schema returns some as bytes."""
     return [
         tuple(value.decode() if isinstance(value, bytes) else value for value in row)
         for row in client.query(query, arguments)

@@ -1,4 +1,4 @@
-"""What is asked of the server besides its log: settings, positions, identity."""
+"""Queries of the server's settings, positions and identity."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _PARSE_ERROR = 1064
 
 
 def check_settings(client: ReplicaClient) -> None:
-    """BinlogSettingsError unless the server logs rows."""
+    """Raise BinlogSettingsError unless the server logs rows."""
     if client.variable("log_bin") != "ON":
         raise BinlogSettingsError(
             "the server writes no binlog (log_bin is OFF); start it with --log-bin,"
@@ -42,19 +42,19 @@ def check_settings(client: ReplicaClient) -> None:
 
 
 def server_uuid(client: ReplicaClient) -> str:
-    """The server's uuid; empty where it has none (before 5.6, MariaDB)."""
+    """Return the server's uuid; empty if it has none (before 5.6, MariaDB)."""
     return client.variable("server_uuid") or ""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerFacts:
-    """What reading a server's log depends on, and no log tells.
+    """Facts about a server that reading its binlog depends on, and that the binlog lacks.
 
     Attributes
     ----------
-    case_sensitive : whether database and table names differ by case; if not, they are kept in lower
-        case.
-    version : as its handshake tells it.
+    case_sensitive : whether database and table names differ by case; if not, they are stored in
+        lower case.
+    version : from its handshake.
     """
 
     case_sensitive: bool
@@ -62,28 +62,28 @@ class ServerFacts:
 
     @classmethod
     def ask(cls, client: ReplicaClient) -> ServerFacts:
-        """One query; raises what `ReplicaClient.query` raises."""
+        """Query the server once; raises what `ReplicaClient.query` raises."""
         case = client.variable("lower_case_table_names")
         return cls(case in (None, "0"), client.server_version)
 
 
 def check_identity(client: ReplicaClient, expected: str) -> None:
-    """ServerError when this is not the server that the offset belongs to."""
+    """Raise ServerError if this is not the server that the offset belongs to."""
     found = server_uuid(client)
     if expected and found and found != expected:
         raise ServerError(
             f"the checkpoint belongs to the server {expected}, found {found}: file names and"
-            " positions of one server mean nothing on another, and failover is not followed yet;"
-            " connect to the first, or start again with a new checkpoint"
+            " positions of one server are meaningless on another, and failover is not supported"
+            " yet; connect to the first, or start again with a new checkpoint"
         )
 
 
 def current_position(client: ReplicaClient) -> Position:
-    """Where the log ends now. Needs REPLICATION CLIENT.
+    """Return the current end of the binlog. Needs REPLICATION CLIENT.
 
     Raises
     ------
-    BinlogSettingsError : the server writes no log.
+    BinlogSettingsError : the server writes no binlog.
     ServerError : what `ReplicaClient.query` raises.
     """
     status = master_status(client)
@@ -91,7 +91,7 @@ def current_position(client: ReplicaClient) -> Position:
 
 
 def master_status(client: ReplicaClient) -> tuple[Any, ...]:
-    """The log's file, its end, binlog_do_db and binlog_ignore_db; raises as `current_position`."""
+    """Return the file, its end, binlog_do_db and binlog_ignore_db; as `current_position`."""
     try:
         rows = client.query("SHOW MASTER STATUS")
     except ServerError as error:
@@ -107,9 +107,9 @@ def master_status(client: ReplicaClient) -> tuple[Any, ...]:
 
 
 def binlog_files(client: ReplicaClient) -> dict[str, int]:
-    """The files that the server still has, oldest first, and how many bytes each has.
+    """Return the files that the server still has, oldest first, with their sizes in bytes.
 
-    BinlogSettingsError where two have one name: then no name tells where to read.
+    BinlogSettingsError if two have one name: then no name identifies a file.
     """
     rows = [(str(row[0]), int(row[1])) for row in client.query("SHOW BINARY LOGS")]
     files = dict(rows)
@@ -125,15 +125,15 @@ def binlog_files(client: ReplicaClient) -> dict[str, int]:
 
 
 def server_time(client: ReplicaClient) -> int:
-    """What the server's clock shows, in seconds since 1970, as events have it."""
+    """Return the time of the server's clock, in seconds since 1970, as in events."""
     return int(client.query("SELECT UNIX_TIMESTAMP()")[0][0])
 
 
 def explicit_timestamps(client: ReplicaClient) -> bool:
-    """Whether a TIMESTAMP may be NULL unless it says otherwise."""
+    """Return whether a TIMESTAMP may be NULL by default."""
     return client.variable("explicit_defaults_for_timestamp") in ("ON", "1")
 
 
 def database_charsets(client: ReplicaClient) -> dict[str, str]:
-    """The default charset of every database."""
+    """Return the default charset of every database."""
     return read_database_charsets(client)

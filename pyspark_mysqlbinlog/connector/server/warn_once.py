@@ -1,4 +1,4 @@
-"""What is wrong, perhaps, with a server's settings or grants: a line in the log, once."""
+"""Possible problems of a server's settings or grants: one log line each."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ _LOG = logging.getLogger("pyspark_mysqlbinlog")
 
 @lru_cache(maxsize=256)
 def warn_once(text: str) -> None:
-    """Once in a process: a connection that is made again says nothing new."""
+    """Log a warning once per process: a reconnect reports nothing new."""
     _LOG.warning(text)

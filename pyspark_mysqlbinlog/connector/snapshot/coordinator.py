@@ -1,7 +1,7 @@
-"""The load of one stream, as its driver follows it from batch to batch.
+"""The snapshot of one stream, as its driver follows it from batch to batch.
 
-What a load has done lies in the offsets alone: this gives the state that the next offset stores,
-and the tasks of a batch whose end is given, be it planned just now or by an earlier process.
+Only the offsets record what a snapshot has done. This module returns the state that the next offset
+stores, and the tasks of a batch with a given end, planned by this process or by an earlier one.
 """
 
 from __future__ import annotations
@@ -42,16 +42,17 @@ from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 __all__ = ["Load"]
 
 
-# Seconds that changes of the log wait for the chunks of their batch: a proof may take minutes.
+# Seconds that binlog changes wait for the chunks of their batch: a visibility check may take
+# minutes.
 _PATIENCE = 2.0
-# Whoever takes packets holds a batch in memory. A loaded row takes a quarter of what a change does
-# there: it has one image, and its bytes are the server's estimate, which counts the pages that it
-# lies in.
+# A sink of IPC messages holds a batch in memory. A snapshot row takes a quarter of the memory of a
+# change: it has one image, and its size is the server's estimate, which includes partly empty
+# pages.
 _WEIGHT_IN_PACKETS = 0.25
 
 
 class _Proofs:
-    """Waits until all that is in the log can be seen in a table; asks for grants once."""
+    """Waits until everything in the binlog is visible in a table; queries grants once."""
 
     def __init__(self, options: Options, *, case_sensitive: bool) -> None:
         self._options = options
@@ -59,18 +60,18 @@ class _Proofs:
         self._prover: VisibilityChecker | None = None
 
     def begin(self) -> Callable[[ReplicaClient, Table], None]:
-        """What waits until all that is in the log now can be seen in a table.
+        """Return a function that waits until the current binlog is visible in a table.
 
-        What proves it for an InnoDB table by looking at all transactions, proves it for the others.
+        A check of an InnoDB table that inspects all transactions is valid for the other tables too.
         """
-        # From here on, for every InnoDB table.
+        # From then on, for every InnoDB table.
         is_proven = False
 
         def prove(client: ReplicaClient, table: Table) -> None:
             nonlocal is_proven
             engine = engine_of(client, table)
             if engine is None:
-                return  # it is not there
+                return  # it does not exist
             if is_proven and is_innodb(engine):
                 return
             is_proven = self._prove(client, table, engine).of_all_tables or is_proven
@@ -85,12 +86,12 @@ class _Proofs:
             )
         connect = partial(ReplicaClient.connect, self._options.server_settings())
         watermark = self._prover.prove(client, connect, table, engine)
-        LOGGER.info("loading %s: %s proves what is visible", ".".join(table), watermark.proof)
+        LOGGER.info("snapshot of %s: visibility check %s", ".".join(table), watermark.proof)
         return watermark
 
 
 class Load:
-    """One query's load, in one process.
+    """One query's snapshot, in one process.
 
     Parameters
     ----------
@@ -98,7 +99,7 @@ class Load:
 
     Attributes
     ----------
-    unknown_rows : is to be told of statements, where tables are loaded again by themselves.
+    unknown_rows : records statements, if tables are reloaded automatically.
     """
 
     def __init__(self, options: Options, planner: ChunkPlanner, *, case_sensitive: bool) -> None:
@@ -115,7 +116,7 @@ class Load:
 
     @classmethod
     def of(cls, options: Options, *, case_sensitive: bool) -> Load:
-        """For these options, with a planner that connects when it is first asked."""
+        """Create it for these options, with a planner that connects on first use."""
         planner = ChunkPlanner(
             options.server_settings(),
             begin_proofs=_Proofs(options, case_sensitive=case_sensitive).begin,
@@ -128,9 +129,9 @@ class Load:
     def resumed(
         self, offset: Offset, history_of: Callable[[], SchemaHistory]
     ) -> SnapshotState | None:
-        """What an offset says of the load, for the options of today; None where there is none.
+        """Return an offset's snapshot state for the current options; None if there is no snapshot.
 
-        history_of : gives what is known of the tables that are wanted today; it may ask a server.
+        history_of : returns the history with the tables captured now; it may query the server.
         """
         state, options = offset.load, self._options
         position, wants = offset.position, self._tables.wants
@@ -149,17 +150,17 @@ class Load:
             exists=self._exists,
         )
         if state is None:
-            # Nothing was to be loaded so far: all that is there is in step.
+            # No snapshot so far: all existing tables are complete.
             state = advance(SnapshotState(), history, position, wants, ())
         again = options.reload_filter(self._case_sensitive)
         state = reload_tables(
             state, name, history, position, lambda *table: wants(*table) and again.wants(*table)
         )
-        LOGGER.info("reload %r: %s are loaded again", name, tables)
+        LOGGER.info("reload %r: %s are snapshotted again", name, tables)
         return state
 
     def _exists(self, table: Table) -> bool:
-        """Whether the server has a table that the history at an offset does not have yet."""
+        """Whether the server has a table that the history at an offset does not contain yet."""
 
         def ask() -> bool:
             with ReplicaClient.connect(self._options.server_settings()) as client:
@@ -175,7 +176,7 @@ class Load:
         position: Position,
         renamed: Collection[Table],
     ) -> SnapshotState | None:
-        """The state at a batch's end that the log gives, where there is a load; see `advance`.
+        """Return the state at a batch's end, after its binlog, or None; see `advance`.
 
         start, position : of the batch.
         renamed : tables that got their names in it.
@@ -186,7 +187,7 @@ class Load:
         if self.unknown_rows is None:
             return None if state is None else advance(state, history, position, wants, renamed)
         altered = altered_tables(state or SnapshotState(), history, start, position)
-        # A statement counts more than that its table was being read.
+        # An invalidating statement outweighs an ALTER during the reads.
         lost = {
             table: at
             for table, at in {**altered, **self.unknown_rows.between(start, position)}.items()
@@ -198,7 +199,7 @@ class Load:
         if lost:
             self._planner.forget()
         for table in sorted(lost):
-            LOGGER.info("%s.%s is loaded again: what became of its rows is not told", *table)
+            LOGGER.info("%s.%s is snapshotted again: a statement made its rows unknown", *table)
         pending = {load.table for load in state.pending}
         kept = {table: place for table, place in state.invalidated_at.items() if table in pending}
         kept |= {table: (at.number, at.pos) for table, at in lost.items()}
@@ -206,7 +207,7 @@ class Load:
         return replace(followed, invalidated_at=kept)
 
     def next_sequence(self, state: SnapshotState | None, begin: Position) -> SnapshotState | None:
-        """The state where the log's next sequence of files begins; None where there is no load."""
+        """Return the state at the beginning of the next sequence of files, or None."""
         if self.unknown_rows is not None:
             self.unknown_rows.forget()
         return None if state is None else next_sequence(state, begin)
@@ -214,7 +215,7 @@ class Load:
     def noted(
         self, state: SnapshotState, offset: Offset, end_of_log: Callable[[], Position]
     ) -> SnapshotState:
-        """The state at an offset, with what the chunks of its batch may have seen of the log."""
+        """Return the state at an offset, with the binlog end that its chunks may have seen."""
         if self.unknown_rows is None or not (state.chunks or state.high_watermarks):
             return state
         if self._noted is None or self._noted[:2] != (offset, state):
@@ -225,10 +226,10 @@ class Load:
     def limits(
         self, most_bytes: int | None, *, in_packets: bool = False, steps: int = 1
     ) -> BatchLimits:
-        """How much a batch reads of the log, and as much of the tables; None is all there is.
+        """Return a batch's limits, half for the binlog and half for the tables; None is unlimited.
 
-        in_packets : whether the batch is read in packets.
-        steps : by which it is brought in, each with what a batch may read of the tables.
+        in_packets : whether the batch is read as IPC messages.
+        steps : sub-batches of the batch, each with what a batch may read of the tables.
         """
         options = self._options
         rows = None if most_bytes is None else options.max_rows_per_trigger
@@ -236,14 +237,14 @@ class Load:
         return BatchLimits.of(rows, most_bytes, options.max_connections, weight=weight, steps=steps)
 
     def planned(self, state: SnapshotState, limits: BatchLimits) -> SnapshotState:
-        """The state at the end of a batch that reads the next chunks, however long that takes."""
+        """Return the state at the end of a batch that reads the next chunks; may take long."""
         while True:
             planned = self.try_planned(state, limits)
             if planned is not None:
                 return planned
 
     def try_planned(self, state: SnapshotState, limits: BatchLimits) -> SnapshotState | None:
-        """The same; None where it takes long, and then it is to be asked for again."""
+        """Like `planned`, but return None if planning takes long; then call it again."""
         until, lost = state.high_watermarks, state.invalidated_at
         planned = self._planner.next_batch(_without_places(state), limits, patience=_PATIENCE)
         if planned is None:
@@ -255,22 +256,22 @@ class Load:
         return planned
 
     def plan_ahead(self, state: SnapshotState, limits: BatchLimits) -> None:
-        """Begin with what `planned` will be asked for."""
+        """Start planning what `planned` will be called for."""
         self._planner.plan_ahead(_without_places(state), limits)
 
     def tasks(self, last: Offset, most: int) -> list[ChunkPartition]:
-        """At most `most` tasks that read the chunks of the batch that ends there."""
+        """Return at most `most` tasks that read the chunks of the batch that ends there."""
         return load_tasks(self._options, last, most, case_sensitive=self._case_sensitive)
 
     def report(self) -> dict[str, Any] | None:
-        """What the query's progress tells of it."""
+        """Return the snapshot's part of the query's progress."""
         return self._progress.report()
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         self._planner.close()
 
 
 def _without_places(state: SnapshotState) -> SnapshotState:
-    """What the planner is told: what is planned ahead holds, whatever the log grows to."""
+    """Remove positions, so that a batch planned ahead stays valid while the binlog grows."""
     return replace(state, high_watermarks={}, invalidated_at={})

@@ -1,4 +1,4 @@
-"""How far a load is, for the query's progress and for the log."""
+"""Progress of a snapshot, for the query's progress and for log lines."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LOG_EVERY = 30.0  # seconds
 
 
 class LoadProgress:
-    """Follows one process's part of a load."""
+    """Follows one process's part of a snapshot."""
 
     def __init__(self) -> None:
         self._began: tuple[float, int] | None = None
@@ -25,12 +25,12 @@ class LoadProgress:
         self._told: dict[str, Any] | None = None
 
     def planned(self, state: SnapshotState, sizes: Mapping[Table, TableSize]) -> None:
-        """A batch is planned, at whose end the load is at `state`."""
+        """Record a planned batch, at whose end the snapshot is at `state`."""
         now = monotonic()
         if self._began is None:
             self._began = now, state.rows
         began_at, began_rows = self._began
-        # The batch that is planned is not read yet, nor is the first one's time known.
+        # The planned batch is not read yet, and the duration of the first one is unknown.
         seconds = now - began_at
         rate = (state.rows - began_rows) / seconds if seconds > 1 else None
         left = sum(sizes[load.table].rows for load in state.pending if load.table in sizes)
@@ -46,18 +46,18 @@ class LoadProgress:
             self._log(state)
 
     def report(self) -> dict[str, Any] | None:
-        """What the query's progress tells; None while nothing is loaded."""
+        """Return the snapshot's part of the query's progress; None without a snapshot."""
         return self._told
 
     def _log(self, state: SnapshotState) -> None:
         assert self._told is not None
         if state.is_done:
-            LOGGER.info("the load is done with this batch: about %d rows", state.rows)
+            LOGGER.info("the snapshot is complete with this batch: about %d rows", state.rows)
             return
         table = ".".join(state.pending[0].table)
         rate, left = self._told["rows_per_second"], self._told["estimated_seconds_left"]
         LOGGER.info(
-            "loading %s: %d tables done, %d left; about %d rows, %s rows/s, %s left",
+            "snapshot of %s: %d tables done, %d left; about %d rows, %s rows/s, %s left",
             table,
             self._told["tables_completed"],
             self._told["tables_remaining"],

@@ -1,4 +1,4 @@
-"""A batch's chunks as tasks."""
+"""The chunks of a batch as tasks."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ __all__ = ["load_tasks"]
 def load_tasks(
     options: Options, last: Offset, most: int, *, case_sensitive: bool, in_turn: bool = False
 ) -> list[ChunkPartition]:
-    """At most `most` tasks, each with about as many chunks as the others.
+    """Return at most `most` tasks, each with about the same number of chunks.
 
     last : where the batch ends.
-    case_sensitive : whether the server tells table names by case.
+    case_sensitive : whether the server distinguishes table names by case.
     in_turn : the first task has the first chunks; else the parts of a table are in different tasks,
-        and read side by side.
+        and read in parallel.
     """
     wants = options.table_filter(case_sensitive).wants
     planned = () if last.load is None else last.load.chunks
-    # Planned, maybe, by a query that wanted other tables.
+    # Possibly planned by a query that captured other tables.
     chunks = [chunk for chunk in planned if wants(*chunk.table)]
     folded = table_folding(case_sensitive)
     given = options.conditions(case_sensitive)

@@ -1,14 +1,14 @@
-"""Record batches in packets: each is one row for Spark, with the whole batch as bytes.
+"""Record batches as Arrow IPC messages: Spark sees one row with the whole batch as bytes.
 
-Spark turns every Arrow batch of a data source into rows of its own, and `toArrow` turns them back:
-for a sink that wants Arrow and takes all columns this is most of its work. A packet goes through as
-it is. A stream gives packets when its schema is `IPC_ROWS`, as for a mirror with change logs.
+Spark converts every Arrow batch of a data source into rows, and `toArrow` converts them back: for
+a sink that takes Arrow and all columns this is most of the work. An IPC message passes through
+unchanged. A stream returns them if its schema is `IPC_ROWS`, as for a mirror with change logs.
 
-Packets of the other kind, `SLIM_IPC_ROWS`, are for whoever wants the rows and nothing else. Of the
-column `source` they have what the rows' meaning hangs on, `query` and `missing`, as columns; the
-rest of it takes longer to pack and unpack than all else. And many rows come typed, as
-payload=struct gives them, each packet those of one table as it looks there: they need not become
-JSON and be read again (see load/chunk_reader.py and ranges/typed_reader.py).
+`SLIM_IPC_ROWS` is for a sink that needs only the rows. Of the column `source` it keeps as columns
+what determines the meaning of the rows, `query` and `missing`; the rest costs more time to pack and
+unpack than everything else. Many rows come typed, as with payload=struct, each message with rows of
+one table under one schema: this avoids JSON (see snapshot/reading/chunk_reader.py and
+ranges/typed_reader.py).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ __all__ = [
     "unpacked",
 ]
 
-# As a packed stream's only column.
+# The only column of a packed stream.
 IPC_ROWS = StructType([StructField("packet", BinaryType())])
 SLIM_IPC_ROWS = StructType([StructField("lean_packet", BinaryType())])
 _CONTENT = envelope(StringType())
@@ -43,11 +43,11 @@ _OF_SOURCE = ("query", "missing")
 
 
 def check_json(options: Options) -> StructType:
-    """The columns inside of packets; OptionError unless the options give these."""
+    """Return the columns inside of the messages; OptionError unless the options match them."""
     if options.payload_kind != "json":
         raise OptionError(
-            f"option payload: packets hold payload=json, and this stream is of"
-            f" payload={options.payload_kind}; leave .schema(...) out"
+            f"option payload: packed rows require payload=json, found"
+            f" payload={options.payload_kind}; remove .schema(...)"
         )
     return _CONTENT
 
@@ -55,12 +55,12 @@ def check_json(options: Options) -> StructType:
 def packets(
     batches: Iterator[pa.RecordBatch], kind: StructType = IPC_ROWS
 ) -> Iterator[pa.RecordBatch]:
-    """Each batch as a packet.
+    """Yield each batch as an IPC message.
 
     kind : `IPC_ROWS` or `SLIM_IPC_ROWS`.
     """
     schema = arrow_schema(kind)
-    # Row images of a table are much alike; what is small goes faster through two sockets.
+    # Row images of a table resemble each other, and small data passes two sockets faster.
     options = pa.ipc.IpcWriteOptions(compression="lz4")
     for whole in batches:
         batch = lean(whole) if kind == SLIM_IPC_ROWS else whole
@@ -72,9 +72,9 @@ def packets(
 
 
 def unpacked(table: pa.Table) -> list[pa.Table]:
-    """What a frame's packets hold, in their order: of each kind of content a table.
+    """Return the contents of a frame's messages in their order: one table per schema.
 
-    The first is that of JSON, with or without rows.
+    The first has the schema of JSON rows, with or without rows.
     """
     content = arrow_schema(_CONTENT)
     if table.column_names == SLIM_IPC_ROWS.names:
@@ -84,9 +84,9 @@ def unpacked(table: pa.Table) -> list[pa.Table]:
 
 
 def group_by_schema(held: Iterable[pa.Table], content: pa.Schema) -> list[pa.Table]:
-    """Tables joined to one of each kind of content, in their order; the first is of JSON.
+    """Concatenate tables of equal schema, in their order; the first has the schema of JSON rows.
 
-    content : of JSON.
+    content : the schema of JSON rows.
     """
     found: dict[pa.Schema, list[pa.Table]] = {content: []}
     for each in held:
@@ -100,9 +100,9 @@ def group_by_schema(held: Iterable[pa.Table], content: pa.Schema) -> list[pa.Tab
 
 
 def lean(changes: Any) -> Any:
-    """Changes, a record batch or a table, with the columns that lean packets have."""
+    """Return changes (a record batch or a table) with the columns of `SLIM_IPC_ROWS`."""
     source = changes.column("source")
-    # Not by pyarrow.compute: every worker of a stream would import it.
+    # Without pyarrow.compute: every worker of a stream would import it.
     parts = dict(zip((field.name for field in source.type), source.flatten(), strict=True))
     kept = [name for name in changes.schema.names if name != "source"]
     columns = [changes.column(name) for name in kept]

@@ -1,4 +1,4 @@
-"""The batch source: a server's log or files from one boundary to another, once."""
+"""The batch source: reads the binlog of a server or of files between two boundaries."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ __all__ = ["MySQLBinlogReader"]
 
 
 class MySQLBinlogReader(DataSourceReader):
-    """Reads a stretch of log as a batch."""
+    """Reads a part of the binlog as a batch."""
 
     def __init__(self, options: Options, schema: StructType) -> None:
         configure_logging()
@@ -48,7 +48,7 @@ class MySQLBinlogReader(DataSourceReader):
         self._schema = schema
 
     def partitions(self) -> Sequence[InputPartition]:
-        """The ranges of what is to be read, in log order."""
+        """Return the ranges to read, in binlog order."""
         options = self._options
         if options.loads:
             return self._load_tasks()
@@ -56,12 +56,12 @@ class MySQLBinlogReader(DataSourceReader):
             start = start_of_files(options)
         else:
             start = start_of_server(options, streaming=False)
-        # A time is looked for in the log, over another connection.
+        # A time is looked up in the binlog, over another connection.
         end = initial_retry()(resolve_end, start, options.ending_offset)
         if end < start.position:
             raise OptionError(
-                f"option endingOffset: {end} lies before the start {start.position}; give a later"
-                " one"
+                f"option endingOffset: {end} is before the start {start.position}; set a later"
+                " position"
             )
         log, schemas = start.log, start.history.pack()
         if not isinstance(log, FileLog):
@@ -78,7 +78,7 @@ class MySQLBinlogReader(DataSourceReader):
         ]
 
     def _load_tasks(self) -> list[ChunkPartition]:
-        """The rows that the tables have, and nothing of the log."""
+        """Plan the snapshot of the tables, without any binlog."""
         options = self._options
         start = start_of_server(options, streaming=False)
         case_sensitive = start.facts.case_sensitive
@@ -109,19 +109,19 @@ class MySQLBinlogReader(DataSourceReader):
         )
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Record batches of one range; runs on an executor."""
+        """Yield the record batches of one range; runs on an executor."""
         if isinstance(partition, ChunkPartition):
             return read_chunks(self._options, partition, arrow_schema(self._schema))
         if not isinstance(partition, RangePartition):
-            # Spark makes one partition of its own when there are none.
+            # Spark creates one partition itself if there are none.
             return iter(())
         return read_range(self._options, partition, arrow_schema(self._schema))
 
 
 def _ranges_of_server(start: ResolvedStart, end: Position) -> Iterator[RangePartition]:
-    """One for each sequence of files: a walk to find where to cut would have all be sent twice.
+    """Return one range per sequence of files: a scan for split points would send all data twice.
 
-    The epoch grows from one to the next, as that of a stream does.
+    As in a stream, the epoch increases from one sequence to the next.
     """
     begin = start.position
     stretches = [Stretch(0, begin, begin, end)] if begin < end else []
@@ -148,14 +148,14 @@ def _range(start: ResolvedStart, begin: Position, end: Position, schemas: str) -
 
 
 def _files_of(log: FileLog, part: Cut) -> FileLog:
-    """The files of a range, up to the one by whose beginning its end is known."""
+    """Return the files of a range, up to the one whose beginning shows the range's end."""
     first = bisect_left(log.numbers, part.start.number)
     behind = bisect_left(log.numbers, part.end.number) + 1
     return FileLog(log.paths[first:behind], log.numbers[first:behind])
 
 
 def _version(start: ResolvedStart, position: Position) -> str:
-    """Of the server that wrote what comes behind a position."""
+    """Return the version of the server that wrote the binlog after a position."""
     if isinstance(start.log, FileLog):
         return start.log.server_version(position.file)
     return start.facts.version

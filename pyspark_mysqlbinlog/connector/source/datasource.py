@@ -1,7 +1,7 @@
-"""The data source `mysqlbinlog`: what Spark finds, and nothing heavy with it.
+"""The data source `mysqlbinlog`: the class that Spark looks up, without heavy imports.
 
-Spark imports this at the first look-up of any data source in any session, so what is imported here
-at the top is what Spark has loaded anyway.
+Spark imports this module at the first look-up of any data source in any session. So its imports at
+the top are only modules that Spark has loaded anyway.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ class MySQLBinlogDataSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """What goes into ``format(…)``."""
+        """Return the name for ``format(…)``."""
         return "mysqlbinlog"
 
     def schema(self) -> StructType:
-        """The columns; also the first place where wrong options show.
+        """Return the columns; the first place where invalid options are reported.
 
-        For payload=struct the server is asked for its tables, or the files are read for their DDL.
+        For payload=struct, reads the tables from the server, or the files for their DDL.
         """
         from pyspark.sql.types import StringType, VariantType
 
@@ -60,7 +60,7 @@ class MySQLBinlogDataSource(DataSource):
                 return envelope(StringType())
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """A batch read."""
+        """Return a batch read."""
         from pyspark_mysqlbinlog.connector.options.checks import check_batch
         from pyspark_mysqlbinlog.connector.source.batch_reader import MySQLBinlogReader
         from pyspark_mysqlbinlog.connector.source.schema import check_schema
@@ -71,9 +71,9 @@ class MySQLBinlogDataSource(DataSource):
         return MySQLBinlogReader(options, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        """A streaming read, of a server only.
+        """Return a streaming read, of a server only.
 
-        Raises nothing of ours: the reader does, see `RefusedStreamReader`.
+        Raises none of this package's errors: the reader does, see `RefusedStreamReader`.
         """
         from pyspark_mysqlbinlog.errors import MySQLBinlogError
 
@@ -99,7 +99,7 @@ class MySQLBinlogDataSource(DataSource):
         from pyspark_mysqlbinlog.connector.source.stream_reader import MySQLBinlogStreamReader
 
         is_packed = schema in {IPC_ROWS, SLIM_IPC_ROWS}
-        # Spark gives the names in lower case.
+        # Spark passes the names in lower case.
         given = dict(self.options)
         folder = given.pop(HANDOFF_OPTION, None) if is_packed else None
         options = parse_options(given)

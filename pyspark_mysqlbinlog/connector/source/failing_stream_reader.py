@@ -1,8 +1,8 @@
-"""A stream that can't be, told where Spark shows it.
+"""A stream reader that reports an error where Spark shows it.
 
-Spark's runner of a stream's source stops the reader when it ends, and an error that `streamReader`
-raises ends it before there is one: what people see then is "cannot access local variable 'reader'".
-An error of the reader's methods is shown as it is.
+Spark's runner of a streaming source stops the reader when it ends. If `streamReader` raises, there
+is no reader, and users see only "cannot access local variable 'reader'". An error of the reader's
+methods is shown unchanged.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ __all__ = ["RefusedStreamReader"]
 
 
 class RefusedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Raises the error from whatever is asked of it."""
+    """Raises the error from every method."""
 
     def __init__(self, error: MySQLBinlogError) -> None:
         self._error = error
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """Asked before there is anything to limit."""
+        """Return a limit: Spark calls this before there is anything to limit."""
         return ReadAllAvailable()
 
     def prepareForTriggerAvailableNow(self) -> None:
@@ -51,5 +51,5 @@ class RefusedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._refuse()
 
     def _refuse(self) -> NoReturn:
-        # The traceback of the first raising belongs to another call.
+        # The traceback of the first raise belongs to another call.
         raise self._error.with_traceback(None)

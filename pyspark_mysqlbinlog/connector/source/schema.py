@@ -1,4 +1,4 @@
-"""The columns that every read gives, as Spark types; Debezium's names where it has them.
+"""The columns that every read returns, as Spark types, with Debezium's names where it has them.
 
 What they mean is in docs/reference/output-schema.md.
 """
@@ -54,9 +54,9 @@ _SOURCE = StructType(
 
 
 def envelope(payload: DataType, *, rescued: bool = False) -> StructType:
-    """The schema of a read whose `before` and `after` have the type `payload`.
+    """Return the schema of a read whose `before` and `after` have the type `payload`.
 
-    rescued : with a column for what has no place in a struct.
+    rescued : with a column for values that a struct can't contain.
     """
     more = [StructField(RESCUED, StringType())] if rescued else []
     return StructType(
@@ -75,10 +75,10 @@ def envelope(payload: DataType, *, rescued: bool = False) -> StructType:
 
 
 def check_schema(given: StructType, payload: str, *, rescued: bool) -> None:
-    """OptionError unless a schema that the user gave is one that the read can have.
+    """Raise OptionError unless a user-specified schema is one that the read can have.
 
-    What the structs of payload=struct hold is checked where the first row of a table comes: there
-    its columns are known as they were then.
+    The fields inside the structs of payload=struct are checked at the first row of a table: its
+    columns at that position are known there.
     """
     if payload == "struct":
         kinds = [
@@ -96,10 +96,10 @@ def check_schema(given: StructType, payload: str, *, rescued: bool) -> None:
             return
         expected = ours.simpleString()
     raise OptionError(
-        f"the schema given is {given.simpleString()}, expected {expected}; leave .schema(…) out"
+        f"the schema is {given.simpleString()}, expected {expected}; remove .schema(…)"
     )
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:
-    """What Spark expects record batches of `schema` to look like."""
+    """Return the Arrow schema that Spark expects of record batches of `schema`."""
     return to_arrow_schema(schema, timezone="UTC")

@@ -1,4 +1,4 @@
-"""Where a query begins, and what it must know there: the offset for `startingOffset`."""
+"""Resolve `startingOffset`: the initial offset of a query, with the schemas known there."""
 
 from __future__ import annotations
 
@@ -58,15 +58,15 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class ResolvedStart:
-    """A start, resolved.
+    """A resolved start.
 
     Attributes
     ----------
-    end : the end of the log when this was made.
-    facts : of the server; of files, what the one tells in which the position is.
-    files : the log's files, oldest first, and how many bytes each had.
+    end : the end of the binlog when this was resolved.
+    facts : of the server; for files, as recorded in the file of the position.
+    files : the binlog files, oldest first, with their sizes in bytes.
     order : of a server's files, as seen from the start; None for files, which are one sequence.
-    fingerprint : of the position; None where the log is files.
+    fingerprint : of the position; None for files.
     """
 
     log: Log
@@ -89,23 +89,23 @@ class ResolvedStart:
         )
 
     def load(self, wants: Callable[[str, str], bool]) -> SnapshotState:
-        """A load of all tables that are wanted and there; says which have no primary key."""
+        """Return the state of a snapshot of all captured tables; logs which have no primary key."""
         load = begin_load(self.history, self.position, wants)
         tables = [each.table for each in load.pending]
         known = [self.history.at(self.position, *table) for table in tables]
         keyless = [schema.full_name for schema in known if schema and not schema.primary_key]
         if keyless:
             LOGGER.warning(
-                "tables without a primary key: %s. Where they have no UNIQUE key of NOT NULL"
-                " columns either, each is loaded by one SELECT, which begins again when it breaks"
-                " off",
+                "tables without a primary key: %s. If they have no UNIQUE key of NOT NULL"
+                " columns either, each is snapshotted by one SELECT, which restarts if it is"
+                " interrupted",
                 ", ".join(keyless),
             )
         return load
 
 
 def start_of_server(options: Options, *, streaming: bool) -> ResolvedStart:
-    """Ask the server. Every error that its settings, grants or tables give comes from here."""
+    """Query the server; raises every error about its settings, grants and tables."""
     return initial_retry()(_ask_server, options, options.place_to_start(streaming=streaming))
 
 
@@ -124,7 +124,7 @@ def _ask_server(options: Options, place: Place) -> ResolvedStart:
         order = order.seen_from(position.file)
         log = ServerLog(settings, order=order)
         fingerprint = log.look_at(position)
-        # At the log's end the server tells all there is to know.
+        # At the end of the binlog the server's current definitions are sufficient.
         here = current_position(client)
         known = options.schema_ddl if position < order.position(here.file, here.pos) else None
         history, end = history_of_server(
@@ -159,7 +159,7 @@ def _check_proofs(
 ) -> None:
     """Raise what `VisibilityChecker.proofs` raises for the first table that cannot be checked.
 
-    Later it would come with the first chunk of that table, which may be hours away.
+    Otherwise it would be raised at the first chunk of that table, possibly hours later.
     """
     wants = options.table_filter(case_sensitive).wants
     tables = {each.table for each in begin_load(history, position, wants).pending}
@@ -186,7 +186,7 @@ def start_of_files(options: Options) -> ResolvedStart:
             position = log.begins()[0]
     history = history_of_files(log, options)
     if options.on_unknown_schema == "fail":
-        # Otherwise the log's rows need no definition, so none tells that a table is there.
+        # Otherwise rows need no definition, and no definition shows that a table exists.
         check_named_tables(tables, history, True)
     check_columns(options.column_filter(True), history, True)
     return ResolvedStart(
@@ -201,13 +201,13 @@ def start_of_files(options: Options) -> ResolvedStart:
 
 
 def resolve_end(start: ResolvedStart, place: Place) -> Position:
-    """Where a batch read ends.
+    """Return the end of a batch read.
 
     Raises
     ------
     BinlogPurgedError : the server has no such file.
-    InvalidPositionError : no such file at the path, or behind its end.
-    MySQLBinlogError : what reading the log raises, in which a time is looked for.
+    InvalidPositionError : no such file at the path, or the position is after its end.
+    MySQLBinlogError : raised by reading the binlog to look up a time.
     """
     match place:
         case FilePosition(file, pos):

@@ -1,21 +1,22 @@
 """The streaming source: Spark's offset calls, answered from the tail's buffer.
 
 Spark calls these methods in one long-lived process per query (`partitions` and offsets) and in the
-executors (`read`), and it builds one more reader in a planner process that only travels. So the
-constructor keeps plain data, and the tail starts with the first `latestOffset`.
+executors (`read`). It also creates a reader in a planner process that is only pickled. So the
+constructor keeps plain data, and the first `latestOffset` starts the tail.
 
 Three rules, each found by losing rows:
 
-* `initialOffset` is not durable: Spark asks for it again when batch 0 is replayed in a new process.
+* `initialOffset` is not durable: Spark calls it again when batch 0 is replayed in a new process.
   So batch 0 is always empty; it only makes the position durable.
-* With Trigger.AvailableNow an early "nothing new" would end the query with rows missing. So
-  `latestOffset` waits for the tail.
-* Traffic of unwanted tables moves the offset seldom; otherwise a busy server would make an empty
-  batch every few milliseconds.
+* With Trigger.AvailableNow, "nothing new" returned too early would end the query with rows
+  missing. So `latestOffset` waits for the tail.
+* Traffic of tables that are not captured advances the offset rarely; otherwise a busy server would
+  cause an empty batch every few milliseconds.
 
-Where the log continues in another sequence of files (see checkpoints/position.py), an empty batch
-leads from the end of the one to the beginning of the other, with a greater epoch. Everything else,
-batches, ranges, the tail and its buffer, lies in one sequence, and orders positions by number.
+If the binlog continues in another sequence of files (see checkpoints/position.py), an empty batch
+leads from the end of one sequence to the beginning of the next, with a greater epoch. Everything
+else (batches, ranges, the tail and its buffer) is within one sequence, and orders positions by
+number.
 """
 
 from __future__ import annotations
@@ -92,8 +93,8 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
     """Reads one server's changes as a stream.
 
     schema : of the changes.
-    packed : Spark gets them in packets of this kind (see `arrow_ipc`).
-    handoff : where a mirror takes what is carried (see `BatchHandoff`).
+    packed : if set, Spark gets the changes as IPC messages of this kind (see `arrow_ipc`).
+    handoff : where a mirror reads batches with inline ranges (see `BatchHandoff`).
     """
 
     def __init__(
@@ -113,23 +114,23 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         self._batch_zero_done = False
         self._facts: ServerFacts | None = None
         self._tail: Tail | None = None
-        # Of the sequence of files that the tail walks.
+        # The sequence of files that the tail reads.
         self._epoch = 0
-        # Where the run ends, and the server's files at that time.
+        # The end of the run, and the server's files at that time.
         self._target: tuple[Position, Mapping[str, int]] | None = None
-        # A run's end is to be noted: the server did not answer when Spark wanted it to be.
+        # The run's end is still unknown: the server did not answer when Spark asked.
         self._target_due = False
-        # By the clock of `time`: when the target was noted.
+        # By the clock of `time`: when the target was determined.
         self._noted_at = 0.0
         self._moved_at = monotonic()
-        # Up to here the sink has everything; and where the log was found to end.
+        # The sink has committed everything up to here; and the last known end of the binlog.
         self._committed: Position | None = None
         self._end: EndOfLog | None = None
         self._packed: tuple[SchemaHistory, str] | None = None
         self._load = StreamSnapshot(
             options,
             in_packets=packed is not None,
-            # With change logs such a batch is brought in at once.
+            # With change logs such a batch is applied as a whole.
             max_sub_batches=lambda: max_snapshot_sub_batches() if packed == SLIM_IPC_ROWS else 1,
             is_case_sensitive=self._is_case_sensitive,
             history_of=self._history,
@@ -138,7 +139,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
     # --- offsets
 
     def initialOffset(self) -> dict[str, Any]:
-        """Where a query without a checkpoint begins; the same answer every time."""
+        """Return the start of a query without a checkpoint; the same value every time."""
         if self._initial is None:
             start = start_of_server(self._options, streaming=True)
             self._facts = start.facts
@@ -155,14 +156,14 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         return self._initial.to_dict()
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """At most maxBytesPerTrigger of log a batch."""
+        """Limit a batch to maxBytesPerTrigger of binlog."""
         return ReadMaxBytes(self._options.max_bytes_per_trigger)
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """Note where the log ends: what comes later is not for this run.
+        """Record the end of the binlog as the end of this run.
 
-        Spark asks before anybody can tell whether there is a checkpoint. Without one a server that
-        is not there is told by `initialOffset`, at once; with one it is waited for.
+        Spark calls this before it is known whether there is a checkpoint. If the server does not
+        answer, `initialOffset` raises at once without a checkpoint; with one, the stream waits.
         """
         try:
             with initial_retry()(ReplicaClient.connect, self._options.server_settings()) as client:
@@ -171,41 +172,41 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
             self._target_due = True
 
     def _note_target(self, client: ReplicaClient) -> None:
-        # Asked for behind the end: its file is in the list.
+        # Queried after the end: the list contains its file.
         self._target = current_position(client), binlog_files(client)
         self._target_due, self._noted_at = False, time()
         if self._tail is not None:
-            # Before what is written from now on comes.
+            # Before any later event arrives.
             self._cut_at_target(self._tail, self._tail.buffer.tip.position)
 
     def _cut_at_target(self, tail: Tail, position: Position) -> Position | None:
-        """Let no batch reach across the run's end, which it returns, as `position` sees it."""
+        """Prevent batches from crossing the run's end; returns it, as `position` sees it."""
         target = self._target_seen_from(position)
         if target is not None:
             tail.buffer.force_boundary_at(target)
         return target
 
     def _target_seen_from(self, position: Position) -> Position | None:
-        """Where the run ends, ordered as a position's file sees it; None where it has no end."""
+        """Return the run's end, as the file of a position orders it; None if the run has no end."""
         if self._target is None:
             return None
         target, sizes = self._target
         if self._initial is not None and position.file not in sizes:
-            # A start of this very run, which was looked up later.
+            # The start was resolved in this run, after the target.
             return target if target.file == position.file else BEGINNING
         return FileOrder(lambda: sizes, position.file, sizes).position(target.file, target.pos)
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        """The furthest boundary within the limit: at least one transaction, never part of one."""
+        """Return the last boundary within the limit: at least one whole transaction."""
         offset = self._read_offset(start)
-        # In front of the tail's start: a boundary at the target must not be passed by.
+        # Before the tail starts: it must not pass a boundary at the target.
         if self._target_due:
             self._ask(self._note_target)
         if not self._batch_zero_done:
             self._batch_zero_done = True
             if self._initial is not None and offset == self._initial:
-                # What batch 1 needs is begun while Spark runs batch 0. What goes wrong is raised
-                # when it is asked for.
+                # Start what batch 1 needs while Spark runs batch 0. Errors are raised when batch 1
+                # is requested.
                 self._tail_from(offset)
                 self._load.begin_ahead(offset, self._most(limit))
                 return start
@@ -225,7 +226,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
             and self._load.reads_exactly(load, buffer.tip.history)
             and not self._end_of_log(offset).is_in_sequence_of(position)
         ):
-            # Its place would lie in a later sequence: the stream must come there first.
+            # Its position would be in a later sequence: the stream must get there first.
             may_load = False
             if target is not None and target.is_in_sequence_of(position):
                 self._ask(self._note_target)
@@ -235,37 +236,37 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
             self._moved_at = monotonic()
             return self._offset(offset, mark or self._mark_of(offset), load).to_dict()
         if target is not None and target < position and self._initial is None:
-            # Nothing to wait for would end the query as if all were well. (A start of this very
-            # run may lie behind the target: it was looked up later.)
+            # To wait for nothing would end the query as if it had succeeded. (A start that was
+            # resolved in this run may be after the target.)
             self._check_identity(offset)
             raise log_replaced(f"it ends at {target}, before it", position.file, position.pos)
-        # Trigger.Once asks once for all there is in this sequence; what comes meanwhile may come
-        # along.
+        # Trigger.Once requests everything in this sequence, once; events that arrive meanwhile may
+        # be included.
         end = self._end_of_log(offset) if target is None and most is None else target
         if most is None:
             buffer.take_all()
         rows = None if most is None else self._options.max_rows_per_trigger
         if end is not None:
-            # Another log may end at this very position.
+            # Another binlog may end at the same position.
             buffer.wait(
                 lambda: (
                     tail.compared and (tail.scanned >= end or buffer.exceeds(position, most, rows))
                 )
             )
-        # Else the load's state becomes another with this batch: what was noted of chunks goes.
+        # Otherwise this batch changes the snapshot's state: chunks recorded there are dropped.
         is_settled = load == offset.load and (
             load is None or not (load.chunks or load.empty or load.invalidated_at)
         )
         steps = max_sub_batches() if self._packing is not None and is_settled else 1
         mark = buffer.furthest(position, most and most * steps, target, rows)
-        # A batch in which tables change is one step.
+        # A batch in which tables change is one sub-batch.
         if (
             mark is not None
             and steps > 1
             and self._load.changes_tables(buffer, position, mark.position)
         ):
             mark = buffer.furthest(position, most, target, rows)
-        # What lies behind the end of this run is the next one's affair.
+        # Events after the end of this run belong to the next one.
         is_short = end is None or tail.scanned < end or not tail.compared
         has_ended = tail.next_sequence is not None
         if mark is None and buffer.error is not None and is_short and not has_ended:
@@ -282,26 +283,26 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
 
     @staticmethod
     def _is_at_next_sequence(tail: Tail, position: Position, target: Position | None) -> bool:
-        """Whether nothing is left of the tail's sequence of files, and a run is to go beyond it."""
+        """Whether the tail's sequence of files is consumed, and the run continues after it."""
         if target is not None and target <= END_OF_SEQUENCE:
             return False
         at_end = tail.compared and tail.next_sequence is not None
         return at_end and tail.buffer.tip.position == position
 
     def _begin_sequence(self, tail: Tail, offset: Offset) -> Offset:
-        """The beginning of the log's next sequence of files, which begins another epoch.
+        """Return the beginning of the next sequence of files, which starts a new epoch.
 
-        offset : the end of the one before; the batch between the two is empty. So what the options
-            of today load begins with the batch after it.
+        offset : the end of the previous one; the batch between the two is empty. So the snapshot
+            of newly captured tables begins with the batch after it.
         """
         assert tail.next_sequence is not None
-        # As the tail has seen it: by now it may be another log's, which the next tail notices.
+        # As the tail saw it: the binlog may have been replaced since; the next tail detects that.
         begin, fingerprint = tail.next_sequence
         last = tail.buffer.tip
-        # What holds there holds from the beginning, in positions of either sequence.
+        # What is valid there is valid from the beginning, in positions of either sequence.
         history = last.history.from_position(last.position).until(BEGINNING)
         LOGGER.warning(
-            "the server's binlog has another base name, or its numbers were started again: after %s"
+            "the server's binlog has another base name, or its numbers restarted: after %s"
             " the stream continues in %s, with epoch %d",
             last.position.file,
             begin.file,
@@ -317,19 +318,19 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
     def _idle_move(
         self, buffer: LogBuffer, position: Position, target: Position | None, *, at_once: bool
     ) -> Mark | None:
-        """A boundary that only unwanted traffic lies before, now and then."""
+        """Return a boundary after traffic of uncaptured tables only, once per interval."""
         tip = buffer.tip.position
         if tip <= position:
             return None
         if at_once or target is not None:
-            # The run ends where it should: the next one need not read this traffic again.
+            # The run ends at its target: the next run need not read this traffic again.
             return buffer.advance_to_tip(until=target)
         if monotonic() - self._moved_at < self._options.idle_offset_interval:
             return None
         return buffer.advance_to_tip()
 
     def _most(self, limit: ReadLimit) -> int | None:
-        """Of bytes, in a batch; None is all there is."""
+        """Return the limit of bytes in a batch; None is unlimited."""
         if isinstance(limit, ReadAllAvailable):
             return None
         given = limit.max_bytes if isinstance(limit, ReadMaxBytes) else None
@@ -338,7 +339,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         )
 
     def _offset(self, start: Offset, mark: Mark, load: SnapshotState | None) -> Offset:
-        """The offset of a batch's end: with every schema that holds anywhere in the batch."""
+        """Return the offset of a batch's end, with every schema that is valid within the batch."""
         history = mark.history.from_position(start.position)
         if self._packed is None or self._packed[0] != history:
             self._packed = history, history.pack()
@@ -355,25 +356,25 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         )
 
     def _read_offset(self, value: dict[str, Any]) -> Offset:
-        """An offset of the checkpoint, of a query that gave the same payload or chose another.
+        """Parse an offset of the checkpoint, of a query with the same or an explicit payload.
 
-        OptionError when the payload would change by default: the table's columns would silently
-        become a struct where a text was, or the other way round.
+        OptionError if the payload would change by default: the table's columns would silently
+        change from text to a struct, or the reverse.
         """
         offset = Offset.from_dict(value)
         kind = self._options.payload_kind
         if self._options.payload is None and offset.payload not in ("", kind):
             raise OptionError(
-                f"option payload: the checkpoint is of payload={offset.payload}, and this query"
-                f" would change it to {kind} by default; set payload={offset.payload} to go on as"
-                f" before, or payload={kind} to change it"
+                f"option payload: the checkpoint has payload={offset.payload}, and this query"
+                f" would change it to {kind} by default; set payload={offset.payload} to keep"
+                f" it, or payload={kind} to change it"
             )
         return offset
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
-        """Where the tail is and how far the sink is behind the server, for the query's progress.
+        """Return the tail's position and the sink's lag, for the query's progress.
 
-        Without the schemas, to be short. Spark asks with each offset: it is answered from memory.
+        Short, without the schemas. Spark calls this with each offset: answered from memory.
         """
         if self._tail is None or self._committed is None:
             return None
@@ -384,13 +385,13 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         return offset.to_dict() | self._tail.lag.report(self._committed) | told
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Let go of what is delivered."""
+        """Release what is delivered."""
         offset = Offset.from_dict(end)
         if self._tail is not None and offset.epoch == self._epoch:
             self._tail.buffer.release(offset.position)
 
     def stop(self) -> None:
-        """End the tail. Spark mostly ends the process instead."""
+        """End the tail. Spark usually ends the process instead."""
         if self._tail is not None:
             self._tail.stop()
         self._load.close()
@@ -398,14 +399,14 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
     # --- partitions
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """The ranges of one batch. Everything they need is in the offsets and in the buffer."""
+        """Return the ranges of one batch. Everything they need is in the offsets and the buffer."""
         first, last = self._read_offset(start), self._read_offset(end)
         replays_batch_zero = (
             self._initial is not None and first == self._initial and not self._batch_zero_done
         )
-        # Whatever batch this is: batch 0 is behind us.
+        # Whichever batch this is, batch 0 is done.
         self._batch_zero_done = True
-        # Batch 0 of an earlier process was empty, wherever this one would begin.
+        # Batch 0 of an earlier process was empty, wherever this process would begin.
         if replays_batch_zero:
             return []
         loads = last.loads_since(first)
@@ -419,12 +420,12 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         return [*ranges, *self._load.tasks(last, most - pulls)]
 
     def _ranges(self, first: Offset, last: Offset, max_fetches: int) -> list[RangePartition]:
-        """What a batch reads of the log, by at most `max_fetches` connections."""
-        # One that leads into another sequence of files is empty.
+        """Return the binlog ranges of a batch, for at most `max_fetches` connections."""
+        # A batch that leads into another sequence of files is empty.
         if first.epoch != last.epoch or first.order >= last.order:
             return []
         if last.tables != self._options.table_filter_hash:
-            # Planned by a query that wanted other tables.
+            # Planned by a query that captured other tables.
             last = replace(last, schemas=self._history(last, first).pack())
         spans = None
         if self._tail is not None and first.epoch == self._epoch:
@@ -439,7 +440,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         )
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Record batches of one task; runs on an executor."""
+        """Yield the record batches of one task; runs on an executor."""
         batches = self._read(partition)
         return batches if self._packing is None else packets(batches, self._packing)
 
@@ -461,12 +462,12 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
     # --- the tail
 
     def _tail_from(self, offset: Offset) -> Tail:
-        """The tail of this process; started at the offset when there is none yet in its epoch."""
+        """Return the tail of this process; starts it at the offset if its epoch has none yet."""
         if self._tail is not None:
             if self._epoch == offset.epoch:
                 return self._tail
             self._tail.stop()
-            # It was known as the sequence before sees it.
+            # It was ordered as the previous sequence sees it.
             self._end = None
         self._epoch = offset.epoch
         target = self._target_seen_from(offset.position)
@@ -512,7 +513,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         if options.exclude_tables is not None:
             tables += f" without {options.exclude_tables}"
         LOGGER.info(
-            "reading %s (version %s) from %s on: %s, payload %s, decoder %s",
+            "reading %s (version %s) from %s: %s, payload %s, decoder %s",
             options.server_settings().address,
             self._server_facts().version,
             offset.position,
@@ -526,7 +527,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         return Mark(offset.position, history, self._pending_xa(offset), offset.fingerprint)
 
     def _with_loaded(self, history: SchemaHistory, offset: Offset) -> SchemaHistory:
-        """With the columns of tables that are to be loaded: no row of the log may come first."""
+        """Add the columns of tables to snapshot, so that they are known before binlog rows."""
         load = self._load.at(offset)
         pending = [] if load is None else [each.table for each in load.pending]
         unknown = unknown_among(history, pending, offset.position)
@@ -546,7 +547,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         return self._ask(ask)
 
     def _history(self, offset: Offset, start: Offset | None = None) -> SchemaHistory:
-        """The history of an offset, from a start (or itself) on, that knows the tables wanted."""
+        """Return the history of an offset, from a start (or itself), with all captured tables."""
         start = start or offset
         history = SchemaHistory.unpack(offset.schemas)
         if offset.tables == self._options.table_filter_hash:
@@ -554,7 +555,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         return history_for_other_tables(self._options, history, start.position, start.fingerprint)
 
     def _pending_xa(self, offset: Offset) -> tuple[str, ...]:
-        """What holds no wanted rows; that was said of the tables that were wanted then."""
+        """Return XA ids without captured rows; only valid for the tables captured at that time."""
         return offset.prepared_xa if offset.tables == self._options.table_filter_hash else ()
 
     def _evolution(self) -> Evolution | None:
@@ -567,7 +568,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         )
 
     def _end_of_log(self, offset: Offset) -> Position:
-        """Where the log ends, ordered as an offset's file sees it."""
+        """Return the end of the binlog, as the file of an offset orders it."""
 
         def ask(client: ReplicaClient) -> Position:
             end = current_position(client)
@@ -580,7 +581,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         self._ask(lambda client: check_identity(client, offset.server_uuid))
 
     def _ask(self, ask: Callable[[ReplicaClient], T]) -> T:
-        """What a server says that a checkpoint or a start has named: it is waited for."""
+        """Query a server that a checkpoint or a start has named; waits until it answers."""
 
         def connect_and_ask() -> T:
             with ReplicaClient.connect(self._options.server_settings()) as client:

@@ -1,7 +1,7 @@
-"""The load of a stream, as Spark's offset calls see it.
+"""The snapshot of a stream, as Spark's offset calls see it.
 
-A query that loads nothing asks it little, and never imports the planner of a load: so its workers,
-which import the stream's reader, start sooner.
+A query without a snapshot never imports the snapshot planner. This makes its workers, which import
+the stream's reader, start sooner.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ __all__ = ["StreamSnapshot"]
 
 
 class StreamSnapshot:
-    """What a stream has loaded at an offset, and what its next batch loads.
+    """The snapshot's state at an offset, and the chunks of the next batch.
 
     Parameters
     ----------
-    in_packets : Spark gets the rows in packets.
-    max_sub_batches : by which a batch that loads rows may be brought in.
-    is_case_sensitive : whether the server tells names apart by case; it may be asked.
-    history_of : gives the history of an offset, which knows the tables wanted today.
+    in_packets : Spark gets the rows as IPC messages.
+    max_sub_batches : the maximum number of sub-batches of a batch with snapshot rows.
+    is_case_sensitive : whether the server distinguishes names by case; may query the server.
+    history_of : returns the history of an offset that contains the tables captured now.
     """
 
     def __init__(
@@ -51,15 +51,15 @@ class StreamSnapshot:
         self._is_case_sensitive = is_case_sensitive
         self._history_of = history_of
         self._load: Load | None = None
-        # An offset of other options, and what it says for those of today.
+        # An offset that was written with other options, and its state for the current options.
         self._resumed: tuple[Offset, SnapshotState | None] | None = None
 
     def at(
         self, offset: Offset, end_of_log: Callable[[], Position] | None = None
     ) -> SnapshotState | None:
-        """How far it has come at an offset, for the options of today; None where there is none.
+        """Return the state at an offset, for the current options; None if there is no snapshot.
 
-        end_of_log : with it, what the chunks of the offset's batch may have seen is noted.
+        end_of_log : if given, the state records what the chunks of the batch may have seen.
         """
         if offset.tables == self._options.table_filter_hash and self._options.reload is None:
             state = offset.load
@@ -73,9 +73,9 @@ class StreamSnapshot:
         return self._the_load().noted(state, offset, end_of_log)
 
     def begin_ahead(self, offset: Offset, most_bytes: int | None) -> None:
-        """Look for the next chunks, if there are any, while Spark does something else.
+        """Search the next chunks, if there are any, while Spark does something else.
 
-        What goes wrong is raised when they are asked for.
+        Errors are raised when the chunks are requested.
         """
         state = self.at(offset)
         if state is not None and not state.is_done:
@@ -89,15 +89,15 @@ class StreamSnapshot:
         most_bytes: int | None,
         target: Position | None,
     ) -> tuple[SnapshotState, Mark | None]:
-        """What a batch with the next chunks loads, and how far it goes in the log, if at all.
+        """Return the state after a batch with the next chunks, and the end of its binlog part.
 
-        Half of the limits is the log's: it must not be left behind by a load that takes hours. So
-        a batch with as much of the log as it may have, or with tables that change, is one step.
+        Half of the limits is for the binlog, which must not lag during a snapshot of hours. So a
+        batch with all the binlog that it may have, or in which tables change, is one sub-batch.
 
         position : where the batch begins.
-        target : the boundary that it does not pass by; None is none.
+        target : the boundary that the batch must not cross; None if there is none.
         """
-        # What lies in another server's log, or in one that was begun anew, is no place to go on.
+        # If the binlog was replaced or belongs to another server, the stream must not continue.
         tail.buffer.wait(lambda: tail.compared)
         limits = self._limits(most_bytes)
         side_by_side = self._options.max_connections > 1
@@ -107,7 +107,7 @@ class StreamSnapshot:
             if may_have_log:
                 mark = tail.buffer.furthest(position, limits.bytes, target, limits.rows)
             if mark is None and tail.next_sequence is not None:
-                # After all that is wanted; the next sequence begins with a batch of its own.
+                # After all captured rows; the next sequence begins with a batch of its own.
                 mark = tail.buffer.advance_to_tip(until=target)
                 if mark is not None and mark.position <= position:
                     # Nothing is left to deliver: an empty batch would end an AvailableNow run.
@@ -119,7 +119,7 @@ class StreamSnapshot:
                 followed = self.followed(tail, state, position, mark) or state
             if mark is None or side_by_side:
                 is_one = mark is not None and (
-                    # What lies behind the target is not for this run.
+                    # Events after the target are not for this run.
                     (
                         mark.position != target
                         and tail.buffer.exceeds(position, limits.bytes, limits.rows)
@@ -127,22 +127,22 @@ class StreamSnapshot:
                     or self.changes_tables(tail.buffer, position, mark.position)
                 )
                 of_load = self._limits(most_bytes, 1 if is_one else self._most_steps())
-                # A table without a key that this batch brings is planned with the next one, whose
-                # caller has looked at the log's end.
+                # A keyless table that this batch adds is planned with the next batch, whose caller
+                # has checked the end of the binlog.
                 history = (mark or tail.buffer.tip).history
                 if self.reads_exactly(state, history) or not self.reads_exactly(followed, history):
                     planned = self._the_load().try_planned(followed, of_load)
                     if planned is not None:
                         return planned, mark
-            # What the log has does not wait for chunks; they come with a later batch.
+            # Binlog rows do not wait for chunks; the chunks come with a later batch.
             may_have_log = True
             if mark is not None:
                 return followed, mark
 
     def reads_exactly(self, state: SnapshotState, history: SchemaHistory) -> bool:
-        """Whether a table without a key is pending, whose rows are read at one place in the log.
+        """Whether a pending table without a key is read at an exact binlog position.
 
-        That place must lie in the sequence of files in which the batch lies.
+        That position must be in the batch's sequence of files.
         """
         if not self._options.snapshot_exact_keyless:
             return False
@@ -152,7 +152,7 @@ class StreamSnapshot:
     def followed(
         self, tail: Tail, state: SnapshotState | None, start: Position, mark: Mark
     ) -> SnapshotState | None:
-        """How far it has come at a batch's end, by what the log has brought."""
+        """Return the state at a batch's end, after what the binlog contained."""
         if state is None and not self._options.reload_after_ddl:
             return None
         renamed = tail.renamed(start, mark.position)
@@ -161,9 +161,9 @@ class StreamSnapshot:
     def next_sequence(
         self, offset: Offset, begin: Position, end_of_log: Callable[[], Position]
     ) -> SnapshotState | None:
-        """The state where the log's next sequence of files begins, after an offset.
+        """Return the state at the beginning of the next sequence of files, after an offset.
 
-        For the options with which the offset was made: those of today begin with the next batch.
+        For the options with which the offset was made: new options apply from the next batch.
         """
         state = offset.load
         if self._load is None and state is None:
@@ -172,7 +172,7 @@ class StreamSnapshot:
         return load.next_sequence(state and load.noted(state, offset, end_of_log), begin)
 
     def changes_tables(self, buffer: LogBuffer, start: Position, end: Position) -> bool:
-        """Whether tables change between two positions, or are to be loaded again."""
+        """Whether tables change between two positions, or must be snapshotted again."""
         if buffer.has_changes(start, end):
             return True
         if not self._options.reload_after_ddl:
@@ -181,22 +181,22 @@ class StreamSnapshot:
         return unknown_rows is not None and bool(unknown_rows.between(start, end))
 
     def on_statement(self) -> OnStatement | None:
-        """What is to be told of each statement that changes tables, if anything is."""
+        """Return the callback for statements that change tables; None if there is none."""
         if not self._options.reload_after_ddl:
             return None
         unknown_rows = self._the_load().unknown_rows
         return None if unknown_rows is None else unknown_rows.note
 
     def tasks(self, last: Offset, most: int) -> Sequence[ChunkPartition]:
-        """At most `most` tasks that read the chunks of the batch that ends there."""
+        """Return at most `most` tasks that read the chunks of the batch that ends there."""
         return self._the_load().tasks(last, most)
 
     def report(self) -> dict[str, Any] | None:
-        """What the query's progress tells of it."""
+        """Return the snapshot's part of the query's progress."""
         return None if self._load is None else self._load.report()
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         if self._load is not None:
             self._load.close()
 

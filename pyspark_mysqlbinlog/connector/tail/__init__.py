@@ -1,1 +1,1 @@
-"""The walk through the log ahead of Spark: buffer, spans, boundaries, lag."""
+"""Reading the binlog ahead of Spark: buffer, spans, boundaries, lag."""

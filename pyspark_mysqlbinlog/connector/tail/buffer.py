@@ -1,15 +1,14 @@
-"""The bounded buffer between the tail and Spark: an index of boundaries, and bytes while they fit.
+"""The bounded buffer between the tail and Spark: boundaries, with events while they fit.
 
-The log that the tail has walked is kept as a row of spans, each from one boundary to a later one
-with something wanted in between. A span carries its packed events while the buffer has room for
-them; when it has none, only the span's place is kept, and whoever needs the rows fetches them
-again. Small transactions are gathered into one span up to a granularity, so the index stays small
-too; one that is as large by itself begins a span. When there are too many spans the tail waits. So
-memory is bounded by bytes and by number of spans, whatever the backlog and however large one
-transaction.
+The part of the binlog that the tail has read is a sequence of spans, each from one boundary to a
+later one with captured changes in between. A span holds its packed events while the buffer has
+capacity for them. Otherwise it holds only its positions, and the executor fetches the events again.
+Small transactions are gathered into one span up to a granularity, so the index stays small too; a
+transaction of that size starts a span of its own. If there are too many spans the tail waits. So
+memory is bounded by bytes and by number of spans, whatever the backlog and the largest transaction.
 
-Every method takes the lock; the tail calls one per transaction, or one for many that lie together.
-What is no method is one reference, read without it.
+Every method takes the lock; the tail calls one per transaction, or one for many adjacent ones. The
+properties return one reference, read without it.
 """
 
 from __future__ import annotations
@@ -31,24 +30,24 @@ from pyspark_mysqlbinlog.protocol.events import HEADER_LENGTH, Event
 
 __all__ = ["MAX_INLINE_BYTES_PER_TASK", "LogBuffer", "Mark", "Piece", "Span"]
 
-# DDL statements in one batch; each may make another version of a table in its offset.
+# DDL statements in one batch; each may add a version of a table to its offset.
 _MOST_CHANGES = 20
 
 
-# Spark warns of a "very large task" from 1,000 KiB on, and dies of 60 MB ones: what is larger than
-# this is never carried, and so never kept.
+# Spark warns of a "very large task" from 1,000 KiB on, and fails with 60 MB ones: larger events are
+# never sent inline, and so never kept.
 MAX_INLINE_BYTES_PER_TASK = 900_000
 
 
 class LogBuffer:
-    """Spans in log order, written by the tail and read by Spark's offset calls.
+    """Spans in binlog order, written by the tail and read by Spark's offset calls.
 
     Parameters
     ----------
-    start : the boundary from which the tail walks.
+    start : the boundary from which the tail reads.
     capacity : bytes of events to keep.
-    granularity : log bytes up to which transactions share a span.
-    most_spans : how far the index may run ahead.
+    granularity : binlog bytes up to which transactions share a span.
+    most_spans : the maximum length of the index.
     """
 
     def __init__(
@@ -57,34 +56,34 @@ class LogBuffer:
         self._capacity = capacity
         self._granularity = granularity
         self._most_spans = most_spans
-        # A thread may enter it again.
+        # A thread may acquire it repeatedly.
         self._changed = Condition()
         self._spans = SpanIndex()
         self._base = start.position
         self._tip = start
-        # The furthest boundary that Spark knows: its spelling must not change any more.
+        # The last boundary that Spark knows: its spelling must not change any more.
         self._handed_out = start.position
         self._cut: Position | None = None
-        # The last boundary before the cut, once the tail is behind it.
+        # The last boundary before the cut, once the tail is past the cut.
         self._before_cut: Mark | None = None
-        # The span that is still growing, and the transaction that may become part of it.
+        # The span that is still growing, and the transaction that may be added to it.
         self._open = OpenSpan(start)
         self._transaction: list[Event | PackedEvents] | None = []
         self._transaction_kept = 0
         self._error: Exception | None = None
         self._closed = False
         self._unlimited = False
-        # The boundaries behind DDL.
+        # The boundaries after DDL.
         self._changes: deque[Mark] = deque()
 
     # --- the tail's side
 
     def append(self, events: list[Event]) -> None:
-        """Wanted events of the transaction in progress."""
+        """Add captured events of the transaction in progress."""
         self._append(sum(HEADER_LENGTH + len(event.body) for event in events), lambda: events)
 
     def append_run(self, run: Run) -> None:
-        """The same for those of a run inside of the transaction."""
+        """Add the events of a run inside the transaction."""
         self._append(run.kept_bytes, lambda: _all(run.pack()))
 
     def boundary(
@@ -96,7 +95,7 @@ class LogBuffer:
         rows: int = 0,
         pieces: Sequence[Piece] = (),
     ) -> None:
-        """The transaction in progress ends at `mark`, `log_bytes` after the last boundary."""
+        """End the transaction in progress at `mark`, `log_bytes` after the last boundary."""
         with self._changed:
             is_change = self._is_change(mark)
             if self._crosses_cut(mark):
@@ -117,15 +116,15 @@ class LogBuffer:
             self._transaction, self._transaction_kept = [], 0
 
     def transactions(self, run: Run, log_bytes: int, mark_at: Callable[[int], Mark]) -> None:
-        """A run of whole transactions: the same as `append` and `boundary` for each of them.
+        """Add a run of whole transactions, like `append` and `boundary` for each of them.
 
         Parameters
         ----------
         log_bytes : from the last boundary to the beginning of the run.
-        mark_at : the boundary at a position of the run's file.
+        mark_at : returns the boundary at a position of the run's file.
         """
         ends, kept = run.ends, run.kept_until
-        # Received in one piece (see protocol/receive_buffer.py): each may be carried.
+        # Received in one piece (see protocol/receive_buffer.py): each fits into a task.
         assert run.kept_bytes <= MAX_INLINE_BYTES_PER_TASK
         with self._changed:
             at, last_end = 0, run.start - log_bytes
@@ -145,9 +144,9 @@ class LogBuffer:
                 self._changed.notify_all()
 
     def moved(self, mark: Mark) -> None:
-        """The last boundary has a new spelling: the next file's beginning."""
+        """Respell the last boundary: as the next file's beginning."""
         with self._changed:
-            # Whoever knows the old spelling must find it again.
+            # A caller that knows the old spelling must still find it.
             if self._crosses_cut(mark):
                 self._before_cut = self._tip
                 self._close_span()
@@ -161,7 +160,7 @@ class LogBuffer:
             self._changed.notify_all()
 
     def forget_transaction(self) -> None:
-        """The connection broke: what came after the last boundary will come again."""
+        """Drop the transaction in progress: the connection broke, and it will be sent again."""
         with self._changed:
             self._transaction, self._transaction_kept = [], 0
 
@@ -170,17 +169,17 @@ class LogBuffer:
         with self._changed:
             if self._unlimited:
                 self._coarsen()
-            # What Spark holds can't be joined: without limits the index then grows instead.
+            # Spans that Spark holds can't be joined: without limits the index then grows instead.
             self._changed.wait_for(lambda: not self.is_full or self._closed or self._unlimited)
 
     def fail(self, error: Exception) -> None:
-        """The tail has ended; nothing more will come after the last boundary."""
+        """Record the error with which the tail ended; no more boundaries follow."""
         with self._changed:
             self._error = error
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Let a waiting tail go."""
+        """Release a waiting tail."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
@@ -192,12 +191,12 @@ class LogBuffer:
     # --- Spark's side
 
     def force_boundary_at(self, position: Position) -> None:
-        """Let no span reach across `position`: a run is to end there."""
+        """Let no span cross `position`, the target of a run."""
         with self._changed:
             self._cut = position
 
     def take_all(self) -> None:
-        """Never wait again, for a batch without limits: the index gets coarser instead."""
+        """Never wait again, for a batch without limits: coarsen the index instead."""
         with self._changed:
             self._unlimited = True
             self._coarsen()
@@ -205,12 +204,12 @@ class LogBuffer:
 
     @property
     def is_full(self) -> bool:
-        """The tail waits for Spark to take something."""
+        """Whether the tail waits for Spark to release spans."""
         return len(self._spans) >= self._most_spans
 
     @property
     def tip(self) -> Mark:
-        """The last boundary that the tail has walked, wanted or not."""
+        """The last boundary that the tail has read, after captured changes or not."""
         return self._tip
 
     @property
@@ -224,11 +223,11 @@ class LogBuffer:
         until: Position | None = None,
         most_rows: int | None = None,
     ) -> Mark | None:
-        """The last boundary after `start` that is worth a batch; None when there is none.
+        """Return the last boundary after `start` that is worth a batch; None if there is none.
 
-        At most `most_bytes` of log and `most_rows` rows behind `start`, but at least one span; not
-        behind `until`. Nor behind more DDL than the offset should hold versions of tables: then it
-        is the boundary there, with rows in front of it or not.
+        At most `most_bytes` of binlog and `most_rows` rows after `start`, but at least one span;
+        not after `until`. The offset limits the versions of tables: with more DDL, the batch ends
+        at the boundary after it, with or without rows before it.
         """
         with self._changed:
             self._close_span()
@@ -241,12 +240,12 @@ class LogBuffer:
             begin = spans.behind(start)
             end = len(spans) if until is None else spans.behind(until)
             if last is not None and spans.behind(last.position) < end:
-                # Some lie behind that DDL: the batch ends there, if its limits let it go so far.
+                # Some are after that DDL: the batch ends there, if its limits reach so far.
                 end = spans.behind(last.position)
                 if max(spans.within(begin, most_bytes, most_rows), begin + 1) >= end:
                     best = last
             if best is None and begin < end:
-                # One at least.
+                # At least one.
                 end = min(end, max(spans.within(begin, most_bytes, most_rows), begin + 1))
                 best = spans[end - 1].end
             if best is None:
@@ -256,14 +255,14 @@ class LogBuffer:
             return best
 
     def has_changes(self, start: Position, end: Position) -> bool:
-        """Whether what is known of the tables changes behind `start`, up to `end`."""
+        """Whether the schemas change after `start`, up to `end`."""
         with self._changed:
             return any(start < mark.position <= end for mark in self._changes)
 
     def advance_to_tip(self, until: Position | None = None) -> Mark | None:
-        """The last boundary that was walked; None when something wanted lies before it.
+        """Return the last boundary read; None if captured changes are before it.
 
-        None, too, when it lies behind `until`: the tail walks on while Spark's calls look at it.
+        Also None if it is after `until`: the tail continues while Spark's calls read it.
         """
         with self._changed:
             if self._open.end is not None or (
@@ -280,7 +279,7 @@ class LogBuffer:
             return tip
 
     def exceeds(self, start: Position, most_bytes: int | None, most_rows: int | None) -> bool:
-        """Whether there is more behind `start` than one batch may have, or than the index holds."""
+        """Whether there is more after `start` than one batch may have, or the index can hold."""
         with self._changed:
             if self.is_full:
                 return not self._unlimited
@@ -288,7 +287,7 @@ class LogBuffer:
             return self._spans.within(begin, most_bytes, most_rows) < len(self._spans)
 
     def spans(self, start: Position, end: Position) -> list[Span] | None:
-        """What lies between two boundaries; None when the buffer can't tell."""
+        """Return the spans between two boundaries; None if the buffer does not have them."""
         with self._changed:
             if start < self._base or end > self._tip.position:
                 return None
@@ -298,22 +297,22 @@ class LogBuffer:
             begin, behind = spans.behind(start), spans.behind(end)
             for at, place in ((begin, start), (behind, end)):
                 if at < len(spans) and spans[at].start.position < place:
-                    return None  # inside of a span
+                    return None  # inside a span
             return spans.slice(begin, behind)
 
     def finished(self) -> list[Span]:
-        """Everything there is, where nothing more will come."""
+        """Return all spans, when the tail has finished."""
         with self._changed:
             self._close_span()
             return list(self._spans)
 
     @property
     def released(self) -> Position:
-        """Spark will not ask for anything before this again."""
+        """The position up to which Spark has released everything."""
         return self._base
 
     def release(self, upto: Position) -> None:
-        """Spark will not ask for anything at or before `upto` again."""
+        """Release everything up to `upto`: Spark will not ask for it again."""
         with self._changed:
             self._spans.release(self._spans.behind(upto))
             while self._changes and self._changes[0].position <= upto:
@@ -322,41 +321,41 @@ class LogBuffer:
             self._changed.notify_all()
 
     def wait(self, ready: Callable[[], bool], timeout: float | None = None) -> bool:
-        """Block until `ready`, an error, or the time is over; false when it is."""
+        """Block until `ready`, an error or the timeout; returns False on timeout."""
         deadline = None if timeout is None else monotonic() + timeout
         with self._changed:
             while not ready() and self._error is None:
                 left = None if deadline is None else deadline - monotonic()
                 if left is not None and left <= 0:
                     return False
-                # Boundaries of unwanted traffic do not notify: look again now and then.
+                # Boundaries after uncaptured traffic do not notify: poll occasionally.
                 self._changed.wait(0.02 if left is None else min(left, 0.02))
             return True
 
     # --- inside, under the lock
 
     def _append(self, size: int, events: Callable[[], Events]) -> None:
-        """So many wanted bytes more of the transaction in progress, kept if there is room."""
+        """Add captured bytes of the transaction in progress; keep the events if they fit."""
         with self._changed:
             self._transaction_kept += size
             if self._transaction is None:
                 return
             if self._transaction_kept > min(self._room, MAX_INLINE_BYTES_PER_TASK):
-                # No room, or too much for a task to carry: whoever needs it fetches it.
+                # They do not fit, or are too large for a task: the executor fetches them.
                 self._transaction = None
             else:
                 self._transaction.extend(events())
 
     @property
     def _room(self) -> int:
-        """For events of transactions that are not in the open span yet."""
+        """Return the capacity for events of transactions that are not in the open span yet."""
         return self._capacity - self._spans.kept_bytes - self._open.kept_bytes
 
     def _uncut(self, run: Run, at: int, last_end: int, mark: Mark) -> int:
-        """The place up to which transactions of a run, from `at` on, just join the open span.
+        """Return the index up to which a run's transactions, from `at` on, only extend the span.
 
-        That is without crossing the cut, and with room for all; the last may end the span. `mark`
-        is the boundary behind the first of them.
+        They do not cross the cut, and all fit; the last one may complete the span. `mark` is the
+        boundary after the first of them.
         """
         if self._is_change(mark) or self._crosses_cut(mark):
             return at
@@ -368,10 +367,10 @@ class LogBuffer:
         if self._open.is_kept:
             room = min(self._room, MAX_INLINE_BYTES_PER_TASK - self._open.kept_bytes)
             behind = min(behind, bisect_right(kept, kept[at] + room, at + 1) - 1)
-        # The first wanted transaction with which the span is long enough.
+        # The first captured transaction with which the span is long enough.
         long_enough = bisect_left(ends, self._granularity - self._open.log_bytes + last_end, at)
         if long_enough < behind:
-            # Before it the sum is small, so no other of them can be large.
+            # The sum before it is small, so no other of them can be large.
             last = bisect_right(kept, kept[long_enough], long_enough + 1)
             if last < len(kept):
                 before = ends[last - 2] if last - 1 > at else last_end
@@ -383,7 +382,7 @@ class LogBuffer:
     def _extend(
         self, run: Run, at: int, behind: int, log_bytes: int, mark_at: Callable[[int], Mark]
     ) -> None:
-        """`boundary` for transactions of a run that just join the open span."""
+        """Do `boundary` for transactions of a run that only extend the open span."""
         ends, kept = run.ends, run.kept_until
         self._tip = mark_at(ends[behind - 1])
         if kept[behind] == kept[at]:
@@ -398,9 +397,9 @@ class LogBuffer:
             self._close_span()
 
     def _is_large(self, log_bytes: int) -> bool:
-        """Whether a transaction begins a span of its own.
+        """Whether a transaction starts a span of its own.
 
-        Small ones in front of it would otherwise take a batch beyond its limit.
+        Otherwise small transactions before it would extend a batch beyond its limit.
         """
         return log_bytes >= self._granularity
 
@@ -413,7 +412,7 @@ class LogBuffer:
 
     def _take_transaction(self, mark: Mark, rows: int, pieces: Sequence[Piece]) -> None:
         if self._open.kept_bytes + self._transaction_kept > MAX_INLINE_BYTES_PER_TASK:
-            # What is small enough to be carried must not share a span with what is not.
+            # Spans that fit into a task must not be mixed with others.
             self._close_span()
         self._open.add(mark, self._transaction, self._transaction_kept, rows, pieces)
 
@@ -422,7 +421,7 @@ class LogBuffer:
             self._spans.append(self._open.close())
 
     def _coarsen(self) -> None:
-        """While there are too many: join each two neighbours behind what Spark has, unkept."""
+        """While there are too many spans, join pairs that Spark does not have, without events."""
         while self.is_full and self._spans.coarsen(self._spans.behind(self._handed_out)):
             pass
 
@@ -432,5 +431,5 @@ def _all(packed: PackedEvents | None) -> list[PackedEvents]:
 
 
 def _packed(run: Run, first: int, behind: int) -> list[PackedEvents]:
-    """What is wanted of some transactions of a run."""
+    """Return the captured events of some transactions of a run."""
     return _all(run.pack_transactions(first, behind))

@@ -1,16 +1,16 @@
-"""How far the stream is behind its server, in bytes of log and in seconds, from memory.
+"""The stream's lag behind its server, in bytes of binlog and in seconds, from memory.
 
-Spark asks with every offset, every few milliseconds, so whatever takes time is known before. The
-walk tells how far it has read, and the times of the wanted transactions that it met. Where the
-server's log ends is mostly known by the same connection: a heartbeat says that there is nothing
-more, and so do events that were logged just now. Only where neither has come for some seconds, as
-in a backlog, a thread asks on a connection of its own and closes it.
+Spark asks with every offset, every few milliseconds, so everything slow is done before. The tail
+reports how far it has read, and the times of the captured transactions. The end of the server's
+binlog is usually known from the same connection: a heartbeat means that there is nothing more, and
+so do events that were logged just now. Only if neither has arrived for some seconds, as in a
+backlog, a thread queries it over a connection of its own, and closes it.
 
-What is not known is None: where the log ends, when nobody has said so for a while, and the bytes
-between two files when the size of one is missing.
+Unknown values are None: the end of the binlog, if it was not reported for a while, and the bytes
+between two files if the size of one is missing.
 
-Positions are ordered as those of the walk see them: the log's end may lie in a later sequence of
-files (see connector/log/file_order.py).
+Positions are ordered as the tail sees them: the end may be in a later sequence of files (see
+connector/log/file_order.py).
 """
 
 from __future__ import annotations
@@ -46,22 +46,22 @@ _MOST_TIMES = 4096
 
 @dataclass(frozen=True, slots=True)
 class EndOfLog:
-    """Where a server's log ended, and when that was, by the clock of `time`."""
+    """The end of a server's binlog, and when it was observed, by the clock of `time`."""
 
     position: Position
     observed_at: float
 
 
 class Lag:
-    """What is known of the walk and of the log's end.
+    """What is known of the tail's position and of the binlog's end.
 
-    The tail's thread tells it, and whoever has asked the server; Spark's calls read it.
+    Written by the tail's thread and by queries of the server; read by Spark's calls.
 
     Parameters
     ----------
-    start : where the walk begins, with everything before it delivered.
+    start : where the tail begins, with everything before it delivered.
     heartbeat_interval : seconds.
-    end : where the log ended, as far as that is known.
+    end : the end of the binlog, if known.
     """
 
     def __init__(
@@ -69,34 +69,34 @@ class Lag:
     ) -> None:
         self._lock = Lock()
         self._heartbeat_interval = heartbeat_interval
-        # The end of the last event walked, and the last place between two transactions.
+        # The end of the last event read, and the last position between two transactions.
         self._scanned = self._passed = start
-        # When the last event was logged, by the server's clock; 0 when not known.
+        # When the last event was logged, by the server's clock; 0 if unknown.
         self._time = 0
         self._end = end
-        # When the walk was last known to be at the log's end, and when it began or went on.
+        # When the tail was last known to be at the end, and when it began or resumed.
         self._at_end: float | None = None
         self._connected_at = 0.0
-        # The server's clock less our own.
+        # The server's clock minus the local one.
         self._skew: float | None = None
-        # Of each file that is not the last, by number.
+        # Of each file except the last, by number.
         self._sizes: dict[int, int] = {}
-        # The numbers of all files that the server had when it was asked last, ascending.
+        # The numbers of all files in the server's last answer, ascending.
         self._numbers: tuple[int, ...] = ()
-        # Ends and times of wanted transactions.
+        # Ends and times of captured transactions.
         self._wanted: deque[tuple[Position, int]] = deque()
         self._committed = start
 
     # --- the tail's side
 
     def connected(self, server_seconds: int) -> None:
-        """A connection is there, on which the server has told its time."""
+        """Record a new connection, with the server's time."""
         with self._lock:
             self._connected_at = time()
             self._skew = server_seconds - self._connected_at
 
     def walked(self, scanned: Position, seconds: int, *, between: bool) -> None:
-        """Events up to `scanned`, the last logged at `seconds`; `between` two transactions?"""
+        """Record events up to `scanned`, the last logged at `seconds`; `between` transactions?"""
         with self._lock:
             self._scanned = scanned
             if between:
@@ -105,27 +105,27 @@ class Lag:
                 self._time = seconds
 
     def wanted(self, end: Position, seconds: int) -> None:
-        """A transaction with something wanted was committed at `seconds` and ends at `end`."""
+        """Record a captured transaction that was committed at `seconds` and ends at `end`."""
         with self._lock:
             self._wanted.append((end, seconds))
             if len(self._wanted) > _MOST_TIMES:
-                # The first one counts; between two that are left, the later one's time holds.
+                # The first one counts; of two merged ones, the later one's time is kept.
                 self._wanted = deque(list(self._wanted)[::2])
 
     def file_ended(self, number: int, size: int) -> None:
-        """A file was walked to the end of its ROTATE."""
+        """Record a file that was read to the end of its ROTATE."""
         with self._lock:
             self._sizes[number] = size
 
     def heartbeat(self) -> None:
-        """The server has nothing more to send."""
+        """Record that the server has nothing more to send."""
         with self._lock:
             self._note_end(EndOfLog(self._scanned, time()))
 
-    # --- who asks the server
+    # --- queries of the server
 
     def is_due(self) -> bool:
-        """Whether somebody should ask where the log ends."""
+        """Whether the end of the binlog should be queried."""
         with self._lock:
             now = time()
             self._look_at_the_time(now)
@@ -134,22 +134,22 @@ class Lag:
                 return True
             patience = _ASK_AFTER
             if end.position <= self._scanned:
-                # It was walked to its end: the next heartbeat says so again.
+                # The tail is at the end: the next heartbeat will confirm it.
                 patience = max(patience, self._heartbeat_interval + _JUST_NOW)
             return now - max(end.observed_at, self._connected_at) > patience
 
     def lacks_size_before(self, end: Position) -> bool:
-        """Whether the distance to `end` takes the size of a file that is not known."""
+        """Whether the distance to `end` needs the size of a file that is not known."""
         with self._lock:
             return self._lacks_size(end)
 
     @property
     def scanned(self) -> Position:
-        """How far the walk is."""
+        """The position up to which the tail has read."""
         return self._scanned
 
     def asked(self, end: Position, sizes: Mapping[Position, int], server_seconds: int) -> None:
-        """The server has said where its log ends, and maybe how large its files are.
+        """Record the server's answer: the end of its binlog, and optionally its files' sizes.
 
         sizes : the beginning of each file, in order, and its bytes.
         """
@@ -159,7 +159,7 @@ class Lag:
             if sizes:
                 self._numbers = tuple(begin.number for begin in sizes)
             for begin, size in sizes.items():
-                # The last one still grows.
+                # The last file still grows.
                 if self._committed.number <= begin.number < end.number:
                     self._sizes[begin.number] = size
             self._note_end(EndOfLog(end, now))
@@ -167,7 +167,7 @@ class Lag:
     # --- Spark's side
 
     def report(self, committed: Position) -> dict[str, Any]:
-        """What the query's progress tells, `committed` being where the sink has everything."""
+        """Return the query's progress; the sink has everything before `committed`."""
         with self._lock:
             now = time()
             self._committed = committed
@@ -199,7 +199,7 @@ class Lag:
             self._at_end = end.observed_at
 
     def _look_at_the_time(self, now: float) -> None:
-        """What was logged just now is as good as the end."""
+        """Treat an event that was logged just now as the end."""
         if self._skew is None or abs(now + self._skew - self._time) > _JUST_NOW:
             return
         if self._end is None or self._end.position <= self._scanned:
@@ -207,7 +207,7 @@ class Lag:
 
     @property
     def _lacked(self) -> Position:
-        """Up to here the sink lacks nothing: before the first wanted change, or what is unread."""
+        """Return where the sink's first missing captured change, or unread binlog, begins."""
         return self._committed if self._wanted else max(self._committed, self._passed)
 
     def _lacks_size(self, end: Position) -> bool:
@@ -215,11 +215,11 @@ class Lag:
         return any(n not in self._sizes for n in self._files(self._lacked, end))
 
     def _files(self, begin: Position, end: Position) -> Sequence[int]:
-        """The numbers of the files from the one of a position up to the one before another's."""
+        """Return the numbers of the files from one position's up to the one before another's."""
         numbers = range(begin.number, end.number)
         if begin.is_in_sequence_of(end):
             return numbers
-        # How far the numbers go in each sequence, only the server tells.
+        # Only the server knows the numbers of each sequence.
         if not {begin.number, end.number} <= {*self._numbers}:
             return [end.number]  # which has no size yet
         return [number for number in self._numbers if number in numbers]
@@ -234,7 +234,7 @@ class Lag:
         return between + end.pos - begin.pos
 
     def _seconds(self, now: float, behind: int) -> int | None:
-        """The age of the oldest change that the sink lacks."""
+        """Return the age of the oldest change that the sink lacks."""
         if not behind:
             return 0
         skew = self._skew
@@ -243,8 +243,8 @@ class Lag:
         if self._wanted:
             since = self._wanted[0][1] - skew
         else:
-            # Nobody has read it yet: it came behind the last event, and behind the moment when
-            # there was nothing more.
+            # It is not read yet: it is after the last event, and after the moment when there was
+            # nothing more.
             known = [self._at_end] if self._at_end is not None else []
             known += [self._time - skew] if self._time else []
             if not known:
@@ -254,11 +254,11 @@ class Lag:
 
 
 class LagThread:
-    """Asks a server where its log ends, whenever that is due.
+    """Queries the end of a server's binlog whenever that is due.
 
     Parameters
     ----------
-    is_over : whether nobody wants to know any more.
+    is_over : whether the thread is to end.
     """
 
     def __init__(self, settings: ServerSettings, lag: Lag, is_over: Callable[[], bool]) -> None:
@@ -279,8 +279,8 @@ class LagThread:
             wait = _LOOK_EVERY
             if self._lag.is_due():
                 wait = _ASK_AFTER
-                # The tail's own connection tells what is the matter; until somebody knows again,
-                # what was known grows old.
+                # The tail's own connection reports the error; until the next answer, the last known
+                # values age.
                 with suppress(MySQLBinlogError):
                     self._ask()
             self._pause.wait(wait)
@@ -289,7 +289,7 @@ class LagThread:
         with ReplicaClient.connect(self._settings) as client:
             here = current_position(client)
             order = FileOrder(lambda: binlog_files(client), self._lag.scanned.file)
-            # Asked for behind the end: a file that is full by then is in the list.
+            # Queried after the end: a file that is complete by then is in the list.
             end = order.position(here.file, here.pos)
             sizes = order.sizes() if self._lag.lacks_size_before(end) else {}
             self._lag.asked(end, sizes, server_time(client))

@@ -1,4 +1,4 @@
-"""The span that is still growing, behind the last one of the index."""
+"""The span that is still growing, after the last one of the index."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from pyspark_mysqlbinlog.protocol.events import Event
 
 __all__ = ["Events", "OpenSpan"]
 
-# Wanted events as they came.
+# Captured events as received.
 Events = Sequence[Event | PackedEvents]
 
 
 class OpenSpan:
-    """What the log holds from a boundary on.
+    """The binlog from a boundary on.
 
     Attributes
     ----------
     start : the boundary at which it begins.
-    end : the last boundary with something wanted in front of it; None where nothing is.
-    log_bytes : of everything from `start` on, wanted or not.
+    end : the last boundary after captured changes; None if there are none.
+    log_bytes : of everything from `start` on, captured or not.
     kept_bytes : of the events that it keeps.
     """
 
@@ -43,12 +43,12 @@ class OpenSpan:
         return self._events is not None
 
     def skip_to(self, mark: Mark) -> None:
-        """Begin at a later boundary, where nothing is wanted in front of it."""
+        """Begin at a later boundary, if there are no captured changes before it."""
         assert self.end is None
         self._begin(mark)
 
     def respell(self, old: Mark, new: Mark) -> None:
-        """One boundary is told otherwise now: as the next file's beginning."""
+        """Replace a boundary by its new spelling: the next file's beginning."""
         if self.start.position == old.position:
             self.start = new
         if self.end is not None and self.end.position == old.position:
@@ -62,12 +62,12 @@ class OpenSpan:
         rows: int = 0,
         pieces: Sequence[Piece] = (),
     ) -> None:
-        """Something wanted that ends at `mark`; `log_bytes` does not count it yet.
+        """Add a captured transaction that ends at `mark`; `log_bytes` does not include it yet.
 
-        events : None where they are not all kept.
+        events : None if they are not all kept.
         """
         if self._events is None or events is None:
-            # A span has all of its events or none: whoever fetches, fetches the whole span.
+            # A span has all of its events or none: a fetch always covers the whole span.
             self._events, self.kept_bytes = None, 0
         else:
             self._events.extend(events)
@@ -78,7 +78,7 @@ class OpenSpan:
         self._pieces += (replace(piece, log_bytes=before + piece.log_bytes) for piece in pieces)
 
     def close(self) -> Span:
-        """The span as it is; another one begins at its end."""
+        """Return the span and begin another one at its end."""
         assert self.end is not None
         blocks = None if self._events is None else tuple(pack_events(self._events))
         kept = sum(len(block.data) for block in blocks or ())

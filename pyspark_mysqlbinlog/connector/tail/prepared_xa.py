@@ -1,13 +1,13 @@
-"""What an XA transaction holds that was prepared before the place where a reading began.
+"""Search for an XA transaction that was prepared before the position where reading began.
 
-XA COMMIT stands in the log by itself and names an xid only. When the reading has not seen its XA
-PREPARE, that is looked for backwards: file by file, in each for the last that the log says of the
-xid. An xid may be used again, so only the nearest counts; and when that is a commit or a rollback,
-the transaction is not in the log. 5.6 and MariaDB before 10.5 log a transaction when it commits,
-and have nothing to look for.
+In the binlog an XA COMMIT is separate and contains only an xid. If its XA PREPARE was not read, it
+is searched backwards: file by file, in each for the last statement about the xid. An xid may be
+reused, so only the nearest statement counts; if that is a commit or a rollback, the transaction is
+not in the binlog. 5.6 and MariaDB before 10.5 log a transaction when it commits, and need no
+search.
 
-A file is first gone through for its XA statements, which the compiled scan does without the rows;
-then the transaction itself is read. It may take long, once per xid, and needs one connection more.
+A file is first searched for its XA statements, which the compiled scan does without the rows; then
+the transaction itself is read. It may take long, once per xid, and needs one more connection.
 """
 
 from __future__ import annotations
@@ -59,14 +59,14 @@ class _Prepared:
 
 @dataclass(frozen=True, slots=True)
 class PreparedXaSearch:
-    """Looks for XA transactions in front of a boundary.
+    """Searches XA transactions before a boundary.
 
     Parameters
     ----------
-    begins : gives the beginnings of the log's files, oldest first.
-    before : the boundary where the reading began.
-    wants : whether changes of (database, table) are wanted.
-    stopped : nobody wants to know any more.
+    begins : returns the beginnings of the binlog files, oldest first.
+    before : the boundary where reading began.
+    wants : whether changes of (database, table) are captured.
+    stopped : whether to abort the search.
     """
 
     log: ScannedLog
@@ -102,12 +102,12 @@ class PreparedXaSearch:
         )
 
     def check_not_captured(self, xid: str) -> None:
-        """Look for the transaction that XA COMMIT has just named.
+        """Search the transaction of an XA COMMIT.
 
         Raises
         ------
-        UnsupportedTransactionError : it has rows of wanted tables, or is not to be found.
-        LostConnectionError : or the search was stopped.
+        UnsupportedTransactionError : it has rows of captured tables, or is not found.
+        LostConnectionError : also if the search was stopped.
         """
         begins = self.begins()
         for begin in reversed(begins):
@@ -121,14 +121,14 @@ class PreparedXaSearch:
                 break
         oldest = f", whose files begin with {begins[0].file}" if begins else ""
         raise UnsupportedTransactionError(
-            f"XA COMMIT of {xid}, whose XA PREPARE is not in the log before {self.before}{oldest}:"
-            " it may have changed wanted tables, and expected was a log that tells; read with the"
-            " older files, if a copy of them is there, or compare the tables and start again with a"
-            " new checkpoint behind this position"
+            f"XA COMMIT of {xid}: its XA PREPARE is not in the binlog before {self.before}{oldest};"
+            " it may have changed captured tables; read with the older files, if there is a copy of"
+            " them, or compare the tables and start again with a new checkpoint after this"
+            " position"
         )
 
     def _last_of(self, begin: Position, xid: str) -> tuple[bool, _Prepared | None]:
-        """Whether a file tells of the xid, and its XA PREPARE unless it was decided since."""
+        """Return whether a file mentions the xid, and its XA PREPARE if still pending."""
         is_told = False
         prepared: _Prepared | None = None
         boundary = begin
@@ -171,14 +171,14 @@ class PreparedXaSearch:
         if table:
             raise UnsupportedTransactionError(
                 f"XA COMMIT of {xid}, which was prepared before the start of this reading"
-                f" ({self.before}), with rows of wanted tables; it begins at {begin}, and a start"
-                " from there would include it, but two-phase XA is not followed yet: exclude the"
-                " table, or start again with a new checkpoint behind this position",
+                f" ({self.before}), with rows of captured tables; it begins at {begin}, and a start"
+                " from there would include it, but two-phase XA is not supported yet: exclude the"
+                " table, or start again with a new checkpoint after this position",
                 table=table,
             )
 
     def _statements(self, begin: Position) -> Iterator[Event]:
-        """The events of a file in front of the boundary, all that are no rows among them."""
+        """Yield a file's events before the boundary, including all that are not rows."""
         if implementation() == "python":
             yield from self._inside(self.log.events(begin), begin)
             return
@@ -197,7 +197,7 @@ class PreparedXaSearch:
                 yield each
 
     def _end(self, begin: Position) -> int:
-        """Up to where a file is looked through."""
+        """Return where the search in a file ends."""
         return self.before.pos if self.before.number == begin.number else NO_LIMIT
 
 
@@ -207,7 +207,7 @@ def search_before_range(
     wants: Callable[[str, str], bool],
     stopped: Callable[[], bool] = lambda: False,
 ) -> Callable[[str], None] | None:
-    """For whoever reads a range of a server's log; of files the planner has looked at all."""
+    """Return the search for a range of a server's binlog; for files, the planner did it."""
     if not isinstance(log, ReconnectingLog):
         return None
     search = PreparedXaSearch.of_server(log.settings, log.server_uuid, before, wants, stopped)

@@ -1,6 +1,6 @@
-"""Spans in log order, with sums in front of each: what Spark asks for is found without counting.
+"""Spans in binlog order, with prefix sums, so that limits are found by bisection.
 
-An index may hold tens of thousands of spans while the tail is far ahead, and Spark asks every few
+An index may have tens of thousands of spans while the tail is far ahead, and Spark asks every few
 milliseconds.
 """
 
@@ -20,7 +20,7 @@ __all__ = ["Mark", "Piece", "Span", "SpanIndex"]
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A boundary and what holds there."""
+    """A boundary and the state that is valid there."""
 
     position: Position
     history: SchemaHistory
@@ -30,15 +30,15 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A place inside of a transaction where a task may begin to read.
+    """A position inside a transaction where a task may begin to read.
 
     Attributes
     ----------
-    log_bytes : from the boundary before its transaction to here.
-    prelude : what the events behind it can't be read without: the transaction's first events and
-        the table maps of the statement that is going on.
-    pending_xa : prepared XA transactions at this place that hold no wanted rows.
-    fingerprint : of this place.
+    log_bytes : from the boundary before its transaction to this position.
+    prelude : the context of the events after it: the transaction's first events and the table
+        maps of the current statement.
+    pending_xa : prepared XA transactions at this position that contain no captured rows.
+    fingerprint : of this position.
     """
 
     start: Position
@@ -50,18 +50,18 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A stretch of the log that holds wanted changes.
+    """A part of the binlog with captured changes.
 
     Attributes
     ----------
-    start : the boundary at which the previous span ended, or a later one with nothing wanted in
-        between.
+    start : the boundary at which the previous span ended, or a later one without captured changes
+        in between.
     end : the boundary after its last transaction.
-    log_bytes : length in the log, unwanted events included.
-    blocks : the wanted events; None when there was no room for them.
+    log_bytes : length in the binlog, including events that are not captured.
+    blocks : the captured events; None if they did not fit.
     kept_bytes : length of `blocks`.
-    rows : wanted rows, where they are counted.
-    pieces : where it may be cut inside of a long transaction.
+    rows : captured rows, if they are counted.
+    pieces : where it may be split inside a long transaction.
     """
 
     start: Mark
@@ -74,20 +74,20 @@ class Span:
 
 
 class SpanIndex:
-    """A row of spans that grows at its end and is let go of at its beginning.
+    """A sequence of spans that grows at its end and is released at its beginning.
 
-    Places are counted from the first span that it holds.
+    Indexes count from the first span that is not released.
     """
 
     def __init__(self) -> None:
         self._fill(())
 
     def _fill(self, spans: Iterable[Span]) -> None:
-        # Those before `_first` are let go of, and cleared away now and then.
+        # Those before `_first` are released, and removed in bulk.
         self._first = 0
         self._spans: list[Span] = []
         self._ends: list[Position] = []
-        # Before each span and behind the last: log bytes and rows since some place in the past.
+        # Before each span and after the last: binlog bytes and rows since some earlier position.
         self._log_bytes = [0]
         self._rows = [0]
         self.kept_bytes = 0
@@ -114,16 +114,16 @@ class SpanIndex:
         self.kept_bytes += span.kept_bytes
 
     def replace_last(self, span: Span) -> None:
-        """With one that differs in its end's spelling only."""
+        """Replace the last span by one that differs only in its end's spelling."""
         self._spans[-1] = span
         self._ends[-1] = span.end.position
 
     def behind(self, position: Position) -> int:
-        """How many end at or before a position: the place of the first that ends behind it."""
+        """Return how many end at or before a position: the index of the first after it."""
         return bisect_right(self._ends, position, self._first) - self._first
 
     def within(self, begin: int, most_bytes: int | None, most_rows: int | None) -> int:
-        """The place behind the last span up to which those from `begin` on are within limits."""
+        """Return the exclusive end of the spans from `begin` on that are within limits."""
         end = len(self._spans)
         first = self._first + begin
         for sums, most in ((self._log_bytes, most_bytes), (self._rows, most_rows)):
@@ -132,7 +132,7 @@ class SpanIndex:
         return end - self._first
 
     def release(self, count: int) -> None:
-        """Let go of the first ones."""
+        """Release the first spans."""
         for at in range(self._first, self._first + count):
             self.kept_bytes -= self._spans[at].kept_bytes
             self._spans[at] = _GONE
@@ -143,7 +143,7 @@ class SpanIndex:
             self._first = 0
 
     def coarsen(self, first: int) -> bool:
-        """Join each two neighbours from `first` on, unkept; false when there are no two."""
+        """Join pairs of neighbours from `first` on, without events; False if there is no pair."""
         known, others = self.slice(0, first), self.slice(first, len(self))
         if len(others) < 2:
             return False

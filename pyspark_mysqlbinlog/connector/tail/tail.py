@@ -1,13 +1,13 @@
-"""The tail: one thread that walks the server's log ahead of Spark.
+"""The tail: one thread that reads the server's binlog ahead of Spark.
 
-It reads from the last offset on, over one connection, decides what is wanted, follows DDL, and
-fills the buffer. A broken connection is made again from the last boundary. When it meets something
-that it must not pass, it leaves the error in the buffer: everything before is delivered first.
+It reads from the last offset on, over one connection, determines what is captured, follows DDL, and
+fills the buffer. After a lost connection it resumes at the last boundary. At an event that it must
+not pass, it stores the error in the buffer: everything before is delivered first.
 
-It ends with its sequence of files (see `Dump`): from the next one's first file on another tail
-goes on, whose positions begin a new order.
+It ends with its sequence of files (see `Dump`): another tail continues with the next sequence,
+whose positions start a new order.
 
-It is a daemon: Spark ends its process without a word.
+The thread is a daemon, because Spark ends its process without notice.
 """
 
 from __future__ import annotations
@@ -57,21 +57,21 @@ OnStatement = Callable[[Event, LoggedStatement, Position, SchemaHistory], None]
 
 
 class Tail:
-    """Walks the log of one server into a `LogBuffer`.
+    """Reads the binlog of one server into a `LogBuffer`.
 
     Parameters
     ----------
-    server_uuid : of the server that the start's file belongs to; empty when not known.
+    server_uuid : of the server that the start's file belongs to; empty if unknown.
     start : the boundary to begin at.
-    retry_timeout : seconds to try for when there is no connection, the first one included: the
-        start was made, by this process or an earlier one.
-    watch : makes sure of the columns of wanted tables.
-    operations : which of ``truncate`` and ``ddl`` shall give rows.
-    count_rows : tell the buffer how many wanted rows a transaction has.
-    check : raises when the server, asked over a new connection, does not log all that is wanted.
-    end : where the log ended, as far as that is known.
-    on_statement : is told of each statement that changes tables: its event, the statement, its end,
-        and what is known of the tables on both sides of it.
+    retry_timeout : seconds to retry for without a connection, including the first one: the start
+        was resolved by this process or an earlier one.
+    watch : verifies the columns of captured tables.
+    operations : which of ``truncate`` and ``ddl`` return rows.
+    count_rows : report a transaction's captured rows to the buffer.
+    check : raises if the server, queried over a new connection, does not log everything captured.
+    end : the end of the binlog, if known.
+    on_statement : called for each statement that changes tables: with its event, the statement, its
+        end, and the history of the tables on both sides of it.
     """
 
     def __init__(
@@ -103,27 +103,27 @@ class Tail:
         self._operations = operations
         self._check = check
         self._on_statement = on_statement
-        # By the clock of `monotonic`: when the connection broke, or the first was wanted.
+        # By the clock of `monotonic`: when the connection broke, or the first was requested.
         self._lost_at = 0.0
         self._compared = False
         self._idle: IdleReplacementCheck | None = None
         self._is_retrying = False
-        # By the clock of `monotonic`; None while there is no connection.
+        # By the clock of `monotonic`; None without a connection.
         self._connected_at: float | None = None
         self._client: ReplicaClient | None = None
         self._thread = Thread(target=self._run, name="mysqlbinlog-tail", daemon=True)
         self._counter = RowCounter() if count_rows else None
-        # Wanted tables by the place behind the statement that gave them their names.
+        # Captured tables by the position after the statement that gave them their names.
         self._renamed: dict[tuple[Position, Table], None] = {}
 
     @property
     def compared(self) -> bool:
-        """Whether the log was found to be the one that the start lies in."""
+        """Whether the binlog was verified to be the one that contains the start."""
         return self._compared
 
     @property
     def next_sequence(self) -> tuple[Position, Fingerprint] | None:
-        """Where the next sequence begins, where the tail has walked to the end of its own."""
+        """The start of the next sequence, once the tail has read its own to the end."""
         error = self.buffer.error
         if not isinstance(error, LogSequenceError):
             return None
@@ -131,17 +131,17 @@ class Tail:
 
     @property
     def scanned(self) -> Position:
-        """The end of the last event that was walked: at or behind the buffer's tip."""
-        # The tail's thread may take it away in between.
+        """The end of the last event read: at or after the buffer's tip."""
+        # The tail's thread may remove it concurrently.
         walk = self._walk
         return self._start.position if walk is None else walk.scanned
 
     def renamed(self, start: Position, end: Position) -> frozenset[Table]:
-        """Wanted tables that got their names behind `start`, up to `end`; asked for in log order.
+        """Return captured tables renamed to after `start`, up to `end`; call in binlog order.
 
-        What lies before `start` is forgotten.
+        Drops what is before `start`.
         """
-        # The tail's thread may add to them in between.
+        # The tail's thread may add entries concurrently.
         for place in [place for place in tuple(self._renamed) if place[0] <= start]:
             del self._renamed[place]
         return frozenset(table for behind, table in tuple(self._renamed) if behind <= end)
@@ -152,7 +152,7 @@ class Tail:
 
     @property
     def _mark(self) -> Mark:
-        """The last boundary: a new connection goes on from there."""
+        """The last boundary: a new connection resumes there."""
         return self._start if self._walk is None else self._walk.mark
 
     def start(self) -> None:
@@ -160,7 +160,7 @@ class Tail:
         self._asks.start()
 
     def stop(self) -> None:
-        """Let go of the connection; the thread ends by itself."""
+        """Close the connection; the thread then ends on its own."""
         self.buffer.close()
         self._asks.stop()
         client = self._client
@@ -181,12 +181,12 @@ class Tail:
                 explain_dump_error(self._settings, mark.position, mark.fingerprint, error)
             )
         except BaseException as error:
-            # Whatever it is, the query must end with it and not wait for a thread that is gone.
+            # Whatever it is, the query must fail with it instead of waiting for an ended thread.
             self.buffer.fail(MySQLBinlogError(f"the tail failed: {type(error).__name__}: {error}"))
             raise
 
     def _run_until_lost(self) -> None:
-        """Connect, with as many tries as are due, and walk until the connection breaks."""
+        """Connect, with the remaining tries, and read until the connection breaks."""
         for attempt in reconnect_retry(self._retry_timeout):
             with attempt:
                 mark, began = self._mark, monotonic()
@@ -194,8 +194,8 @@ class Tail:
                 try:
                     self._follow_log()
                 except LostConnectionError as error:
-                    # A connection that was good for something was no failed try: the next one
-                    # starts a new count, with all of its time.
+                    # A connection that made progress was no failed try: the next one starts a new
+                    # count, with the full timeout.
                     held = self._held_for_a_while() or self._mark is not mark
                     if not self._is_retrying:
                         self._lost_at = monotonic() if held else began
@@ -207,7 +207,7 @@ class Tail:
                     raise
 
     def _held_for_a_while(self) -> bool:
-        """Whether the connection was one, and not a long try to get one."""
+        """Whether there was a connection for some time, and not only an attempt."""
         since = self._connected_at
         return since is not None and monotonic() - since > _HELD_FOR_A_WHILE
 
@@ -276,14 +276,14 @@ class Tail:
                         return
                     walk.take(event)
         if not self.buffer.closed:
-            raise LostConnectionError("the server ended a dump that should have gone on for ever")
+            raise LostConnectionError("the server ended a dump that should not end")
 
     def _check_not_captured(self, search: PreparedXaSearch, xid: str) -> None:
         try:
             search.check_not_captured(xid)
         except ConnectionFailedError as error:
-            # The few tries of its own connections are over, and retryTimeout need not be. That is
-            # a failed try of the tail, however long it took: else there would be no end of them.
+            # The retries of the search are exhausted, but retryTimeout may not be. Count it as a
+            # failed try of the tail, however long it took: otherwise tries would never end.
             self._connected_at = None
             raise LostConnectionError(error.message, code=error.code) from None
 
@@ -293,7 +293,7 @@ class Tail:
             self._idle.heartbeat()
 
     def _scan(self, dump: Dump, walk: TransactionScanner, filtering: EventFilter) -> None:
-        """The same by the compiled scan: what it understands comes in runs."""
+        """Read with the compiled scan: what it understands is returned in runs."""
         scanner = LogScanner(filtering, whole_maps=self._watch is not None, ask_at=walk.piece_due)
         scanned = ScannedDump(dump, scanner)
         while not self.buffer.closed:
@@ -306,14 +306,14 @@ class Tail:
             history = walk.history
             walk.take(found)
             if walk.history is not history:
-                # The watch looks at each table map under a new history.
+                # The guard checks each table map under a new history.
                 scanner.forget_maps()
-            # What is like it may pass from now on.
+            # From now on the scan may pass similar events.
             scanner.learn(found)
 
 
 class _Schemas:
-    """Follows the schemas of one server's tables, and makes sure of those that have changes."""
+    """Follows the schemas of a server's tables, and verifies those that have changes."""
 
     def __init__(
         self,
@@ -355,7 +355,7 @@ class _Schemas:
         self._tracker.forget_before(self._buffer.released)
 
     def _learn_what_is_loaded(self, logged: LoggedStatement, end: Position) -> None:
-        """Ask for what is not known of tables after a statement: they may be loaded again."""
+        """Query unknown columns of tables after a statement: they may be snapshotted again."""
         named = (map(self._fold, table) for table in logged.statement.tables or ())
         tables = [(database, table) for database, table in named if self._wants(database, table)]
         if self._watch is None:
@@ -366,7 +366,7 @@ class _Schemas:
             self._tracker.history = self._watch.learn_keys(self.history, keyless, end)
 
     def _is_keyless_since(self, end: Position, table: Table) -> bool:
-        """Whether the table has other columns from `end` on, and no key that is known."""
+        """Whether the table has other columns from `end` on, and no known key."""
         schema = self.history.at(end, *table)
         changed = last_change(self.history, table) == end
         return changed and schema is not None and not schema.row_key

@@ -1,7 +1,7 @@
-"""A walk through a log: where its transactions end, into a buffer of boundaries.
+"""Scan of a binlog for transaction boundaries, into a buffer.
 
-The tail walks a server's log so, and a batch read its files, to cut them between transactions. What
-the events are fetched from, and how far, is up to whoever walks.
+The tail scans a server's binlog this way, and a batch read its files, to split them between
+transactions. The caller determines the source of the events, and the end.
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ __all__ = ["FollowedSchemas", "TransactionScanner"]
 _ROTATE = int(EventType.ROTATE_EVENT)
 _TABLE_MAP = int(EventType.TABLE_MAP_EVENT)
 _FORMAT_DESCRIPTION = int(EventType.FORMAT_DESCRIPTION_EVENT)
-# Log bytes between two places where a long transaction may be cut, and how many of them to keep.
+# Binlog bytes between two split points of a long transaction, and how many of them to keep.
 _PIECE_BYTES = 4 << 20
 _MOST_PIECES = 512
 _LARGEST_PRELUDE = 64 << 10
 
 
 class FollowedSchemas(Protocol):
-    """What is known of the tables, and what must see the events that may change it."""
+    """The schemas of the tables, updated by the events that may change them."""
 
     @property
     def history(self) -> SchemaHistory: ...
 
     def follow(self, event: Event, logged: LoggedStatement, end: Position) -> None:
-        """DDL or TRUNCATE, which ends at a position."""
+        """Apply DDL or TRUNCATE that ends at a position."""
         ...
 
     def look_at(self, event: Event, boundary: Position) -> None:
-        """A wanted table's TABLE_MAP, in the transaction behind a boundary."""
+        """Check a captured table's TABLE_MAP, in the transaction after a boundary."""
         ...
 
 
@@ -56,18 +56,18 @@ class TransactionScanner:
 
     Parameters
     ----------
-    filtering : decides what is wanted; nobody else feeds it.
-    position : gives the place of a byte in one of the log's files.
-    schemas : None where nobody follows them; then the start's history holds all along.
-    counter : tells the buffer how many wanted rows a transaction has.
-    last_start : the furthest position in a file from which it can be read again.
-    lag : is told how far the walk is.
-    head : of the start's file; None where nobody needs fingerprints.
+    filtering : determines what is captured; only this object feeds it.
+    position : returns the position of a byte in one of the binlog files.
+    schemas : None if they are not followed; then the start's history is valid throughout.
+    counter : counts the captured rows of a transaction for the buffer.
+    last_start : the last position in a file from which it can be read again.
+    lag : records how far the scan is.
+    head : of the start's file; None without fingerprints.
 
     Attributes
     ----------
     mark : the last boundary.
-    scanned : the end of the last event that was walked: at or behind the boundary.
+    scanned : the end of the last event read: at or after the boundary.
     """
 
     def __init__(
@@ -93,22 +93,22 @@ class TransactionScanner:
         self._last_start = last_start
         self._lag = lag
         self._head = head
-        # A boundary that nobody can start from, until the next file gives it another spelling.
+        # A boundary at which no dump can start, until the next file respells it.
         self._late: Mark | None = None
         self._begin_transaction()
 
     @property
     def history(self) -> SchemaHistory:
-        """What is known of the tables behind the last event."""
+        """The history of the tables after the last event."""
         return self.mark.history if self._schemas is None else self._schemas.history
 
     def piece_due(self) -> int:
-        """The position behind which a long transaction gets its next place to be cut."""
+        """The position after which a long transaction gets its next split point."""
         last = self._pieces[-1].log_bytes if self._pieces else 0
         return self.scanned.pos + self._piece_bytes - (self._log_bytes - last)
 
     def take_run(self, run: Run) -> None:
-        """Events that the compiled scan has passed."""
+        """Take events that the compiled scan has passed."""
         end = self._position(run.file, run.end)
         if run.ends:
             number, history = end.number, self.history
@@ -136,7 +136,7 @@ class TransactionScanner:
             self._lag.walked(end, run.time, between=bool(run.ends))
 
     def take(self, event: Event) -> None:
-        """The next event, which the filter was not fed yet."""
+        """Take the next event, before the filter has seen it."""
         filtering = self._filtering
         kept = filtering.feed(event)
         end = self._position(event.file, event.end)
@@ -160,7 +160,7 @@ class TransactionScanner:
         elif event.type == _ROTATE:
             if self._lag is not None:
                 self._lag.file_ended(end.number, end.pos)
-            # With fingerprints, the next file's beginning has one when its head has come.
+            # With fingerprints, the next file's beginning has one once its head is read.
             if self._head is None:
                 self._next_file(end.next_file(Rotate.parse(event.body).file))
         elif event.type == _FORMAT_DESCRIPTION:
@@ -173,7 +173,7 @@ class TransactionScanner:
             self._lag.walked(end, event.timestamp, between=filtering.between_transactions)
 
     def _tell_wanted(self, run: Run) -> None:
-        """The first and the last of a run's wanted transactions: it is a short stretch of log."""
+        """Report the first and last captured transaction of a run, which is a short part."""
         kept = run.kept_until
         if self._lag is None or not kept[-1]:
             return
@@ -184,17 +184,17 @@ class TransactionScanner:
             self._lag.wanted(end, run.time_of(transaction))
 
     def _boundary(self, mark: Mark) -> None:
-        # A file outgrows what a dump may start at in its last transaction only: a boundary behind
-        # that is told as the next file's beginning, as soon as there is one.
+        # Only the last transaction of a file can exceed the maximum start of a dump. A boundary
+        # after it is respelled as the next file's beginning, once there is one.
         if mark.position.pos > self._last_start:
             self._late = mark
             return
         self._take_boundary(mark)
 
     def end_sequence(self) -> None:
-        """No more files come whose positions can be compared with those so far."""
+        """End the sequence: no more files follow whose positions are comparable."""
         if self._late is not None:
-            # No dump need start there: what comes next begins with the next sequence.
+            # No dump need start there: the next events begin with the next sequence.
             self._take_boundary(self._late)
 
     def _take_boundary(self, mark: Mark) -> None:
@@ -213,13 +213,13 @@ class TransactionScanner:
         self._piece_bytes = _PIECE_BYTES
 
     def _maybe_piece(self, end: Position, found: Event | Run) -> None:
-        """A long transaction is cut behind some of its rows events, so that many can read it."""
+        """Split a long transaction after some of its rows events, for parallel reads."""
         last = self._pieces[-1].log_bytes if self._pieces else 0
         if self._log_bytes - last < self._piece_bytes or end.pos > self._last_start:
             return
         events = self._filtering.prelude()
         if sum(HEADER_LENGTH + len(event.body) for event in events) > _LARGEST_PRELUDE:
-            return  # a statement whose own text is huge: not even packed, at each rows event
+            return  # a statement with a huge text of its own: not even packed, at each rows event
         prelude = tuple(pack_events(events))
         pending_xa, known = self._filtering.pending_xa, behind(self._head, found)
         self._pieces.append(Piece(end, self._log_bytes, prelude, pending_xa, known))
@@ -228,7 +228,7 @@ class TransactionScanner:
             self._piece_bytes *= 2
 
     def _next_file(self, begin: Position) -> None:
-        """The boundary at the end of a file is spelled as the beginning of the next."""
+        """Respell the boundary at the end of a file as the beginning of the next."""
         known = at_beginning(self._head)
         if self._late is not None:
             self._boundary(replace(self._late, position=begin, fingerprint=known))

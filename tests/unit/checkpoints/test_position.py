@@ -28,7 +28,7 @@ NAMES: list[tuple[str, int | None]] = [
 def test_file_number(name: str, number: int | None) -> None:
     assert file_number(name) == number
     if number is None:
-        with pytest.raises(InvalidPositionError, match="no binlog file name"):
+        with pytest.raises(InvalidPositionError, match="not a binlog file name"):
             Position.of(name, 4)
     else:
         assert Position.of(name, 4) == (number, 4, name)

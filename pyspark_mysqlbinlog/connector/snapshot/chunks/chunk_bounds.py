@@ -1,15 +1,15 @@
-"""Where the chunks of a table end, as values of its key.
+"""Chunk bounds of a table, as values of its key.
 
-Only the server compares keys: their order is that of a collation, of labels' numbers or of signs,
-and differs from any order of ours. So a bound is found by the server, reading nothing but the
-index, and is kept as SQL literals, each of which is exactly the value that the index holds:
+Only the server compares keys: the order depends on collations, label numbers or signs, and differs
+from any order in Python. So the server finds a bound, reading only the index. It is kept as SQL
+literals, each of which is exactly the value in the index:
 
-- texts in hexadecimal, with the column's own character set and collation: whatever the connection,
-  the table and the database are set to, the literal compares as the column's values do;
-- FLOAT as the double that it is; SELECT would show six digits of it;
-- ENUM, SET and BIT by number, as they are ordered; compared with a text, an ENUM is one;
-- times as texts, which may hold dates like 0000-00-00 and 2026-02-31. They need a session that
-  allows invalid dates, and TIMESTAMP one in +00:00, where no hour comes twice: see
+- texts in hexadecimal, with the column's own character set and collation: the literal compares as
+  the column's values do, whatever the connection, the table and the database are set to;
+- FLOAT as the exact double; SELECT would show six digits of it;
+- ENUM, SET and BIT by number, as they are ordered; compared with a text, an ENUM is a text;
+- times as texts, possibly with dates like 0000-00-00 and 2026-02-31. They need a session that
+  allows invalid dates, and for TIMESTAMP the time zone +00:00, where no hour is repeated: see
   `protocol/session_settings.py`.
 """
 
@@ -37,18 +37,18 @@ def next_bound(
     *,
     rows: int,
 ) -> tuple[Bound | None, int]:
-    """The end of the chunk of `rows` rows that begins behind `after`, and how many rows it has.
+    """Return the end of the chunk of `rows` rows that begins after `after`, and its row count.
 
-    The bound is `last` where fewer rows are left, and None where none is.
+    The bound is `last` if fewer rows are left, and None if there are none.
 
     Parameters
     ----------
-    after : the bound of the chunk before; None at the table's beginning.
-    last : what `last_bound` gave when the load of the table began.
+    after : the bound of the previous chunk; None at the table's beginning.
+    last : the result of `last_bound` when the snapshot of the table began.
     """
     if rows < 1:
-        raise ValueError(f"a chunk of {rows} rows was asked for, expected 1 or more")
-    # Told of the row that was found: as a condition it would make several intervals of one.
+        raise ValueError(f"expected a chunk of 1 or more rows, found {rows}")
+    # Evaluated for the row that is found: a condition would split one interval into several.
     is_within = within(key, last)
     left = rows
     for condition, order in gaps_after(key, after):
@@ -61,7 +61,7 @@ def next_bound(
                 return _bound(key, values), rows
             break
         counted = _count(client, rows_of)
-        # More rows than a moment ago are no reason to ask for none.
+        # Rows may have been added since: always ask for at least one.
         left -= min(counted, left - 1)
     left = _count(client, _from(table, key, where(key, after, last)))
     return (last, left) if left else (None, 0)
@@ -73,11 +73,11 @@ def _count(client: ReplicaClient, rows_of: str) -> int:
 
 
 def last_bound(client: ReplicaClient, table: Table, key: LoadKey) -> Bound | None:
-    """The greatest key of a table; None when it has no rows.
+    """Return the greatest key of a table; None if it has no rows.
 
-    Rows behind it are left to the log. So it must be asked for when all that was logged before the
-    start is proven to be visible: a row that is in the log, but not in the engine yet, would be
-    missing from both.
+    Rows after it are left to the binlog. So call this only when everything logged before the
+    start is proven to be visible: a row that is in the binlog but not yet visible in the engine
+    would be missing from both.
     """
     rows_of = _from(table, key, "TRUE")
     order = _ordered(key.columns, "DESC")
@@ -86,13 +86,13 @@ def last_bound(client: ReplicaClient, table: Table, key: LoadKey) -> Bound | Non
 
 
 def _fetched(key: LoadKey, *more: str) -> str:
-    """SELECT with the key's values, and more expressions."""
+    """Return a SELECT of the key's values and more expressions."""
     return f"{UNCACHED_SELECT} " + ", ".join([*map(_whole, key.columns), *more])
 
 
 def _ordered(columns: Sequence[KeyColumn], direction: str = "ASC") -> str:
-    """ORDER BY the key's columns; those that are the same in all rows are left out."""
-    # With the table's name, for without it ORDER BY would find the fetched columns first.
+    """Return ORDER BY for the key's columns, except those that are the same in all rows."""
+    # With the table's name, because ORDER BY prefers the fetched columns otherwise.
     order = ", ".join(f"t.{quoted(column.name)} {direction}" for column in columns)
     return f"ORDER BY {order}" if order else ""
 
@@ -102,7 +102,7 @@ def _from(table: Table, key: LoadKey, condition: str) -> str:
 
 
 def _whole(column: KeyColumn) -> str:
-    """The expression by which a column's value comes whole, whatever the connection converts."""
+    """Return the expression that fetches a column's value unconverted by the connection."""
     name = quoted(column.name)
     match column.type:
         case "char" | "varchar" | "binary" | "varbinary":
@@ -122,7 +122,7 @@ def _bound(key: LoadKey, row: Sequence[object]) -> Bound:
 
 
 def _literal(column: KeyColumn, value: object) -> str:
-    """A fetched value as the literal that compares with the column as the value does."""
+    """Return a fetched value as the literal that compares with the column as the value does."""
     text = value.decode("ascii") if isinstance(value, bytes) else str(value)
     match column.type:
         case "char" | "varchar":
@@ -131,7 +131,7 @@ def _literal(column: KeyColumn, value: object) -> str:
             return f"_binary X'{text}'"
         case "float" | "double":
             number = repr(float(text))
-            # Without an exponent it would be a DECIMAL.
+            # Without an exponent the literal would be a DECIMAL.
             return number if "e" in number else f"{number}e0"
         case "date" | "time" | "datetime" | "timestamp":
             return f"'{text}'"

@@ -1,12 +1,12 @@
-"""The rows between two bounds of a key, as SQL conditions that the server can use an index for.
+"""SQL conditions for the rows between two bounds of a key, in forms that can use an index.
 
-A row constructor, ``(a, b) > (x, y)``, uses no index on MySQL 5.7, so it is spelt out. Nor does a
-comparison of an ENUM or SET with ``<`` or ``>``, on any server: the numbers between the bounds are
-listed, where they are not too many. A key that begins with a larger SET is read from its beginning
-for each chunk: slow, but right.
+MySQL 5.7 uses no index for a row constructor, ``(a, b) > (x, y)``, so it is spelt out. No server
+uses one to compare an ENUM or SET with ``<`` or ``>``: the numbers between the bounds are listed,
+unless there are too many. A key that begins with a larger SET is read from its beginning for each
+chunk: slow, but correct.
 
 Bounds are literals (see `chunk_bounds.py`). Two that differ as texts may still be equal, as 'a' and
-'A' are in most collations, so nothing is concluded from that.
+'A' are in most collations, so a difference of texts implies nothing.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from pyspark_mysqlbinlog.names import quoted
 
 __all__ = ["gaps_after", "where", "within"]
 
-# Numbers in one list: MySQL 5.7.9 to 5.7.11 allow the optimizer 1.5 MB for ranges, and each number
-# takes it 230 bytes.
+# Numbers in one list: MySQL 5.7.9 to 5.7.11 allow the optimizer 1.5 MB for ranges, and it uses 230
+# bytes for each number.
 _MOST_LISTED = 4096
-# Numbers that are asked for one by one, before they are asked for in lists of as many.
+# Numbers that are queried one by one, before they are queried in lists of as many.
 _ONE_BY_ONE = 64
 _MOST_NUMBERS = 1 << 16
 
 
 def where(key: LoadKey, after: Bound | None, upto: Bound | None) -> str:
-    """The SQL condition for the rows behind `after` up to and with `upto`; never empty.
+    """Return the SQL condition for the rows after `after` up to and including `upto`; never empty.
 
     It names columns without their table.
     """
     conditions = []
     first = 0
     if after is not None and upto is not None:
-        # The same text is the same value; the converse does not hold.
+        # The same text is the same value; the converse is not true.
         while first < len(key.columns) and after[first] == upto[first]:
             conditions.append(_equal(key.columns[first], after[first]))
             first += 1
@@ -51,9 +51,9 @@ def where(key: LoadKey, after: Bound | None, upto: Bound | None) -> str:
 
 
 def within(key: LoadKey, upto: Bound) -> str:
-    """Whether a row lies in front of a bound or is it; of no use to an index.
+    """Return an expression that tests whether a row is at or before a bound; uses no index.
 
-    The value of it is 0 or 1, for a SELECT's list.
+    Its value is 0 or 1, for the list of a SELECT.
     """
     condition = ""
     for column, literal in zip(reversed(key.columns), reversed(upto), strict=True):
@@ -68,13 +68,13 @@ def within(key: LoadKey, upto: Bound) -> str:
 def _beyond(
     columns: tuple[KeyColumn, ...], bound: Bound, operator: str, last: str, other: str | None
 ) -> str:
-    """Beyond a bound on one side: ``(a > x OR (a = x AND (b > y OR …)))``.
+    """Return the condition beyond a bound on one side: ``(a > x OR (a = x AND (b > y OR …)))``.
 
     Parameters
     ----------
     operator : ``<`` or ``>``.
-    last : the one for the last column, which tells whether the bound itself belongs to it.
-    other : the bound on the other side of the first column, where there is one.
+    last : the operator for the last column, which determines whether the bound is included.
+    other : the bound on the other side of the first column, if there is one.
     """
     column, *more = columns
     if not more:
@@ -90,7 +90,7 @@ def _equal(column: KeyColumn, literal: str) -> str:
 
 
 def _compared(column: KeyColumn, operator: str, literal: str, other: str | None) -> str:
-    """One column compared with a literal, in the form that uses an index, if there is one."""
+    """Compare a column with a literal, in the form that uses an index, if there is one."""
     numbers = _numbers_beyond(column, operator, literal, other)
     if numbers is not None and _size(numbers) <= _MOST_LISTED:
         return _among(column, numbers) if numbers else "FALSE"
@@ -105,14 +105,14 @@ def _plainly(column: KeyColumn, operator: str, literal: str) -> str:
 
 
 def _signed(number: int) -> str:
-    """The number of a SET as it is compared: signed, though the order is that of unsigned ones."""
+    """Return a SET's number as the server compares it: signed, although the order is unsigned."""
     return str(number - (1 << 64) if number >> 63 else number)
 
 
 def _numbers_beyond(
     column: KeyColumn, operator: str, literal: str, other: str | None
 ) -> range | None:
-    """The numbers of an ENUM or SET beyond one of them; None for other types."""
+    """Return the numbers of an ENUM or SET beyond one of them; None for other types."""
     if column.type == "enum":
         highest = column.label_count
     elif column.type == "set":
@@ -122,7 +122,7 @@ def _numbers_beyond(
     number = int(literal)
     if operator == ">":
         return range(number + 1, (highest if other is None else int(other)) + 1)
-    # Number 0 is the empty text that stands for a wrong label, and the SET without any.
+    # Number 0 is the empty text that replaces an invalid label, and the SET without any label.
     return range(0 if other is None else int(other), number + (operator == "<="))
 
 
@@ -137,11 +137,11 @@ def _among(column: KeyColumn, numbers: range) -> str:
 
 
 def gaps_after(key: LoadKey, after: Bound | None) -> Iterator[tuple[str, Sequence[KeyColumn]]]:
-    """The rows behind a bound, in order: conditions, and the columns that differ in each.
+    """Yield the rows after a bound, in order: conditions, and the columns that differ in each.
 
-    Each is one interval of the index. The server takes a condition of several for more than it is,
-    and would rather read the index from its beginning (measured on MySQL 5.6 and 5.7: InnoDB's
-    estimates end at half of the table for each). And it sorts, rather than follow the index, where
+    Each is one interval of the index. The server overestimates a condition of several, and
+    would rather read the index from its beginning (measured on MySQL 5.6 and 5.7: InnoDB's
+    estimates end at half of the table for each). And it sorts instead of following the index if
     ORDER BY has an ENUM or SET that is the same in all rows.
     """
     if after is None:

@@ -1,14 +1,14 @@
-"""The key that a table is read by in the first load: its primary key, or else a unique one.
+"""The key by which a snapshot reads a table: its primary key, or else a unique key.
 
-Any key will do that has each row exactly once, and in an order that the server can follow from any
-of its values on: no NULLs, no prefixes (many rows may share one), no hashes. Primary keys come
-first, and then the unique keys as the server lists them, for the first of these is how InnoDB
-stores a table without a primary key. A key that begins with a SET comes last: no server goes to a
-place in one (see `chunk_bounds.where`).
+A key is usable if it has each row exactly once, in an order that the server can follow from any of
+its values: no NULLs, no prefixes (many rows may share one), no hashes. Primary keys come first,
+then the unique keys as the server lists them, because InnoDB stores a table without a primary key
+by the first of these. A key that begins with a SET comes last: no server can seek to a value in one
+(see `conditions.where`).
 
-A load that goes on later, or in another process, must know whether its bounds still mean the same
-rows: after ALTER TABLE the key may be another one, or the same one in another order. The key's mark
-tells; it comes from all that its order hangs on.
+A snapshot that resumes later, or in another process, must know whether its bounds still mean the
+same rows: after ALTER TABLE the table may have another key, or the same key in another order. The
+key's fingerprint (`mark`) shows it; it covers everything that the order depends on.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class KeyColumn:
     Attributes
     ----------
     type : MySQL's base type, as in `ColumnSchema`.
-    collation : the server's own name of it, for char and varchar; else None.
+    collation : the server's name of it, for char and varchar; else None.
     label_count : of an enum or a set; else 0.
     """
 
@@ -63,19 +63,19 @@ class KeyColumn:
 
     @property
     def charset(self) -> str | None:
-        """The server's own name of it: a collation's name begins with its character set's."""
+        """The server's name of the character set, with which its collations' names begin."""
         return None if self.collation is None else self.collation.partition("_")[0]
 
 
 @dataclass(frozen=True, slots=True)
 class LoadKey:
-    """A key that a table can be read by.
+    """A key by which a table can be read.
 
     Attributes
     ----------
     name : of the index.
     columns : in the key's order.
-    mark : the same as long as the key, and the order of its values, are the same.
+    mark : equal as long as the key, and the order of its values, are the same.
     """
 
     name: str
@@ -84,11 +84,11 @@ class LoadKey:
 
 
 def choose_key(client: ReplicaClient, schema: TableSchema) -> LoadKey | None:
-    """The key to read a table by; None when it has none, and must be read in one go.
+    """Return the key to read a table by; None if it has none and must be read in one SELECT.
 
     Raises
     ------
-    ServerError : what `ReplicaClient.records` raises; code 1146 where the table is gone.
+    ServerError : what `ReplicaClient.records` raises; code 1146 if the table does not exist.
     """
     table = quoted(schema.database, schema.table)
     shown = {
@@ -101,7 +101,7 @@ def choose_key(client: ReplicaClient, schema: TableSchema) -> LoadKey | None:
         columns = [fold(part["Column_name"]) for part in parts if _is_usable_part(part)]
         if (
             len(columns) == len(parts)
-            # Columns in opposite directions can't be followed without sorting.
+            # An index with mixed directions can't be followed without sorting.
             and len({part["Collation"] for part in parts}) == 1
             and all(column in shown and column in schemas for column in columns)
         ):
@@ -110,7 +110,7 @@ def choose_key(client: ReplicaClient, schema: TableSchema) -> LoadKey | None:
                 keys.append(_load_key(name, described))
     if not client.is_mariadb and client.server_version.startswith(("5.5.", "5.6.")):
         keys = [key for key in keys if not _is_merged_wrongly(key)]
-    # Sorting is stable, and False comes before True.
+    # Sorting is stable, and False sorts before True.
     keys.sort(key=lambda key: (key.columns[0].type == "set", key.name != "PRIMARY"))
     return keys[0] if keys else None
 
@@ -132,7 +132,7 @@ def _is_usable_part(part: Mapping[str, Any]) -> bool:
         and part["Sub_part"] is None
         and part["Null"] != "YES"
         and part["Collation"] is not None
-        # What FORCE INDEX is refused for.
+        # Indexes that FORCE INDEX rejects.
         and part.get("Ignored", "NO") == "NO"
         and part.get("Visible", "YES") == "YES"
     )
@@ -140,17 +140,17 @@ def _is_usable_part(part: Mapping[str, Any]) -> bool:
 
 def _is_usable_column(column: ColumnSchema, shown: Mapping[str, Any]) -> bool:
     if column.type == "char":
-        # A CHAR is stored with spaces to its length and compared without: where the collation
-        # counts them, "a" comes behind "a<tab>" in the index and in front of it in a condition
+        # A CHAR is stored padded with spaces and compared without them. If the collation
+        # counts the spaces, "a" is after "a<tab>" in the index and before it in a condition
         # (measured on MariaDB 10.11). MySQL has such collations from 8.0 on.
         return not any(word in shown["Collation"] for word in ("_nopad_", "_0900_"))
     return column.type in _USABLE
 
 
 def _is_merged_wrongly(key: LoadKey) -> bool:
-    """Whether partitions are not read in the key's order: its greatest value would not be found.
+    """Whether partitions are not merged in the key's order: its maximum would not be found.
 
-    MySQL before 5.7 compares wrong bytes of what stands behind a BIT (measured on 5.6.24).
+    MySQL before 5.7 compares wrong bytes of the columns after a BIT (measured on 5.6.24).
     """
     return any(column.type == "bit" for column in key.columns[:-1])
 
@@ -172,7 +172,7 @@ def _key_column(column: ColumnSchema, shown: Mapping[str, Any]) -> KeyColumn:
 
 
 def _records(client: ReplicaClient, statement: str) -> list[dict[str, Any]]:
-    """A statement's rows, all texts as str: some of information_schema's come as bytes."""
+    """Return a statement's rows, all texts as str: information_schema returns some as bytes."""
     return [
         {
             name: value.decode() if isinstance(value, bytes) else value

@@ -1,4 +1,4 @@
-"""What is asked of tables beside their columns: engine, about how large, whether they are there."""
+"""Facts about tables other than their columns: engine, approximate size, existence."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ _USUAL_ROW_BYTES = 200
 
 @dataclass(frozen=True, slots=True)
 class TableSize:
-    """Of one table, by the server's statistics: never exact, and often far off.
+    """The size of one table by the server's statistics: never exact, and often far off.
 
     Attributes
     ----------
-    rows : how many there are, about.
-    row_bytes : of one of them, about; at least 1.
+    rows : the approximate number of rows.
+    row_bytes : the approximate size of a row; at least 1.
     """
 
     rows: int = 0
@@ -46,7 +46,7 @@ class TableSize:
 
 
 def engine_of(client: ReplicaClient, table: Table) -> str | None:
-    """A base table's storage engine; None where the table is not there."""
+    """Return a base table's storage engine; None if there is no such table."""
     rows = client.query(
         "SELECT ENGINE FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s"
         " AND TABLE_TYPE = 'BASE TABLE'",
@@ -61,7 +61,7 @@ def is_innodb(engine: str) -> bool:
 
 
 def engines_of(client: ReplicaClient, tables: Collection[Table]) -> dict[Table, str]:
-    """The storage engines of those base tables that are there."""
+    """Return the storage engines of those base tables that exist."""
     databases = tuple(sorted({database for database, _ in tables}))
     if not databases:
         return {}
@@ -74,7 +74,7 @@ def engines_of(client: ReplicaClient, tables: Collection[Table]) -> dict[Table, 
 
 
 def pin_definition(client: ReplicaClient, table: Table) -> None:
-    """Inside of a transaction nobody alters the table until it ends.
+    """Prevent ALTERs of the table until the current transaction ends.
 
     Raises
     ------
@@ -85,14 +85,14 @@ def pin_definition(client: ReplicaClient, table: Table) -> None:
 
 
 def is_missing_table_error(error: ServerError) -> bool:
-    """Whether the server says that there is no such table, or no such database."""
+    """Whether the error reports that there is no such table, or no such database."""
     return error.code in (_NO_SUCH_TABLE, _UNKNOWN_DATABASE)
 
 
 def is_dropped(client: ReplicaClient, table: Table) -> bool:
-    """Whether there is no table of this name, of which information_schema has no description.
+    """Whether a table that information_schema does not list does not exist.
 
-    It leaves out what the account may not see, too; that is told by AccessDeniedError.
+    information_schema also hides what the account cannot see; that raises AccessDeniedError.
     """
     try:
         pin_definition(client, table)
@@ -105,12 +105,12 @@ def is_dropped(client: ReplicaClient, table: Table) -> bool:
         " %s",
         table,
     )
-    # The rows of a view are those of other tables.
+    # A view's rows are those of other tables.
     return bool(rows) and "VIEW" in str(rows[0][0])
 
 
 def table_sizes(client: ReplicaClient, tables: Collection[Table]) -> dict[Table, TableSize]:
-    """The sizes of those tables that are there."""
+    """Return the sizes of those tables that exist."""
     databases = tuple(sorted({database for database, _ in tables}))
     if not databases:
         return {}

@@ -1,1 +1,1 @@
-"""Which tables and chunks are read next."""
+"""The tables and chunks to read next."""

@@ -1,8 +1,8 @@
-"""Tables whose rows nobody knows behind a statement, as the tail meets it in the log.
+"""Tables whose rows are unknown after a statement, as the tail finds it in the binlog.
 
-A statement that changes or removes rows by itself leaves no row events. One that only drops columns
-can be followed all the same; behind any other one, and behind one that renames columns in a way
-that can't be told, the table's rows are what only the server knows: it has to be loaded again.
+DDL that rewrites or removes rows leaves no row events. Statements that only drop columns can be
+followed. After any other such statement, and after one that renames columns ambiguously, only the
+server has the table's rows: it must be snapshotted again.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from pyspark_mysqlbinlog.tables import TableSchema
 
 __all__ = ["InvalidatedTables"]
 
-# A table that is gone has no rows; one that comes back has those that the log tells.
+# A dropped table has no rows; a table that is created again has the rows in the binlog.
 _REMOVES = frozenset({StatementKind.DROP_TABLE, StatementKind.DROP_DATABASE})
 
 
 class InvalidatedTables:
-    """Notes such tables, with the place behind the statement.
+    """Records such tables, with the position after the statement.
 
     Parameters
     ----------
-    wants : whether (database, table) is wanted.
-    case_sensitive : otherwise the server keeps names in lower case, whatever a statement says.
+    wants : whether (database, table) is captured.
+    case_sensitive : otherwise the server stores names in lower case, whatever a statement has.
     """
 
     def __init__(self, wants: Callable[[str, str], bool], *, case_sensitive: bool) -> None:
@@ -43,7 +43,7 @@ class InvalidatedTables:
     def note(
         self, event: Event, logged: LoggedStatement, end: Position, history: SchemaHistory
     ) -> None:
-        """Take a statement into account that ends at a position; `history` knows both sides."""
+        """Record a statement that ends at a position; `history` covers both sides of it."""
         if logged.statement.kind not in DDL_KINDS:
             return
         rows = StatementRows(
@@ -58,17 +58,17 @@ class InvalidatedTables:
             self._noted[end, table] = None
 
     def between(self, start: Position, end: Position) -> dict[Table, Position]:
-        """The last place of each, behind `start`, up to `end`; asked for in log order.
+        """Return the last position of each table after `start`, up to `end`; call in binlog order.
 
-        What lies before `start` is forgotten.
+        Drops what is before `start`.
         """
-        # The tail's thread may add to them in between.
+        # The tail's thread may add entries concurrently.
         for place in [place for place in tuple(self._noted) if place[0] <= start]:
             del self._noted[place]
         return {table: behind for behind, table in sorted(self._noted) if behind <= end}
 
     def forget(self) -> None:
-        """Positions begin a new order, and what was noted so far was asked for."""
+        """Drop all entries: positions start a new order, and everything so far was returned."""
         self._noted.clear()
 
     def _unknown(
@@ -89,7 +89,7 @@ class InvalidatedTables:
 
 
 def _can_follow(before: TableSchema | None, after: TableSchema | None, told: str | None) -> bool:
-    """Whether what an ALTER TABLE left is known, as `renamed` has it."""
+    """Whether an ALTER TABLE's result is known, with the renames found by `renamed`."""
     if before is None or after is None:
         return told is None
     try:

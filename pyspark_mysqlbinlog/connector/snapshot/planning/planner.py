@@ -1,14 +1,14 @@
-"""The driver's part of a load: which chunks a batch reads.
+"""The driver's part of a snapshot: the chunks that a batch reads.
 
-A table is divided by its key, one chunk after the other: the server says where the next one ends,
-by an index-only read, so chunks are even in rows whatever the keys look like. While Spark runs a
-batch, the next one is planned ahead, in a thread; what counts is what an offset stores.
+A table is divided by its key, one chunk after the other. The server finds the end of the next chunk
+by an index-only read, so chunks have equal row counts whatever the keys look like. While Spark runs
+a batch, a thread plans the next one ahead; only what an offset stores counts.
 
-The first batch is one small chunk, so that the first rows are there soon. The batches behind it
-grow: each has chunks of as many rows as were planned before, times a factor, until they are full.
-They have one for each connection, or as many small tables as make up for it. Where a batch is
-brought in by steps, no chunk is more than a step. A table without a key, which is one chunk, begins
-a batch of one step: only Spark reads it, and at once with all of its batch.
+The first batch is one small chunk, for a low time to first row. The following batches grow: their
+chunks have as many rows as were planned before, times a factor, until they are full. A batch has
+one chunk for each connection, or the equivalent in small tables. If a batch is applied in
+sub-batches, no chunk exceeds one. A table without a key is one chunk, and begins a batch of one
+sub-batch: only Spark reads it, and together with its whole batch.
 """
 
 from __future__ import annotations
@@ -43,21 +43,21 @@ Prove = Callable[[ReplicaClient, Table], None]
 _FEWEST_ROWS, _MOST_ROWS = 1_000, 1_000_000
 _FIRST_ROWS = 5_000
 # A chunk of the second batch has 40,000 rows: they are found while the first one is read. Chunks of
-# the third are full ones.
+# the third batch are full.
 _GROWTH = 8
-# Seconds that finding a batch's chunks may take, once there is one.
+# Time limit to find more chunks of a batch, once there is one.
 _PATIENCE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class BatchLimits:
-    """How much a batch may read; None is no limit.
+    """The limits of a batch; None is unlimited.
 
     Attributes
     ----------
     chunks : full ones; small tables count by their share.
-    weight : what a byte of loaded rows counts for.
-    steps : by which the batch is brought in, each with so many bytes; no chunk is larger.
+    weight : the factor for bytes of snapshot rows.
+    steps : the sub-batches of the batch, each with so many bytes; no chunk is larger.
     """
 
     rows: int | None = None
@@ -76,7 +76,7 @@ class BatchLimits:
         weight: float = 1.0,
         steps: int = 1,
     ) -> BatchLimits:
-        """Half of a batch's limits, whose other half is the log's; without `size` there is none."""
+        """Return half of a batch's limits (the rest is the binlog's); unlimited without `size`."""
         if size is None:
             return cls()
         return cls(
@@ -85,14 +85,14 @@ class BatchLimits:
 
 
 class ChunkPlanner:
-    """Finds the chunks of batches, over a connection of its own that it keeps.
+    """Finds the chunks of batches, over its own persistent connection.
 
     Parameters
     ----------
-    begin_proofs : gives what waits until everything that was in the log when it was given can be
-        seen in a table, or raises.
-    chunk_bytes : of a chunk, about.
-    retry_timeout : seconds to try for when the connection is lost.
+    begin_proofs : returns a function that waits until everything that was in the binlog at the
+        time of the call is visible in a table, or raises.
+    chunk_bytes : the approximate size of a chunk.
+    retry_timeout : seconds to retry for if the connection is lost.
     """
 
     def __init__(
@@ -110,31 +110,31 @@ class ChunkPlanner:
         self._chunk_bytes = chunk_bytes
         self._retry_timeout = retry_timeout
         self._client: ReplicaClient | None = None
-        # The one thread that uses the connection.
+        # The only thread that uses the connection.
         self._thread = ThreadPoolExecutor(1, "mysqlbinlog-load")
         self._ahead: _Ahead | None = None
         self._sizes: dict[Table, TableSize] = {}
 
     def close(self) -> None:
-        """Let go of the connection, at the latest when the thread has done what it is doing."""
+        """Close the connection, at the latest when the thread has finished its current work."""
         self.forget()
-        # A proof may be waited for, and whoever ends a query shall not wait with it.
+        # The thread may wait for a visibility check, and the end of a query must not.
         wait_for([self._thread.submit(self._disconnect)], _PATIENCE)
 
     @property
     def sizes(self) -> Mapping[Table, TableSize]:
-        """About how large the tables are of which batches were planned, as far as is known."""
+        """The approximate sizes of the tables planned so far, if known."""
         return self._sizes
 
     def plan_ahead(self, state: SnapshotState, limits: BatchLimits) -> None:
-        """Begin to plan what `next_batch` will be asked for."""
+        """Start planning what `next_batch` will be called for."""
         if self._ahead is None:
             self._ahead = self._plan(state.without_batch(), limits)
 
     def forget(self) -> None:
-        """Plan anew what is asked for next.
+        """Discard what is planned ahead.
 
-        A state can be the same as before, and its tables hold other rows.
+        A state can equal an earlier one although its tables contain other rows.
         """
         ahead, self._ahead = self._ahead, None
         if ahead is not None:
@@ -143,19 +143,18 @@ class ChunkPlanner:
     def next_batch(
         self, state: SnapshotState, limits: BatchLimits, *, patience: float
     ) -> SnapshotState | None:
-        """The state at the end of a batch that reads the next chunks; at least one.
+        """Return the state at the end of a batch that reads at least one next chunk.
 
-        Tables that are not there any more are passed over. So a state that comes back without
-        chunks has none pending.
+        Skips tables that no longer exist. So a returned state without chunks has none pending.
 
-        patience : seconds to wait; None comes back where the batch is not planned by then, and
-            planning goes on.
+        patience : seconds to wait; returns None if the batch is not planned by then, and planning
+            continues.
         """
         state = state.without_batch()
         ahead, self._ahead = self._ahead, None
         if ahead is None or (ahead.state, ahead.limits) != (state, limits):
             if ahead is not None:
-                # Else one would wait behind the other for as long as a proof takes.
+                # Otherwise it would delay the new plan for as long as a visibility check takes.
                 ahead.planned.cancel()
             ahead = self._plan(state, limits)
         try:
@@ -164,7 +163,7 @@ class ChunkPlanner:
             self._ahead = ahead
             return None
         if planned.pending and planned.chunks:
-            # Of no use where the log brings other tables meanwhile: then it is planned again.
+            # Useless if the binlog adds tables meanwhile: then the batch is planned again.
             self._ahead = self._plan(planned.without_batch(), limits)
         return planned
 
@@ -179,7 +178,7 @@ class ChunkPlanner:
             self._client = None
 
     def _sizes_of(self, state: SnapshotState) -> dict[Table, TableSize]:
-        """Of all that wait; asked for once."""
+        """Return the sizes of all pending tables; queried once."""
         if any(load.table not in self._sizes for load in state.pending):
             wanted = {load.table for load in state.pending}
             found = self._asked(lambda client: table_sizes(client, wanted))
@@ -187,12 +186,12 @@ class ChunkPlanner:
         return self._sizes
 
     def _planned(self, state: SnapshotState, limits: BatchLimits) -> SnapshotState:
-        # A batch read has no first batch to be quick with.
+        # A batch read needs no quick first batch.
         grows = limits.chunks is not None
         is_first = grows and state.rows == 0
         most_rows = max(_FIRST_ROWS, _GROWTH * state.rows) if grows else _MOST_ROWS
         budget = _Budget(limits)
-        # The loads of all tables that wait had begun before this.
+        # The snapshots of all pending tables began before this.
         prove = self._begin_proofs()
         chunks: list[Chunk] = []
         pending, completed = list(state.pending), set(state.completed)
@@ -205,7 +204,7 @@ class ChunkPlanner:
             most = max(1, min(full, budget.rows_left(size.row_bytes)))
             planned = self._asked(partial(self._next_chunk, load, most, prove))
             if planned is None:
-                LOG.warning("%s is not there any more: it is not loaded", ".".join(load.table))
+                LOG.warning("%s no longer exists: its snapshot is skipped", ".".join(load.table))
                 continue
             if planned.chunk is not None:
                 if not planned.chunk.key and limits.steps > 1:
@@ -216,7 +215,7 @@ class ChunkPlanner:
                 chunks.append(planned.chunk)
             elif load.after is None:
                 empty.add(load.table)
-            # An empty table counts, too: the first batch is over.
+            # An empty table counts too: it ends the first batch.
             count = max(1, size.rows) if planned.rows is None else planned.rows
             rows += count
             budget.spend(count, count * size.row_bytes, full * size.row_bytes)
@@ -234,7 +233,7 @@ class ChunkPlanner:
         )
 
     def _full_chunk(self, size: TableSize, most: int) -> int:
-        """The rows of a chunk that nothing but its size limits."""
+        """Return the rows of a chunk that only its size limits."""
         return min(most, max(_FEWEST_ROWS, min(_MOST_ROWS, self._chunk_bytes // size.row_bytes)))
 
     def _next_chunk(
@@ -245,7 +244,7 @@ class ChunkPlanner:
             if is_dropped(client, load.table):
                 return None
             raise UnknownSchemaError(
-                "the server does not describe a table that is there; start again with the same"
+                "the server returns no definition of an existing table; start again with the same"
                 " checkpoint",
                 table=".".join(load.table),
             )
@@ -255,28 +254,28 @@ class ChunkPlanner:
         if load.key != key.mark:
             if load.key:
                 LOG.warning(
-                    "the key %s of %s is another one than when its load began: it is loaded again"
-                    " from its beginning",
+                    "the key %s of %s changed since its snapshot began: restarting it from the"
+                    " beginning",
                     key.name,
                     schema.full_name,
                 )
-            # The table's last row must be one that everything before the start lies before: rows
-            # behind it are left to the log.
+            # The bound must be read when everything before the start is visible: rows after it are
+            # left to the binlog.
             prove(client, load.table)
             last = last_bound(client, load.table, key)
             load = TableSnapshotState(load.table, key.mark, None, last)
         if load.last is None:
-            # It was empty when its load began.
+            # It was empty when its snapshot began.
             return _Planned(None, 0, None)
         upto, count = next_bound(client, load.table, key, load.after, load.last, rows=rows)
         if upto is None:
-            # None of its rows is left.
+            # No rows are left.
             return _Planned(None, 0, None)
         chunk = Chunk(load.table, key.mark, load.after, upto)
         return _Planned(chunk, count, None if upto == load.last else replace(load, after=upto))
 
     def _asked(self, question: Callable[[ReplicaClient], T]) -> T:
-        """What the server answers, over a new connection when the old one is lost."""
+        """Query the server, over a new connection if the old one is lost."""
         while True:
             if self._client is None:
                 self._client = call_with_retry(
@@ -285,14 +284,14 @@ class ChunkPlanner:
             try:
                 return question(self._client)
             except LostConnectionError as error:
-                LOG.warning("the load's connection is lost, connecting again: %s", error)
+                LOG.warning("the snapshot's connection is lost, connecting again: %s", error)
                 self._client.close()
                 self._client = None
 
 
 @dataclass(frozen=True, slots=True)
 class _Planned:
-    """A chunk, if there is any; its rows, None where nobody has counted; the rest of its table."""
+    """A chunk, if any; its rows, None if not counted; the rest of its table."""
 
     chunk: Chunk | None
     rows: int | None
@@ -301,7 +300,7 @@ class _Planned:
 
 @dataclass(frozen=True, slots=True)
 class _Ahead:
-    """A batch that is being planned."""
+    """A batch that is being planned ahead."""
 
     state: SnapshotState
     limits: BatchLimits
@@ -309,7 +308,7 @@ class _Ahead:
 
 
 class _Budget:
-    """What is left of a batch's limits."""
+    """The remaining limits of a batch."""
 
     def __init__(self, limits: BatchLimits) -> None:
         self._rows, self._chunks = limits.rows, limits.chunks
@@ -319,7 +318,7 @@ class _Budget:
         self._until = monotonic() + _PATIENCE
 
     def rows_left(self, row_bytes: int) -> int:
-        """How many the next chunk may have."""
+        """Return how many rows the next chunk may have."""
         left = [_MOST_ROWS]
         if self._rows is not None:
             left.append(self._rows)
@@ -328,19 +327,19 @@ class _Budget:
         return min(left)
 
     def spend(self, rows: int, size: int, full: int) -> None:
-        """A chunk is planned; `full` is the size of a full one in this batch."""
+        """Account for a planned chunk; `full` is the size of a full chunk in this batch."""
         if self._rows is not None:
             self._rows -= rows
         if self._bytes is not None:
             self._bytes -= size
             if self._bytes * rows < size:
-                # Less than a row.
+                # Less than a row is left.
                 self._bytes = 0
-        # A small table costs a task something, too.
+        # A small table has a minimum cost for a task.
         self._share += max(size / full, 0.01)
 
     def is_spent(self, chunks: int) -> bool:
-        """Whether a batch of so many chunks has enough; each connection shall have one."""
+        """Whether a batch of so many chunks is full; each connection gets at least one chunk."""
         if self._chunks is not None:
             if self._share >= self._chunks:
                 return True

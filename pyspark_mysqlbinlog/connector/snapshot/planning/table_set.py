@@ -1,9 +1,9 @@
-"""Which tables a load has to read, as the query's tables come and go.
+"""The tables that a snapshot must read, as the query's tables come and go.
 
-A table that is there where a load begins is read. One that is created later is not: all of its rows
-are in the log. One that gets a wanted name by RENAME is read, whatever it was before: its rows were
-logged under another name, or as those of a table that nobody wanted (gh-ost and pt-osc end so). One
-that is dropped, or not wanted any more, is forgotten, and read when it comes back.
+A table that exists when a snapshot begins is read. One that is created later is not: all of its
+rows are in the binlog. One that gets a captured name by RENAME is read, because its rows were
+logged under another name or as those of an uncaptured table (gh-ost and pt-osc end this way). One
+that is dropped, or no longer captured, is forgotten, and read when it returns.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = [
 def begin_load(
     history: SchemaHistory, position: Position, wants: Callable[[str, str], bool]
 ) -> SnapshotState:
-    """Every wanted table that is there at `position` is to be read."""
+    """Return the state in which every captured table that exists at `position` is pending."""
     return SnapshotState(pending=tuple(map(TableSnapshotState, _there(history, position, wants))))
 
 
@@ -45,12 +45,12 @@ def check_conditions(
     case_sensitive: bool,
     exists: Callable[[Table], bool] = lambda _: False,
 ) -> None:
-    """OptionError where `snapshotWhere` names a table that is not there.
+    """Raise OptionError if `snapshotWhere` names a table that does not exist.
 
-    With a misspelt name a table would be loaded in full.
+    A misspelt name would cause an unrestricted snapshot of the table.
 
-    exists : whether the server has a table that is neither there at `position` nor, as far as the
-        history tells, later.
+    exists : whether the server has a table that exists neither at `position` nor, according to
+        the history, later.
     """
     folded = table_folding(case_sensitive)
     there = {
@@ -59,8 +59,8 @@ def check_conditions(
     for table in tables:
         if folded(table) not in there and not exists(table):
             raise OptionError(
-                f"option snapshotWhere: there is no table {'.'.join(table)}; correct its name or"
-                " leave it out"
+                f"option snapshotWhere: table {'.'.join(table)} does not exist; correct its name or"
+                " remove it"
             )
 
 
@@ -70,7 +70,7 @@ def follow_options(
     position: Position,
     wants: Callable[[str, str], bool],
 ) -> SnapshotState:
-    """The query wants other tables than before: those that it did not want are to be read."""
+    """Return the state for other captured tables: newly captured tables are pending."""
     kept = tuple(load for load in state.pending if wants(*load.table))
     completed = frozenset(table for table in state.completed if wants(*table))
     known = completed.union(load.table for load in kept)
@@ -85,14 +85,14 @@ def reload_tables(
     position: Position,
     wants: Callable[[str, str], bool],
 ) -> SnapshotState:
-    """All tables that `wants` are to be read again, under a name that is remembered.
+    """Return the state in which all tables that `wants` selects are pending again; records the ID.
 
-    Raises OptionError where there are none: a typo would be remembered as done.
+    Raises OptionError if there are none: a typo would be recorded as done.
     """
     again = list(_there(history, position, wants))
     if not again:
         raise OptionError(
-            f"option reload: expected tables that are there and wanted, found none for {name!r}:"
+            f"option reload: expected captured tables that exist, found none for {name!r}:"
             " check its patterns"
         )
     return replace(_read_again(state, again), reload=name)
@@ -105,17 +105,17 @@ def advance(
     wants: Callable[[str, str], bool],
     unknown: Collection[Table],
 ) -> SnapshotState:
-    """The state where a batch ends that begins at `state`; it has no chunks of its own yet.
+    """Return the state at the end of a batch that begins at `state`, without chunks of its own.
 
     Parameters
     ----------
     history, position : where the batch ends.
-    unknown : tables that got their names in this batch, and others whose rows nobody knows.
+    unknown : tables that got their names in this batch, and others whose rows are unknown.
     """
     there = set(_there(history, position, wants))
     pending = tuple(load for load in state.pending if not _is_gone(history, position, load.table))
     left = {load.table for load in pending}
-    # What was not there before and is now, was created: its rows are in the log.
+    # A table that did not exist before was created: its rows are in the binlog.
     completed = frozenset(there - left)
     state = replace(state.without_batch(), completed=completed, pending=pending)
     return _read_again(state, [table for table in sorted(unknown) if table in there])
@@ -124,10 +124,10 @@ def advance(
 def altered_tables(
     state: SnapshotState, history: SchemaHistory, start: Position, end: Position
 ) -> dict[Table, Position]:
-    """Where tables look other, behind `start` and up to `end`, than their loaded rows may.
+    """Return where tables, between `start` and `end`, differ from their snapshot rows.
 
-    Those are tables that were not known for a while, and tables that are altered at a place up to
-    which rows were read already: such rows may have the columns of before, or of behind it.
+    Those are tables that were unknown for a while, and tables altered at a position up to which
+    rows were already read: such rows may have the columns from before or after the ALTER.
     """
     found = {}
     for table in history.tables():
@@ -141,7 +141,7 @@ def altered_tables(
 
 
 def record_high_watermark(state: SnapshotState, position: Position, end: Position) -> SnapshotState:
-    """The state at an offset's position, when the log ends at `end`: up to there it may be seen."""
+    """Record `end`, the binlog's end, as the limit of what chunks at an offset may have seen."""
     place = position.number, position.pos
     until = {table: at for table, at in state.high_watermarks.items() if at > place}
     now = end.number, end.pos
@@ -151,13 +151,13 @@ def record_high_watermark(state: SnapshotState, position: Position, end: Positio
 
 
 def next_sequence(state: SnapshotState, begin: Position) -> SnapshotState:
-    """The state at the beginning of the log's next sequence of files, in positions of its own."""
+    """Return the state at the beginning of the next sequence of files, in its own positions."""
     until = {
         table: place
         for table, (number, pos) in state.high_watermarks.items()
         if (place := Position(number, pos, "").in_later_sequence(-1).order) > BEGINNING.order
     }
-    # Every statement before the beginning counts as one right there.
+    # Every statement before the beginning is treated as one at the beginning.
     lost = dict.fromkeys(state.invalidated_at, begin.order)
     return replace(state.without_batch(), high_watermarks=until, invalidated_at=lost)
 
@@ -174,7 +174,7 @@ def _read_again(state: SnapshotState, tables: Collection[Table]) -> SnapshotStat
 def _there(
     history: SchemaHistory, position: Position, wants: Callable[[str, str], bool]
 ) -> Iterator[Table]:
-    """The wanted tables that are there at `position`, sorted."""
+    """Yield the captured tables that exist at `position`, sorted."""
     for table in history.tables():
         state = history.state(position, *table)
         is_dropped = isinstance(state, UnknownSchema) and state.gone
@@ -183,7 +183,7 @@ def _there(
 
 
 def _is_ever_there(history: SchemaHistory, position: Position, table: Table) -> bool:
-    """Whether a table is there at `position`, or where the history ends."""
+    """Whether a table exists at `position`, or at the end of the history."""
     state = history.state(position, *table)
     if state is not None and not _is_gone(history, position, table):
         return True
@@ -191,6 +191,6 @@ def _is_ever_there(history: SchemaHistory, position: Position, table: Table) -> 
 
 
 def _is_gone(history: SchemaHistory, position: Position, table: Table) -> bool:
-    """Whether the log says so; a table of which it says nothing is there."""
+    """Whether the history shows that a table does not exist; unknown tables exist."""
     state = history.state(position, *table)
     return isinstance(state, UnknownSchema) and state.gone

@@ -1,1 +1,1 @@
-"""Chunks as rows."""
+"""Reading chunks as rows."""

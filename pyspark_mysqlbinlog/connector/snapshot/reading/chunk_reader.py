@@ -1,30 +1,30 @@
-"""What an executor does with chunks: their rows, as the log would have brought them.
+"""The executor's part of a snapshot: chunks as rows, in the form of binlog rows.
 
-A row of a SELECT is made into the row image that the log would hold of it, and goes through the
-decoder of the log: so each payload gives the very values that the stream gives.
+A row of a SELECT is encoded as the row image that the binlog would contain, and then decoded like
+the binlog: so each payload returns exactly the values that the stream returns.
 
 For each chunk, in this order:
 
-1. what the table looks like, and its engine;
-2. a watermark, proven (see `watermark.py`);
-3. a transaction that sees one state of the data, and whose first SELECT holds the table's
-   definition until it ends;
-4. what the table looks like now: the same as in 1, or all is done again. So the rows have the
-   columns that the log's rows have at the watermark;
-5. the key: when it is another one than the chunk's, its bounds mean nothing, and the whole table is
-   read: more than was asked for, and right;
-6. the rows, fetched in a thread somewhat ahead of the decode. The transaction ends with the last of
-   them, however slow the sink is: an ALTER TABLE waits for it, and whoever uses the table waits
-   behind that.
+1. the table's definition and its engine;
+2. a watermark, whose visibility is verified (see `watermark.py`);
+3. a transaction with one snapshot of the data, whose first SELECT pins the table's definition until
+   it ends;
+4. the table's definition now: if it differs from 1, all is repeated. So the rows have the columns
+   that the binlog's rows have at the watermark;
+5. the key: if it differs from the chunk's, the bounds are meaningless, and the whole table is read:
+   more than requested, but correct;
+6. the rows, which a thread fetches somewhat ahead of the decoder. The transaction ends with the
+   last of them, however slow the sink is: an ALTER TABLE waits for it, and later statements on the
+   table wait for the ALTER TABLE.
 
-Where the log has begun another sequence of files since the batch was planned (see
-checkpoints/position.py), the rows get the place where the batch ends: it is older than the
-watermark, so all before it is visible, too, and what comes behind it wins. Rows at an exact place
-can't be read then.
+If the binlog has begun another sequence of files since the batch was planned (see
+checkpoints/position.py), the rows get the position of the batch's end. It is older than the
+watermark, so everything before it is visible too, and changes after it win. Rows at an exact
+position can't be read then.
 
-What goes wrong on the way, a lost connection, an ALTER TABLE between 3 and 6 (error 1412), a KILL,
-is done again with a new watermark. Rows that were given before that stay, and come once more: each
-is right by its own `seq`.
+After an error on the way (a lost connection, an ALTER TABLE between 3 and 6 (error 1412), a KILL)
+the chunk is read again with a new watermark. Rows returned before remain, and are returned again:
+each is correct at its own `seq`.
 """
 
 from __future__ import annotations
@@ -89,18 +89,18 @@ from pyspark_mysqlbinlog.tables import SPATIAL_TYPES, TableSchema
 
 __all__ = ["read_chunks"]
 
-# Seconds, as for pulls: Spark tries a task again on top. A large chunk may take longer than that
-# before it fails, so it gets some tries however long they take.
+# Seconds, as for fetched ranges; Spark retries the task in addition. A large chunk may take longer
+# before it fails, so it gets a minimum number of tries, however long they take.
 _RETRY_TIMEOUT = 60.0
 _FEWEST_TRIES = 5
-# Row images that are fetched ahead: as much as memory allows, so that the server is done soon.
+# Row images that are fetched ahead: as many as memory allows, so that the server is done early.
 _AHEAD_BYTES = 24 << 20
-# What stands in the way of rows at an exact place, behind a change of the sequence of files.
+# Why rows at an exact position can't be read after a change of the sequence of files.
 _ANOTHER_SEQUENCE = (
-    "the base name of the server's binlog has changed, and the stream has not come to that place"
+    "the base name of the server's binlog has changed, and the stream has not reached that position"
     " yet; wait until it has"
 )
-# In front of whatever happened at the watermark: a TRUNCATE there has row 0.
+# Before everything that happened at the watermark: a TRUNCATE there has row 0.
 _BEFORE_ALL_ROWS = -1
 
 _NO_SUCH_KEY, _QUERY_INTERRUPTED, _TABLE_DEFINITION_CHANGED = 1176, 1317, 1412
@@ -109,18 +109,19 @@ _NO_SUCH_KEY, _QUERY_INTERRUPTED, _TABLE_DEFINITION_CHANGED = 1176, 1317, 1412
 def read_chunks(
     options: Options, partition: ChunkPartition, schema: pa.Schema, *, typed: bool = False
 ) -> Generator[pa.RecordBatch]:
-    """Record batches of one task's chunks.
+    """Yield the record batches of one task's chunks.
 
-    schema : theirs.
-    typed : rows have a schema of their own instead, `typed_schema` of the table as it looks at the
-        watermark: all but those of tables that are read at one place in the log
-        (`snapshotExactKeyless`), and of tables whose columns can't be typed.
+    schema : of the batches.
+    typed : rows have a schema of their own instead, `typed_schema` of the table at the
+        watermark. Exceptions: tables that are read at one binlog position
+        (`snapshotExactKeyless`), and tables whose columns can't be typed.
 
-    Whoever does not take all of them must close it: it holds a connection and a thread.
+    A caller that does not consume all batches must close it: it holds a connection and a thread.
 
     Raises
     ------
-    MySQLBinlogError : whatever can't be asked, proven, read or told by `schema`; see errors.py.
+    MySQLBinlogError : a failed query or visibility check, or rows that do not fit `schema`; see
+        errors.py.
     """
     with _Connected(options, partition, typed=typed) as connected:
         for chunk in partition.chunks:
@@ -131,22 +132,22 @@ def read_chunks(
 
 
 class _AlteredError(Exception):
-    """The table, whose name this has, is another one than a moment ago."""
+    """The table, whose name this contains, was altered a moment ago."""
 
 
 class _GoneError(Exception):
-    """There is no such table any more."""
+    """The table no longer exists."""
 
 
 class _Look(NamedTuple):
-    """What a table looks like."""
+    """A table's definition and engine."""
 
     schema: TableSchema
     engine: str
 
 
 class _Connected:
-    """One task's connection, made again when it is lost, and what it knows of the server."""
+    """One task's connection, reconnected when it is lost, with facts about the server."""
 
     def __init__(self, options: Options, partition: ChunkPartition, *, typed: bool) -> None:
         self.options = options
@@ -156,7 +157,7 @@ class _Connected:
         self.connect = partial(ReplicaClient.connect, options.server_settings())
         self._client: ReplicaClient | None = None
         self._prover: VisibilityChecker | None = None
-        # What a table looked like when its last chunk was read, which is before the next one's
+        # The definition of a table when its last chunk was read, which is before the next chunk's
         # watermark.
         self._looks: dict[Table, _Look] = {}
 
@@ -167,7 +168,7 @@ class _Connected:
         self.drop()
 
     def client(self) -> ReplicaClient:
-        """A connection whose SELECTs give rows as they are stored."""
+        """Return a connection whose SELECTs return rows as they are stored."""
         if self._client is None:
             client = call_with_retry(_RETRY_TIMEOUT, self.connect)
             self._client = client
@@ -176,7 +177,7 @@ class _Connected:
         return self._client
 
     def drop(self) -> None:
-        """Forget the connection, and whatever it was doing."""
+        """Drop the connection, whatever its state."""
         client, self._client, self._prover = self._client, None, None
         self._looks.clear()
         if client is not None:
@@ -189,9 +190,9 @@ class _Connected:
         return self._asked(client).missing_lock(table, engine)
 
     def in_sequence(self, client: ReplicaClient, watermark: Watermark) -> tuple[Watermark, bool]:
-        """A watermark in the sequence of files in which the batch ends; whether it was in another.
+        """Return a watermark in the sequence of files of the batch's end; and whether it was not.
 
-        BinlogReplacedError where it lies before the batch's end.
+        BinlogReplacedError if it is before the batch's end.
         """
         since, found = self.partition.since, watermark.position
         here = FileOrder(lambda: binlog_files(client), since.file).position(found.file, found.pos)
@@ -217,7 +218,7 @@ class _Connected:
         return self._prover
 
     def look(self, client: ReplicaClient, table: Table) -> _Look:
-        """What the table looks like now; _GoneError."""
+        """Read the table's current definition; raises _GoneError."""
         schema = read_table_schema(client, table, case_sensitive=self.partition.case_sensitive)
         engine = engine_of(client, table)
         if schema is None or engine is None:
@@ -228,13 +229,13 @@ class _Connected:
         return self._looks[table]
 
     def last_look(self, client: ReplicaClient, table: Table) -> _Look:
-        """What it looked like last; _GoneError."""
+        """Return the table's last known definition; raises _GoneError."""
         return self._looks.get(table) or self.look(client, table)
 
 
 @contextmanager
 def _expecting_table() -> Iterator[None]:
-    """What the server says of a table that is not there becomes _GoneError."""
+    """Convert the server's error for a missing table to _GoneError."""
     try:
         yield
     except ServerError as error:
@@ -246,14 +247,14 @@ def _expecting_table() -> Iterator[None]:
 def _read_chunk(
     connected: _Connected, chunk: Chunk, schema: pa.Schema, attempt: int
 ) -> Generator[pa.RecordBatch]:
-    """One try."""
+    """Read a chunk once."""
     is_done = False
     try:
         yield from _batches(connected, chunk, schema, attempt)
         is_done = True
     except _GoneError:
-        # Its rows are gone with it; what became of them, the log says.
-        LOG.warning("%s is not there any more: it is not loaded", ".".join(chunk.table))
+        # Its rows were dropped with it; the binlog contains the DROP.
+        LOG.warning("%s no longer exists: its snapshot is skipped", ".".join(chunk.table))
     finally:
         if not is_done:
             # It may be in the middle of a result.
@@ -318,24 +319,24 @@ def _batches(
         for batch in _decoded(decoder, blocks):
             yield _as_loaded(batch, data_row_number(attempt) if is_exact else _BEFORE_ALL_ROWS)
     if is_exact:
-        # Its session may have a lock, and gives up locks at once.
+        # Its session may hold a lock, and must release it at once.
         connected.drop()
 
 
 def _typed(connected: _Connected, table: TableSchema, arrow_schema: pa.Schema) -> pa.Schema | None:
-    """The schema of typed rows, where they are wanted and the table's columns can be typed."""
+    """Return the schema of typed rows, if requested and possible for the table's columns."""
     excludes = connected.excludes
     columns = [
         column for column in table.columns if not excludes(table.database, table.table, column.name)
     ]
-    # A struct holds no SRID above 2^31 - 1: whoever reads the JSON stops at it, and for that table.
+    # A struct holds no SRID above 2^31 - 1: the reader of the JSON stops there, for that table.
     has_geometry = any(column.type in SPATIAL_TYPES for column in columns)
     if not connected.typed or not columns or has_geometry:
         return None
     try:
         return typed_schema(arrow_schema, columns)
     except SchemaError:
-        return None  # whoever reads the JSON says what is wrong with it
+        return None  # the reader of the JSON reports the error
 
 
 def _images(
@@ -345,7 +346,7 @@ def _images(
     is_locked: bool,
     interrupt: Interrupt,
 ) -> Generator[bytes]:
-    """The images of the rows; the transaction, or the lock, ends behind the last of them."""
+    """Yield the images of the rows; ends the transaction, or the lock, after the last of them."""
     interrupt.watch(client)
     for each in behind:
         yield from read_rows(client, plan, each, row_images)
@@ -356,7 +357,7 @@ def _images(
 
 
 def _rows_of(client: ReplicaClient, plan: ResultPlan, chunk: Chunk, condition: str | None) -> str:
-    """What stands behind FROM and the table: nothing of bounds, when its key is another one now."""
+    """Return the SQL after FROM and the table; without bounds if the table's key changed."""
     key = choose_key(client, plan.schema)
     hint, conditions = "", []
     if key is not None and key.mark == chunk.key:
@@ -364,8 +365,7 @@ def _rows_of(client: ReplicaClient, plan: ResultPlan, chunk: Chunk, condition: s
         conditions.append(where(key, chunk.after, chunk.upto))
     elif chunk.key:
         LOG.warning(
-            "the key of %s is another one than when this chunk was planned: the whole table is"
-            " read",
+            "the key of %s changed since this chunk was planned: the whole table is read",
             plan.schema.full_name,
         )
     if condition is not None:
@@ -389,7 +389,7 @@ def _number(file: str) -> int:
 
 
 def _as_loaded(batch: pa.RecordBatch, row: int) -> pa.RecordBatch:
-    """Inserted rows as loaded ones: ``r``, and in front of all that happened at the watermark."""
+    """Return inserted rows as snapshot rows: ``r``, and before all that is at the watermark."""
     rows = pa.repeat(pa.scalar(row, pa.int32()), batch.num_rows)
     columns: dict[str, Any] = dict(zip(batch.schema.names, batch.columns, strict=True))
     columns["op"] = pa.repeat(pa.scalar("r"), batch.num_rows)
@@ -401,7 +401,7 @@ def _as_loaded(batch: pa.RecordBatch, row: int) -> pa.RecordBatch:
 
 
 def _tries() -> Retrying:
-    """For one chunk, as long as another try may help."""
+    """Return the retries of one chunk, as long as a retry may help."""
     return Retrying(
         retry=retry_if_exception(_is_worth_another_try),
         stop=stop_all(stop_after_attempt(_FEWEST_TRIES), stop_after_delay(_RETRY_TIMEOUT)),
@@ -431,7 +431,7 @@ def _give_up(state: RetryCallState) -> NoReturn:
     error = state.outcome.exception() if state.outcome else None
     if isinstance(error, _AlteredError):
         raise SchemaMismatchError(
-            f"a table was altered again and again while it was loaded ({state.attempt_number} tries"
+            f"the table was altered repeatedly during its snapshot ({state.attempt_number} tries"
             f" in {state.seconds_since_start or 0:.0f} s); start again with the same checkpoint",
             table=str(error),
         ) from None

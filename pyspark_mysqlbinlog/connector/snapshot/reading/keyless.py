@@ -1,14 +1,14 @@
-"""A table without a key, loaded at an exact place in the log (the option `snapshotExactKeyless`).
+"""Snapshot of a table without a key at an exact binlog position (option `snapshotExactKeyless`).
 
-Elsewhere a load's rows and the changes of the log overlap, and the newer one of a key wins. Rows
-that no key tells apart are counted, so each must be either loaded or logged behind the load. Hence
-the rows of such a table are those at one place in the log, with all before it and nothing behind it
-(see `VisibilityChecker.begin_at_exact_position`).
+Otherwise the snapshot's rows and the changes of the binlog overlap, and the newer one of a key
+wins. Rows that no key identifies are counted, so each must be either in the snapshot or in the
+binlog after it. So the rows of such a table are those at one binlog position, with everything
+before it and nothing after it (see `VisibilityChecker.begin_at_exact_position`).
 
-A row with `op` ``t`` comes in front of them: at its place the table has the rows that follow, and
-no others. So a table without rows has a place, too. A try that broke off in the middle has left
-rows; those of the next one have a `row` in `seq` that is smaller by two. Where the account must not
-lock tables, a row with `op` ``ddl`` says so in place of all that.
+A row with `op` ``t`` precedes them: at its position the table has exactly the rows that follow. So
+a table without rows has a position, too. A try that was interrupted has left rows; those of the
+next try have a `row` in `seq` that is smaller by two. If the account lacks LOCK TABLES, a row with
+`op` ``ddl`` reports that instead.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ __all__ = ["data_row_number", "marker_row", "marker_row_number"]
 
 
 def marker_row_number(attempt: int) -> int:
-    """The `row` in `seq` of what comes in front of the rows of a try; the first try is 1."""
+    """Return the `row` in `seq` of the row before the rows of a try; the first try is 1."""
     return -2 * attempt
 
 
 def data_row_number(attempt: int) -> int:
-    """The `row` in `seq` of the rows of a try."""
+    """Return the `row` in `seq` of the rows of a try."""
     return marker_row_number(attempt) + 1
 
 
@@ -43,7 +43,7 @@ def marker_row(
     attempt: int,
     problem: str | None = None,
 ) -> pa.RecordBatch:
-    """The row in front of a table's rows, or one that says why there are none."""
+    """Return the row before a table's rows, or one that reports why there are none."""
     place = watermark.position
     run = Run(
         op="t" if problem is None else "ddl",

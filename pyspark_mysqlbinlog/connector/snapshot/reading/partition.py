@@ -1,4 +1,4 @@
-"""What an executor is told of a load: the chunks that one task reads."""
+"""The partition that describes the chunks of one task to an executor."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class ChunkPartition(InputPartition):
 
     Attributes
     ----------
-    case_sensitive : whether the server tells table names by case.
-    since : a place that the server's log has; no watermark lies before it.
-    server_uuid : of the server whose offset it is; empty where it has none.
+    case_sensitive : whether the server distinguishes table names by case.
+    since : a position in the server's binlog; no watermark is before it.
+    server_uuid : of the server that the offset belongs to; empty if it has none.
     epoch : of `seq`.
-    conditions : an SQL condition for each table that is not loaded in full.
+    conditions : an SQL condition for each table that is snapshotted in part.
     selections : SQL conditions, if each chunk is read by one SELECT for each of them.
     """
 
@@ -37,5 +37,5 @@ class ChunkPartition(InputPartition):
     selections: tuple[str, ...] = ()
 
     def selections_of(self, table: Table) -> Sequence[str | None]:
-        """A condition for each SELECT of a table; None for all of its rows."""
+        """Return a condition for each SELECT of a table; None for all of its rows."""
         return self.selections or (self.conditions.get(table),)

@@ -1,4 +1,4 @@
-"""Which proofs of a watermark a server and an account allow, and their turns until one holds."""
+"""The visibility checks that a server and an account allow, tried until one succeeds."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ __all__ = ["VisibilityChecker", "Wanted"]
 # The option snapshotVisibilityCheck.
 Wanted = Literal["auto", "gtid", "innodb_trx", "lock"]
 
-# How long one proof is waited for before the next one has its turn, or a line is logged.
+# How long one check waits before the next check is tried, or a line is logged.
 POLL_SLICE_SECONDS = 10.0
 _PATIENCE = 600.0
 
 
 @dataclass(frozen=True, slots=True)
 class VisibilityChecker:
-    """Which proofs there are on a server, for an account.
+    """The visibility checks that are available on a server, for an account.
 
     Attributes
     ----------
-    gtid_mode : None where GTIDs prove nothing (before MySQL 5.7, behind it, MariaDB).
+    gtid_mode : None if GTIDs prove nothing (before MySQL 5.7, after it, MariaDB).
     """
 
     wanted: Wanted
@@ -58,13 +58,13 @@ class VisibilityChecker:
         *,
         case_sensitive: bool,
     ) -> Self:
-        """Two queries; raises what `ReplicaClient.query` raises."""
+        """Query the server (twice); raises what `ReplicaClient.query` raises."""
         is_57 = not client.is_mariadb and client.server_version.startswith("5.7.")
         mode = client.variable("gtid_mode") if is_57 else None
         return cls(wanted, mode, Grants.ask(client, case_sensitive=case_sensitive))
 
     def proofs(self, table: Table, engine: str) -> tuple[Proof, ...]:
-        """Those for a table that may be used, the best one first.
+        """Return the checks that are available for a table, the best one first.
 
         Parameters
         ----------
@@ -72,7 +72,7 @@ class VisibilityChecker:
 
         Raises
         ------
-        OptionError : snapshotVisibilityCheck asks for one that proves nothing here.
+        OptionError : snapshotVisibilityCheck selects one that proves nothing here.
         AccessDeniedError : a grant is missing, for each of them.
         """
         missing = self._missing(table, engine)
@@ -88,24 +88,24 @@ class VisibilityChecker:
                 )
             raise OptionError(
                 f"option snapshotVisibilityCheck: {self.wanted!r} proves nothing here: {reason};"
-                " set another method, or leave it out",
+                " set another method, or remove it",
                 table=".".join(table),
             )
         names: tuple[Proof, ...] = ("gtid", "innodb_trx", "lock")
         usable = tuple(name for name in names if name not in missing)
         if not usable:
             raise AccessDeniedError(
-                "nothing proves that a SELECT sees all that is in the log before it, and changes"
-                f" would be lost: {_ways(missing)} to this user",
+                "the snapshot cannot verify that SELECT sees all committed transactions, so"
+                f" changes could be lost: {_ways(missing)} to this account",
                 table=".".join(table),
             )
         return usable
 
     def _missing(self, table: Table, engine: str) -> dict[Proof, str]:
-        """What each proof that can't be used lacks."""
+        """Return what each unavailable check lacks."""
         missing: dict[Proof, str] = {}
         if self.gtid_mode is None:
-            missing["gtid"] = "the server is no MySQL 5.7"
+            missing["gtid"] = "the server is not MySQL 5.7"
         elif self.gtid_mode != "ON":
             missing["gtid"] = f"gtid_mode is {self.gtid_mode}, expected ON"
         if not self.grants.allows("PROCESS"):
@@ -126,25 +126,25 @@ class VisibilityChecker:
         *,
         patience: float = _PATIENCE,
     ) -> Watermark:
-        """A new watermark for a table. The SELECT that follows must begin a new transaction.
+        """Return a new watermark for a table. The next SELECT must begin a new transaction.
 
         Parameters
         ----------
-        client : of no open transaction.
-        connect : gives further connections, which are closed at the end.
-        patience : for how many seconds transactions that stand in the way are waited for.
+        client : without an open transaction.
+        connect : returns further connections, which are closed at the end.
+        patience : seconds to wait for blocking transactions.
 
         Raises
         ------
         SnapshotVisibilityTimeoutError : they have not ended by then.
-        ServerError : what `ReplicaClient.query` raises; 1146 where the table is gone.
+        ServerError : what `ReplicaClient.query` raises; 1146 if the table does not exist.
         OptionError, AccessDeniedError : as for `proofs`.
         """
         attempts = [CHECKS[proof](client, connect, table) for proof in self.proofs(table, engine)]
         return _first(attempts, table, patience)
 
     def missing_lock(self, table: Table, engine: str) -> str | None:
-        """What `begin_at_exact_position` lacks; None where it can be done."""
+        """Return what `begin_at_exact_position` lacks; None if it is possible."""
         return self._missing(table, engine).get("lock")
 
     def begin_at_exact_position(
@@ -156,9 +156,9 @@ class VisibilityChecker:
         *,
         patience: float = _PATIENCE,
     ) -> Watermark:
-        """A watermark, and the client sees all of a table from before it, and nothing from behind.
+        """Return a watermark at which the client sees exactly the table's rows of that position.
 
-        An InnoDB table is locked for a moment, in which the client's transaction begins. One of
+        An InnoDB table is locked for a moment, in which the client's transaction begins. A table of
         another engine is locked by the client itself, until UNLOCK TABLES.
 
         Raises
@@ -178,7 +178,7 @@ class VisibilityChecker:
 
 
 def _first(attempts: Sequence[VisibilityCheck], table: Table, patience: float) -> Watermark:
-    """What the first of them proves; each has its turn."""
+    """Return the first watermark that one of them proves; they take turns."""
     deadline = monotonic() + patience
     with ExitStack() as stack:
         for attempt in attempts:
@@ -189,7 +189,7 @@ def _first(attempts: Sequence[VisibilityCheck], table: Table, patience: float) -
                 if watermark is not None:
                     return watermark
                 LOG.warning(
-                    "first load of %s: %s waits for %s",
+                    "snapshot of %s: %s waits for %s",
                     ".".join(table),
                     attempt.proof,
                     attempt.waits_for,
@@ -198,14 +198,14 @@ def _first(attempts: Sequence[VisibilityCheck], table: Table, patience: float) -
                 break
         reasons = "; ".join(f"{attempt.proof}: {attempt.waits_for}" for attempt in attempts)
         raise SnapshotVisibilityTimeoutError(
-            f"waited {patience:g} s for what the log has already and SELECT may not show yet"
-            f" ({reasons}); end these transactions",
+            f"waited {patience:g} s for transactions that are in the binlog and may not be visible"
+            f" to SELECT yet ({reasons}); end these transactions",
             table=".".join(table),
         )
 
 
 def _ways(missing: dict[Proof, str]) -> str:
-    """The grants of which one is enough; what has nothing to do with grants is in brackets."""
+    """Return the grants of which one is enough; other reasons are in brackets."""
     grants = [reason for reason in missing.values() if reason.startswith("GRANT")]
     others = [reason for reason in missing.values() if not reason.startswith("GRANT")]
     told = f" ({'; '.join(dict.fromkeys(others))})" if others else ""

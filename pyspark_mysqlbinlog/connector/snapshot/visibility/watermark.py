@@ -1,39 +1,40 @@
-"""The watermark of a chunk: a place in the log, with proof that a SELECT sees all before it.
+"""The watermark of a chunk: a binlog position before which a SELECT verifiably sees everything.
 
-MySQL writes a transaction into the log before its engine shows it to others. Between the two,
-SHOW MASTER STATUS counts it and a SELECT does not see it: for microseconds, for as long as the
-disk takes to sync, or, with semi-synchronous replication, for seconds. A chunk that took its place
-in the log and then its rows would be without that transaction, and so would the stream behind
-that place: the change would be lost, for ever and without a word. A place that is too old does no
-harm: what the log has behind it comes again, and wins.
+MySQL writes a transaction to the binlog before its engine makes it visible. In between, SHOW MASTER
+STATUS includes it but a SELECT does not return it: for microseconds, for the duration of a disk
+sync, or, with semi-synchronous replication, for seconds. A chunk that read its position and then
+its rows would miss that transaction, and so would the stream after that position: the change would
+be lost permanently and without an error. A position that is too old is harmless: the changes after
+it are delivered by the binlog, and win.
 
-So the place is read first, and then everything is waited for that may be in front of it and not
-visible yet. Three ways, each enough by itself:
+So the position is read first. Then the check waits for everything that may be before it and not
+visible yet. There are three methods, each sufficient on its own:
 
 ``gtid``
-    MySQL 5.7 with gtid_mode=ON. A transaction owns its GTID from before it is written to the log
-    until behind the engine's commit (`MYSQL_BIN_LOG::process_commit_stage_queue`, then
-    `Gtid_state::update_commit_group`). So those matter that are owned right behind the place's
-    reading, until none of them is owned any more. The mode is read behind the place as well: to
-    switch it ON, the server waits for transactions without a GTID. Not on 5.6, which gives GTIDs
-    back before the engine's commit.
+    MySQL 5.7 with gtid_mode=ON. A transaction owns its GTID from before it is written to the binlog
+    until after the engine's commit (`MYSQL_BIN_LOG::process_commit_stage_queue`, then
+    `Gtid_state::update_commit_group`). So the check waits until none of the GTIDs is owned any more
+    that were owned right after the position was read. The mode is read after the position as well:
+    to switch it ON, the server waits for transactions without a GTID. Not on 5.6, which releases
+    GTIDs before the engine's commit.
 ``innodb_trx``
-    Captures PROCESS. A transaction is listed in information_schema.INNODB_TRX from its first change
-    until others see its changes. The list is a copy that the server renews when nobody has read it
-    for 100 ms, so a reading counts only if it lists a transaction of our own that was begun behind
-    the place's reading. That also shows that the list was not cut off by its limit of 16 MB, for
-    transactions that only read come last (5.6, 5.7). Then those matter that have changed rows,
-    until they are gone, or until their session is seen idle: what it had committed before that is
-    visible. So a session that forgot to end its transaction stands in nobody's way.
+    Needs PROCESS. A transaction is listed in information_schema.INNODB_TRX from its first change
+    until its changes are visible. The list is a copy that the server renews only if it was not read
+    for 100 ms. So a reading counts only if it lists the check's own transaction, begun after the
+    position was read. This also shows that the list was not truncated at its limit of 16 MB,
+    because read-only transactions come last (5.6, 5.7). The check waits for the transactions that
+    have changed rows, until they have ended, or until their session is seen idle: what it had
+    committed before that is visible. So a session that forgot to end its transaction does not
+    block.
 ``lock``
-    Captures LOCK TABLES. A session that has changed a table holds a lock on it until others see the
-    changes: LOCK TABLES … READ is given when nobody holds one, and the place is read under it. It
-    is given up after a second, since whoever wants to write the table queues behind it, and tried
-    again. On 5.6 only InnoDB's own lock on the table does it, which autocommit=0 asks for. Tables
-    of other engines have no other proof.
+    Needs LOCK TABLES. A session that has changed a table holds a lock on it until the changes are
+    visible: LOCK TABLES … READ is granted when no session holds one, and the position is read under
+    it. The lock request is cancelled after a second, because writers of the table queue after it,
+    and tried again. On 5.6 only InnoDB's own lock on the table does this, which autocommit=0
+    requests. Tables of other engines have no other method.
 
-XA transactions that are prepared need no proof: the log has their rows when they are prepared, and
-a stream stops at those of wanted tables.
+Prepared XA transactions need no check: the binlog has their rows when they are prepared, and a
+stream stops at those of captured tables.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ __all__ = ["CHECKS", "Proof", "SessionTableLock", "TableLock", "VisibilityCheck"
 
 Proof = Literal["gtid", "innodb_trx", "lock"]
 
-# Seconds between two readings of the list, by whomever, behind which the server renews it.
+# Minimum seconds between two readings of the list, by any session, for the server to renew it.
 _RENEWED_AFTER = 0.11
 _LOCK_WAIT_TIMEOUT = 1205
 _NO_WAIT_SECONDS = 1
@@ -63,11 +64,11 @@ _NO_WAIT_SECONDS = 1
 
 @dataclass(frozen=True, slots=True)
 class Watermark:
-    """A place in the log; whatever is before it is visible to a SELECT that begins now.
+    """A binlog position; everything before it is visible to a SELECT that begins now.
 
     Attributes
     ----------
-    time : what the server's clock showed there, in seconds since 1970.
+    time : of the server's clock at the position, in seconds since 1970.
     """
 
     position: Position
@@ -77,28 +78,28 @@ class Watermark:
 
     @classmethod
     def read(cls, client: ReplicaClient, proof: Proof) -> Watermark:
-        """Where the log ends now; nothing is proven yet."""
+        """Read the binlog's current end; nothing is proven yet."""
         position = current_position(client)
         ((time, server_id),) = client.query("SELECT UNIX_TIMESTAMP(), @@global.server_id")
         return cls(position, int(time), int(server_id), proof)
 
     @property
     def of_all_tables(self) -> bool:
-        """Whether what is before it is visible in every InnoDB table, not just in the one."""
+        """Whether everything before it is visible in every InnoDB table, not only in one."""
         return self.proof != "lock"
 
 
 class VisibilityCheck(ABC):
-    """One proof, waited for in turns; a context manager, which closes its connection.
+    """One visibility check, waited for in turns; a context manager that closes its connection.
 
     Parameters
     ----------
-    client : of no open transaction.
-    connect : gives another connection, which is closed at the end.
+    client : without an open transaction.
+    connect : returns another connection, which is closed at the end.
 
     Attributes
     ----------
-    waits_for : what it waited for in vain in the last turn.
+    waits_for : what it was waiting for when the last turn timed out.
     """
 
     proof: ClassVar[Proof]
@@ -121,7 +122,7 @@ class VisibilityCheck(ABC):
 
     @abstractmethod
     def wait(self, seconds: float) -> Watermark | None:
-        """The watermark; None when it was not proven within so many seconds."""
+        """Return the watermark; None if it was not proven within so many seconds."""
 
 
 class _Gtids(VisibilityCheck):
@@ -157,14 +158,14 @@ class _Gtids(VisibilityCheck):
         ((mode, owned),) = self._client.query("SELECT @@global.gtid_mode, @@global.gtid_owned")
         if mode != "ON":
             raise ServerError(
-                f"gtid_mode was switched from ON to {mode} while a table was loaded, so GTIDs no"
-                " longer tell what SELECT shows; start again with the same checkpoint"
+                f"gtid_mode was switched from ON to {mode} during a snapshot, so GTIDs no"
+                " longer show what SELECT sees; start again with the same checkpoint"
             )
         return owned_gtids(str(owned))
 
 
 def owned_gtids(text: str) -> dict[str, str]:
-    """GTID -> thread, of ``UUID:number#thread:number#thread,UUID:…``, as @@global.gtid_owned is."""
+    """Parse @@global.gtid_owned, ``UUID:number#thread:number#thread,UUID:…``: GTID -> thread."""
     owned = {}
     for group in filter(None, (part.strip() for part in text.split(","))):
         uuid, *members = group.split(":")
@@ -192,7 +193,7 @@ class _InnoDBTransactions(VisibilityCheck):
         while True:
             listed = self._read(own)
             if listed is None:
-                self.waits_for = "a fresh list of transactions, which others read all the time"
+                self.waits_for = "a fresh list of transactions, which other sessions keep reading"
             else:
                 before = self._writers
                 writers = {
@@ -208,14 +209,14 @@ class _InnoDBTransactions(VisibilityCheck):
                 self.waits_for = f"the transactions of threads {threads}"
             if monotonic() >= deadline:
                 return None
-            # Two who read in step would keep each other from a fresh list.
+            # Two checks at the same interval would prevent a fresh list for each other.
             sleep(random.uniform(1, 2) * _RENEWED_AFTER)
 
     def _begin(self) -> ReplicaClient:
         watermark = Watermark.read(self._client, self.proof)
-        # Of one transaction, begun behind the watermark: what lists it is fresh.
+        # One transaction, begun after the watermark was read: a list that contains it is fresh.
         own = self._own = self._connect()
-        # Without a view of the data, which would keep InnoDB from purging what is deleted.
+        # Without a read view, which would keep InnoDB from purging deleted rows.
         own.query("SET SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED")
         own.query("START TRANSACTION WITH CONSISTENT SNAPSHOT")
         ((thread,),) = own.query("SELECT CONNECTION_ID()")
@@ -223,7 +224,7 @@ class _InnoDBTransactions(VisibilityCheck):
         return own
 
     def _read(self, own: ReplicaClient) -> dict[str, int] | None:
-        """The transactions that have changed rows, and their threads; None of a stale list."""
+        """Read the transactions that have changed rows, with their threads; None if stale."""
         rows = own.query(
             "SELECT trx_id, trx_mysql_thread_id, trx_rows_modified FROM"
             " information_schema.INNODB_TRX"
@@ -233,22 +234,22 @@ class _InnoDBTransactions(VisibilityCheck):
         return {
             str(trx): int(thread)
             for trx, thread, modified in rows
-            # Without a thread are the server's own ones, and prepared XA transactions whose
-            # session has ended.
+            # The server's own transactions, and prepared XA transactions whose session has
+            # ended, have no thread.
             if int(modified) and int(thread) not in (0, self._own_thread)
         }
 
     def _busy(self, own: ReplicaClient) -> set[int]:
-        """The threads that are at work on something, and perhaps on a commit."""
+        """Return the threads that are executing a statement, possibly a commit."""
         rows = own.query("SELECT ID, COMMAND FROM information_schema.PROCESSLIST")
         return {int(thread) for thread, command in rows if command != "Sleep"}
 
 
 class TableLock(VisibilityCheck):
-    """LOCK TABLES … READ, of a connection of its own.
+    """LOCK TABLES … READ, over a connection of its own.
 
-    while_locked : is called while nobody can change the table, behind the place's reading. What is
-        seen then is exactly what lies before the place.
+    while_locked : called while the table can't be changed, after the position is read. It sees
+        exactly what is before the position.
     """
 
     proof: ClassVar[Proof] = "lock"
@@ -280,7 +281,7 @@ class TableLock(VisibilityCheck):
             pause = random.uniform(0.5, 2.0)
             if monotonic() + pause >= deadline:
                 return None
-            # Whoever queued behind the lock has its turn.
+            # Let the sessions that queued after the lock proceed.
             sleep(pause)
 
     def _begin(self) -> ReplicaClient:
@@ -297,7 +298,7 @@ class TableLock(VisibilityCheck):
 
 
 class SessionTableLock(TableLock):
-    """LOCK TABLES … READ of the client itself, which is its session's to the end."""
+    """LOCK TABLES … READ in the client's own session, held until the end."""
 
     def __init__(self, client: ReplicaClient, table: Table) -> None:
         super().__init__(client, lambda: client, table)

@@ -182,8 +182,8 @@ GAPS: list[tuple[str, list[File], str]] = [
         "other names",
         [File("x.log", "b.000003"), File("y.log", "b.000005")],
         (
-            "x.log ends with a ROTATE to b.000003; found y.log as the next file, which its own"
-            " ROTATE tells to have been b.000004"
+            "x.log ends with a ROTATE to b.000003; found y.log as the next file, which was"
+            " b.000004 by its own ROTATE"
         ),
     ),
     (

@@ -20,45 +20,48 @@ from pyspark_mysqlbinlog.errors import OptionError
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({}, "option host is missing: give host for a server, or path for files"),
+        ({}, "option host is missing: set host for a server, or path for files"),
         ({"user": "u"}, "option host is missing"),
         ({"host": "h"}, "option user is missing"),
-        (SERVER | {"path": "/logs"}, "options host and path exclude each other"),
+        (SERVER | {"path": "/logs"}, "options host and path cannot be combined"),
         ({"path": "/logs", "user": "u"}, "option user is for servers"),
         ({"path": "/logs", "port": "3306"}, "option port is for servers"),
         ({"path": "/logs", "SSLMODE": "REQUIRED"}, "option sslMode is for servers"),
         ({"path": "/logs", "password": SECRET}, "option password is for servers"),
         (
             SERVER | {"password": SECRET, "passwordFile": "f"},
-            "options password and passwordFile exclude each other",
+            "options password and passwordFile cannot be combined",
         ),
         (SERVER | {"Port": "1", "pORT": "1"}, "option port: given twice"),
-        (SERVER | {"sslCert": "c"}, "options sslCert and sslKey need each other"),
-        (SERVER | {"sslKey": "k"}, "options sslCert and sslKey need each other"),
-        (SERVER | {"sslMode": "disabled", "sslCa": "c"}, "option sslCa means nothing with sslMode"),
+        (SERVER | {"sslCert": "c"}, "options sslCert and sslKey require each other"),
+        (SERVER | {"sslKey": "k"}, "options sslCert and sslKey require each other"),
+        (SERVER | {"sslMode": "disabled", "sslCa": "c"}, "option sslCa has no effect with sslMode"),
         (
             SERVER | {"sslCa": "c"},
             "which does not verify the server's certificate: set sslMode=VERIFY_CA or VERIFY_IDENT",
         ),
-        (SERVER | {"sslCa": "c"}, "option sslCa means nothing with sslMode=PREFERRED, which does"),
-        (SERVER | {"sslMode": "REQUIRED", "sslCa": "c"}, "option sslCa means nothing with sslMode"),
+        (SERVER | {"sslCa": "c"}, "option sslCa has no effect with sslMode=PREFERRED, which does"),
+        (SERVER | {"sslMode": "REQUIRED", "sslCa": "c"}, "option sslCa has no effect with sslMode"),
         (
             SERVER | {"sslMode": "DISABLED", "sslCert": "c", "sslKey": "k"},
-            "option sslCert means nothing with sslMode=DISABLED: leave it out",
+            "option sslCert has no effect with sslMode=DISABLED: remove it",
         ),
-        (SERVER | {"sslMode": "VERIFY_CA"}, "option sslCa is missing: sslMode=VERIFY_CA needs it"),
+        (
+            SERVER | {"sslMode": "VERIFY_CA"},
+            "option sslCa is missing: sslMode=VERIFY_CA requires it",
+        ),
         (SERVER | {"sslMode": "verify_identity"}, "option sslCa is missing"),
         (SERVER | {"tables": "orders"}, "option tables: 'orders' is only a part of database.table"),
-        (SERVER | {"excludeTables": "/(/"}, "option excludeTables: /(/ is no regex"),
+        (SERVER | {"excludeTables": "/(/"}, "option excludeTables: /(/ is not a valid regex"),
         (SERVER | {"excludeColumns": "a.b"}, "option excludeColumns: 'a.b' is only a part of"),
-        (SERVER | {"payload": "struct"}, "option payload: struct needs the names of its tables"),
+        (SERVER | {"payload": "struct"}, "option payload: struct requires the names of its tables"),
         (
             SERVER | {"payload": "struct", "tables": "a.b,a.c*"},
-            "option payload: struct needs the names of its tables",
+            "option payload: struct requires the names of its tables",
         ),
         (
             SERVER | {"payload": "struct", "tables": "a.b", "excludeTables": "a.*"},
-            "option payload: struct needs the names of its tables",
+            "option payload: struct requires the names of its tables",
         ),
         (
             SERVER | {"onUnknownSchema": "positional", "tables": "a.b"},
@@ -66,7 +69,7 @@ from pyspark_mysqlbinlog.errors import OptionError
         ),
         (
             SERVER | {"onUnknownSchema": "positional", "excludeColumns": "*.*.secret"},
-            "options onUnknownSchema=positional and excludeColumns exclude each other",
+            "options onUnknownSchema=positional and excludeColumns cannot be combined",
         ),
         (
             SERVER | {"schemaEvolutionMode": "rescue"},
@@ -81,7 +84,7 @@ from pyspark_mysqlbinlog.errors import OptionError
         (SERVER | {"jsonType": "variant"}, "option jsonType: 'variant' is for payload=struct"),
         (
             SERVER | {"zeroDates": "fail", "payload": "variant"},
-            "option zeroDates: 'fail' is for payload=struct and means nothing with payload=variant",
+            "option zeroDates: 'fail' is for payload=struct and has no effect with payload=variant",
         ),
         (SERVER | {"tinyInt1IsBoolean": "true"}, "option tinyInt1IsBoolean: 'true' is for payload"),
     ],
@@ -100,7 +103,7 @@ def test_options_at_odds(options: dict[str, str], message: str) -> None:
 )
 def test_what_is_not_built_is_refused_by_name(name: str, text: str) -> None:
     message = refused(SERVER | {name: text})
-    assert message.startswith(f"option {name}: {text!r} is not built yet; ")
+    assert message.startswith(f"option {name}: {text!r} is not supported yet; ")
 
 
 # (options, what a stream refuses of them)
@@ -135,7 +138,7 @@ def test_a_stream_refuses_what_is_for_batch_reads(
     for call in calls:
         with pytest.raises(OptionError) as caught:
             call()
-    instead = "give host" if refused_name == "path" else "leave it out"
+    instead = "set host" if refused_name == "path" else "remove it"
     assert str(caught.value) == (
         f"option {refused_name} is for batch reads: use spark.read, or {instead} for a stream"
     )

@@ -130,22 +130,22 @@ def test_whether_a_struct_nests(
         ("  ", "a name is missing"),
         ("orders", "'orders' is only a part of database.table"),
         ("a.b,", "a name is missing"),
-        ("a.b,,c.d", "a name was expected before ',c.d'"),
-        (",a.b", "a name was expected before ',a.b'"),
+        ("a.b,,c.d", "expected a name before ',c.d'"),
+        (",a.b", "expected a name before ',a.b'"),
         ("a.", "a name is missing"),
-        (".b", "a name was expected before '.b'"),
-        ("a.b.c", "a name that contains a dot needs backquotes"),
-        ("a.b c.d", "a comma was expected before 'c.d'"),
-        ("a.b;c.d", None),  # a name may hold a semicolon, but the second dot needs backquotes
+        (".b", "expected a name before '.b'"),
+        ("a.b.c", "a name that contains a dot requires backquotes"),
+        ("a.b c.d", "expected a comma before 'c.d'"),
+        ("a.b;c.d", None),  # a name may hold a semicolon, but the second dot requires backquotes
         ("`a.b", "'`a.b' has no closing backquote"),
         ("``.b", "the name `` is empty"),
         ("`a`b.c", "'a' is only a part of database.table"),
-        ("a.b/c", "a comma was expected before '/c'"),
+        ("a.b/c", "expected a comma before '/c'"),
         ("/a.b", "'/a.b' has no closing /"),
         ("/a\\/", "has no closing /"),
         ("//", "the regex // is empty"),
-        ("/(/", "/(/ is no regex: missing ), unterminated subpattern at position 0"),
-        ("/a/b", "a comma was expected before 'b'"),
+        ("/(/", "/(/ is not a valid regex: missing ), unterminated subpattern at position 0"),
+        ("/a/b", "expected a comma before 'b'"),
     ],
 )
 @pytest.mark.parametrize("option", ["tables", "excludeTables"])
@@ -154,7 +154,7 @@ def test_wrong_syntax(option: str, text: str, message: str | None) -> None:
     with pytest.raises(OptionError) as caught:
         TableFilter.parse(**arguments)  # type: ignore[arg-type] # one of two names
     assert str(caught.value).startswith(f"option {option}: ")
-    assert (message or "needs backquotes") in str(caught.value)
+    assert (message or "requires backquotes") in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
@@ -228,11 +228,11 @@ def test_literal_columns() -> None:
     ("text", "problem"),
     [
         ("a.b", "'a.b' is only a part of database.table.column"),
-        ("a.b.c.d", "a name that contains a dot needs backquotes"),
+        ("a.b.c.d", "a name that contains a dot requires backquotes"),
         ("a.b.", "a name is missing"),
-        ("a.b.c d.e.f", "a comma was expected before 'd.e.f'"),
+        ("a.b.c d.e.f", "expected a comma before 'd.e.f'"),
         ("a.b.c,", "a name is missing"),
-        ("/(/", "/(/ is no regex"),
+        ("/(/", "/(/ is not a valid regex"),
         ("a.b.`c", "'`c' has no closing backquote"),
     ],
 )

@@ -163,7 +163,7 @@ def test_an_end_inside_a_transaction(tmp_path: Path) -> None:
     log = LogBuilder().format_description().query(CREATE).begin().rows(1, "t", 1)
     inside = log.pos
     path = log.rows(1, "t", 2).xid().write(tmp_path)
-    with pytest.raises(InvalidPositionError, match="the end lies inside a transaction"):
+    with pytest.raises(InvalidPositionError, match="the end is inside a transaction"):
         cut(path, "1g", tables="d.t", endingOffset=f"{log.file}:{inside}")
 
 
@@ -226,7 +226,7 @@ def test_a_file_cut_anywhere(
         else:
             (message,) = told
             assert f"{log.file} ends inside " in message
-            assert message.endswith(f"at the last boundary before that, {log.file}:{begin}")
+            assert message.endswith(f"at the last boundary before it, {log.file}:{begin}")
 
 
 def test_a_long_transaction_that_does_not_end(
@@ -241,7 +241,7 @@ def test_a_long_transaction_that_does_not_end(
     ranges, rows = cut(log.write(tmp_path), 1, tables="d.t")
     assert values(rows) == ['{"a":0}']
     assert max(part.end.pos for part in ranges) == boundary
-    assert f"before that, {log.file}:{boundary}" in caplog.text
+    assert f"before it, {log.file}:{boundary}" in caplog.text
 
 
 def test_an_end_that_is_given_in_a_cut_file(tmp_path: Path) -> None:

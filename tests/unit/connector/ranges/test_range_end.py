@@ -50,6 +50,6 @@ def test_the_limit_is_of_the_file_with_the_ends_number(copies: FileLog) -> None:
 def test_an_end_behind_its_file(copies: FileLog) -> None:
     first, second = copies.begins()
     behind = Position(2, copies.end().pos + 1, "mysql-bin.000002")
-    with pytest.raises(InvalidPositionError, match=r"the log ends at b\.binlog"):
+    with pytest.raises(InvalidPositionError, match=r"the binlog ends at b\.binlog"):
         list(events_between(copies, second, behind))
     assert list(events_between(copies, first, first)) == []

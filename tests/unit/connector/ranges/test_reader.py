@@ -52,7 +52,7 @@ def test_a_log_that_lost_its_tail() -> None:
     log = FileLog.find(ROTATIONS)
     end = log.end()
     for lost in (end._replace(pos=end.pos + 100), Position(6, 500, "rotations.006.binlog")):
-        with pytest.raises(InvalidPositionError, match="the log ends at") as caught:
+        with pytest.raises(InvalidPositionError, match="the binlog ends at") as caught:
             list(events_between(log, log.begins()[0], lost))
         assert (caught.value.file, caught.value.position) == (lost.file, lost.pos)
 
@@ -155,7 +155,7 @@ def test_an_end_inside_a_transaction(tmp_path: Path) -> None:
     start = log.position()
     log.begin().rows(1, "x", 1)
     partition, options = one_range(log, tmp_path, start)
-    with pytest.raises(InvalidPositionError, match="the end lies inside a transaction"):
+    with pytest.raises(InvalidPositionError, match="the end is inside a transaction"):
         list(read_range(options, partition, ARROW_SCHEMA))
 
 

@@ -40,7 +40,8 @@ def found(
     return texts[0] if texts else ""
 
 
-MEETS_NONE, MAY_NOT, MORE = "meets no table now", "meets no table that", "may want tables that"
+MEETS_NONE, MAY_NOT = "matches no table now", "matches no table that"
+MORE = "may capture tables that"
 
 
 @pytest.mark.parametrize(
@@ -65,9 +66,9 @@ MEETS_NONE, MAY_NOT, MORE = "meets no table now", "meets no table that", "may wa
         (r"/(shop|crm)\..*/", [SHOP], rf"tells: option tables: /(shop|crm)\..*/ {MORE}"),
         (r"/(shop|crm)\..*/", [ALL], ""),
         (None, [ALL], ""),
-        (None, [SHOP], "stops: option tables is not given"),
+        (None, [SHOP], "stops: option tables is not set"),
         # A line that is not known, or a role of MySQL 8.0, may grant it.
-        (None, [SHOP, "`role`@`%`"], "tells: option tables is not given"),
+        (None, [SHOP, "`role`@`%`"], "tells: option tables is not set"),
         ("crm.*", [SHOP, "`role`@`%`"], f"tells: option tables: crm.* {MAY_NOT}"),
     ],
 )
@@ -87,6 +88,6 @@ def test_names_in_another_case() -> None:
 
 
 def test_the_grants_that_are_needed() -> None:
-    assert "GRANT SELECT ON `shop`.* to this user" in found("shop.*")
-    assert "GRANT SELECT ON *.* to this user" in found(None)
-    assert "GRANT SELECT ON *.* to this user" in found("s*.*")
+    assert "GRANT SELECT ON `shop`.* to this account" in found("shop.*")
+    assert "GRANT SELECT ON *.* to this account" in found(None)
+    assert "GRANT SELECT ON *.* to this account" in found("s*.*")

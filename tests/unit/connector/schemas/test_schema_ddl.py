@@ -102,7 +102,7 @@ def test_without_a_dump(log: str) -> None:
 # (text, what the error says)
 WRONG: list[tuple[str, str]] = [
     ("", "has no CREATE TABLE"),
-    ("CREATE TABLE t (id INT)", "does not tell the database in 'CREATE TABLE t"),
+    ("CREATE TABLE t (id INT)", "has no database for 'CREATE TABLE t"),
     ("CREATE TABLE d.t (id WHATEVER)", "can't be followed"),
     ("CREATE TABLE d.t (v VARCHAR(9))", "character set"),
     ("CREATE DATABASE d; CREATE TABLE d.t (v VARCHAR(9))", "character set"),

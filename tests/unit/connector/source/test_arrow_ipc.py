@@ -69,7 +69,7 @@ def test_a_stream_of_json_gives_packets() -> None:
 def test_other_payloads_are_refused(payload: str) -> None:
     reader = _reader(payload)
     assert isinstance(reader, RefusedStreamReader)
-    assert "packets hold payload=json" in str(reader._error)
+    assert "packed rows require payload=json" in str(reader._error)
 
 
 def test_packets_of_several_kinds() -> None:
