@@ -62,6 +62,7 @@ class ColumnSchema:
     scale : decimal only.
     unsigned : integers, floats and decimals (ZEROFILL implies it).
     charset : MySQL's name (utf8mb4, latin1, …) for char, varchar, texts, enum and set; else None.
+    labels : enum and set, as SELECT shows them.
     virtual : generated, and computed on read (VIRTUAL, not STORED); None if unknown, for
         BLOB_TYPES only. False on MariaDB, where it makes no difference to the binlog.
     """

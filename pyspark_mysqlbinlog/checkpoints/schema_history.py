@@ -23,7 +23,7 @@ from pyspark_mysqlbinlog.tables import TableSchema
 __all__ = ["SchemaHistory"]
 
 _NO_DEFINITION = (
-    "the log had no CREATE TABLE of it up to here (one with IF NOT EXISTS may have created"
+    "the binlog had no CREATE TABLE of it up to here (one with IF NOT EXISTS may have created"
     " nothing), and no baseline contains its columns"
 )
 # A database's default charset is stored as that of a table without name and columns.

@@ -40,7 +40,7 @@ def history_for_other_tables(
     position, fingerprint : where the query resumes.
 
     Newly captured tables that the history does not contain are looked up as for a start in the
-    past. If the log does not contain them, they stay unknown.
+    past. If the binlog does not contain them, they stay unknown.
     """
     settings = options.server_settings()
     log = ServerLog.seen_from(settings, position, fingerprint)
@@ -71,20 +71,21 @@ def history_for_other_tables(
 
 
 def check_named_tables(tables: TableFilter, history: SchemaHistory, case_sensitive: bool) -> None:
-    """Check that literally named tables exist, now or in the log to read."""
+    """Check that literally named tables exist, now or in the binlog to read."""
     folded = table_folding(case_sensitive)
     known = set(map(folded, history.tables()))
     for database, table in tables.literals:
         if folded((database, table)) not in known:
             raise UnknownTableError(
-                "option tables: neither the server nor the log has this table; check the"
-                " spelling and the account's SELECT grant, or use a glob for a table created later",
+                "option tables: neither the server nor the binlog has this table; check"
+                " the spelling and the account's SELECT grant, or use a glob for a table that is"
+                " created later",
                 table=f"{database}.{table}",
             )
 
 
 def check_columns(columns: ColumnFilter, history: SchemaHistory, case_sensitive: bool) -> None:
-    """Check that a literally named column exists in its table, now or in the log.
+    """Check that a literally named column exists in its table, now or in the binlog.
 
     A misspelt one would be delivered, although the option is to keep it out of the sink.
     """

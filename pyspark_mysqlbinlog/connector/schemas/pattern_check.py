@@ -47,8 +47,6 @@ def check_patterns(
     Raises
     ------
     AccessDeniedError : the account cannot see a table that a pattern captures.
-    ------
-    AccessDeniedError : the account may not see what a pattern wants.
     LostConnectionError : as `ReplicaClient.query` does.
     """
     grants = Grants.ask(client, case_sensitive=tables.case_sensitive)

@@ -3,9 +3,9 @@
 At the first table map under each version of a table the columns must be known, and a struct must
 contain them. A table that the history does not contain (it was added to `tables` since the
 checkpoint was written, or its DDL could not be followed) is then queried, from the boundary before
-its transaction on, as for a start in the past: the server's answer counts only if the log has no
+its transaction on, as for a start in the past: the server's answer counts only if the binlog has no
 DDL of the table in between. A table that a statement leaves unknown and that is then snapshotted
-again is queried at once, because its snapshot rows may come before any row of the log.
+again is queried at once, because its snapshot rows may come before any row of the binlog.
 
 So the stream stops before a transaction that it can't handle, and everything before is delivered.
 """
@@ -129,7 +129,7 @@ class SchemaGuard:
     ) -> SchemaHistory:
         """Return the history, including the columns that these tables have from a boundary on.
 
-        They stay unknown if the server does not show them, or the log has further DDL of them.
+        They stay unknown if the server does not show them, or the binlog has further DDL of them.
         """
         try:
             return self._asked_for(history, tables, since)

@@ -1,7 +1,7 @@
 """The schema of a `struct` payload: the current tables, as Spark types.
 
 Spark calls `schema()` before it knows the checkpoint, so it can only return the current schemas of
-the server (or the last ones in the log). decoder/schemas/struct_types.py determines the Arrow
+the server (or the last ones in the binlog). decoder/schemas/struct_types.py determines the Arrow
 types; this module converts them to Spark's.
 """
 
@@ -112,15 +112,15 @@ def _last_of(history: SchemaHistory, database: str, table: str) -> TableSchema:
             return schema
     if not versions:
         raise UnknownTableError(
-            "option tables: the log has no CREATE TABLE of this table; check the spelling, or begin"
-            " with the log that has it, or provide it with schemaDdl, or set payload=json",
+            "option tables: the binlog has no CREATE TABLE of this table; check the spelling, or"
+            " begin with the file that has it, or provide it with schemaDdl, or set payload=json",
             table=f"{database}.{table}",
         )
     last = versions[-1][1]
     reason = f" ({last.reason})" if isinstance(last, UnknownSchema) and last.reason else ""
     raise UnknownSchemaError(
-        "the log does not contain the columns of this table, which payload=struct requires"
-        f"{reason}; begin with the log that has its CREATE TABLE, or provide it with schemaDdl, or"
+        "the binlog does not contain this table's columns, which payload=struct requires"
+        f"{reason}; begin with the file that has its CREATE TABLE, or provide it with schemaDdl, or"
         " set payload=json",
         table=f"{database}.{table}",
     )

@@ -190,4 +190,4 @@ def test_a_schema_that_is_not_known_says_why() -> None:
     assert schemas.at("b.000001", 100, "d", "t") is None
     assert schemas.reason("b.000001", 100, "d", "t") == "it was altered"
     assert schemas.at("b.000001", 50, "d", "t") is None
-    assert schemas.reason("b.000001", 50, "d", "t").startswith("the log had no CREATE TABLE")
+    assert schemas.reason("b.000001", 50, "d", "t").startswith("the binlog had no CREATE TABLE")

@@ -91,7 +91,7 @@ def test_a_database_alone(text: str, tmp_path: Path) -> None:
 
 
 def test_without_a_dump(log: str) -> None:
-    with pytest.raises(UnknownTableError, match="neither the server nor the log has this table"):
+    with pytest.raises(UnknownTableError, match="neither the server nor the binlog has this table"):
         rows(path=log, tables="d.t", payload="json")
     with pytest.raises(UnknownSchemaError, match=r"found 1 without names .* schemaDdl"):
         rows(path=log, tables="d.*", payload="json")
