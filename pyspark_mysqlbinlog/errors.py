@@ -32,6 +32,7 @@
       ├── UnrepresentableValueError   a value that the payload's types can't hold
       ├── OffsetError                 an offset that can't be read
       ├── MirrorError                 a Delta table can't be kept equal to the server's
+      ├── StoreError                  the store of the Delta tables can't be used
       └── KernelNotFoundError         the compiled kernel was requested but can't be imported
 
 A message is one line: expected, found, location, what to do. It never contains a secret.
@@ -75,6 +76,7 @@ __all__ = [
     "ServerError",
     "SnapshotVisibilityTimeoutError",
     "StatementFormatError",
+    "StoreError",
     "UnknownSchemaError",
     "UnknownTableError",
     "UnrepresentableValueError",
@@ -389,6 +391,15 @@ class MirrorError(MySQLBinlogError):
     """A mirrored table cannot be kept equal to the server's from the binlog."""
 
     hint = "reload the table"
+
+
+class StoreError(MySQLBinlogError):
+    """The store of the Delta tables cannot be used: credentials, bucket, network, disk."""
+
+    hint = (
+        "check target and storage_options (credentials, endpoint, bucket), and start again with"
+        " the same checkpoint"
+    )
 
 
 class KernelNotFoundError(MySQLBinlogError, ImportError):

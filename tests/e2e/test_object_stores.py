@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
 from helpers.delta_mirrors import MirroredDatabase
@@ -17,6 +19,7 @@ from helpers.object_stores import ObjectStore, s3_store
 from helpers.servers import Server
 from helpers.waiting import wait_until
 from pyspark_mysqlbinlog.connector.delta.store.deltars.table import DeltalakeTarget
+from pyspark_mysqlbinlog.errors import StoreError, cause_of
 
 
 class StoredDatabase(MirroredDatabase):
@@ -128,6 +131,31 @@ def test_one_of_two_equal_commits_is_written(store: ObjectStore) -> None:
         write_deltalake(writer, rows, mode="append")
     assert DeltaTable(uri, storage_options=options).version() == 2
     assert DeltaTable(uri, storage_options=options).to_pyarrow_table().num_rows == 3
+
+
+@pytest.fixture(params=["bucket", "key"])
+def wrong_store(request: pytest.FixtureRequest) -> Iterator[tuple[ObjectStore, str]]:
+    """A store without the bucket, or one that rejects the key; and the code of its answer."""
+    is_key = request.param == "key"
+    with s3_store(checks_keys=is_key) as made:
+        yield (made, "InvalidAccess") if is_key else (replace(made, uri="s3://no"), "NoSuchBucket")
+
+
+def test_a_wrong_bucket_or_key_is_an_error_of_one_line(
+    stored: StoredDatabase, wrong_store: tuple[ObjectStore, str]
+) -> None:
+    store, code = wrong_store
+    stored.settings |= {
+        "target": f"{store.uri}/{{database}}/{{table}}",
+        "storage_options": store.options,
+    }
+    with pytest.raises(StreamingQueryException) as raised:
+        stored.run()
+    cause = cause_of(raised.value)
+    assert isinstance(cause, StoreError)
+    assert code in str(cause)
+    assert "storage_options" in str(cause)
+    assert "\n" not in str(cause)
 
 
 def _before_next_commit(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:

@@ -6,6 +6,7 @@ in a thread of the same process could not answer them.
 
 from __future__ import annotations
 
+import os
 import socket
 import sys
 from collections.abc import Iterator, Mapping
@@ -36,12 +37,17 @@ class ObjectStore:
 
 
 @contextmanager
-def s3_store() -> Iterator[ObjectStore]:
-    """An S3 server with an empty bucket."""
+def s3_store(*, checks_keys: bool = False) -> Iterator[ObjectStore]:
+    """An S3 server with an empty bucket.
+
+    checks_keys : it rejects the keys of the options, as every key but an account's own.
+    """
     port = free_port()
     endpoint = f"http://127.0.0.1:{port}"
     command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
-    with Popen(command, stdout=DEVNULL, stderr=DEVNULL) as server:
+    # The first request creates the bucket.
+    environment = os.environ | ({"INITIAL_NO_AUTH_ACTION_COUNT": "1"} if checks_keys else {})
+    with Popen(command, env=environment, stdout=DEVNULL, stderr=DEVNULL) as server:
         try:
             wait_until(lambda: _is_open(port), "the S3 server accepts connections")
             client = boto3.client(

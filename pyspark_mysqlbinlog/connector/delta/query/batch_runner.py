@@ -42,6 +42,7 @@ from pyspark_mysqlbinlog.connector.delta.query.progress import (
 from pyspark_mysqlbinlog.connector.delta.query.table_failures import (
     may_concern_table,
     run_for_table,
+    store_error,
 )
 from pyspark_mysqlbinlog.connector.delta.query.unstored_stops import UnstoredStop, can_write_any
 from pyspark_mysqlbinlog.connector.delta.read.direct_read import DirectReader, Prepare, Step
@@ -308,6 +309,8 @@ class BatchRunner:
                 record.add(name, changes, *done[0], held, images=batch.images.size_of(changes))
         for error in failed:
             if not isinstance(error, UnstoredStop):
+                if (told := store_error(error)) is not error:
+                    raise told from error
                 raise error
         for error in failed:
             assert isinstance(error, UnstoredStop)

@@ -13,6 +13,7 @@ run the same batch at every start, and no table would continue. So it stops its 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from time import sleep
 from typing import TypeVar
@@ -32,11 +33,12 @@ from pyspark_mysqlbinlog.errors import (
     MirrorError,
     MySQLBinlogError,
     SchemaError,
+    StoreError,
     UnrepresentableValueError,
 )
 from pyspark_mysqlbinlog.names import Table
 
-__all__ = ["may_concern_table", "run_for_table"]
+__all__ = ["may_concern_table", "run_for_table", "store_error"]
 
 T = TypeVar("T")
 
@@ -53,6 +55,8 @@ _OF_DELTA_RS = frozenset({"DeltaError", "PanicException"})
 _OF_VALUES = (SchemaError, UnrepresentableValueError, FormatError)
 _OF_ALL = (OSError, MemoryError, pa.ArrowCancelled)
 _CONFLICTS = ("Concurrent", "MetadataChanged", "ProtocolChanged")
+# What an object store answers, in XML.
+_ANSWER = re.compile(r"<Code>(\w+)</Code>\s*<Message>([^<]*)</Message>")
 # A transient error should not last until the second attempt.
 RETRY_SECONDS = 1.0
 _MOST_SHOWN = 300
@@ -104,6 +108,16 @@ def may_concern_table(error: BaseException) -> bool:
     return is_plain or isinstance(error, _OF_TABLES) or not names.isdisjoint(_OF_DELTA_RS)
 
 
+def store_error(error: Exception) -> Exception:
+    """Return the StoreError, of one line, for an error of the store; other errors unchanged."""
+    text = str(error)
+    if not isinstance(error, OSError) or not is_of_store(without_traces(text)):
+        return error
+    answer = _ANSWER.search(text)
+    reason = _in_one_line(text) if answer is None else ": ".join(answer.groups())
+    return StoreError(f"the store of the Delta tables failed: {reason}; {StoreError.hint}")
+
+
 def _is_of_one_file(error: BaseException) -> bool:
     """Return whether an OSError is delta-rs's, of one file: it has a text but no `errno`."""
     if not isinstance(error, OSError) or error.errno is not None:
@@ -128,22 +142,26 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _said(error: BaseException) -> str:
-    """Return the error in one line, shortened in the middle, and the remedy."""
-    # Spark's own message comes first, and the cause last.
-    full = without_traces(str(error))
-    text = " ".join(full.rpartition("Caused by: ")[2].split())
-    if len(text) > _MOST_SHOWN:
-        text = f"{text[: _MOST_SHOWN // 2]} … {text[-_MOST_SHOWN // 2 :]}"
+    """Return the error in one line, and the remedy."""
     remedy = "correct the cause"
-    if _has_long_name(full):
+    if _has_long_name(without_traces(str(error))):
         remedy = (
             "a partition value of the Delta table is longer than a file name can be:"
             " partition the table by another column"
         )
     return (
         "the Delta table could not be written, in two attempts"
-        f" ({type(error).__name__}: {text}); {remedy}, and reload the table"
+        f" ({type(error).__name__}: {_in_one_line(str(error))}); {remedy}, and reload the table"
     )
+
+
+def _in_one_line(text: str) -> str:
+    """Return an error's text in one line, shortened in the middle."""
+    # Spark's own message comes first, and the cause last.
+    text = " ".join(without_traces(text).rpartition("Caused by: ")[2].split())
+    if len(text) > _MOST_SHOWN:
+        text = f"{text[: _MOST_SHOWN // 2]} … {text[-_MOST_SHOWN // 2 :]}"
+    return text
 
 
 def _has_long_name(text: str) -> bool:
