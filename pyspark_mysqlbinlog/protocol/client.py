@@ -151,7 +151,7 @@ class ReplicaClient:
                 connection.connect()
             finally:
                 login = replace(login, has_tls=client._internals._secure)
-        except Exception as error:  # noqa: BLE001 (raised again as ours)
+        except Exception as error:  # noqa: BLE001 (raised again as an error of this package)
             # A peer that is no MySQL server can cause any exception in pymysql.
             raise refused(error, settings.address, "connecting", login) from None
         # A handshake is quick; a query on information_schema may take longer.

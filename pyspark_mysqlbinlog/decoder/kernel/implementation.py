@@ -61,7 +61,7 @@ def implementation() -> Implementation:
 @contextmanager
 def using(chosen: Implementation) -> Iterator[None]:
     """Use another implementation in this block, for whatever is created there; in all threads."""
-    global _chosen  # noqa: PLW0603 - whatever begins in any thread must be of the same twin
+    global _chosen  # noqa: PLW0603 - one implementation for all threads
     with _choosing:
         before = _chosen
         _chosen, _ = _choose(chosen)

@@ -92,7 +92,7 @@ class _Texts:
 
 
 class JsonPayload:
-    """One JSON object per image: columns in table order, NULL as null, missing columns left out."""
+    """One JSON object per image: columns in table order, NULL as null, missing columns omitted."""
 
     __slots__ = ("_texts", "_type", "invalid_dates", "rescued", "size")
     # Whether the document of a JSON column is a JSON string that contains its text.
