@@ -1,10 +1,10 @@
-"""The main loop: verified events in, Arrow batches out.
+"""The main loop: decodes verified events into Arrow batches.
 
-Events come in log order, whole transactions, unwanted tables already left out. A TABLE_MAP goes
-into the registry; a rows event finds its table there, the schema that holds at its position, and
-the plan made once for the two; its images go through the plan into the payload builders, and what
-its rows share goes into the envelope. The same events always give the same batches: nothing here
-asks a server, a clock or the environment.
+Events come in binlog order, in whole transactions, without those of other tables. A TABLE_MAP is
+added to the registry. A rows event finds its table there, the schema that is valid at its position,
+and the plan for both, which is made once. Its images go through the plan into the payload builders;
+values that its rows share go into the envelope. The same events always give the same batches:
+decoding uses no server, clock or environment.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ _TABLE_MAP = int(EventType.TABLE_MAP_EVENT)
 _QUERY = int(EventType.QUERY_EVENT)
 _FORMAT_DESCRIPTION = int(EventType.FORMAT_DESCRIPTION_EVENT)
 
-# Events that may hold rows of wanted tables in a form that is not read (yet): passing over one
-# would lose them.
+# Events that may contain rows of captured tables in an unsupported form: skipping one would lose
+# its rows.
 _UNREADABLE = frozenset(
     {
         EventType.PRE_GA_WRITE_ROWS_EVENT,
@@ -65,29 +65,30 @@ _UNREADABLE = frozenset(
     }
 )
 
-# The words of the `operations` option, by what rows events and QUERYs give.
+# The words of the `operations` option, by the `op` of rows events and QUERYs.
 _OPERATION_WORDS = {"c": "insert", "u": "update", "d": "delete", "t": "truncate"}
 
 
 class SchemaLookup(Protocol):
-    """Knows what a table looked like at a position."""
+    """Finds the schema of a table at a position."""
 
     def at(self, file: str, pos: int, database: str, table: str) -> TableSchema | None:
-        """The schema that holds for an event starting at `pos`; None when it is not known.
+        """Return the schema for an event that starts at `pos`; None if it is unknown.
 
-        Asked once per rows event: give the same object for the same version, so that comparing is
-        cheap.
+        Called once per rows event. It must return the same object for the same version, so that
+        comparing is cheap.
         """
 
     def reason(self, file: str, pos: int, database: str, table: str) -> str:
-        """Why `at` gives None there, as part of a sentence; empty when nothing is known of it."""
+        """Return why `at` gives None, as part of a sentence; empty if nothing is known about it."""
 
     def is_known_later(self, file: str, pos: int, database: str, table: str) -> bool:
-        """Whether `at` gives something at a later position, or the table goes there."""
+        """Whether `at` gives a schema at a later position, or the table is dropped there."""
 
     def span(self, file: str, pos: int, database: str, table: str) -> tuple[int, int | None]:
-        """The part of this file, from the first position up to the second (None: to its end), in
-        which `at` gives what it gives at `pos`.
+        """Return the range of this file in which `at` gives the same as at `pos`.
+
+        From the first position up to the second; None: to the end of the file.
         """
 
 
@@ -97,18 +98,18 @@ class Decoder:
     Parameters
     ----------
     schemas : names, signs, charsets and labels of the tables.
-    arrow_schema : what batches look like, as Spark's ``to_arrow_schema`` gives it.
+    arrow_schema : schema of the batches, as Spark's ``to_arrow_schema`` gives it.
     epoch : of `seq`.
-    operations : of ``insert``, ``update``, ``delete``, ``truncate``; others are passed over.
+    operations : of ``insert``, ``update``, ``delete``, ``truncate``; others are skipped.
     file_ordinal : file name -> its number in `seq`.
-    statement_rows : QUERY event -> the rows without images that its statement gives; BEGIN and
-        COMMIT give none.
-    excluded : (database, table, column) -> whether the column is left out of the row images.
+    statement_rows : QUERY event -> the rows without images of its statement; none for BEGIN and
+        COMMIT.
+    excluded : (database, table, column) -> whether the column is excluded from the row images.
     payload : makes the builders of `before` and `after`.
-    positional : read rows whose columns are not known as `@1`, `@2`, …; else they are an error.
-    batch_rows, batch_bytes : a batch is cut at the nearer of the two; it has one row at least.
+    positional : read rows of unknown columns as `@1`, `@2`, …; otherwise they are an error.
+    batch_rows, batch_bytes : a batch ends at the first limit reached; it has at least one row.
 
-    All but `statement_rows`, `excluded`, `payload` and `positional` are attributes, too.
+    Except `statement_rows`, `excluded`, `payload` and `positional`, these are also attributes.
     """
 
     def __init__(
@@ -140,9 +141,9 @@ class Decoder:
         self.start()
 
     def start(self) -> None:
-        """Forget everything; `feed` begins a range then."""
+        """Discard all state; the next `feed` begins a range."""
         self.table_maps = TableMapRegistry()
-        # By table id, with the schema that was known when the plan was made.
+        # By table id, with the known schema at the time the plan was made.
         self._plans: dict[int, tuple[RowPlan, TableSchema | None]] = {}
         self.transaction = TransactionContext()
         self._envelope = Envelope(self.arrow_schema)
@@ -151,13 +152,13 @@ class Decoder:
         )
         self.after: PayloadBuilder = self._payload("after", self.arrow_schema.field("after").type)
         self._shared_bytes = 0
-        # By the row's number in the batch.
+        # By the number of the row in the batch.
         self._rescued: dict[int, str] = {}
 
     def decode(self, events: Iterable[Event]) -> Iterator[pa.RecordBatch]:
-        """Decode a range; each call starts afresh.
+        """Decode a range; each call starts without state.
 
-        Errors carry the file, the position and the table of the event that they are about.
+        Errors contain the file, the position and the table of their event.
         """
         self.start()
         for event in events:
@@ -165,10 +166,10 @@ class Decoder:
         yield from self.flush()
 
     def feed(self, event: Event, begin: tuple[int, int] = (0, 0)) -> Iterator[pa.RecordBatch]:
-        """Decode one event more; gives the batches that get full on the way.
+        """Decode one more event; yield the batches that become full.
 
-        begin : a row of a rows event and the offset of its images in the body, where the rows
-            before it have been read by others; (0, 0) for the whole event.
+        begin : a row of a rows event and the offset of its images in the body, if the rows before
+            it were read by the compiled kernel; (0, 0) for the whole event.
         """
         kind = event.type
         try:
@@ -185,12 +186,12 @@ class Decoder:
             elif kind == _QUERY:
                 self._query(event)
             elif kind == _FORMAT_DESCRIPTION:
-                # A new file, maybe of a server that started again: ids mean other tables.
+                # A new file, maybe of a restarted server: ids refer to other tables.
                 self.table_maps.clear()
             elif kind in _UNREADABLE:
                 raise UnsupportedEventError(
-                    f"{type_name(kind)} is not read by this version; switch off compression,"
-                    " encryption or partial JSON updates of the server's binlog"
+                    f"{type_name(kind)} is not supported; disable compression, encryption and"
+                    " partial JSON updates of the server's binlog"
                 )
         except MySQLBinlogError as error:
             raise error.with_location(event.file, event.start) from None
@@ -198,17 +199,17 @@ class Decoder:
             yield self._finish()
 
     def flush(self) -> Iterator[pa.RecordBatch]:
-        """The batch of what was fed and not given yet, if there is anything."""
+        """Yield the batch of the rows that were fed and not yet returned, if any."""
         if len(self._envelope):
             yield self._finish()
 
     @property
     def pending(self) -> int:
-        """Rows that were fed and not given yet."""
+        """Number of rows that were fed and not yet returned."""
         return len(self._envelope)
 
     def _rows(self, event: Event, begin: tuple[int, int]) -> Iterator[pa.RecordBatch]:
-        """Read the rows of one event; yields the batches that get full on the way."""
+        """Read the rows of one event; yield the batches that become full."""
         head = RowsHead.parse(event.type, event.body)
         table_map = self.table_maps.get(event.file, head.table_id)
         if table_map is None:
@@ -235,11 +236,11 @@ class Decoder:
         after = None if head.after is None else plan.image(head.after)
         if not any(image and image.columns for image in (before, after)):
             raise UnsupportedEventError(
-                f"{type_name(event.type)} has row images without any column, so that the number of"
-                " its rows is not in the log; use binlog_row_image=FULL"
+                f"{type_name(event.type)} has row images without columns, so the number of its rows"
+                " is unknown; set binlog_row_image=FULL"
             )
         run = self._run(event, head.op, plan, before, after)
-        # Each row repeats them: a wide table with minimal images has more names than values.
+        # Repeated for each row: a wide table with minimal images has more names than values.
         shared_bytes = len(run.query or "") + sum(map(len, run.missing or ())) + 100
 
         data, end = event.body, len(event.body)
@@ -249,13 +250,13 @@ class Decoder:
         rescued_before, rescued_after = self.before.rescued, self.after.rescued
         more = True
         while more:
-            # do-while: a rows event has one row at least.
+            # do-while: a rows event has at least one row.
             pos = self._image(self.before, before, data, pos)
             pos = self._image(self.after, after, data, pos)
             if rescued_before or rescued_after:
                 self._rescue(len(self._envelope) + row - first)
             if invalid_before or invalid_after:
-                # A row of its own: `invalid_dates` is part of what a run shares.
+                # A group of its own, because the rows of a group share `invalid_dates`.
                 if first < row:
                     self._envelope.add(run, first, row - first)
                 invalid = (*invalid_before, *invalid_after)
@@ -275,14 +276,14 @@ class Decoder:
                     yield self._finish()
 
     def _rescue(self, row: int) -> None:
-        """What has no place in the row's struct, as JSON: ``{"after":{"c":1}}``."""
+        """Keep values without a field in the row's struct, as JSON: ``{"after":{"c":1}}``."""
         sides = []
         for side, members in (("before", self.before.rescued), ("after", self.after.rescued)):
             if members:
                 sides.append(f'"{side}":{{{",".join(members)}}}')
                 members.clear()
         if not self._envelope.has_rescued:
-            raise SchemaError(f"the Arrow schema has no {RESCUED}, and there is something for it")
+            raise SchemaError(f"the Arrow schema has no column {RESCUED}, but a row requires it")
         text = f"{{{','.join(sides)}}}"
         self._rescued[row] = text
         self._shared_bytes += len(text)
@@ -295,7 +296,7 @@ class Decoder:
         return payload.append(image, data, pos)
 
     def plan(self, event: Event, table_map: TableMap) -> RowPlan:
-        """The plan of a table map under the schema that holds here; made when either is new."""
+        """Return the plan of a table map for the schema valid here; made if either is new."""
         known = self.schemas.at(event.file, event.start, table_map.database, table_map.table)
         plan, planned_for = self._plans.get(table_map.table_id, (None, None))
         if (
@@ -303,7 +304,7 @@ class Decoder:
             or plan.table_map is not table_map
             or (planned_for is not known and planned_for != known)
         ):
-            # What the log itself says (8.0, MariaDB) holds at this very event.
+            # Metadata in the binlog itself (8.0, MariaDB) describes exactly this event.
             is_mariadb = OPERATIONS[event.type][1] == 1  # it never writes rows events v2
             schema = described_schema(table_map, known, is_mariadb=is_mariadb) or known
             if schema is None:
@@ -323,7 +324,7 @@ class Decoder:
         return plan
 
     def _query(self, event: Event) -> None:
-        """A TRUNCATE of a wanted table, or DDL, is a row without images."""
+        """Add a row without images for DDL, or for a TRUNCATE of a captured table."""
         if self._statement_rows is None:
             return
         for number, row in enumerate(self._statement_rows(event)):
@@ -398,11 +399,11 @@ class Decoder:
 
 
 def _check_unmapped(event: Event, head: RowsHead) -> None:
-    """A rows event without a table map is an error, unless it only ends a statement."""
+    """Raise for a rows event without a table map, unless it only ends a statement."""
     left = len(event.body) - head.rows_start
     if head.table_id in DUMMY_TABLE_IDS and head.flags & STMT_END_FLAG and left == 0:
         return
     raise MalformedEventError(
-        f"{type_name(event.type)} is for table id {head.table_id}, expected a TABLE_MAP with"
+        f"{type_name(event.type)} has table id {head.table_id}, expected a TABLE_MAP with"
         " that id before it in the same file"
     )

@@ -1,9 +1,9 @@
-"""Verified events packed back to back, as they travel inside a Spark task.
+"""Verified events packed back to back, the form in which Spark tasks carry them.
 
-Each event is its 19-byte header as in the log and its body; the checksum is left out, since it was
-verified when the event was read. The position is told by the header's log_pos, whose upper bits the
-block's first event gives. A block holds events of one file, and no two neighbours lie 2 GiB apart,
-so a wrap of log_pos is never missed.
+Each event is its 19-byte header as in the binlog, and its body. The checksum is removed, because it
+was verified when the event was read. The header's log_pos gives the position modulo 2^32; the
+block's first event gives the upper bits. A block has events of one file, and consecutive events
+are less than 2 GiB apart, so that no wrap of log_pos is missed.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ class EventBlock(NamedTuple):
     Attributes
     ----------
     end : position after the first event.
-    trailer : by how many bytes each event was longer in the log: those of its checksum. Below 0 for
-        one that was compressed there.
+    trailer : by how many bytes each event is longer in the binlog: its checksum. Negative for an
+        event that is compressed there.
     data : the events.
     """
 
@@ -36,14 +36,14 @@ class EventBlock(NamedTuple):
 
 
 class PackedEvents(NamedTuple):
-    """A block, and the position after its last event: what it takes to put another behind it."""
+    """A block and the position after its last event, which appending another block requires."""
 
     block: EventBlock
     last_end: int
 
 
 def pack_events(events: Iterable[Event | PackedEvents]) -> list[EventBlock]:
-    """Pack events, and events packed already, into as few blocks as their positions allow."""
+    """Pack events and already packed events into as few blocks as their positions allow."""
     blocks: list[EventBlock] = []
     parts: list[bytes] = []
     file, first_end, trailer, last_end = "", 0, 0, 0
@@ -75,13 +75,13 @@ def pack_events(events: Iterable[Event | PackedEvents]) -> list[EventBlock]:
 
 
 def event_at(file: str, end: int, data: bytes) -> Event:
-    """One event, from its header and body and the position after it."""
+    """Return one event from its header and body, and the position after it."""
     timestamp, kind, server_id, length, _, flags = HEADER.unpack_from(data)
     return Event(file, end - length, end, timestamp, kind, server_id, flags, data[HEADER_LENGTH:])
 
 
 def unpack_events(blocks: Iterable[EventBlock]) -> Iterator[Event]:
-    """The events that were packed."""
+    """Yield the packed events."""
     for file, first_end, trailer, data in blocks:
         end, at, size = first_end, 0, len(data)
         while at < size:

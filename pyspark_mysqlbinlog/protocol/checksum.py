@@ -1,8 +1,7 @@
-"""Event checksums: the last four bytes of an event, CRC32 of all before them.
+"""Event checksums: the last four bytes of an event, the CRC32 of all bytes before them.
 
-Which algorithm a log uses stands in its FORMAT_DESCRIPTION event (libbinlogevents'
-enum_binlog_checksum_alg), and that event itself always carries a checksum where its server knows
-of checksums at all.
+The FORMAT_DESCRIPTION event contains the file's algorithm (libbinlogevents'
+enum_binlog_checksum_alg). That event itself always has a checksum if its server supports checksums.
 """
 
 from __future__ import annotations
@@ -19,21 +18,21 @@ CHECKSUM_LENGTH = 4
 
 
 class ChecksumAlgorithm(IntEnum):
-    """What follows an event's body: nothing, or four bytes of CRC32."""
+    """What follows an event's body: nothing, or a CRC32 of four bytes."""
 
     OFF = 0
     CRC32 = 1
 
 
 def checksum_algorithm(code: int) -> ChecksumAlgorithm:
-    """The algorithm for its byte in the log; 255 (never decided) means there is none."""
+    """Return the algorithm for its byte in the binlog; 255 (undefined) means none."""
     if code == 255:
         return ChecksumAlgorithm.OFF
     try:
         return ChecksumAlgorithm(code)
     except ValueError:
         raise UnsupportedEventError(
-            f"the log uses checksum algorithm {code}, expected 0 (none) or 1 (CRC32); set"
+            f"the binlog uses checksum algorithm {code}, expected 0 (none) or 1 (CRC32); set"
             " binlog_checksum=CRC32 on the server"
         ) from None
 
@@ -46,16 +45,16 @@ def verify(raw: bytes) -> None:
     if stored != computed:
         name = type_name(EventHeader.parse(raw).type)
         raise ChecksumError(
-            f"{name} of {len(raw)} bytes has CRC32 0x{stored:08x} where its bytes give"
-            f" 0x{computed:08x}: the log is damaged on disk or on the way; compare with"
+            f"{name} of {len(raw)} bytes has a wrong checksum: expected CRC32 0x{computed:08x},"
+            f" found 0x{stored:08x}; the binlog was damaged on disk or in transit: compare with"
             " mysqlbinlog --verify-binlog-checksum"
         )
 
 
 def event_checksum(event: Event) -> int:
-    """The CRC32 that ends an event where the log has checksums; what it would be where it has none.
+    """Return the CRC32 of an event, also if the binlog has no checksums.
 
-    Of a compressed event: that of its expanded form, which is in no log.
+    For a compressed event, it is the CRC32 of the expanded form, which no binlog contains.
     """
     header = HEADER.pack(
         event.timestamp,

@@ -1,12 +1,12 @@
-"""The replica client: the one file with a socket in it.
+"""The replica client: the only module with a socket.
 
-pymysql does the handshake, TLS and authentication and runs the few queries before the dump. Then
-the socket is ours: COM_REGISTER_SLAVE, COM_BINLOG_DUMP, and packets until the end. Packets are
-framed as length u24, sequence u8; a payload of 2^24 - 1 bytes goes on in the next packet. In a dump
-each payload is a status byte (0x00 event, 0xff error, 0xfe end) and one event.
+pymysql does the handshake, TLS and authentication, and runs the queries before the dump. Then this
+module uses the socket directly: COM_REGISTER_SLAVE, COM_BINLOG_DUMP, and packets until the end. A
+packet is: length u24 | sequence u8 | payload. A payload of 2^24 - 1 bytes continues in the next
+packet. In a dump, each payload is a status byte (0x00 event, 0xff error, 0xfe end) and one event.
 
-The rows of a prepared SELECT come the same way (see `result_set`), and pymysql has the socket again
-behind their end.
+The rows of a prepared SELECT are read in the same way (see `result_set`). After their end pymysql
+uses the socket again.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ __all__ = ["DumpStream", "ReplicaClient", "ServerSettings"]
 _BINLOG_DUMP_NON_BLOCK = 1
 _MARIADB_SEND_ANNOTATE_ROWS = 2
 _MAX_PAYLOAD = (1 << 24) - 1
-# So many bytes are gathered before they are handed on, as far as they are there already.
+# Bytes to gather before they are passed on, if they have already arrived.
 _WORTH_SCANNING = 1 << 18
 _QUERY_TIMEOUT = 120.0
-# Until a SELECT's first row comes it may have to read a whole table.
+# The server may have to read a whole table before it sends a SELECT's first row.
 _ROWS_TIMEOUT = 3600.0
-# Seconds: a peer that is gone is noticed after two minutes, though nothing is sent to it.
+# Seconds: detects a dead peer after two minutes, even if nothing is sent to it.
 _KEEPALIVE = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 4}
 
 
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
-    """How to reach a server. Durations in seconds."""
+    """How to reach a server. Durations are in seconds."""
 
     host: str
     port: int
@@ -68,7 +68,7 @@ class ServerSettings:
         return f"{self.host}:{self.port}"
 
     def ssl_arguments(self) -> dict[str, Any]:
-        """pymysql's arguments for MySQL's --ssl-mode."""
+        """Return pymysql's arguments for MySQL's --ssl-mode."""
         if self.ssl_mode == "DISABLED":
             return {"ssl_disabled": True}
         files = {"ssl_ca": self.ssl_ca, "ssl_cert": self.ssl_cert, "ssl_key": self.ssl_key}
@@ -82,14 +82,14 @@ class ServerSettings:
 
 
 class _Connection(pymysql.Connection):
-    """pymysql's, which reads the machine's list of authorities for each connection: some 25 ms.
+    """A pymysql connection that loads the system's CA list only when it verifies a certificate.
 
-    Where nothing is verified the list is of no use.
+    pymysql loads the list for each connection, which takes about 25 ms.
     """
 
     def _create_ssl_ctx(self, sslp: Mapping[str, Any]) -> ssl.SSLContext:
         if sslp.get("ca") is not None or sslp.get("verify_mode") not in {None, False, "none"}:
-            # Not in pymysql's stubs.
+            # Missing in pymysql's stubs.
             verifying: ssl.SSLContext = super()._create_ssl_ctx(sslp)  # type: ignore[misc]
             return verifying
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -107,26 +107,26 @@ def _without_ssl(given: dict[str, str]) -> dict[str, str]:
 class ReplicaClient:
     """One connection: queries and prepared SELECTs first, then at most one dump.
 
-    Every failure is one of our errors; a LostConnectionError is worth another try.
+    Every failure raises an error of this package; only LostConnectionError is worth a retry.
     """
 
     def __init__(self, settings: ServerSettings, connection: pymysql.Connection[Any]) -> None:
         self._settings = settings
         self._connection = connection
-        # pymysql has no public way to its socket and packets, and its stubs leave them out.
+        # pymysql has no public access to its socket and packets, and its stubs omit them.
         self._internals: Any = connection
         self._is_streaming = False
 
     @classmethod
     def connect(cls, settings: ServerSettings) -> ReplicaClient:
-        """A connection that has logged in; whoever asks closes it.
+        """Open a connection and log in; the caller must close it.
 
         Raises
         ------
-        LostConnectionError : nobody answers, or no longer; another try may help.
-        ConnectionFailedError : no host of that name, no MySQL server there, or no TLS with it.
-        AccessDeniedError : the server takes neither this user nor this host.
-        ServerError : it refuses for another reason.
+        LostConnectionError : the server does not answer; a retry may help.
+        ConnectionFailedError : unknown host, no MySQL server at the address, or TLS failed.
+        AccessDeniedError : the server rejects the user or the host.
+        ServerError : the server rejects the connection for another reason.
         """
         login = Login(has_tls=False, has_certificate=settings.ssl_cert is not None)
         try:
@@ -134,10 +134,10 @@ class ReplicaClient:
                 host=settings.host,
                 port=settings.port,
                 user=settings.user,
-                # As the server compares it; pymysql itself would encode it as latin1.
+                # UTF-8, as the server compares it; pymysql would encode it as latin1.
                 password=settings.password.encode(),
                 charset="utf8mb4",
-                # Ours to set: pymysql does not notice what the server's init_connect made of it.
+                # Set by SESSION_SETTINGS: pymysql does not notice changes made by init_connect.
                 autocommit=None,
                 connect_timeout=settings.connect_timeout,
                 read_timeout=settings.connect_timeout,
@@ -151,10 +151,10 @@ class ReplicaClient:
                 connection.connect()
             finally:
                 login = replace(login, has_tls=client._internals._secure)
-        except Exception as error:  # noqa: BLE001 (raised again as ours)
-            # pymysql hands over whatever a peer that is no MySQL server makes it stumble on.
+        except Exception as error:  # noqa: BLE001 (raised again as an error of this package)
+            # A peer that is no MySQL server can cause any exception in pymysql.
             raise refused(error, settings.address, "connecting", login) from None
-        # A handshake is quick; a query on information_schema may take its time.
+        # A handshake is quick; a query on information_schema may take longer.
         client._internals._read_timeout = max(settings.connect_timeout, _QUERY_TIMEOUT)
         try:
             client.query(SESSION_SETTINGS)
@@ -170,15 +170,15 @@ class ReplicaClient:
         self.close()
 
     def close(self) -> None:
-        """Close the socket; a server that still sends notices when it next writes."""
+        """Close the socket; the server notices when it next writes."""
         if self._is_streaming or not self._connection.open:
             self._internals._force_close()
         else:
-            # With COM_QUIT: else the server notes an aborted connection in its error log.
+            # With COM_QUIT: otherwise the server logs an aborted connection.
             self._connection.close()
 
     def abort(self) -> None:
-        """Make whoever waits for this connection in another thread lose it."""
+        """Break the connection for another thread that waits on it."""
         sock = self._internals._sock
         if sock is not None:
             with contextlib.suppress(OSError):
@@ -193,18 +193,18 @@ class ReplicaClient:
         return "mariadb" in self.server_version.lower()
 
     def query(self, sql: str, arguments: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        """All rows of a statement's result.
+        """Return all rows of a statement's result.
 
         Raises
         ------
-        LostConnectionError : the connection broke; another one may work.
+        LostConnectionError : the connection broke; a new one may work.
         AccessDeniedError : the account lacks a grant.
-        ServerError : the server refuses the statement; `code` tells why.
+        ServerError : the server rejects the statement; `code` is its error number.
         """
         return self._run(sql, arguments)[1]
 
     def records(self, sql: str) -> list[dict[str, Any]]:
-        """The same with names, for a statement whose columns differ between versions."""
+        """Return rows by column name, for a statement whose columns differ between versions."""
         names, rows = self._run(sql, ())
         return [dict(zip(names, row, strict=True)) for row in rows]
 
@@ -220,12 +220,12 @@ class ReplicaClient:
             raise refused(error, self._settings.address, f"running {sql[:60]!r}") from None
 
     def variable(self, name: str) -> str | None:
-        """A global variable's value; None where the server does not know it."""
+        """Return a global variable's value; None if the server does not have it."""
         rows = self.query(f"SHOW GLOBAL VARIABLES LIKE '{name}'")
         return str(rows[0][1]) if rows else None
 
     def begin_raw_rows(self) -> None:
-        """Make this the session of a reader of rows (see `session.RAW_ROWS_SETTINGS`).
+        """Prepare this session for reading rows (see `session_settings.RAW_ROWS_SETTINGS`).
 
         Raises LostConnectionError, ServerError.
         """
@@ -233,9 +233,9 @@ class ReplicaClient:
             self.query(statement)
 
     def prepared(self, sql: str) -> ResultSet:
-        """The rows of a SELECT in the binary protocol, as they come.
+        """Run a SELECT and return its rows in the binary protocol, as they arrive.
 
-        Nothing else can be asked of this connection until they have been read to the end.
+        The connection cannot be used for anything else until all rows have been read.
 
         Raises
         ------
@@ -251,23 +251,23 @@ class ReplicaClient:
 
         def at_end() -> None:
             self._is_streaming = False
-            # pymysql remembers the timeout that it set last.
+            # pymysql assumes that the timeout it set last is still in effect.
             self._internals._current_timeout = None
             self._send(COMMAND.COM_STMT_CLOSE, struct.pack("<I", statement))
 
-        # statement id u32 | flags u8: no cursor | how many times u32, always 1
+        # statement id u32 | flags u8: no cursor | iteration count u32, always 1
         self._send(COMMAND.COM_STMT_EXECUTE, struct.pack("<IBI", statement, 0, 1))
         sock.settimeout(_ROWS_TIMEOUT)
         return ResultSet(_receiving(sock), self._settings.address, at_end)
 
     def _prepare(self, sql: str) -> int:
-        """0x00 | statement id u32 | columns u16 | parameters u16 | …, then what each of them is."""
+        """0x00 | statement id u32 | columns u16 | parameters u16 | …, then their definitions."""
         read = self._internals._read_packet
         try:
             self._internals._execute_command(COMMAND.COM_STMT_PREPARE, sql)
             statement, columns, parameters = struct.unpack_from("<IHH", read().get_all_data(), 1)
             for count in (parameters, columns):
-                # An EOF packet follows them, where there are any.
+                # If there are any, an EOF packet follows them.
                 for _ in range(count + 1 if count else 0):
                     read()
         except (pymysql.err.MySQLError, OSError) as error:
@@ -275,9 +275,9 @@ class ReplicaClient:
         return int(statement)
 
     def dump(self, file: str, pos: int, *, blocking: bool) -> DumpStream:
-        """The log from (file, pos) on, to its end, or for ever when blocking.
+        """Stream the binlog from (file, pos) to its end, or without end when blocking.
 
-        Nothing else can be asked of this connection any more.
+        The connection cannot be used for anything else afterwards.
 
         Raises
         ------
@@ -296,12 +296,12 @@ class ReplicaClient:
         return self._stream(file, pos, checksum)
 
     def _negotiate(self) -> ChecksumAlgorithm:
-        """Session settings that a dump reads: identity, heartbeats, checksums."""
+        """Set the session variables that a dump uses: identity, heartbeats, checksums."""
         heartbeat = int(self._settings.heartbeat_interval * 1e9)
         self.query("SET @slave_uuid = %s", [str(uuid4())])
         self.query(f"SET @master_heartbeat_period = {heartbeat}")
         if self.is_mariadb:
-            # 4: knows GTID and ANNOTATE events, so that the server sends the log as it is.
+            # 4: supports GTID and ANNOTATE events, so that the server sends the binlog unchanged.
             self.query("SET @mariadb_slave_capability = 4")
         algorithm = self.variable("binlog_checksum")
         if algorithm is None:  # before 5.6.1 there are none
@@ -327,7 +327,7 @@ class ReplicaClient:
 
     def _stream(self, file: str, pos: int, checksum: ChecksumAlgorithm) -> DumpStream:
         sock: socket.socket = self._internals._sock
-        # Two heartbeats may be late; a third means that nobody is there.
+        # Two heartbeats may be late; a third missing one means that the server is dead.
         sock.settimeout(max(3 * self._settings.heartbeat_interval, 30.0))
         return DumpStream(sock, self._settings.address, file, pos, checksum)
 
@@ -337,7 +337,7 @@ class DumpStream:
 
     Attributes
     ----------
-    checksum : what events carry before the first FORMAT_DESCRIPTION of the dump.
+    checksum : algorithm of the events before the first FORMAT_DESCRIPTION of the dump.
     """
 
     packets = True
@@ -363,30 +363,30 @@ class DumpStream:
 
 
 def _receiving(sock: socket.socket) -> Callable[[memoryview], int]:
-    """How a buffer gets what comes over a socket, which has a timeout."""
+    """Return the function by which a buffer receives from a socket that has a timeout."""
     if isinstance(sock, ssl.SSLSocket) or not hasattr(os, "readv"):
-        # TLS can't tell whether it would wait.
+        # With TLS, it is unknown whether another read would block.
         return sock.recv_into
 
     def receive(memory: memoryview) -> int:
-        """Wait for bytes, then take those as well that are there already."""
+        """Wait for bytes, then also take those that have already arrived."""
         received = sock.recv_into(memory)
         enough = min(len(memory), _WORTH_SCANNING)
         try:
             more = received
             while more and received < enough:
-                # Never waits: Python waits by itself for a socket that has a timeout.
+                # Never blocks: a Python socket with a timeout is non-blocking, and waits in Python.
                 more = os.readv(sock.fileno(), [memory[received:]])
                 received += more
         except OSError:
-            pass  # nothing more for now; and what is wrong with the connection comes up again
+            pass  # nothing more has arrived; a broken connection shows in the next read
         return received
 
     return receive
 
 
 def _next_event(read: Callable[[int], bytes], address: str, file: str, pos: int) -> bytes | None:
-    """The next event of a dump; None at its end."""
+    """Return the next event of a dump; None at its end."""
     try:
         status, payload = _read_packet(read)
     except (OSError, EOFError, ValueError) as error:
@@ -403,9 +403,9 @@ def _next_event(read: Callable[[int], bytes], address: str, file: str, pos: int)
 
 
 def _read_packet(read: Callable[[int], bytes]) -> tuple[int, bytes]:
-    """(status byte, the rest of the payload), joined from as many packets as it took.
+    """Return (status byte, rest of the payload), joined from all its packets.
 
-    `read` gives as many bytes as it is asked for, and fewer at the end only.
+    `read` returns as many bytes as requested, and fewer only at the end.
     """
     parts: list[bytes] = []
     status = 0

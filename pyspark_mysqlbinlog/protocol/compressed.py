@@ -1,7 +1,7 @@
-"""MariaDB's compressed events (log_bin_compress), turned into the plain ones that they stand for.
+"""Expand MariaDB's compressed events (log_bin_compress) into the plain events that they encode.
 
-Only the tail of an event is compressed: a QUERY's statement, a rows event's row images. That tail
-is (MariaDB's log_event.cc, binlog_buf_uncompress)::
+Only the tail of an event is compressed: the statement of a QUERY, the row images of a rows event.
+The tail is (MariaDB's log_event.cc, binlog_buf_uncompress)::
 
     0x80 | algorithm << 4 | bytes of the length | length, big-endian | zlib data
 
@@ -35,12 +35,12 @@ _V2 = (
     EventType.UPDATE_ROWS_EVENT,
     EventType.DELETE_ROWS_EVENT,
 )
-# No server makes a packet that is larger; what claims to be is damaged.
+# No server makes a larger packet; a larger length is damaged.
 _MAX_LENGTH = 1 << 30
 
 
 def expand(kind: int, body: bytes) -> tuple[int, bytes]:
-    """(type, body) of the plain event that a compressed one stands for."""
+    """Return (type, body) of the plain event that a compressed event encodes."""
     plain = _PLAIN[kind]
     reader = Reader(body, type_name(kind))
     if plain == EventType.QUERY_EVENT:
@@ -63,19 +63,21 @@ def _inflate(reader: Reader) -> bytes:
     first = reader.u8()
     if not first & 0x80 or first & 0x70:
         raise UnsupportedEventError(
-            f"{reader.what} is compressed by 0x{first:02x}, expected 0x81 to 0x84 (zlib)"
+            f"{reader.what} has compression header 0x{first:02x}, expected 0x81 to 0x84 (zlib)"
         )
     length = int.from_bytes(reader.take(first & 0x07), "big")
     if length > _MAX_LENGTH:
-        raise MalformedEventError(f"{reader.what} claims {length} bytes when expanded")
+        raise MalformedEventError(
+            f"{reader.what} expands to {length} bytes, expected at most {_MAX_LENGTH}"
+        )
     stream = zlib.decompressobj()
     try:
         data = stream.decompress(reader.rest(), length + 1)
     except zlib.error as error:
-        raise MalformedEventError(f"{reader.what} can't be expanded: {error}") from None
+        raise MalformedEventError(f"{reader.what} cannot be expanded: {error}") from None
     if len(data) != length or not stream.eof or stream.unused_data:
         raise MalformedEventError(
-            f"{reader.what} says it expands to {length} bytes, found {len(data)} and"
+            f"{reader.what} must expand to {length} bytes, found {len(data)} and"
             f" {len(stream.unused_data)} bytes left over"
         )
     return data

@@ -1,9 +1,9 @@
-"""From raw events to events with a place: positions, checksums, files.
+"""From raw events to verified events with a position: positions, checksums, files.
 
-A dump is not just the file's bytes. It begins with a made-up ROTATE, repeats the file's
-FORMAT_DESCRIPTION when it starts in mid-file, and has heartbeats in between. The walker keeps the
-position by counting lengths (a header's log_pos wraps at 4 GiB, and is 0 in what was made up),
-verifies every checksum, and gives back only what stands in the log.
+A dump differs from the bytes of the file. It begins with an artificial ROTATE, repeats the file's
+FORMAT_DESCRIPTION if it starts in mid-file, and contains heartbeats. The reader tracks the position
+by adding up lengths (a header's log_pos wraps at 4 GiB, and is 0 in artificial events), verifies
+every checksum, and returns only events that are in the binlog.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _HEARTBEATS = (int(EventType.HEARTBEAT_LOG_EVENT), int(EventType.HEARTBEAT_LOG_E
 
 
 class FileHead(NamedTuple):
-    """What the header of a file's FORMAT_DESCRIPTION tells, also when it is repeated.
+    """The header of a file's FORMAT_DESCRIPTION, also of a repeated one.
 
     Attributes
     ----------
@@ -49,25 +49,25 @@ class FileHead(NamedTuple):
 
 
 class EventReader:
-    """Walks the raw events of one dump or one file, in order.
+    """Reads the raw events of one dump or one file, in order.
 
     Parameters
     ----------
-    file, pos : where the walk begins.
-    checksum : what events carry until a FORMAT_DESCRIPTION says otherwise: none in a file, the
-        server's own setting in a dump (the made-up ROTATE in front is written with it).
-    told_version : is told the version of the server that wrote each file, as its
-        FORMAT_DESCRIPTION has it: also by one that is repeated for a start in mid-file.
-    on_heartbeat : called at each: a server sends it where its log has nothing more.
-    on_file : is told the name of each file whose events come next, as a dump's made-up ROTATE has
-        it; the walk is where it was until then.
-    on_head : is told the head of each file, and its FORMAT_DESCRIPTION; the walk has the head of
-        the file before until then.
+    file, pos : start position.
+    checksum : algorithm of the events before the first FORMAT_DESCRIPTION: none in a file, the
+        server's own setting in a dump (the artificial ROTATE at its start uses it).
+    told_version : called with the version of the server that wrote each file, from its
+        FORMAT_DESCRIPTION; also for one that is repeated for a start in mid-file.
+    on_heartbeat : called for each heartbeat: the server sends it at the end of its binlog.
+    on_file : called with the name of each file whose events follow, from a dump's artificial
+        ROTATE; until it returns, `file` and `pos` keep their old values.
+    on_head : called with the head of each file and its FORMAT_DESCRIPTION; until it returns, `head`
+        is that of the previous file.
 
     Attributes
     ----------
-    file, pos : the end of the last event that was walked, and the beginning of the next.
-    head : of the file, as soon as its FORMAT_DESCRIPTION has come.
+    file, pos : end of the last event that was read, and start of the next.
+    head : of the current file; None before its FORMAT_DESCRIPTION.
     """
 
     def __init__(
@@ -92,12 +92,12 @@ class EventReader:
         self._on_head = on_head
 
     def seek(self, pos: int) -> None:
-        """Go on at another place of the same file."""
+        """Continue at another position of the same file."""
         self.pos = self._start = pos
 
     @property
     def has_format(self) -> bool:
-        """Whether a FORMAT_DESCRIPTION has come: what follows can be read."""
+        """Whether a FORMAT_DESCRIPTION was read, so that the events after it can be read."""
         return self.head is not None
 
     @property
@@ -106,13 +106,13 @@ class EventReader:
         return self._checksum is not ChecksumAlgorithm.OFF
 
     def advance(self, pos: int) -> None:
-        """Whole events up to `pos` were walked by the compiled scan, by the rules of `feed`."""
+        """Skip to `pos`: the compiled scan has read the events up to it, by the rules of `feed`."""
         self.pos = pos
 
     def feed(self, raw: bytes) -> Event | None:
-        """Walk one raw event (header and checksum included).
+        """Read one raw event, header and checksum included.
 
-        Returns None for what is not in the log: heartbeats, made-up and repeated events.
+        Return None for events that are not in the binlog: heartbeats, artificial and repeated ones.
         """
         try:
             return self._feed(raw)
@@ -134,7 +134,9 @@ class EventReader:
             )
         timestamp, kind, server_id, length, log_pos, flags = HEADER.unpack_from(raw)
         if length != size:
-            raise MalformedEventError(f"{type_name(kind)} says it has {length} bytes, found {size}")
+            raise MalformedEventError(
+                f"{type_name(kind)} has an event length of {length} bytes, found {size}"
+            )
         if kind == _FORMAT_DESCRIPTION:
             head = FileHead(timestamp, server_id)
             body = self._format_description(raw, head, repeated=log_pos == 0)
@@ -159,15 +161,15 @@ class EventReader:
             return None
         if not self.has_format:
             raise MalformedEventError(
-                f"{type_name(kind)} comes before any FORMAT_DESCRIPTION: this is no binlog that"
-                " MySQL 5.0 or later wrote"
+                f"{type_name(kind)} comes before any FORMAT_DESCRIPTION: this is not a binlog of"
+                " MySQL 5.0 or later"
             )
 
         start = self.pos
         end = start + size
         if end & 0xFFFFFFFF != log_pos:
             raise MalformedEventError(
-                f"{type_name(kind)} of {size} bytes says it ends at {log_pos}, expected"
+                f"{type_name(kind)} of {size} bytes has log_pos {log_pos}, expected"
                 f" {end & 0xFFFFFFFF}"
             )
         if kind in COMPRESSED_TYPES:
@@ -182,7 +184,7 @@ class EventReader:
         return event
 
     def _ends_at_a_wrap(self, kind: int, size: int) -> bool:
-        """Whether a log_pos of 0 is a real one: the event ends at a multiple of 4 GiB."""
+        """Whether a log_pos of 0 is genuine: the event ends at a multiple of 4 GiB."""
         return kind != _FORMAT_DESCRIPTION and (self.pos + size) & 0xFFFFFFFF == 0
 
     def _format_description(self, raw: bytes, head: FileHead, *, repeated: bool) -> bytes:
@@ -192,8 +194,8 @@ class EventReader:
                 f"binlog version {format_description.binlog_version} with headers of"
                 f" {format_description.header_length} bytes, expected version 4 with 19"
             )
-        # It has a CRC32 even where the events have none. A server that repeats it for a start in
-        # mid-file changes its bytes, and renews the CRC32 only where the events have one.
+        # It has a CRC32 even if the other events have none. A server that repeats it for a start in
+        # mid-file changes its bytes, and recomputes the CRC32 only if the other events have one.
         stale = repeated and format_description.checksum is ChecksumAlgorithm.OFF
         if format_description.carries_checksum and not stale:
             verify(_without_in_use_flag(raw))
@@ -207,7 +209,9 @@ class EventReader:
 
 
 def _without_in_use_flag(raw: bytes) -> bytes:
-    """The FORMAT_DESCRIPTION of a file that its server still writes (or did when it crashed) has
-    LOG_EVENT_BINLOG_IN_USE_F set, which its checksum leaves out."""
+    """Clear LOG_EVENT_BINLOG_IN_USE_F in a FORMAT_DESCRIPTION: its checksum is without the flag.
+
+    The flag is set while the server writes the file, and remains set after a crash.
+    """
     flags = HEADER_LENGTH - 2
     return raw if not raw[flags] & 1 else raw[:flags] + bytes([raw[flags] & ~1]) + raw[flags + 1 :]

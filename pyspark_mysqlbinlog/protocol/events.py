@@ -5,7 +5,7 @@ Layout (v4, MySQL 5.0 and later; libbinlogevents' Log_event_header)::
     timestamp u32 | type u8 | server_id u32 | event_length u32 | log_pos u32 | flags u16
 
 event_length counts the header and the checksum; log_pos is the position *after* the event, modulo
-2^32, and 0 in events that the server makes up for the stream.
+2^32, and 0 in artificial events, which the server makes for the stream.
 """
 
 from __future__ import annotations
@@ -30,16 +30,17 @@ __all__ = [
 HEADER = struct.Struct("<IBIIIH")
 HEADER_LENGTH = HEADER.size  # 19
 
-# LOG_EVENT_THREAD_SPECIFIC_F: the statement uses a temporary table, or may (see `event_filter`).
+# LOG_EVENT_THREAD_SPECIFIC_F: the statement uses, or may use, a temporary table (see
+# `event_filter`).
 THREAD_SPECIFIC_FLAG = 0x04
 # LOG_EVENT_ARTIFICIAL_F: made by the server for this stream, not in the file.
 ARTIFICIAL_FLAG = 0x20
-# LOG_EVENT_IGNORABLE_F: a reader that does not know the type may skip it.
+# LOG_EVENT_IGNORABLE_F: a reader that does not support the type can skip it.
 IGNORABLE_FLAG = 0x80
 
 
 class EventType(IntEnum):
-    """Every type that a 5.5, 5.6 or 5.7 server writes, and MariaDB's own from 160 on."""
+    """Every type that a 5.5, 5.6 or 5.7 server writes, and MariaDB's own types from 160 on."""
 
     UNKNOWN_EVENT = 0
     START_EVENT_V3 = 1
@@ -110,7 +111,7 @@ ROWS_EVENT_TYPES = frozenset(
 
 
 def type_name(event_type: int) -> str:
-    """The type's name, or ``type 99`` for one that nobody defined."""
+    """Return the type's name, or ``type 99`` for an undefined type."""
     try:
         return EventType(event_type).name
     except ValueError:
@@ -133,11 +134,11 @@ class EventHeader(NamedTuple):
 
 
 class Event(NamedTuple):
-    """One event of a log, verified, without header and checksum.
+    """One verified event of a binlog, without header and checksum.
 
     Attributes
     ----------
-    file : name of the log file.
+    file : name of the binlog file.
     start : position of its first byte (not modulo 2^32).
     end : position after its last byte.
     timestamp : seconds since 1970 UTC, when the statement began.

@@ -1,7 +1,7 @@
-"""Binlog files on disk, as the same raw events that a dump gives.
+"""Binlog files on disk, as the same raw events that a dump sends.
 
-A file is the four bytes 0xfe 'bin' and events back to back. One that its server still writes, or
-that was copied meanwhile, may end inside an event; whoever reads it says whether that is an error.
+A file is the four bytes 0xfe 'bin' and events back to back. A file that its server still writes, or
+that was copied meanwhile, may end inside an event. The caller decides whether that is an error.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ _ENCRYPTED_MAGIC = b"\xfdbin"
 
 
 class FileStream:
-    """The events of one file in a buffer (see `receive_buffer.EventStream`), from its first one on.
+    """The events of one file in a buffer (see `receive_buffer.EventStream`), from the first one.
 
     Parameters
     ----------
-    may_be_cut : the file may end inside of an event, of which nothing is given then.
+    may_be_cut : the file may end inside an event; that event is then ignored.
 
     Raises
     ------
-    FormatError : the file is no binlog.
-    UnsupportedEventError : it is an encrypted one.
+    FormatError : the file is not a binlog.
+    UnsupportedEventError : the file is encrypted.
     """
 
     packets = False
@@ -65,14 +65,14 @@ class FileStream:
         return raw
 
     def seek(self, pos: int) -> None:
-        """Go on at another position."""
+        """Continue at another position."""
         self._buffer.clear()
         self._file.seek(pos)
         self._here = pos
 
 
 def is_binlog(path: Path) -> bool:
-    """Whether a file begins as binlogs do, as encrypted ones, too."""
+    """Whether a file begins like a binlog, encrypted ones included."""
     with path.open("rb") as file:
         return file.read(len(MAGIC)) in (MAGIC, _ENCRYPTED_MAGIC)
 
@@ -80,11 +80,12 @@ def is_binlog(path: Path) -> bool:
 def _check_magic(magic: bytes, name: str) -> None:
     if magic == _ENCRYPTED_MAGIC:
         raise UnsupportedEventError(
-            "the file is encrypted; decrypt it, or read it through its server", file=name
+            "the file is encrypted; decrypt it, or read it through its server (option host)",
+            file=name,
         )
     if magic != MAGIC:
         raise FormatError(
-            f"this is no binlog: it begins with 0x{magic.hex()}, expected 0x{MAGIC.hex()}",
+            f"this is not a binlog: it begins with 0x{magic.hex()}, expected 0x{MAGIC.hex()}",
             file=name,
         )
 
@@ -92,26 +93,26 @@ def _check_magic(magic: bytes, name: str) -> None:
 def _next_event(
     read: Callable[[int], bytes], name: str, here: int, *, may_be_cut: bool = False
 ) -> bytes | None:
-    """The event at `here`; None at the end. `read` gives fewer bytes at the end only."""
+    """Return the event at `here`; None at the end. `read` returns fewer bytes only at the end."""
     header = read(HEADER_LENGTH)
     if not header or (may_be_cut and len(header) < HEADER_LENGTH):
         return None
     length = int.from_bytes(header[9:13], "little")
     if len(header) < HEADER_LENGTH or length < HEADER_LENGTH:
         raise MalformedEventError(
-            f"expected an event's header of {HEADER_LENGTH} bytes that counts itself,"
-            f" found {len(header)} bytes with an event length of {length}; the file is cut"
+            f"expected an event header of {HEADER_LENGTH} bytes with an event length of at least"
+            f" that, found {len(header)} bytes with an event length of {length}; the file is cut"
             " short or damaged",
             file=name,
             position=here,
         )
     rest = read(length - HEADER_LENGTH)
     if len(rest) < length - HEADER_LENGTH:
-        # A damaged length would hide all that follows, but it does not fit the event's own end.
+        # A damaged length would hide all later events, but does not match the event's log_pos.
         if may_be_cut and (here + length) & 0xFFFFFFFF == EventHeader.parse(header).log_pos:
             return None
         raise MalformedEventError(
-            f"an event claims {length} bytes, found {HEADER_LENGTH + len(rest)}: the file"
+            f"an event has a length of {length} bytes, found {HEADER_LENGTH + len(rest)}: the file"
             " is cut short or damaged, or its server still writes it",
             file=name,
             position=here,

@@ -1,9 +1,9 @@
-"""The small events: everything but table maps and rows, from body to value.
+"""Parsers for all events except table maps and rows, from body to value.
 
-Each parser takes the event's body, header and checksum removed, and raises MalformedEventError
-where it is cut short. A layout that ends with what is parsed may have nothing left over; the GTID
-events grow with versions, and of them only the beginning is read. Layouts follow libbinlogevents
-(control_events.h, statement_events.h) of MySQL 5.7.
+Each parser takes the event's body without header and checksum, and raises MalformedEventError if it
+is cut short. If the parsed layout is complete, no bytes may be left over. GTID events grow with
+server versions, so only their beginning is read. Layouts follow libbinlogevents (control_events.h,
+statement_events.h) of MySQL 5.7.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _MARIADB_STANDALONE_FLAG = 0x01
 
 @dataclass(frozen=True, slots=True)
 class FormatDescription:
-    """FORMAT_DESCRIPTION (15): what the rest of the file is written in."""
+    """FORMAT_DESCRIPTION (15): the format of the rest of the file."""
 
     binlog_version: int
     server_version: str
@@ -51,14 +51,14 @@ class FormatDescription:
 
     @classmethod
     def parse(cls, body: bytes) -> FormatDescription:
-        """Parse a body that still has its checksum: only the body tells whether there is one.
+        """Parse a body with its checksum, because only the body shows whether it has one.
 
         ::
 
             binlog_version u16 | server_version char[50] | created u32 | header_length u8
             | post_header_lengths u8[types] | checksum algorithm u8 | checksum 4 bytes
 
-        The last two exist where the server knows of checksums: 5.6.1, MariaDB 5.3.
+        The last two exist if the server supports checksums: from 5.6.1, MariaDB 5.3.
         """
         reader = Reader(body, "FORMAT_DESCRIPTION")
         binlog_version = reader.u16()
@@ -80,7 +80,7 @@ class FormatDescription:
 
     @property
     def carries_checksum(self) -> bool:
-        """This event itself ends in a CRC32, also in a log whose other events do not."""
+        """Whether this event itself ends in a CRC32, even if the other events have none."""
         return _knows_checksums(self.server_version)
 
 
@@ -88,7 +88,7 @@ _VERSION_LENGTH = 50
 
 
 def parse_server_version(body: bytes) -> str:
-    """The version in a FORMAT_DESCRIPTION, such as ``5.7.41-log``."""
+    """Return the version in a FORMAT_DESCRIPTION, such as ``5.7.41-log``."""
     return body[2 : 2 + _VERSION_LENGTH].rstrip(b"\x00").decode("latin-1")
 
 
@@ -103,7 +103,7 @@ def _knows_checksums(server_version: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Rotate:
-    """ROTATE (4): the log goes on in another file."""
+    """ROTATE (4): the binlog continues in another file."""
 
     pos: int
     file: str
@@ -112,7 +112,7 @@ class Rotate:
     def parse(cls, body: bytes) -> Rotate:
         """pos u64 | file
 
-        The name goes to the end of the event. MalformedEventError where it is no UTF-8.
+        The name extends to the end of the event. MalformedEventError if it is not UTF-8.
         """
         reader = Reader(body, "ROTATE")
         pos, file = reader.u64(), reader.rest()
@@ -120,7 +120,7 @@ class Rotate:
             return cls(pos, file.decode("utf-8"))
         except UnicodeDecodeError:
             raise MalformedEventError(
-                f"ROTATE names a file that is not UTF-8: 0x{file.hex()}"
+                f"ROTATE contains a file name that is not UTF-8: 0x{file.hex()}"
             ) from None
 
 
@@ -130,14 +130,14 @@ class Query:
 
     Attributes
     ----------
-    database : the default database; empty when there was none.
-    sql_mode : the session's, as the server's bits; 0 where the event does not have it.
-    collation_client : id of a collation of the session's character_set_client, which the statement
-        is written in; None where the event does not have it.
-    collation_connection : id of the session's collation_connection, which the server converts the
-        statement's literals to, where the event has it.
-    collation_server : id of the session's collation_server, where the event has it.
-    sql : the statement, read as UTF-8; bytes that are none are kept as surrogate escapes.
+    database : the default database; empty if there was none.
+    sql_mode : of the session, as the server's bits; 0 if the event does not contain it.
+    collation_client : id of a collation of the session's character_set_client, the encoding of the
+        statement; None if the event does not contain it.
+    collation_connection : id of the session's collation_connection; the server converts the
+        statement's literals to it; None likewise.
+    collation_server : id of the session's collation_server; None likewise.
+    sql : the statement, decoded as UTF-8; invalid bytes are kept as surrogate escapes.
     """
 
     thread_id: int
@@ -151,7 +151,7 @@ class Query:
 
     @classmethod
     def parse(cls, body: bytes, *, loads_data: bool = False) -> Query:
-        """Parse a QUERY, or an EXECUTE_LOAD_QUERY (18), which has 13 bytes more in its head.
+        """Parse a QUERY, or an EXECUTE_LOAD_QUERY (18), whose head is 13 bytes longer.
 
         ::
 
@@ -162,7 +162,7 @@ class Query:
         thread_id, _, database_length, error_code, variables_length = _QUERY_HEAD.unpack(
             reader.take(_QUERY_HEAD.size)
         )
-        if loads_data:  # file id u32 | where the file's name begins and ends u32, u32 | flags u8
+        if loads_data:  # file id u32 | start and end of the file's name u32, u32 | flags u8
             reader.take(13)
         variables = reader.take(variables_length)
         database = reader.nul_terminated(database_length).decode("utf-8", "surrogateescape")
@@ -171,7 +171,7 @@ class Query:
 
 
 _QUERY_HEAD = Struct("<IIBHH")
-# Status variables that may stand before Q_CHARSET_CODE, by code: their lengths, or None where a
+# Status variables that may precede Q_CHARSET_CODE, by code: their lengths, or None where a
 # length byte precedes the value (and, for the old catalog code 2, a 0x00 follows it).
 _STATUS_LENGTHS: dict[int, int | None] = {
     0: 4,  # Q_FLAGS2_CODE
@@ -186,10 +186,10 @@ _CHARSET_CODE = 4
 
 @lru_cache(maxsize=256)
 def _session(variables: bytes) -> tuple[int, int | None, int | None, int | None]:
-    """sql_mode and the ids of the client's, the connection's and the server's collation.
+    """Return sql_mode and the ids of the client's, the connection's and the server's collation.
 
     Q_SQL_MODE_CODE is u64; Q_CHARSET_CODE is client, connection and server collation, u16 each.
-    Every transaction of a session has the same.
+    Cached, because they are the same for every transaction of a session.
     """
     sql_mode = 0
     reader = Reader(variables, "QUERY status variables")
@@ -200,7 +200,7 @@ def _session(variables: bytes) -> tuple[int, int | None, int | None, int | None]
         if code == _SQL_MODE_CODE:
             sql_mode = reader.u64()
         elif code not in _STATUS_LENGTHS:
-            # The server writes them in a fixed order; what comes here is behind the charset code.
+            # The server writes them in a fixed order; all others come after the charset code.
             break
         else:
             length = _STATUS_LENGTHS[code]
@@ -210,14 +210,14 @@ def _session(variables: bytes) -> tuple[int, int | None, int | None, int | None]
 
 @dataclass(frozen=True, slots=True)
 class Gtid:
-    """GTID (33) and ANONYMOUS_GTID (34): the name of the transaction that follows."""
+    """GTID (33) and ANONYMOUS_GTID (34): the identifier of the transaction that follows."""
 
     uuid: str
     number: int
 
     @classmethod
     def parse(cls, body: bytes) -> Gtid:
-        """flags u8 | uuid 16 bytes | number i64; 5.7 adds logical clocks that we don't need."""
+        """flags u8 | uuid 16 bytes | number i64; 5.7 appends logical clocks, which are not used."""
         reader = Reader(body, "GTID")
         reader.u8()
         uuid = str(UUID(bytes=reader.take(16)))
@@ -229,7 +229,7 @@ class Gtid:
 
 @dataclass(frozen=True, slots=True)
 class XaPrepare:
-    """XA_PREPARE (38): the end of an XA group; with one_phase it also commits it."""
+    """XA_PREPARE (38): the end of an XA transaction's events; one_phase also commits it."""
 
     one_phase: bool
     xid: str
@@ -246,16 +246,16 @@ class XaPrepare:
 
 
 def xid_text(gtrid: bytes, bqual: bytes, format_id: int) -> str:
-    """The spelling in which XA_PREPARE events and XA statements of one xid are equal.
+    """Return the spelling in which XA_PREPARE events and XA statements of one xid are equal.
 
-    It is the one that 5.7 writes into the log: ``X'6162',X'',1``.
+    It is the spelling that 5.7 writes to the binlog: ``X'6162',X'',1``.
     """
     return f"X'{gtrid.hex()}',X'{bqual.hex()}',{format_id}"
 
 
 @dataclass(frozen=True, slots=True)
 class Incident:
-    """INCIDENT (26): the server says that events may be missing here."""
+    """INCIDENT (26): the server reports that events may be missing here."""
 
     code: int
     message: str
@@ -264,7 +264,7 @@ class Incident:
     def parse(cls, body: bytes) -> Incident:
         """code u16 | message length u8 | message
 
-        A body that ends behind the code has no message. MalformedEventError for bytes behind it.
+        A body that ends after the code has no message. MalformedEventError for trailing bytes.
         """
         reader = Reader(body, "INCIDENT")
         code = reader.u16()
@@ -275,11 +275,11 @@ class Incident:
 
 @dataclass(frozen=True, slots=True)
 class MariadbGtid:
-    """MARIADB_GTID (162): the transaction's name; it stands for BEGIN as well.
+    """MARIADB_GTID (162): the transaction's identifier, which also replaces BEGIN.
 
     Attributes
     ----------
-    begins : it does, and is not that of a statement by itself.
+    begins : whether it replaces BEGIN, and is not that of a standalone statement.
     """
 
     domain: int
@@ -288,21 +288,21 @@ class MariadbGtid:
 
     @classmethod
     def parse(cls, body: bytes) -> MariadbGtid:
-        """number u64 | domain u32 | flags u8 | more that we don't need"""
+        """number u64 | domain u32 | flags u8 | more, which is not used"""
         reader = Reader(body, "MARIADB_GTID")
         number, domain, flags = reader.u64(), reader.u32(), reader.u8()
         return cls(domain, number, not flags & _MARIADB_STANDALONE_FLAG)
 
 
 def is_server_made(sql: str) -> bool:
-    """Whether a statement is marked as the server's own: ``/* generated by server … */``."""
+    """Whether the server generated the statement itself: ``/* generated by server … */``."""
     return "/* generated by server" in sql[-200:]
 
 
 def parse_rows_query(body: bytes) -> str:
-    """ROWS_QUERY (29): the statement that made the rows after it.
+    """ROWS_QUERY (29): the statement that caused the rows after it.
 
-    The length byte in front is the length modulo 256 and says nothing; the text is the rest.
+    The first byte is the length modulo 256 and is ignored; the text is the rest.
     """
     reader = Reader(body, "ROWS_QUERY")
     reader.u8()

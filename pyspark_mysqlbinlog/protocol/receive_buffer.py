@@ -1,7 +1,7 @@
-"""Raw events as they come off a socket or a disk: many at a time, in one buffer that is used again.
+"""Buffering of raw events from a socket or a disk: many at a time, in one reused buffer.
 
-The compiled scan takes what it can straight out of the buffer. What it leaves is read event by
-event, as if there were no buffer. So memory is the buffer, and the one event that is read.
+The compiled scan reads directly from the buffer. Events that it leaves are read one by one, as if
+there were no buffer. Memory use is therefore the buffer and one event.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["EventStream", "ReceiveBuffer"]
 
-# Larger than most transactions, so that few are cut, and small enough for a processor's cache.
+# Larger than most transactions, so that few are split, and small enough for a processor's cache.
 _CAPACITY = 1 << 19
 
 
@@ -24,34 +24,35 @@ class EventStream(Protocol):
 
     Attributes
     ----------
-    packets : they come as a dump's packets, else back to back.
+    packets : the events come as a dump's packets; otherwise back to back.
     """
 
     packets: bool
 
     def view(self) -> memoryview:
-        """The bytes that are there and not consumed."""
+        """Return the bytes that were received and not consumed."""
         ...
 
     def consume(self, size: int) -> None:
-        """Go on behind the first `size` bytes; they stay in place until `fill`."""
+        """Consume the first `size` bytes; they stay valid until `fill`."""
         ...
 
     def fill(self) -> bool:
-        """Wait for more bytes; False when there is no room for them, or none will come."""
+        """Wait for more bytes; return False if the buffer is full, or at the end."""
         ...
 
     def next_event(self) -> bytes | None:
-        """One raw event, however large; None at the end."""
+        """Return one raw event of any size; None at the end."""
         ...
 
 
 class ReceiveBuffer(io.RawIOBase):
-    """Bytes that were received and are not consumed.
+    """Bytes that were received and not consumed.
 
     Parameters
     ----------
-    receive : waits for bytes and puts some into the memory that it is given; 0 at the end.
+    receive : waits for bytes and writes them to the given memory; returns their number, 0 at the
+        end.
     """
 
     def __init__(self, receive: Callable[[memoryview], int], capacity: int = _CAPACITY) -> None:
@@ -69,7 +70,7 @@ class ReceiveBuffer(io.RawIOBase):
         self._start += size
 
     def fill(self) -> bool:
-        """Wait for more bytes; False when there is no room for them, or none will come."""
+        """Wait for more bytes; return False if the buffer is full, or at the end."""
         size = self._end - self._start
         if size == len(self._memory):
             return False
@@ -81,14 +82,14 @@ class ReceiveBuffer(io.RawIOBase):
         return received > 0
 
     def take(self, size: int) -> bytes:
-        """The next `size` bytes; fewer at the end only."""
+        """Return the next `size` bytes; fewer only at the end."""
         if self._start == self._end and size < len(self._memory):
             self.fill()
         start, behind = self._start, self._start + size
         if behind <= self._end:
             self._start = behind
             return self._memory[start:behind].tobytes()
-        # Into memory of its own, without a second copy.
+        # Into separate memory, without a second copy.
         direct = io.BufferedReader(self, 1)
         try:
             return direct.read(size)
@@ -96,10 +97,10 @@ class ReceiveBuffer(io.RawIOBase):
             direct.detach()
 
     def clear(self) -> None:
-        """Forget what is there: the reading goes on elsewhere."""
+        """Discard the buffered bytes, because reading continues elsewhere."""
         self._start = self._end = 0
 
-    # --- for `take` of what is not all there
+    # --- for `take`, if not all bytes are buffered
 
     def readable(self) -> bool:
         return True

@@ -1,11 +1,11 @@
 """The rows of a prepared SELECT, as raw bytes in a buffer.
 
-Rows of a prepared statement come in binary: integers, floats and times as the server has them,
-texts in whatever character set the session asked for. Nothing is turned into a value here. Whoever
-reads them takes whole packets out of the buffer (see `receive_buffer.ReceiveBuffer`) as long as
-they are there, and one row at a time, however large, where they are not.
+Rows of a prepared statement are binary: integers, floats and times in the server's format, texts in
+the character set that the session requested. This module decodes no values. The reader takes whole
+packets out of the buffer (see `receive_buffer.ReceiveBuffer`) if they have arrived, otherwise one
+row at a time, of any size.
 
-What the server sends behind COM_STMT_EXECUTE, each a packet ``length u24 | sequence u8 | payload``
+The server's answer to COM_STMT_EXECUTE, each a packet ``length u24 | sequence u8 | payload``
 (the manual's "Client/Server Protocol", Binary Protocol Resultset; without CLIENT_DEPRECATE_EOF)::
 
     column count lenenc
@@ -14,7 +14,7 @@ What the server sends behind COM_STMT_EXECUTE, each a packet ``length u24 | sequ
     row                   0x00 | null bitmap, two bits in | the values that are not NULL; any number
     EOF, or an error      0xff | code u16 | '#' | SQL state char[5] | text
 
-A payload of 2^24 - 1 bytes goes on in the next packet.
+A payload of 2^24 - 1 bytes continues in the next packet.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from pyspark_mysqlbinlog.protocol.wire import Reader
 
 __all__ = ["MAX_PAYLOAD", "ResultColumn", "ResultSet"]
 
-# A payload of so many bytes is not all of it.
+# A payload of this size continues in the next packet.
 MAX_PAYLOAD = (1 << 24) - 1
 _PACKET_HEAD = 4
 _ROW, _END, _ERROR = b"\x00", b"\xfe", b"\xff"
@@ -45,12 +45,12 @@ _END_LENGTH = 9  # an EOF packet is shorter
 
 @dataclass(frozen=True, slots=True)
 class ResultColumn:
-    """What the server says of one column of a result.
+    """Definition of one column of a result.
 
     Attributes
     ----------
-    type : MySQL's type code (`FieldType`); texts and times have those of the protocol.
-    collation : id of the collation that its texts are in; 63 where they are bytes.
+    type : MySQL's type code (`FieldType`); texts and times have the codes of the protocol.
+    collation : id of the collation of its texts; 63 for bytes.
     """
 
     name: str
@@ -78,16 +78,16 @@ class ResultSet:
 
     Parameters
     ----------
-    receive : waits for bytes of the connection and puts some into the memory that it is given; 0 at
-        the end of the connection.
+    receive : waits for bytes of the connection and writes them to the given memory; returns their
+        number, 0 at the end of the connection.
     address : of the server, for errors.
-    at_end : called once, behind the result's last packet: the connection is free again.
+    at_end : called once, after the result's last packet: the connection is free again.
 
     Raises LostConnectionError; ServerError in place of a result; MalformedResultError.
 
     Attributes
     ----------
-    columns : what the rows are made of.
+    columns : definitions of the rows' columns.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class ResultSet:
             raise MalformedResultError(f"{address}: {error.message}") from None
 
     def fill(self) -> bool:
-        """Wait for more bytes; False when there is no room for them, or none will come.
+        """Wait for more bytes; return False if the buffer is full, or at the end.
 
         Raises LostConnectionError.
         """
@@ -115,13 +115,13 @@ class ResultSet:
             raise self._refused(error) from None
 
     def next_row(self) -> bytes | None:
-        """The next row's payload, however large; None at the result's end.
+        """Return the payload of the next row, of any size; None at the result's end.
 
         Raises
         ------
-        LostConnectionError : the connection broke; the rows that came before it are right.
-        ServerError : the server ended the result; `code` tells why (1317: killed, 1412: the table
-            was altered since the snapshot, …).
+        LostConnectionError : the connection broke; the rows before are valid.
+        ServerError : the server ended the result; `code` gives the reason (1317: killed, 1412: the
+            table was altered since the snapshot, …).
         """
         if not self._is_open:
             return None
@@ -139,7 +139,7 @@ class ResultSet:
         left = len(self._buffer.view())
         if left:
             raise MalformedResultError(
-                f"{self._address} sent {left} bytes behind the end of a result, expected none"
+                f"{self._address} sent {left} bytes after the end of a result, expected none"
             )
         self._at_end()
 
@@ -157,7 +157,7 @@ class ResultSet:
         return columns
 
     def _packet(self) -> bytes:
-        """One payload, joined from as many packets as it took."""
+        """Return one payload, joined from all its packets."""
         parts: list[bytes] = []
         take = self._buffer.take
         try:
@@ -176,7 +176,7 @@ class ResultSet:
             raise self._refused(error) from None
 
     def _unexpected(self, payload: bytes, expected: str) -> MySQLBinlogError:
-        """The error of an error packet, or of one that nobody expects."""
+        """Return the error for an error packet, or for any other unexpected packet."""
         if payload[:1] == _ERROR:
             self._is_open = False
             try:
@@ -188,8 +188,8 @@ class ResultSet:
                 self._at_end()
             return found
         return MalformedResultError(
-            f"{self._address} sent a packet of {len(payload)} bytes that begins with"
-            f" 0x{payload[:1].hex()} where {expected} was expected"
+            f"{self._address} sent an unexpected packet: expected {expected}, found {len(payload)}"
+            f" bytes that begin with 0x{payload[:1].hex()}"
         )
 
     def _refused(self, error: Exception) -> MySQLBinlogError:

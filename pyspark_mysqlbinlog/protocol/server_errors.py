@@ -1,10 +1,10 @@
-"""What a server's refusal means, and what to do about it.
+"""Maps errors of the server and of the connection to errors of this package, with a remedy.
 
-Everything is told apart by its number, for the texts depend on lc_messages: what a server says
-before a session has begun is in the language of its global value. Only error 1236 stands for many
-things that its text alone tells apart (MySQL's rpl_master.cc and rpl_binlog_sender.cc, MariaDB's
-sql_repl.cc). These texts are English in every language (measured with de_DE, fr_FR, ja_JP and ru_RU
-on MySQL 5.6.24, 5.7.41 and MariaDB 10.11), and each session sets its lc_messages as well.
+Errors are distinguished by number, because texts depend on lc_messages: before a session begins,
+they are in the language of the server's global value. Only error 1236 has many causes, which differ
+in the text alone (MySQL's rpl_master.cc and rpl_binlog_sender.cc, MariaDB's sql_repl.cc). They
+are English in every language (measured with de_DE, fr_FR, ja_JP and ru_RU on MySQL 5.6.24, 5.7.41
+and MariaDB 10.11), and each session also sets its lc_messages.
 """
 
 from __future__ import annotations
@@ -38,35 +38,35 @@ _GRANT_MISSING = {1044, 1142, 1143, 1227, 1370}
 _HOST_IS_BLOCKED = 1129
 _INIT_CONNECT_FAILED = 1184
 _HOST_NOT_PRIVILEGED = 1130
-# Shutdown, aborted, read/write interrupted, no server there, gone, lost, killed. Not a blocked
-# host: it stays so until somebody flushes it.
+# Shutdown, aborted, read/write interrupted, no server, lost, killed. A blocked host is not
+# transient: it stays blocked until FLUSH HOSTS.
 _TRANSIENT = {1053, 1152, 1158, 1159, 1160, 1161, 2003, 2006, 2013, 1927}
 # A shutdown interrupts statements before it closes their connections.
 _INTERRUPTED = 1317
-# What the server (5.7.6 and later) refuses under which gtid_mode, and the next mode, in which it
-# sends both kinds.
+# The message of the server (5.7.6 and later) under a gtid_mode -> the next mode, in which it sends
+# both kinds of transactions.
 _GTID_MODES = {
     "cannot replicate anonymous transaction when @@global.gtid_mode = on": "ON_PERMISSIVE",
     "cannot replicate gtid-transaction when @@global.gtid_mode = off": "OFF_PERMISSIVE",
 }
 _CAUSES = "RESET MASTER was run, the server was restored, or it lost its tail in a crash"
 _WAYS_ON = (
-    "start again with a new checkpoint, and load the tables anew: no log tells what changed in"
-    " between"
+    "start with a new checkpoint, and snapshot the tables again: the changes in between are in no"
+    " binlog"
 )
 _TLS_ALERT = "_ALERT_"
-# The peer, or a proxy before it, went away: nothing that TLS itself has refused.
+# The peer, or a proxy before it, closed the connection: TLS itself rejected nothing.
 _TLS_CUT = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)
 
 
 def refused(
     error: Exception, address: str, doing: str, login: Login | None = None
 ) -> MySQLBinlogError:
-    """Our error for what went wrong on a connection while `doing` something.
+    """Return the error for a failure on a connection while `doing` something.
 
-    login : while it was being made.
+    login : given while the connection is being made.
 
-    Only a LostConnectionError is worth another try. A ServerError has the server's `code`.
+    Only a LostConnectionError is worth a retry. A ServerError has the server's `code`.
     """
     cause = getattr(error, "original_exception", None)
     if isinstance(cause, socket.gaierror):
@@ -80,31 +80,31 @@ def refused(
     if isinstance(error, pymysql.err.MySQLError):
         code, text = _code_and_text(error)
         if code == 0:
-            # pymysql's own words about packets that no MySQL server sends.
+            # pymysql's own message about packets that no MySQL server sends.
             return _no_mysql(address, doing, text)
         return _told(code, text, address, doing, login)
     if isinstance(error, (OSError, EOFError)):
         return LostConnectionError(f"the connection to {address} broke while {doing}: {error}")
-    # Only its kind: the text of a foreign error may show what it was given, a password too.
+    # Only its type: the text of a foreign error may contain arguments, even a password.
     return _no_mysql(address, doing, type(error).__name__)
 
 
 def _not_found(error: socket.gaierror, address: str) -> ConnectionFailedError:
     if error.errno == socket.EAI_AGAIN:
         return LostConnectionError(
-            f"the name of {address} can't be looked up now ({error.strerror}); check the machine's"
-            " name servers"
+            f"the name of {address} cannot be resolved now ({error.strerror}); check the"
+            " name servers of this machine"
         )
     return ConnectionFailedError(
-        f"no host of that name: {address} ({error.strerror}); check the option host"
+        f"unknown host: {address} ({error.strerror}); check the option host"
     )
 
 
 def _without_tls(error: ssl.SSLError, address: str, doing: str) -> ConnectionFailedError:
     if isinstance(error, _TLS_CUT):
         return LostConnectionError(
-            f"the connection to {address} broke inside TLS while {doing}: {error}; where it"
-            " always does, check sslMode"
+            f"the connection to {address} broke inside TLS while {doing}: {error}; if it always"
+            " does, check sslMode"
         )
     return ConnectionFailedError(
         f"TLS with {address} failed while {doing}: {error}; check sslMode and sslCa"
@@ -112,49 +112,49 @@ def _without_tls(error: ssl.SSLError, address: str, doing: str) -> ConnectionFai
 
 
 def _told(code: int, text: str, address: str, doing: str, login: Login | None) -> MySQLBinlogError:
-    """Our error for one that has a number, the server's or the client's."""
+    """Return the error for one with a number, either the server's or the client's."""
     of_account = account_error(code, text, address, doing)
     if of_account is not None:
         return of_account
     if code in WRONG_PASSWORD and doing == "connecting":
         also = f"; {login.also_refused()}" if login is not None else ""
         return AccessDeniedError(
-            f"{address} refused the user: {text}{also}; check the options user and password",
+            f"{address} rejected the user: {text}{also}; check the options user and password",
             code=code,
         )
-    # A user without REPLICATION SLAVE is denied access a second time when it registers.
+    # A user without REPLICATION SLAVE gets "access denied" when the connection registers.
     if code in _GRANT_MISSING or code in WRONG_PASSWORD:
         return AccessDeniedError(
-            f"{address} refused {doing}: {text}; GRANT REPLICATION SLAVE, REPLICATION CLIENT"
+            f"{address} rejected {doing}: {text}; GRANT REPLICATION SLAVE, REPLICATION CLIENT"
             " ON *.* and SELECT on the tables to this user",
             code=code,
         )
     if code == _HOST_NOT_PRIVILEGED:
         return AccessDeniedError(
-            f"{address} refused this host: {text}; create the user for it", code=code
+            f"{address} rejected this host: {text}; create the user for this host", code=code
         )
     if code == _HOST_IS_BLOCKED:
         return ServerError(
-            f"{address} refused this host: {text}; FLUSH HOSTS on the server, and look for what"
+            f"{address} rejected this host: {text}; run FLUSH HOSTS on the server, and find what"
             " breaks its handshakes (max_connect_errors)",
             code=code,
         )
     if code == _INIT_CONNECT_FAILED and doing == "connecting":
         return ServerError(
-            f"{address} ended the new session: {text}; its global init_connect fails for this"
+            f"{address} ended the new session: {text}; the global init_connect fails for this"
             " account: correct it (SELECT @@GLOBAL.init_connect; the server's error log has the"
-            " reason), or grant the account what it needs",
+            " reason), or grant the account what it requires",
             code=code,
         )
     if code == 1236:
         return dump_error(code, text, None, None)
     if code in _TRANSIENT and _TLS_ALERT in text:
-        # In TLS 1.3 a client hears after its handshake that the server did not like it.
+        # In TLS 1.3 a client receives the server's rejection only after its own handshake.
         return ConnectionFailedError(
             f"{address} broke off TLS while {doing}: {text}; check sslCert and sslKey", code=code
         )
     if code in _TRANSIENT or (code == _INTERRUPTED and doing.startswith("running ")):
-        hint = "; where it always does, check sslMode, sslCert and sslKey" if "SSL" in text else ""
+        hint = "; if it always does, check sslMode, sslCert and sslKey" if "SSL" in text else ""
         return LostConnectionError(
             f"{address} does not answer while {doing}: {text}{hint}", code=code
         )
@@ -163,7 +163,7 @@ def _told(code: int, text: str, address: str, doing: str, login: Login | None) -
 
 def _no_mysql(address: str, doing: str, found: str) -> ConnectionFailedError:
     return ConnectionFailedError(
-        f"{address} gave an answer that is not MySQL's while {doing}: {found}; check the options"
+        f"{address} did not answer like a MySQL server while {doing}: {found}; check the options"
         " host and port"
     )
 
@@ -176,11 +176,11 @@ def _code_and_text(error: pymysql.err.MySQLError) -> tuple[int, str]:
 
 
 def dump_error(code: int, text: str, file: str | None, position: int | None) -> MySQLBinlogError:
-    """Our error for an error packet in place of the dump's next event."""
+    """Return the error for an error packet in place of the dump's next event."""
     lower = text.lower()
     if code in _GRANT_MISSING:
         return AccessDeniedError(
-            f"the server refused the dump: {text}; GRANT REPLICATION SLAVE ON *.* to this user",
+            f"the server rejected the dump: {text}; GRANT REPLICATION SLAVE ON *.* to this user",
             code=code,
         )
     if code != 1236:
@@ -206,8 +206,8 @@ def dump_error(code: int, text: str, file: str | None, position: int | None) -> 
         )
     if "same server_uuid" in lower or "same server_id" in lower or "server_uuid/server_id" in lower:
         return ServerError(
-            f"another replica took our identity: {text}; leave serverId unset, or give a range of"
-            " numbers that nobody else uses",
+            f"another replica uses the same server_id or UUID: {text}; leave serverId unset, or set"
+            " a range that no other replica uses",
             file=file,
             position=position,
             code=code,
@@ -215,9 +215,9 @@ def dump_error(code: int, text: str, file: str | None, position: int | None) -> 
     for words, until in _GTID_MODES.items():
         if words in lower:
             return ServerError(
-                f"the server does not send the transactions that come next: {text}; its gtid_mode"
-                f" was changed while this stream was behind: SET GLOBAL gtid_mode = {until} until"
-                " it has caught up, and start it again with the same checkpoint",
+                f"the server does not send the next transactions: {text}; its gtid_mode was changed"
+                f" while this stream was behind: SET GLOBAL gtid_mode = {until} until it has"
+                " caught up, and restart it with the same checkpoint",
                 file=file,
                 position=position,
                 code=code,
@@ -226,9 +226,9 @@ def dump_error(code: int, text: str, file: str | None, position: int | None) -> 
         return BinlogSettingsError(
             "the server writes no binlog; start it with --log-bin and binlog_format=ROW", code=code
         )
-    # In mid-dump. RESET MASTER takes a file away from under a dump; PURGE leaves it.
+    # In mid-dump. RESET MASTER deletes a file that a dump reads; PURGE keeps it.
     if "could not find next log" in lower:
-        return log_replaced(f"the file that was read is gone: {text}", file, position)
+        return log_replaced(f"the file that was read no longer exists: {text}", file, position)
     # "impossible position": 5.5 and MariaDB, for positions past the end and before 4 alike.
     past_the_end = ("position > file size", "from past eof", "impossible position")
     if any(words in lower for words in past_the_end):
@@ -239,16 +239,16 @@ def dump_error(code: int, text: str, file: str | None, position: int | None) -> 
         )
     if "max_allowed_packet" in lower or "bogus data" in lower or "position < 4" in lower:
         return InvalidPositionError(
-            f"no event begins at this position: {text}; give one that SHOW BINLOG EVENTS lists;"
-            f" or, where it is a checkpoint's: {_CAUSES}; {_WAYS_ON}",
+            f"no event begins at this position: {text}; use one that SHOW BINLOG EVENTS lists;"
+            f" or, if it is from a checkpoint: {_CAUSES}; {_WAYS_ON}",
             file=file,
             position=position,
         )
-    # It took bytes inside of an event for a length, or the file ends inside of one.
+    # The server took bytes inside an event for a length, or the file ends inside an event.
     if "truncated in the middle of event" in lower:
         return InvalidPositionError(
-            f"no whole event begins at this position: {text}; give one that SHOW BINLOG EVENTS"
-            f" lists; or, where it is a checkpoint's: {_CAUSES}, or the file is damaged;"
+            f"no complete event begins at this position: {text}; use one that SHOW BINLOG EVENTS"
+            f" lists; or, if it is from a checkpoint: {_CAUSES}, or the file is damaged;"
             f" {_WAYS_ON}",
             file=file,
             position=position,
@@ -259,9 +259,9 @@ def dump_error(code: int, text: str, file: str | None, position: int | None) -> 
 
 
 def log_replaced(found: str, file: str | None, position: int | None) -> BinlogReplacedError:
-    """The error for a log that is not the one of a position; `found` says how that shows."""
+    """Return the error for a binlog that is not the position's; `found` is the evidence."""
     return BinlogReplacedError(
-        f"the server's log is not the one any more that this position belongs to: {found};"
+        f"the server's binlog is not the one that this position belongs to: {found};"
         f" {_CAUSES}; {_WAYS_ON}",
         file=file,
         position=position,

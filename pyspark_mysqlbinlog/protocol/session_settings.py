@@ -1,30 +1,30 @@
-"""What a session sets for itself, so that no global setting of the server changes an answer.
+"""Session variables, set so that no global setting of the server changes an answer.
 
-A session begins with the server's global values, and what `init_connect` makes of them: an
-administrator may have set them for other clients. `DEFAULT` would be the global value again, so
-each variable is set to a value of its own; only the last two know no other word for none.
+A session begins with the server's global values and the effects of `init_connect`, which an
+administrator may have set for other clients. `DEFAULT` would be the global value again, so each
+variable is set to an explicit value; only the last two have no other word for none.
 
 =======================  ==========================================================================
-sql_select_limit         cuts any result, without an error: tables would be missing
-sql_big_selects          off: joins beyond max_join_size are refused
-max_execution_time       ends a SELECT after so many milliseconds (MySQL 5.7.8)
-max_statement_time       ends any statement after so many seconds (MariaDB 10.1.1)
+sql_select_limit         truncates any result, without an error: tables would be missing
+sql_big_selects          off: joins beyond max_join_size are rejected
+max_execution_time       ends a SELECT after this many milliseconds (MySQL 5.7.8)
+max_statement_time       ends any statement after this many seconds (MariaDB 10.1.1)
 autocommit               off: the first SELECT begins a transaction that does not end. All later
                          ones see the rows of that moment, and every ALTER TABLE waits for it
 completion_type          RELEASE: COMMIT ends the connection. CHAIN: it begins a transaction
 sql_mode                 other quotes in SHOW GRANTS, other spaces in texts, another grammar;
-                         without ALLOW_INVALID_DATES a row with 2026-02-31 is not equal to its own
+                         without ALLOW_INVALID_DATES a row with 2026-02-31 does not equal its own
                          date
 sql_quote_show_create    off: SHOW GRANTS has names without quotes
 sql_buffer_result        on: the server copies a whole result before it sends the first row; with
                          big_tables, MySQL 5.7.41 gives a BIT(12) of MyISAM a wrong value in it
-lock_wait_timeout        information_schema leaves out what stays locked for longer
-wait_timeout             ends a connection that waits while another one reads the log
-idle_…_timeout           three that end one inside of a transaction (MariaDB 10.3)
+lock_wait_timeout        information_schema omits what stays locked for longer
+wait_timeout             ends a connection that waits while another one reads the binlog
+idle_…_timeout           three that end a connection inside a transaction (MariaDB 10.3)
 net_read_timeout         ends a connection whose statement arrives slowly
-net_write_timeout        ends one whose reader is slow; Spark may take its time for a batch
+net_write_timeout        ends a connection whose reader is slow; Spark may take long for a batch
 lc_messages              the language of errors, in the logs of this package
-time_zone                how a TIMESTAMP is read and compared: in most zones one hour comes twice
+time_zone                how a TIMESTAMP is read and compared: in most zones one hour occurs twice
 div_precision_increment  these four change what a condition of `snapshotWhere` means
 default_week_format
 lc_time_names
@@ -35,11 +35,11 @@ system_versioning_asof   SELECT shows the rows of a moment in the past (MariaDB 
 =======================  ==========================================================================
 
 The character set of answers is set by pymysql, with SET NAMES after the server's init_connect.
-No statement sorts or concatenates rows, so the settings of those don't matter.
+No statement sorts or concatenates rows, so the settings for these have no effect.
 
-The query cache (up to MySQL 5.7, MariaDB) can't be switched off by every session: on MySQL that is
-an error where it is off already. A SELECT that the cache answers opens no table, so it locks
-nothing; and a transaction is visible for a moment before the cache forgets what it changed. So
+The query cache (up to MySQL 5.7, MariaDB) cannot be disabled by every session: on MySQL that is an
+error if it is already off. A SELECT answered by the cache opens no table, so it locks nothing. A
+transaction is visible for a moment before the cache drops the entries that it changed. Therefore,
 each SELECT on a table begins with UNCACHED_SELECT.
 """
 
@@ -51,14 +51,14 @@ __all__ = [
     "UNCACHED_SELECT",
 ]
 
-_LONGEST = 31_536_000  # seconds: a year, the most that some timeouts take, and the default of one
+_LONGEST = 31_536_000  # seconds: a year, the maximum of some timeouts, and the default of one
 _READ_SECONDS = 600
 
-# autocommit is switched off first: switching it on ends a transaction only where it was off, and
+# autocommit is switched off first: switching it on ends a transaction only if it was off, and
 # init_connect may have begun one.
 #
-# A comment with a number is for MySQL of that version and later; MariaDB passes over numbers from
-# 50700 on, and has a kind of its own, which is a plain comment for MySQL (the manuals, "Comments").
+# A comment with a number is executed by MySQL of that version and later. MariaDB skips numbers from
+# 50700 on, and has its own kind, which is a plain comment for MySQL (the manuals, "Comments").
 SESSION_SETTINGS = (
     "SET SESSION autocommit = 0, SESSION autocommit = 1, SESSION completion_type = 0,"
     " SESSION sql_select_limit = 18446744073709551615, SESSION sql_big_selects = 1,"
@@ -78,7 +78,7 @@ SESSION_SETTINGS = (
 # In each SELECT on a table (see above).
 UNCACHED_SELECT = "SELECT SQL_NO_CACHE"
 
-# After them, for a session that reads rows: texts come in their column's own character set.
+# Set after SESSION_SETTINGS to read rows: texts come in their column's own character set.
 RAW_ROWS_SETTINGS = (
     "SET SESSION character_set_results = NULL",
     "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",

@@ -1,8 +1,8 @@
 """Checked little-endian reads from one message.
 
-The checked read is the only read: past the end there is an error that says what was expected and
-found, never a short value. Layouts: MySQL's integers are little-endian; a length-encoded integer is
-one byte below 251, else 0xfc + 2, 0xfd + 3 or 0xfe + 8 bytes.
+The checked read is the only read: a read past the end raises an error with what was expected and
+found; it never returns a short value. Layouts: MySQL's integers are little-endian. A length-encoded
+integer is one byte below 251, otherwise 0xfc + 2, 0xfd + 3 or 0xfe + 8 bytes.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ class Reader:
         self.end = len(data)
 
     def take(self, length: int) -> bytes:
-        """The next `length` bytes, not negative.
+        """Return the next `length` bytes; `length` must not be negative.
 
-        MalformedEventError where there are fewer; then nothing is read.
+        MalformedEventError if there are fewer; then nothing is consumed.
         """
         start = self.pos
         stop = start + length
@@ -43,7 +43,7 @@ class Reader:
         return self.data[start:stop]
 
     def uint(self, length: int) -> int:
-        """The little-endian integer in the next `length` bytes; errors as `take`."""
+        """Return the little-endian integer in the next `length` bytes; errors as `take`."""
         return int.from_bytes(self.take(length), "little")
 
     def u8(self) -> int:
@@ -62,9 +62,9 @@ class Reader:
         return self.uint(8)
 
     def lenenc_int(self) -> int:
-        """The next length-encoded integer.
+        """Return the next length-encoded integer.
 
-        MalformedEventError where it is cut short, or its first byte begins none (0xfb, 0xff).
+        MalformedEventError if it is cut short, or its first byte is invalid (0xfb, 0xff).
         """
         first = self.u8()
         if first < 0xFB:
@@ -81,11 +81,11 @@ class Reader:
         )
 
     def lenenc_bytes(self) -> bytes:
-        """The bytes behind their length-encoded number; errors as `lenenc_int` and `take`."""
+        """Return the bytes after their length-encoded length; errors as `lenenc_int` and `take`."""
         return self.take(self.lenenc_int())
 
     def nul_terminated(self, length: int) -> bytes:
-        """`length` bytes that a 0x00 must follow; MalformedEventError where it does not."""
+        """Return `length` bytes; MalformedEventError if no 0x00 follows them."""
         value = self.take(length)
         if self.u8() != 0:
             raise MalformedEventError(
@@ -95,7 +95,7 @@ class Reader:
         return value
 
     def rest(self) -> bytes:
-        """All bytes that are left, which may be none."""
+        """Return all remaining bytes; may be empty."""
         value = self.data[self.pos : self.end]
         self.pos = self.end
         return value
@@ -105,7 +105,7 @@ class Reader:
         return self.end - self.pos
 
     def check_end(self) -> None:
-        """MalformedEventError, with their number, where bytes are left over."""
+        """Raise MalformedEventError, with their number, if bytes are left over."""
         if self.pos != self.end:
             raise MalformedEventError(
                 f"{self.what} has {self.end - self.pos} bytes left over after offset {self.pos}"
@@ -113,7 +113,7 @@ class Reader:
 
 
 def lenenc_int(value: int) -> bytes:
-    """Write a length-encoded integer."""
+    """Encode a length-encoded integer."""
     if value < 0xFB:
         return bytes([value])
     if value < 1 << 16:

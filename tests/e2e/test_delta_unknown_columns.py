@@ -95,7 +95,7 @@ def test_the_error_of_rows_between_two_alters_names_no_grant(
     with pytest.raises(StreamingQueryException) as raised:
         mirrored.run()
     message = str(raised.value)
-    assert "labels of column 'e' become others in latin1" in message
+    assert "labels of column 'e' change in latin1" in message
     assert "start from a position" in message
     assert "GRANT" not in message
 

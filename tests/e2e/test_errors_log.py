@@ -81,7 +81,7 @@ def damaged(tmp_path: Path) -> Path:
 def test_bad_checksum_by_path(damaged: Path, spark: SparkSession, fails: Fails) -> None:
     error = fails(path_reader(spark, damaged, "fx_numbers.*"))
     assert error.name == "ChecksumError"
-    assert "the log is damaged" in error.message
+    assert "the binlog was damaged" in error.message
     assert error.message.endswith(f"(at {damaged.name}:1017)")
 
 

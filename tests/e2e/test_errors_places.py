@@ -66,7 +66,7 @@ def test_position_in_mid_transaction(
     file, start, _ = events(shop, kind)[1]
     error = reading(reads, tables="shop.orders", startingOffset=f"{file}:{start}")
     assert error.name == "InvalidPositionError"
-    assert "lies inside one; give a position between two transactions" in error.message
+    assert "is inside a transaction; use a position between two transactions" in error.message
     assert error.message.endswith(f"(at {file}:{start})")
 
 

@@ -93,7 +93,7 @@ def test_a_database_that_no_file_tells(
         assert says in str(caught.value)
         assert f"CREATE DATABASE `{DATABASE}`" in str(caught.value)
         assert "schemaDdl" in str(caught.value)
-        assert "of another moment" not in str(caught.value)
+        assert "of another time" not in str(caught.value)
         with pytest.raises(UnknownSchemaError, match="CREATE DATABASE `inherits`"):
             MySQLBinlogDataSource(struct).schema()
     else:

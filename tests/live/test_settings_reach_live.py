@@ -127,7 +127,7 @@ def test_an_init_connect_that_fails(server: Server, account: Account) -> None:
     settings = server.settings(**account, ssl_mode="DISABLED")
     with (
         globally(server, {"init_connect": "SELECT no_such_column"}),
-        pytest.raises(ServerError, match="its global init_connect fails for this account") as error,
+        pytest.raises(ServerError, match="the global init_connect fails for this account") as error,
     ):
         ReplicaClient.connect(settings)
     # Another try would find the same.
@@ -155,7 +155,7 @@ def test_what_refuses_a_dump_is_told_apart_in_every_language(server: Server, lan
                     with pytest.raises(kind):
                         _read_dump(client, name, pos)
         # Before there is a session, the global language applies.
-        with pytest.raises(AccessDeniedError, match="refused the user"):
+        with pytest.raises(AccessDeniedError, match="rejected the user"):
             ReplicaClient.connect(server.settings(password="wrong", ssl_mode="DISABLED"))
 
 

@@ -109,7 +109,7 @@ def test_rows_over_tls(tls_server: Server) -> None:
 
 
 def test_without_tls_the_account_is_refused(tls_server: Server) -> None:
-    with pytest.raises(AccessDeniedError, match=r"requires TLS .*this connection has none"):
+    with pytest.raises(AccessDeniedError, match=r"requires TLS .*this connection does not use TLS"):
         ReplicaClient.connect(_options(tls_server, sslMode="DISABLED").server_settings())
 
 

@@ -1,1 +1,1 @@
-"""What stands in events: table maps, heads of rows events, field types, transactions."""
+"""Contents of events: table maps, heads of rows events, field types, transactions."""

@@ -1,9 +1,9 @@
-"""MySQL's column type codes, as a table map carries them, and their metadata.
+"""MySQL's column type codes and their metadata, as a table map contains them.
 
-A table map holds one type byte per column and a block of metadata whose width depends on the type
-(libbinlogevents' Table_map_event; Field_*::do_save_field_metadata in sql/field.cc). Two departures
-from that simple picture live here: ENUM and SET travel as STRING with the real type in the
-metadata, and a CHAR over 255 bytes hides the high bits of its length in that real type's byte.
+A table map has one type byte per column, and a block of metadata whose width depends on the type
+(libbinlogevents' Table_map_event; Field_*::do_save_field_metadata in sql/field.cc). There are two
+exceptions: ENUM and SET are sent as STRING with the real type in the metadata, and a CHAR over 255
+bytes has the high bits of its length in that real type's byte.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ METADATA_LENGTHS: dict[int, int] = {
 
 
 def field_type_name(code: int) -> str:
-    """The type's name, or ``type 99`` for one that nobody defined."""
+    """Return the type's name, or ``type 99`` for an undefined type."""
     try:
         return FieldType(code).name
     except ValueError:
@@ -96,7 +96,7 @@ def field_type_name(code: int) -> str:
 
 
 def real_string(metadata: int) -> tuple[int, int]:
-    """Real type and length (CHAR: bytes at most; ENUM and SET: bytes of the number) of a STRING.
+    """Return real type and length of a STRING (CHAR: maximum bytes; ENUM, SET: number's bytes).
 
     The high byte is the real type, the low byte the length. Real types are 0xf7, 0xf8 and 0xfe:
     all have 0x30 set. A CHAR over 255 bytes has the length's bits 8 and 9, inverted, in those
@@ -117,7 +117,7 @@ def real_string(metadata: int) -> tuple[int, int]:
 
 
 def describe_field(code: int, metadata: int) -> str:
-    """Type and metadata in words, for messages: ``NEWDECIMAL(10,2)``, ``CHAR of 40 bytes``."""
+    """Describe type and metadata for messages: ``NEWDECIMAL(10,2)``, ``CHAR of 40 bytes``."""
     if code == FieldType.STRING:
         real, length = real_string(metadata)
         name = "CHAR" if real == FieldType.STRING else field_type_name(real)

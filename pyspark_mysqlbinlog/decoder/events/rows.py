@@ -1,6 +1,6 @@
-"""The head of a rows event: which table, which operation, which columns.
+"""The head of a rows event: table, operation and columns.
 
-Layout (libbinlogevents, Rows_event); the extra data came with v2 (5.6), its length counts itself::
+Layout (libbinlogevents, Rows_event). Extra data exists from v2 (5.6); its length includes itself::
 
     table_id u48 | flags u16 | [v2: extra length u16 | extra data] | column count lenenc
     | present u8[(count + 7) / 8] | [update: present after u8[(count + 7) / 8]] | row images
@@ -19,7 +19,7 @@ from pyspark_mysqlbinlog.protocol.wire import Reader
 
 __all__ = ["OPERATIONS", "STMT_END_FLAG", "RowsHead"]
 
-# The last rows event of its statement: the table maps may be forgotten.
+# The last rows event of its statement: the table maps are no longer needed.
 STMT_END_FLAG = 0x01
 
 # Operation and version of each type of rows event.
@@ -35,12 +35,12 @@ OPERATIONS: dict[int, tuple[str, int]] = {
 
 @dataclass(frozen=True, slots=True)
 class RowsHead:
-    """What a rows event says before its rows.
+    """The part of a rows event before its rows.
 
     Attributes
     ----------
     op : ``c``, ``u`` or ``d``.
-    before, after : bitmaps of the columns present in each image; None where there is no such image.
+    before, after : bitmaps of the columns present in each image; None without such an image.
     rows_start : offset of the first row image in the body.
     """
 
@@ -54,7 +54,7 @@ class RowsHead:
 
     @classmethod
     def parse(cls, event_type: int, body: bytes) -> RowsHead:
-        """Parse the head of a body. MalformedEventError when it is cut short."""
+        """Parse the head of a body. MalformedEventError if it is cut short."""
         op, version = OPERATIONS[event_type]
         reader = Reader(body, type_name(event_type))
         table_id = reader.u48()

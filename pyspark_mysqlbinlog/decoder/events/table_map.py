@@ -1,10 +1,10 @@
-"""TABLE_MAP events: what the rows that follow are made of, and who remembers it.
+"""TABLE_MAP events: the layout of the rows that follow, and the registry of table maps.
 
-A rows event names its table by a number only; the TABLE_MAP before it gives database, table, types,
-metadata and nullability for that number. Ids are handed out anew after a server restart (a new
-file), and a server that reopens tables uses ever new ones, so the registry is bounded and is
-cleared when the file changes. A map is parsed once: servers repeat it for every statement, byte for
-byte, and an equal body gives the same `TableMap` object again, which is what plans are kept by.
+A rows event contains only the number of its table; the TABLE_MAP before it gives database, table,
+types, metadata and nullability for that number. Ids start again after a server restart (a new
+file), and a server that reopens tables uses more and more ids. Therefore, the registry is bounded,
+and is cleared when the file changes. A map is parsed once: servers repeat it for every statement,
+byte for byte. An equal body gives the same `TableMap` object again, which is the key of plans.
 
 Layout (libbinlogevents, Table_map_event)::
 
@@ -35,7 +35,8 @@ __all__ = [
     "table_id_of",
 ]
 
-# The id of "no table": 0x00ffffff in MySQL's documentation, all ones in older servers. Rows events
+# The id of "no table": 0x00ffffff in MySQL's documentation, all bits set in older servers. Its rows
+# events only end a statement.
 # with it only end a statement.
 DUMMY_TABLE_IDS = frozenset({0xFFFFFF, 0xFFFFFFFFFFFF})
 
@@ -48,15 +49,15 @@ _TWO_SINGLE_BYTES = frozenset(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TableMap:
-    """One table map, parsed.
+    """One parsed table map.
 
     Attributes
     ----------
     types : the type byte of each column, as sent (ENUM and SET are STRING).
-    metadata : per column; 0 where the type has none. NEWDECIMAL: precision << 8 | scale; STRING:
-        real type << 8 | length; BIT: bytes << 8 | bits; VARCHAR: bytes at most.
-    null_bitmap : low bit first, 1 = the column may be NULL.
-    optional : what follows the null bitmap, unparsed; empty from 5.7.
+    metadata : per column; 0 for a type without. NEWDECIMAL: precision << 8 | scale; STRING: real
+        type << 8 | length; BIT: bytes << 8 | bits; VARCHAR: maximum bytes.
+    null_bitmap : low bit first, 1 = the column can be NULL.
+    optional : the bytes after the null bitmap, unparsed; empty in 5.7.
     """
 
     table_id: int
@@ -92,17 +93,17 @@ class TableMap:
         return f"{self.database}.{self.table}"
 
     def nullable(self, column: int) -> bool:
-        """Whether the column of this index may be NULL."""
+        """Whether the column of this index can be NULL."""
         return bool(self.null_bitmap[column >> 3] >> (column & 7) & 1)
 
 
 def table_id_of(body: bytes) -> int:
-    """What a TABLE_MAP and a rows event begin with; of a body that is cut short, anything."""
+    """Return the id at the start of a TABLE_MAP or rows event; arbitrary if it is cut short."""
     return int.from_bytes(body[:TABLE_ID_LENGTH], "little")
 
 
 def parse_table_name(body: bytes) -> tuple[int, str, str]:
-    """(table id, database, table) from the head of a TABLE_MAP body, for filters."""
+    """Return (table id, database, table) from the head of a TABLE_MAP body, for filters."""
     return _head(Reader(body, "TABLE_MAP"))
 
 
@@ -124,7 +125,7 @@ def _head(reader: Reader) -> tuple[int, str, str]:
 def _metadata(block: Reader, code: int, index: int) -> int:
     length = METADATA_LENGTHS.get(code)
     if length is None:
-        # Without its width the metadata of all later columns would be guesses.
+        # Without the width of this column, the metadata of all later columns is unknown.
         raise UnsupportedEventError(
             f"TABLE_MAP has column {index + 1} of {field_type_name(code)}, which MySQL 5.5 to 5.7"
             " do not have; exclude the table"
@@ -137,7 +138,7 @@ def _metadata(block: Reader, code: int, index: int) -> int:
 
 
 class TableMapRegistry:
-    """The table maps that rows events may refer to: the last `capacity` used, of one file."""
+    """The table maps that rows events may refer to: the last `capacity` used ones of one file."""
 
     __slots__ = ("_bodies", "_capacity", "_file", "_maps")
 
@@ -151,7 +152,7 @@ class TableMapRegistry:
         return len(self._maps)
 
     def add(self, file: str, body: bytes) -> TableMap:
-        """Remember a TABLE_MAP; an equal body seen before gives the object it gave before."""
+        """Add a TABLE_MAP; an equal earlier body gives the same object again."""
         if file != self._file:
             self.clear()
             self._file = file
@@ -169,20 +170,20 @@ class TableMapRegistry:
         return table_map
 
     def get(self, file: str, table_id: int) -> TableMap | None:
-        """The map of a rows event; None when this file had none for that id."""
+        """Return the map of a rows event; None if this file has none for that id."""
         return self._maps.get(table_id) if file == self._file else None
 
     def body(self, file: str, table_id: int) -> bytes:
-        """What the map of a rows event was parsed from; empty when this file had none."""
+        """Return the body that the map of a rows event was parsed from; empty if there is none."""
         return self._bodies.get(table_id, b"") if file == self._file else b""
 
     def forget(self, table_id: int) -> None:
-        """Forget one map, where there is one."""
+        """Remove one map, if it exists."""
         if self._maps.pop(table_id, None) is not None:
             del self._bodies[table_id]
 
     def clear(self) -> None:
-        """Forget all: table ids mean nothing across a server restart."""
+        """Remove all maps, because table ids change with a server restart."""
         self._maps.clear()
         self._bodies.clear()
         self._file = None

@@ -1,13 +1,13 @@
-"""Where a log is in its transactions, and what their rows are told of them.
+"""The state of the binlog within its transactions, and the transaction data of rows.
 
 A transaction is GTID? (or ANONYMOUS_GTID; none in 5.5), QUERY BEGIN or XA START, for each statement
-ROWS_QUERY? (if the server logs them), table maps and rows events, and XID, QUERY COMMIT or
-XA_PREPARE. DDL is GTID? and one QUERY. MariaDB's GTID event stands for BEGIN as well, unless it
-stands alone, and names no thread.
+ROWS_QUERY? (if the server logs it), table maps and rows events, and XID, QUERY COMMIT or
+XA_PREPARE. DDL is GTID? and one QUERY. MariaDB's GTID event replaces BEGIN, unless it is flagged as
+standalone, and contains no thread id.
 
-`TransactionState` follows this for all who must know it: the event filter, the decoder, the search
-for a time. kernel/transactions.hpp is its compiled twin, for the scan and the decode loop. It takes
-the events as they come and refuses nothing (see decoder/filtering/unsafe_events.py).
+`TransactionState` is used by the event filter, the decoder and the search for a time. Its compiled
+counterpart for the scan and the decode loop is kernel/transactions.hpp. It accepts any sequence of
+events; the checks are in decoder/filtering/unsafe_events.py.
 """
 
 from __future__ import annotations
@@ -30,26 +30,26 @@ _STATEMENT_TEXTS = frozenset({_ROWS_QUERY, int(EventType.MARIADB_ANNOTATE_ROWS_E
 
 _KIND = StatementKind
 _BEGIN_STATEMENTS = frozenset({_KIND.BEGIN, _KIND.XA_START})
-# XA COMMIT and XA ROLLBACK stand behind the XA_PREPARE that ended their transaction's events, by
-# themselves.
+# XA COMMIT and XA ROLLBACK are standalone, after the XA_PREPARE that ended their transaction's
+# events.
 _END_STATEMENTS = frozenset({_KIND.COMMIT, _KIND.ROLLBACK, _KIND.XA_COMMIT, _KIND.XA_ROLLBACK})
 _PART_STATEMENTS = frozenset({_KIND.SAVEPOINT, _KIND.ROLLBACK_TO})
 
 
 class TransactionState:
-    """Follows the events of a log, beginning at a boundary.
+    """Tracks the transaction state over the events of a binlog, beginning at a boundary.
 
-    `follow` takes whatever comes; who knows already what an event is does what `follow` would.
+    `follow` accepts any event; a caller that knows the event's type can call its method directly.
 
     Attributes
     ----------
     named : the transaction has a GTID event.
-    in_group : it has begun: rows may come.
-    begun_by_gtid : by MariaDB's GTID event; XA START may still follow.
-    rows_seen : its statement has rows already: the next table map begins another one.
-    ended : the last event ended a transaction; all of the above says what there is behind it.
-    xid : of the XA transaction, as XA START has it.
-    savepoints : those that it has set, each with what `savepoint` was told.
+    in_group : it has begun, so that rows can come.
+    begun_by_gtid : MariaDB's GTID event began it; XA START may still follow.
+    rows_seen : its statement already has rows: the next table map begins another statement.
+    ended : the last event ended a transaction; the other attributes are those after it.
+    xid : of the XA transaction, from XA START.
+    savepoints : those that it has set, each with the `mark` that `savepoint` was given.
     """
 
     __slots__ = (
@@ -70,15 +70,15 @@ class TransactionState:
 
     @property
     def in_progress(self) -> bool:
-        """Whether a transaction has begun that has not ended yet."""
+        """Whether a transaction has begun and not ended."""
         return self.in_group or self.named
 
     def follow(self, event: Event, statement: Statement | None = None) -> None:
-        """Take one event into account.
+        """Update the state for one event.
 
         Parameters
         ----------
-        statement : what a QUERY says.
+        statement : of a QUERY.
         """
         kind = event.type
         self.ended = False
@@ -98,7 +98,7 @@ class TransactionState:
             self.query(statement)
 
     def gtid(self, *, begins: bool = False) -> None:
-        """GTID or ANONYMOUS_GTID; MariaDB's, which `begins` the transaction as well."""
+        """GTID or ANONYMOUS_GTID; MariaDB's, if it also `begins` the transaction."""
         self._forget()
         self.named = True
         self.in_group = self.begun_by_gtid = begins
@@ -110,14 +110,14 @@ class TransactionState:
         self.xid = xid
 
     def text(self) -> None:
-        """A statement's text: another statement begins."""
+        """Text of a statement: another statement begins."""
         self.rows_seen = False
 
     def table_map(self) -> bool:
-        """A table map. Whether it begins another statement.
+        """Table map; return whether it begins another statement.
 
-        All maps of a statement stand before its rows; and if the server had logged the text of the
-        next one, that would have come in between.
+        All maps of a statement come before its rows. If the server had logged the text of the next
+        statement, that text would have come in between.
         """
         begins = self.rows_seen
         self.rows_seen = False
@@ -127,7 +127,7 @@ class TransactionState:
         self.rows_seen = True
 
     def savepoint(self, name: str, mark: int = 0) -> None:
-        """SAVEPOINT. mark : what the caller wants to find in `savepoints` again."""
+        """SAVEPOINT. mark : a value of the caller, stored in `savepoints`."""
         self.savepoints[name] = mark
 
     def end(self) -> None:
@@ -145,7 +145,7 @@ class TransactionState:
             self.end()
 
     def is_standalone(self, kind: StatementKind) -> bool:
-        """Whether a statement is a transaction by itself, as DDL is."""
+        """Whether a statement is a transaction of its own, as DDL is."""
         return not (self.in_group or kind in _PART_STATEMENTS)
 
     def _forget(self) -> None:
@@ -156,17 +156,17 @@ class TransactionState:
 
 
 class TransactionContext:
-    """What the rows of a log are told of their transaction and their statement.
+    """Transaction and statement data that the rows of a binlog contain.
 
     Attributes
     ----------
-    state : where in the transaction the events are.
-    tx_pos : start of the GTID event, or of BEGIN where there is none.
-    gtid : ``uuid:number`` (MariaDB: ``domain-server-number``); None for an anonymous one.
-    thread_id : the connection that wrote it, from BEGIN or the DDL; None where not logged.
-    query : the statement whose rows follow, where the server logs it; for DDL the DDL.
+    state : state of the transaction at the current event.
+    tx_pos : start of the GTID event, or of BEGIN if there is none.
+    gtid : ``uuid:number`` (MariaDB: ``domain-server-number``); None for an anonymous transaction.
+    thread_id : the connection that wrote it, from BEGIN or the DDL; None if not logged.
+    query : the statement whose rows follow, if the server logs it; for DDL, the DDL itself.
 
-    They hold behind a transaction's last event as well, which may be the DDL.
+    The values remain valid after a transaction's last event, which may be the DDL.
     """
 
     __slots__ = ("gtid", "query", "state", "thread_id", "tx_pos")
@@ -189,11 +189,11 @@ class TransactionContext:
     def follow(
         self, event: Event, query: Query | None = None, statement: Statement | None = None
     ) -> None:
-        """Take one event into account, before its rows are read.
+        """Update the values for one event, before its rows are read.
 
         Parameters
         ----------
-        query, statement : what a QUERY says.
+        query, statement : of a QUERY.
         """
         kind = event.type
         state = self.state
@@ -237,5 +237,5 @@ class TransactionContext:
 
 
 def valid_text(sql: str) -> str:
-    """Statements in other charsets than UTF-8 keep their bytes, visibly, as ``\\xe9``."""
+    """Return text in which invalid UTF-8 bytes of other charsets are visible, as ``\\xe9``."""
     return sql.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")

@@ -1,1 +1,1 @@
-"""Which events are wanted, and what stops a stream."""
+"""Which events are captured, and what stops a stream."""

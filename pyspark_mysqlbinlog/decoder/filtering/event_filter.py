@@ -1,12 +1,12 @@
-"""Which events are wanted, and where the log may be cut.
+"""Which events are captured, and where the binlog may be split.
 
 A transaction is GTID?, BEGIN, then per statement ROWS_QUERY?, TABLE_MAPs and rows events, then XID
-or COMMIT; a DDL statement is a transaction of its own. The filter keeps the events of wanted tables
-with the frame around them (GTID, BEGIN, their ROWS_QUERY, the end) and drops everything else. It
-looks at headers, table names and statements; row images stay undecoded.
+or COMMIT; a DDL statement is a transaction of its own. The filter keeps the events of captured
+tables and the frame around them (GTID, BEGIN, their ROWS_QUERY, the end), and drops all others. It
+reads headers, table names and statements, but decodes no row images.
 
-Where in a transaction the log is, `TransactionState` knows; at what it must stop, `unsafe_events`
-does.
+`TransactionState` tracks the state within the transaction; `unsafe_events` has the checks that stop
+the stream.
 """
 
 from __future__ import annotations
@@ -61,14 +61,14 @@ _FILE_EVENTS = _types(
     EventType.MARIADB_GTID_LIST_EVENT,
 )
 _PASSED_OVER = _types(
-    # Parts of a statement in statement format; the QUERY after them decides.
+    # Parts of a statement in statement format; the QUERY after them determines its effect.
     EventType.INTVAR_EVENT,
     EventType.RAND_EVENT,
     EventType.USER_VAR_EVENT,
     EventType.BEGIN_LOAD_QUERY_EVENT,
     EventType.APPEND_BLOCK_EVENT,
     EventType.DELETE_FILE_EVENT,
-    # Group replication's own.
+    # Of group replication.
     EventType.TRANSACTION_CONTEXT_EVENT,
     EventType.VIEW_CHANGE_EVENT,
     EventType.MARIADB_BINLOG_CHECKPOINT_EVENT,
@@ -77,14 +77,14 @@ _KIND = StatementKind
 
 
 class TransactionScanState(NamedTuple):
-    """What the compiled scan has to know of the transaction that is going on.
+    """State of the transaction in progress, for the compiled scan.
 
     Attributes
     ----------
-    wanted_ids : the tables that it has announced, and whether they are wanted.
-    frame_waits : GTID and BEGIN are not kept yet.
-    text_waits : neither is the statement's text.
-    rows_seen : the statement has rows already: the next table map begins another one.
+    wanted_ids : ids of the tables announced in it, and whether these are captured.
+    frame_waits : GTID and BEGIN have not been kept yet.
+    text_waits : the statement's text has not been kept yet.
+    rows_seen : the statement already has rows: the next table map begins another statement.
     """
 
     wanted_ids: dict[int, bool]
@@ -94,22 +94,22 @@ class TransactionScanState(NamedTuple):
 
 
 class EventFilter:
-    """Feed it the events of a log in order, beginning at a boundary.
+    """Filters the events of a binlog, fed in order from a boundary on.
 
     Parameters
     ----------
-    wants : whether changes of (database, table) are wanted.
-    pending_xa : prepared XA transactions that are known to hold no wanted rows.
-    server_version : of the server that wrote the log, until a FORMAT_DESCRIPTION tells.
-    operations : ``ddl`` keeps the DDL of wanted tables as well; without ``truncate`` it does not
-        matter which table one empties.
-    earlier_xa : is asked about the xid of an XA COMMIT that belongs to none of `pending_xa`; raises
-        unless the transaction is known to hold no wanted rows. Without it, that is not known.
+    wants : whether changes of (database, table) are captured.
+    pending_xa : prepared XA transactions known to contain no captured rows.
+    server_version : of the server that wrote the binlog, until a FORMAT_DESCRIPTION contains it.
+    operations : ``ddl`` also keeps the DDL of captured tables; without ``truncate``, a TRUNCATE of
+        an uncertain table is ignored.
+    earlier_xa : called with the xid of an XA COMMIT that is not in `pending_xa`; raises unless the
+        transaction is known to contain no captured rows. Without it, such a commit is an error.
 
     Attributes
     ----------
-    ended : the event that was fed last ended a transaction: the log may be cut behind it.
-    statement : what the last event says, when it is DDL or TRUNCATE; else None.
+    ended : the last event ended a transaction: the binlog may be split after it.
+    statement : the statement of the last event, if it is DDL or TRUNCATE; otherwise None.
     pending_xa : as above, kept up to date.
     """
 
@@ -126,39 +126,39 @@ class EventFilter:
         self._keeps_ddl = "ddl" in operations
         self._truncates = "truncate" in operations
         self._earlier_xa = earlier_xa or unsafe_events.check_unknown_xid
-        # Looked at behind each event, unlike the transaction's.
+        # Read after each event, unlike the transaction's.
         self.ended = False
         self.statement: LoggedStatement | None = None
         self.pending_xa = pending_xa
         self._server_version = server_version
         self._transaction = TransactionState()
-        # GTID, BEGIN and ROWS_QUERY wait here until a wanted table shows that they are needed.
+        # GTID, BEGIN and ROWS_QUERY are held here until a captured table requires them.
         self._frame: list[Event] = []
         self._rows_query: Event | None = None
-        # What a reader that starts inside of the transaction would have to know.
+        # The events that a reader starting inside the transaction needs first.
         self._group_events: list[Event] = []
         self._statement_events: list[Event] = []
         self._wanted_ids: dict[int, bool] = {}
         self._kept_rows_events = 0
 
     def written_by(self, server_version: str) -> None:
-        """What follows was written by a server of this version."""
+        """Set the version of the server that wrote the following events."""
         self._server_version = server_version
 
     @property
     def in_transaction(self) -> bool:
-        """Whether a transaction has begun that has not ended yet."""
+        """Whether a transaction has begun and not ended."""
         return self._transaction.in_progress
 
     @property
     def between_transactions(self) -> bool:
-        """Whether the next event begins a transaction, and nothing is kept in mind."""
+        """Whether the next event begins a transaction, and no event is held."""
         transaction = self._transaction
         return not (transaction.in_progress or self._rows_query or transaction.savepoints)
 
     @property
     def group(self) -> TransactionScanState | None:
-        """The state of the transaction that is going on; None before its BEGIN."""
+        """The state of the transaction in progress; None before its BEGIN."""
         transaction = self._transaction
         if not transaction.in_group:
             return None
@@ -170,11 +170,11 @@ class EventFilter:
         )
 
     def is_captured_id(self, table_id: int) -> bool:
-        """Whether the table that a table map has announced under this id is wanted."""
+        """Whether the table that a table map announced under this id is captured."""
         return self._wanted_ids[table_id]
 
     def advance_transactions(self) -> None:
-        """Whole transactions were passed by the compiled scan, by the rules of `feed`."""
+        """Record that the compiled scan has passed whole transactions, by the rules of `feed`."""
         self.statement = None
         self._transaction.end()
         self.ended = True
@@ -190,14 +190,14 @@ class EventFilter:
         rows_seen: bool,
         kept_rows_events: int,
     ) -> None:
-        """Rows, table maps and texts of this transaction were passed by the compiled scan.
+        """Record that the compiled scan has passed rows, table maps and texts of this transaction.
 
         Parameters
         ----------
-        new_ids : tables announced by them.
-        statement : text and table maps of the statement that goes on, without what came before
-            the scan, unless `is_new_statement`.
-        text_waits, text : the statement's text is not kept yet; None: it is the one from before.
+        new_ids : tables that these announced.
+        statement : text and table maps of the statement in progress, without those before the
+            scan, unless `is_new_statement`.
+        text_waits, text : the statement's text has not been kept yet; None: the earlier one.
         """
         self.statement = None
         self.ended = False
@@ -213,17 +213,17 @@ class EventFilter:
         self._kept_rows_events += kept_rows_events
 
     def feed(self, event: Event) -> list[Event]:
-        """The events to keep, in order: none, this one, or this one and what led up to it."""
+        """Return the events to keep, in order: none, this one, or this one after its held frame."""
         try:
             return self._feed(event)
         except MySQLBinlogError as error:
             raise error.with_location(event.file, event.start) from None
 
     def prelude(self) -> list[Event]:
-        """What must be fed to another filter before it can go on behind the last event.
+        """Return the events to feed to another filter so that it can continue after the last event.
 
-        The first events of the transaction that is going on, and the text and the table maps of its
-        statement, wanted or not.
+        These are the first events of the transaction in progress, and the text and the table maps
+        of its statement, captured or not.
         """
         return [*self._group_events, *self._statement_events]
 
@@ -279,7 +279,7 @@ class EventFilter:
         table_id = table_id_of(event.body)
         wanted = self._wanted_ids.get(table_id)
         if wanted is None:
-            if table_id in DUMMY_TABLE_IDS:  # carries no rows: it only ends the statement
+            if table_id in DUMMY_TABLE_IDS:  # has no rows: it only ends the statement
                 return []
             unsafe_events.check_unmapped_rows(event, table_id)
         if not wanted:
@@ -339,7 +339,7 @@ class EventFilter:
             return []
         if kind is _KIND.XA_COMMIT or kind is _KIND.XA_ROLLBACK:
             if transaction.in_group:
-                # 5.7 does so where the transaction has dropped a temporary table.
+                # 5.7 writes this if the transaction has dropped a temporary table.
                 unsafe_events.check_rolled_back(self._kept_rows_events, f"ends in {kind.value}")
             else:
                 self._xa_decided(kind, statement.xid or "")
@@ -352,8 +352,8 @@ class EventFilter:
         is_alone = self._transaction.is_standalone(kind)
         kept: list[Event] = []
         if kind is _KIND.DML and statement.whole_table and is_alone:
-            # A client's statement stands between BEGIN and COMMIT. Alone, it is the server's own:
-            # it emptied a MEMORY table when it started.
+            # A client's statement is between BEGIN and COMMIT. A standalone one is from the server,
+            # which emptied a MEMORY table at startup.
             kind = _KIND.TRUNCATE
         if kind is _KIND.DML or statement.selects:
             unsafe_events.check_statement(statement, self._wants)
@@ -375,7 +375,7 @@ class EventFilter:
             if not self._keeps_ddl:
                 return False
             if statement.kind is _KIND.DROP_DATABASE:
-                return True  # of which tables, its text does not tell
+                return True  # its text does not name the tables
         return any(self._wants(*name) for name in statement.tables or ())
 
     def _end(self, event: Event) -> list[Event]:
@@ -385,7 +385,7 @@ class EventFilter:
         return kept
 
     def _forget(self) -> None:
-        """The transaction has ended."""
+        """Reset the state after the end of a transaction."""
         self._transaction.end()
         self.ended = True
         self._frame = []

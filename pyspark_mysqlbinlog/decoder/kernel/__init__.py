@@ -1,1 +1,1 @@
-"""The compiled kernel: the same work as the pure-Python twin, in C++."""
+"""The compiled kernel: the work of the Python reference implementation, in C++."""

@@ -1,4 +1,4 @@
-"""How this kernel was built: for the header of a test run, and for reports of bugs."""
+"""How this kernel was built: for the header of a test run, and for bug reports."""
 
 cdef extern from *:
     """
@@ -26,12 +26,12 @@ cdef extern from *:
 
 
 def compiler():
-    """The compilers, as "g++ 12.2.0, Cython 3.1.0"."""
+    """Return the compilers, as "g++ 12.2.0, Cython 3.1.0"."""
     version = [CYTHON_HEX_VERSION >> shift & 0xFF for shift in (24, 16, 8)]
     name = MYSQLBINLOG_COMPILER.decode().strip()
     return f"{name}, Cython {'.'.join(map(str, version))}"
 
 
 def sanitized():
-    """Whether AddressSanitizer watches."""
+    """Whether it was built with AddressSanitizer."""
     return bool(MYSQLBINLOG_SANITIZED)

@@ -1,6 +1,6 @@
 # cython: language_level=3
 # distutils: language = c++
-"""The compiled main loop: kernel/decode_loop.hpp, as decoder/kernel/decoder.py drives it."""
+"""The compiled main loop: kernel/decode_loop.hpp, used by decoder/kernel/decoder.py."""
 
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t, uintptr_t
@@ -16,7 +16,7 @@ from pyspark_mysqlbinlog.decoder.kernel._values cimport Column, ColumnProgram
 from pyspark_mysqlbinlog.decoder.events.table_map import table_id_of
 from pyspark_mysqlbinlog.protocol.events import Event
 
-# What an event may be longer in the log, or shorter where it was compressed there.
+# Limit of the bytes by which events are longer in the binlog, or shorter if compressed there.
 _TRAILER_LIMIT = 1 << 31
 
 
@@ -180,7 +180,7 @@ cdef extern from *:
     """
     #include "decode_loop.hpp"
 
-    // False where no such column can be read into the struct's.
+    // False if such a column cannot be read into the struct's.
     static inline bool make_step(mysqlbinlog::Step& step, mysqlbinlog::Step::Fate fate,
                                  const mysqlbinlog::Column* column, mysqlbinlog::TableRows* rows,
                                  size_t out, bool as_number) {
@@ -211,22 +211,22 @@ cdef extern from *:
 
 
 cdef class TablePlan:
-    """How the rows of one table map are read; of one loop. It keeps its columns alive."""
+    """How one loop reads the rows of one table map. It keeps its columns alive."""
 
     cdef unique_ptr[CTablePlan] plan
     cdef list programs
 
 
 cdef class DecodeLoop:
-    """Blocks of events in, batches out, and stops in front of what the Python twin must do."""
+    """Decodes blocks of events into batches; stops before events for the Python decoder."""
 
     cdef unique_ptr[CDecodeLoop] loop
     cdef readonly object schema
-    # The block at hand.
+    # The current block.
     cdef object file
     cdef object data
     cdef const uint8_t[::1] view
-    # Plans by table id, and those that rows may still point to.
+    # Plans by table id, and those that rows may still refer to.
     cdef dict plans
     cdef list retired
     cdef object mapped_file
@@ -236,7 +236,7 @@ cdef class DecodeLoop:
         size_t batch_bytes,
     ):
         if self.loop:
-            raise RuntimeError("a loop is made once")
+            raise RuntimeError("a loop is initialized only once")
         self.loop.reset(
             new CDecodeLoop(
                 payload, zero_dates_fail, <uint8_t>operations, batch_rows, batch_bytes
@@ -248,7 +248,7 @@ cdef class DecodeLoop:
         self.mapped_file = None
 
     def describe_envelope(self, int epoch, bytes top, bytes seq, bytes source):
-        """What `seq.epoch` is, and the columns: a `Field` each, of the batch and of two structs."""
+        """Set `seq.epoch` and the columns: a `Field` each, of the batch and of two structs."""
         cdef Envelope* envelope = &self.loop.get().envelope
         envelope.epoch = epoch
         envelope.top = list(top)
@@ -256,21 +256,21 @@ cdef class DecodeLoop:
         envelope.source = list(source)
 
     def add_table(self, size_t side, list columns):
-        """Payload struct: the next table of side 0 (before) or 1, as (name, `Out`, scale) each."""
+        """Payload struct: add a table to side 0 (before) or 1, as (name, `Out`, scale) each."""
         cdef TableRows* rows = &self.loop.get().side(side).add_table()
         for name, code, scale in columns:
             add_column(rows[0], code, scale, <string>(name.encode()))
 
     def add_database(self, size_t side, size_t first, size_t tables):
-        """Payload struct, nested: the next database, of `tables` tables from the `first` on."""
+        """Payload struct, nested: add a database of `tables` tables, beginning with `first`."""
         self.loop.get().side(side).add_database(first, tables)
 
     def table_plan(self, bytes database, bytes table, key, list programs, list rows, list steps,
                    list doubtful):
-        """The plan of a table, its names in UTF-8; None where a value has no way into its column.
+        """Return the plan of a table, its names in UTF-8; None if a value does not fit its column.
 
         `rows` is each side's table of `add_table`, `steps` each side's list of a `Step` per column,
-        and `doubtful` whether a column is left out of the before images of updates.
+        and `doubtful` whether a column is omitted from the before images of updates.
         """
         cdef TablePlan made = TablePlan.__new__(TablePlan)
         cdef CStep both[2]
@@ -283,7 +283,7 @@ cdef class DecodeLoop:
         if key is not None:
             made.plan.get().key = key
         for side in range(2):
-            # None but for payload struct.
+            # None except for payload struct.
             places[side] = self.loop.get().side(side).table(rows[side])
             made.plan.get().set_rows(side, places[side])
         for at in range(<size_t>len(programs)):
@@ -298,14 +298,17 @@ cdef class DecodeLoop:
         return made
 
     def open(self, file, int64_t end, int64_t trailer, data, ordinal):
-        """Begin a block, an `EventBlock`'s fields, which is kept until `close`.
+        """Begin a block, with the fields of an `EventBlock`; it is kept until `close`.
 
-        `end` is the position behind its first event; without an ordinal no rows are read.
+        `end` is the position after its first event. Without an ordinal, no rows are read.
         """
         cdef bytes name = file.encode()
         cdef bint has_ordinal = ordinal is not None and -(1 << 31) <= ordinal < 1 << 31
         if not -_TRAILER_LIMIT <= trailer < _TRAILER_LIMIT:
-            raise ValueError(f"a block's events were {trailer} bytes longer in the log")
+            raise ValueError(
+                f"a block's events are {trailer} bytes longer in the binlog, expected less than"
+                f" {_TRAILER_LIMIT}"
+            )
         self.file, self.data, self.view = file, data, data
         self.loop.get().open(
             &self.view[0] if self.view.shape[0] else NULL,
@@ -318,12 +321,12 @@ cdef class DecodeLoop:
         )
 
     def close(self):
-        """Let go of the block."""
+        """Release the block."""
         self.loop.get().close()
         self.data = self.view = None
 
     def run(self):
-        """Read on, without the interpreter, up to what `Stop` says."""
+        """Read on, without the interpreter, up to a `Stop`."""
         cdef CDecodeLoop* loop = self.loop.get()
         cdef Stop stop
         with nogil:
@@ -331,10 +334,10 @@ cdef class DecodeLoop:
         return stop
 
     def event(self, most=None):
-        """The next event; with `most`, no more bytes of its body than that are copied."""
+        """Return the next event; with `most`, at most that many bytes of its body."""
         cdef EventView event
         if not self.loop.get().peek(event):
-            raise EOFError("the block has no event more")
+            raise EOFError("the block has no more events")
         cdef size_t begin = event.body - &self.view[0]
         cdef size_t size = event.size if most is None else min(event.size, <size_t>most)
         return Event(
@@ -343,30 +346,30 @@ cdef class DecodeLoop:
         )
 
     def has_event(self):
-        """Whether the block has an event more, and all of it."""
+        """Whether the block has another complete event."""
         cdef EventView event
         return self.loop.get().peek(event)
 
     @property
     def offset(self):
-        """Of the next event, in the block's bytes."""
+        """Offset of the next event in the block's bytes."""
         return self.loop.get().offset()
 
     @property
     def stopped_at(self):
-        """The row of the next event that comes next, and the offset of its images in the body."""
+        """The next row of the next event, and the offset of its images in the body."""
         return self.loop.get().stopped_row(), self.loop.get().stopped_offset()
 
     def pass_event(self):
-        """Go on behind the next event, which the Python twin has taken."""
+        """Skip the next event, which the Python decoder has processed."""
         self.loop.get().pass_()
 
     def knows_table(self, bytes body):
-        """Whether a TABLE_MAP's body is known, byte for byte; it is the one last used then."""
+        """Whether a TABLE_MAP's body is known, byte for byte; if so, it becomes the last used."""
         return self.loop.get().knows_table(string_view(body, len(body)))
 
     def map_table(self, bytes body):
-        """Remember a TABLE_MAP's body; the id of the one that is forgotten for it, or None."""
+        """Add a TABLE_MAP's body; return the id of the one removed for it, or None."""
         cdef uint64_t forgotten = 0
         if self.file != self.mapped_file:
             self._retire_all()
@@ -379,12 +382,12 @@ cdef class DecodeLoop:
         return forgotten
 
     def clear_tables(self):
-        """Forget all TABLE_MAPs, and their plans."""
+        """Remove all TABLE_MAPs and their plans."""
         self._retire_all()
         self.loop.get().tables.clear()
 
     def set_plan(self, table_id, plan, int64_t planned_from, int64_t planned_until):
-        """The plan of a known table's rows events that begin in these positions; None refuses them."""
+        """Set the plan for a table's rows events that begin in these positions; None: no plan."""
         cdef MappedTable* table = self.loop.get().tables.find(table_id)
         if table == NULL:
             raise KeyError(table_id)
@@ -406,21 +409,21 @@ cdef class DecodeLoop:
 
     @property
     def pending(self):
-        """Rows of the batch that is being made."""
+        """Number of rows in the current batch."""
         return self.loop.get().envelope.rows()
 
     def finish(self):
-        """The batch of the rows read, of which there is one at least."""
+        """Return the batch of the rows read; there must be at least one."""
         cdef ArrowArray array
         cdef CDecodeLoop* loop = self.loop.get()
         with nogil:
             loop.finish(&array)
         self.retired.clear()
-        # Takes the array over, whatever it comes to.
+        # Takes ownership of the array, even if it fails.
         return pa.RecordBatch._import_from_c(<uintptr_t>&array, self.schema)
 
     def save(self, context):
-        """Tell the Python twin what is known of the transaction."""
+        """Copy the loop's state of the transaction to the Python decoder."""
         cdef TransactionContext* known = &self.loop.get().transaction
         context.tx_pos = known.tx_pos if known.has_tx_pos else None
         context.gtid = known.gtid.text.decode() if known.gtid.is_set else None
@@ -428,7 +431,7 @@ cdef class DecodeLoop:
         context.query = known.query.text.decode() if known.query.is_set else None
         state = context.state
         if known.is_new:
-            # What the loop knows nothing of was said of another transaction.
+            # Values unknown to the loop belong to another transaction.
             state.end()
         state.named = known.state.is_named
         state.in_group = known.state.is_in_group
@@ -437,7 +440,7 @@ cdef class DecodeLoop:
         state.ended = known.state.is_ended
 
     def restore(self, context):
-        """Take from the Python twin what is known of the transaction."""
+        """Copy the Python decoder's state of the transaction to the loop."""
         cdef TransactionContext* known = &self.loop.get().transaction
         known.is_new = False
         known.changes += 1

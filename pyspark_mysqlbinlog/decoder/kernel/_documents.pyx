@@ -1,6 +1,6 @@
 # cython: language_level=3
 # distutils: language = c++
-"""JSON documents and variants of the kernel, one at a time, for those who compare the twins."""
+"""JSON documents and variants of the kernel, one at a time, for comparison with Python."""
 
 from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t
@@ -48,7 +48,7 @@ cdef inline bytes _bytes(const Bytes& out):
 
 
 def document_json(const uint8_t[::1] document):
-    """A stored document as JSON text, in UTF-8; None where the kernel refuses it."""
+    """Return a stored document as JSON text, in UTF-8; None if the kernel rejects it."""
     cdef Raw raw = _raw(document)
     cdef Bytes out
     cdef cbool is_written
@@ -58,12 +58,12 @@ def document_json(const uint8_t[::1] document):
 
 
 cdef class DocumentVariants:
-    """Documents as variants; one after another, as the rows of a JSON column are."""
+    """Encodes documents as variants, one after another, like the rows of a JSON column."""
 
     cdef VariantKeys _keys
 
     def variant(self, const uint8_t[::1] document):
-        """Value and metadata; None where the kernel refuses the document."""
+        """Return value and metadata; None if the kernel rejects the document."""
         cdef Raw raw = _raw(document)
         cdef Bytes value, metadata
         cdef cbool is_written
@@ -76,7 +76,7 @@ cdef class DocumentVariants:
 
 
 cdef class ImageVariants:
-    """Row images of some columns as variants, one after another."""
+    """Encodes row images of some columns as variants, one after another."""
 
     cdef unique_ptr[VariantImage] _image
     cdef list _programs
@@ -90,10 +90,10 @@ cdef class ImageVariants:
                 shown.push_back(&program.column)
         self._image.reset(new VariantImage(shown))
         if not self._image.get().is_possible():
-            raise ValueError("two columns of one name")
+            raise ValueError("two columns have the same name")
 
     def variant(self, const uint8_t[::1] image):
-        """Value, metadata and the image's length; None where the kernel refuses the image."""
+        """Return value, metadata and the image's length; None if the kernel rejects the image."""
         cdef Bytes value, metadata
         cdef VariantImage* writer = self._image.get()
         cdef ColumnProgram program

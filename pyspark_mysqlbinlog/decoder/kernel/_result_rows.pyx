@@ -1,6 +1,6 @@
 # cython: language_level=3
 # distutils: language = c++
-"""Rows of a result as row images; result_rows.hpp says how."""
+"""Rows of a result as row images; see result_rows.hpp."""
 
 from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t
@@ -55,15 +55,15 @@ cdef inline Input _input(const uint8_t[::1] data):
 
 
 cdef class RowEncoder:
-    """Encodes the rows of one plan, as many at a time as lie in memory."""
+    """Encodes the rows of one plan, as many at a time as are in memory."""
 
     cdef ResultRows _rows
-    # Its memory is used again.
+    # Its memory is reused.
     cdef Bytes _images
 
     def add_column(self, kind, *, uint8_t size, bint is_unsigned, uint8_t precision, uint8_t scale,
                    uint8_t fsp, bint is_typed):
-        """The next column of the plan; what its kind does not have is 0."""
+        """Add the next column of the plan; arguments that its kind does not use are 0."""
         cdef ResultColumn column
         column.kind = <Kind><int>(<object>Kind)[kind]
         column.size = size
@@ -75,7 +75,7 @@ cdef class RowEncoder:
         self._rows.add_column(column)
 
     def encode(self, const uint8_t[::1] packets, size_t enough):
-        """(bytes consumed, rows, images, why no more), until there are `enough` bytes of images."""
+        """Return (bytes consumed, rows, images, reason), up to `enough` bytes of images."""
         cdef Input left = _input(packets)
         cdef const uint8_t* begin = left.at
         cdef size_t rows = 0
@@ -86,7 +86,7 @@ cdef class RowEncoder:
         return left.at - begin, rows, self._images.data()[:self._images.size()], stop
 
     def encode_row(self, const uint8_t[::1] payload):
-        """The image of one row; None where it is the Python twin's affair."""
+        """Return the image of one row; None if the Python implementation must encode it."""
         cdef Input row = _input(payload)
         cdef cbool is_encoded
         self._images.clear()

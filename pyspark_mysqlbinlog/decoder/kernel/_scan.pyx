@@ -1,7 +1,7 @@
-"""The compiled scan as Python sees it; scan.hpp says what it does.
+"""The compiled scan (scan.hpp) for Python.
 
-A `Scanner` belongs to one thread. What a scan found is told by its attributes, and `pack` reads the
-chunk once more: both hold until the next scan, and while the chunk's bytes stay as they are.
+A `Scanner` belongs to one thread. Its attributes are the results of the last scan, and `pack` reads
+the chunk again: both are valid until the next scan, while the chunk's bytes are unchanged.
 """
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
@@ -75,7 +75,7 @@ cdef extern from "scan.hpp" namespace "mysqlbinlog" nogil:
 
 
 cdef class Scanner:
-    """Finds what is wanted among events that lie in memory, a chunk at a time."""
+    """Finds captured events among those in memory, one chunk at a time."""
 
     cdef NativeScanner* native
     # The chunk of the last scan.
@@ -90,7 +90,7 @@ cdef class Scanner:
         del self.native
 
     cdef void _release(self) noexcept:
-        """Let go of the chunk."""
+        """Release the chunk."""
         if self.has_chunk:
             self.has_chunk = False
             PyBuffer_Release(&self.chunk)
@@ -98,22 +98,22 @@ cdef class Scanner:
     # --- tables
 
     def learn(self, bytes body, bint wanted):
-        """A table map's body that the twin has read; its table's rows may be passed from now on."""
+        """Add a table map's body that Python has parsed; its table's rows may now be passed."""
         self.native.learn(string_view(PyBytes_AS_STRING(body), len(body)), wanted)
 
     def forget_maps(self):
-        """Every wanted table's map is to be looked at again."""
+        """Require every captured table's map to be parsed again."""
         self.native.forget_maps()
 
     # --- scanning
 
     def open(self, data, int64_t pos, int64_t limit, *, bint packets, bint checksum,
              size_t verified):
-        """What the next scan goes through. `pos` is where `data` lies in its file.
+        """Set the input of the next scan. `pos` is the position of `data` in its file.
 
-        `packets`: events come as a dump's packets, else back to back; `checksum`: each has one. No
-        event is passed that ends behind `limit`. So many bytes of `data` need no look at checksums
-        as were `verified` before.
+        `packets`: events come as a dump's packets, else back to back; `checksum`: each has one.
+        No event that ends after `limit` is passed. The checksums of the first `verified` bytes were
+        checked before.
         """
         self._release()
         PyObject_GetBuffer(data, &self.chunk, PyBUF_SIMPLE)
@@ -123,21 +123,21 @@ cdef class Scanner:
 
     cdef int _check_chunk(self) except -1:
         if not self.has_chunk:
-            raise ValueError("nothing is open to be scanned")
+            raise ValueError("no chunk is open to be scanned")
         return 0
 
     def scan_transactions(self):
-        """Whole transactions, from between two on."""
+        """Scan whole transactions, starting between two."""
         self._check_chunk()
         with nogil:
             self.native.scan_transactions()
 
     def scan_group(self, dict wanted_ids, *, bint frame_waits, bint text_waits, bint rows_seen,
                    int64_t ask_at):
-        """Rows, table maps and texts, inside of a transaction that has announced `wanted_ids`.
+        """Scan rows, table maps and texts, inside a transaction that has announced `wanted_ids`.
 
-        `frame_waits`: its GTID and BEGIN are not handed on yet; `text_waits` and `rows_seen` as the
-        attributes say. It stops behind the first rows event that ends at `ask_at` or later.
+        `frame_waits`: its GTID and BEGIN have not been passed on; `text_waits` and `rows_seen` as
+        the attributes. It stops after the first rows event that ends at `ask_at` or later.
         """
         cdef uint64_t table_id
         cdef bint wanted
@@ -149,52 +149,52 @@ cdef class Scanner:
             self.native.scan_group(frame_waits, text_waits, rows_seen, ask_at)
 
     def skip_rows(self):
-        """Row changes and their frames, of whatever tables; nothing of them is kept."""
+        """Skip row changes and their frames, of all tables; none of them are kept."""
         self._check_chunk()
         with nogil:
             self.native.skip_rows()
 
-    # --- what the last scan found
+    # --- results of the last scan
 
     @property
     def stop(self):
-        """Why: the next event is not all there, is the twin's, or lies behind `ask_at`."""
+        """Reason: the next event is incomplete, is for Python, or is after `ask_at`."""
         cdef Stop why = self.native.stop()
         return "more" if why == More else "odd" if why == Odd else "asked"
 
     @property
     def consumed(self):
-        """Bytes of the chunk that were passed."""
+        """Bytes of the chunk that were scanned."""
         return self.native.consumed()
 
     @property
     def pos(self):
-        """The position behind the last event that was passed."""
+        """Position after the last scanned event."""
         return self.native.pos()
 
     @property
     def time(self):
-        """When the last event that was passed was logged, in seconds; 0 where none was."""
+        """When the last scanned event was logged, in seconds; 0 if there was none."""
         return self.native.time()
 
     @property
     def verified(self):
-        """Bytes behind `consumed` whose checksums were looked at."""
+        """Bytes after `consumed` whose checksums were checked."""
         return self.native.verified()
 
     @property
     def trailer(self):
-        """Bytes behind each event that are not packed: its checksum's."""
+        """Bytes after each event that are not packed: its checksum."""
         return self.native.trailer()
 
     @property
     def kept(self):
-        """Bytes of what is wanted, packed."""
+        """Bytes of the captured events, packed."""
         return self.native.kept()
 
     @property
     def last(self):
-        """Of the last event that was passed: bytes, and the CRC32 of all but its own checksum."""
+        """Bytes of the last scanned event, and the CRC32 of all but its own checksum."""
         return self.native.last_length(), self.native.last_checksum()
 
     def last_of(self, size_t transaction):
@@ -206,11 +206,11 @@ cdef class Scanner:
 
     @property
     def segment_count(self):
-        """Events that are wanted."""
+        """Number of captured events."""
         return self.native.segments().size()
 
     def endings(self):
-        """(ends, kept, segments): after n transactions; the last two begin with 0."""
+        """(ends, kept, segments): after n transactions; the last two start with 0."""
         cdef const vector[Ending]* endings = &self.native.endings()
         cdef size_t count = endings.size(), n
         cdef Py_ssize_t size = 8 * (count + 1)
@@ -232,7 +232,7 @@ cdef class Scanner:
         return ends, kept, segments
 
     def pack(self, size_t first, size_t last):
-        """(position after the first event, position after the last, the events packed)."""
+        """Return (position after the first event, position after the last, packed events)."""
         cdef const vector[Segment]* segments = &self.native.segments()
         if not self.has_chunk or first >= last or last > segments.size():
             raise IndexError(f"segments {first} to {last} of {segments.size()}")
@@ -246,11 +246,11 @@ cdef class Scanner:
             self.native.pack(first, last, out)
         return segments[0][first].end, segments[0][last - 1].end, packed
 
-    # --- inside of a transaction
+    # --- inside a transaction
 
     def statement(self):
-        """(position after it, header and body) of the text and the table maps of the statement that
-        goes on; without `new_statement`, of those that came to it.
+        """(position after it, header and body) of the text and table maps of the statement in
+        progress; without `new_statement`, only of those added to it.
         """
         self._check_chunk()
         cdef const vector[Segment]* found = &self.native.statement()
@@ -264,31 +264,31 @@ cdef class Scanner:
 
     @property
     def new_statement(self):
-        """Whether the statement that goes on began in the chunk."""
+        """Whether the statement in progress began in the chunk."""
         return self.native.new_statement()
 
     @property
     def text_waits(self):
-        """Whether its text is not handed on yet: no wanted table has come."""
+        """Whether its text has not been passed on: no captured table has come."""
         return self.native.text_waits()
 
     @property
     def text_is_here(self):
-        """Whether its text lies in the chunk."""
+        """Whether its text is in the chunk."""
         return self.native.text_is_here()
 
     @property
     def rows_seen(self):
-        """Whether rows have come behind its table maps."""
+        """Whether rows have come after its table maps."""
         return self.native.rows_seen()
 
     @property
     def kept_rows_events(self):
-        """Rows events that are wanted."""
+        """Number of captured rows events."""
         return self.native.kept_rows_events()
 
     def new_ids(self):
-        """Table ids that table maps have given, and whether their tables are wanted."""
+        """Table ids of the table maps, and whether their tables are captured."""
         cdef const vector[pair[uint64_t, cbool]]* found = &self.native.new_ids()
         cdef size_t n
         return {found[0][n].first: bool(found[0][n].second) for n in range(found.size())}
@@ -304,7 +304,7 @@ def crc32(const uint8_t[::1] data, uint32_t before=0):
 
 
 def crc32_by_tables(const uint8_t[::1] data, uint32_t before=0):
-    """The same without the processor's help."""
+    """The same without special processor instructions."""
     cdef const uint8_t* at = &data[0] if data.shape[0] else NULL
     cdef size_t size = data.shape[0]
     with nogil:

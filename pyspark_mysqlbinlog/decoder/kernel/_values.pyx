@@ -1,6 +1,6 @@
 # cython: language_level=3
 # distutils: language = c++
-"""Columns for the kernel, and one value at a time for those who compare the twins."""
+"""Columns for the kernel, and single values for comparison with Python."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libcpp cimport bool as cbool
@@ -67,11 +67,11 @@ cdef class Charset:
 
 
 cdef class ColumnProgram:
-    """One column, as the kernel reads it; `spec` is what it was made from."""
+    """One column, as the kernel reads it; `spec` is its source."""
 
 
 cdef Charset _charset(name):
-    """A set's tables, made when it is first met."""
+    """Return a set's tables, made on first use."""
     cdef Charset charset = _charsets.get(name)
     if charset is None:
         spec = charset_spec(name)
@@ -87,7 +87,7 @@ cdef Charset _charset(name):
 
 
 def column_program(code, metadata, schema, excluded=False):
-    """The program of a column whose type, metadata and schema fit; None where the kernel has none.
+    """Return the program of a column whose type, metadata and schema fit; None if unsupported.
 
     Arguments as `kernel.columns.column_spec`'s.
     """
@@ -115,7 +115,7 @@ def column_program(code, metadata, schema, excluded=False):
 
 
 cdef inline Input _input(const uint8_t[::1] data, Py_ssize_t pos) except *:
-    """`data` from `pos` on, which may be its end."""
+    """Return `data` from `pos` on, which may be its end."""
     cdef Input begin
     if not 0 <= pos <= data.shape[0]:
         raise IndexError(f"offset {pos} of {data.shape[0]} bytes")
@@ -125,7 +125,7 @@ cdef inline Input _input(const uint8_t[::1] data, Py_ssize_t pos) except *:
 
 
 def json_text(ColumnProgram program not None, const uint8_t[::1] data, Py_ssize_t pos):
-    """A value's JSON text, in UTF-8, and the position after it; None where the kernel refuses it."""
+    """Return a value's JSON text, in UTF-8, and the position after it; None if rejected."""
     cdef Input value = _input(data, pos)
     cdef Bytes out
     cdef cbool is_read
@@ -136,17 +136,18 @@ def json_text(ColumnProgram program not None, const uint8_t[::1] data, Py_ssize_
 
 
 def skip(ColumnProgram program not None, const uint8_t[::1] data, Py_ssize_t pos):
-    """The position after a value; None where the kernel refuses it."""
+    """Return the position after a value; None if the kernel rejects it."""
     cdef Input value = _input(data, pos)
     cdef const uint8_t* begin = value.at
     return pos + (value.at - begin) if skip_value(value, program.column) else None
 
 
 def read(ColumnProgram program not None, const uint8_t[::1] data, Py_ssize_t pos):
-    """A value and the position after it; None where the kernel refuses it.
+    """Return a value and the position after it; None if the kernel rejects it.
 
-    Values are the Python codecs' but for DECIMAL up to 38 digits (value * 10^scale, an int), BIT(1)
-    (an int), JSON and GEOMETRY (their bytes) and dates: (the codec's number, `day_number` of it).
+    Values are those of the Python codecs, except DECIMAL up to 38 digits (value * 10^scale, an
+    int), BIT(1) (an int), JSON and GEOMETRY (their bytes) and dates: (the codec's number,
+    `day_number` of it).
     """
     cdef Input value = _input(data, pos)
     cdef const uint8_t* begin = value.at

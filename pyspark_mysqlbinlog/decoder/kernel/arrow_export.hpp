@@ -1,4 +1,4 @@
-// Arrow's C data interface: how finished columns are handed to whoever reads Arrow, without a copy.
+// Arrow's C data interface: exports finished columns to any reader of Arrow, without a copy.
 // https://arrow.apache.org/docs/format/CDataInterface.html
 #pragma once
 
@@ -25,7 +25,7 @@ struct ArrowArray {
     void* private_data;
 };
 
-// Memory of malloc, freed with the last array that uses it.
+// Memory from malloc, freed with the last array that uses it.
 using Buffer = std::shared_ptr<uint8_t>;
 
 inline Buffer own(uint8_t* data) { return Buffer(data, std::free); }
@@ -42,11 +42,11 @@ inline Buffer allocate_zeros(size_t size) {
     return own(data);
 }
 
-// An array that is not handed on yet.
+// An array that has not been exported.
 class Array {
 public:
     Array() = default;
-    // The first buffer is the validity bitmap, empty where nothing is null.
+    // The first buffer is the validity bitmap, empty if there are no nulls.
     Array(size_t length, size_t null_count, std::vector<Buffer> buffers,
           std::vector<Array> children = {}) {
         auto parts = std::make_unique<Parts>();
@@ -78,15 +78,15 @@ public:
         if (raw_.release != nullptr) raw_.release(&raw_);
     }
 
-    // Moves the array to `to`, whose release callback is now the reader's to call.
+    // Moves the array to `to`; the reader must then call its release callback.
     void hand_on(ArrowArray* to) {
         *to = raw_;
         raw_.release = nullptr;
     }
 
 private:
-    // What an array's pointers point to. Children may have been moved out: they are released one
-    // by one, and those that were moved have no release callback any more.
+    // Memory that an array's pointers refer to. Children are released one by one; those that were
+    // moved out have no release callback any more.
     struct Parts {
         std::vector<Buffer> buffers;
         std::vector<const void*> pointers;
@@ -105,12 +105,12 @@ private:
     ArrowArray raw_{};
 };
 
-// Zeros for whatever is null all over: one memory for all such arrays of a batch, and of the next.
+// Zeros for all-null columns: one buffer for all such arrays of this and later batches.
 class Zeros {
 public:
     Buffer of(size_t size) {
         if (buffer_ == nullptr || size_ < size) {
-            // From a certain size on untouched pages, which cost no memory.
+            // Large allocations are untouched pages, which use no memory.
             size_ = std::max(size, size_t{1} << 18);
             buffer_ = allocate_zeros(size_);
         }

@@ -1,4 +1,4 @@
-// The events of a packed block (protocol/blocks.py), one after the other.
+// The events of a packed block (protocol/blocks.py), one after another.
 #pragma once
 
 #include "bytes.hpp"
@@ -21,10 +21,10 @@ struct EventView {
     std::string_view text() const { return as_text(body, size); }
 };
 
-// Walks a block. Whoever opens it keeps its bytes alive.
+// Iterates over a block. The caller of `open` keeps its bytes alive.
 class BlockReader {
 public:
-    // trailer: by how much each event was longer in the log; below 0 for one that was compressed
+    // trailer: by how much each event is longer in the binlog; negative for one that is compressed
     // there. At least -2^31.
     void open(const uint8_t* data, size_t size, int64_t first_end, int64_t trailer) {
         begin_ = data;
@@ -35,7 +35,7 @@ public:
     bool at_end() const { return in_.left() == 0; }
     size_t offset() const { return static_cast<size_t>(in_.at - begin_); }
 
-    // The event that comes next; false where the block is cut short or its lengths can't be.
+    // The next event; false if the block is cut short or its lengths are invalid.
     bool peek(EventView& event) const {
         if (!in_.has(EVENT_HEADER)) return false;
         const EventHeader header = EventHeader::read(in_.at);
@@ -52,7 +52,7 @@ public:
         event.body = in_.at + EVENT_HEADER;
         return true;
     }
-    // Past the event that `peek` gave.
+    // Advances after the event that `peek` returned.
     void pass(const EventView& event) {
         in_.at = event.body + event.size;
         end_ = event.end;

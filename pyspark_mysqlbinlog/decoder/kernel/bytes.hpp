@@ -1,5 +1,5 @@
-// Bytes in and out: the checked cursor that everything is read through, and the growing buffer
-// that everything is written to. Neither knows what the bytes mean.
+// Bytes in and out: the checked cursor for all reads, and the growing buffer for all writes. Both
+// are independent of the bytes' meaning.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ inline std::string_view as_text(const uint8_t* data, size_t size) {
     return {reinterpret_cast<const char*>(data), size};
 }
 
-// Bytes that are somebody else's.
+// Bytes owned by others.
 struct Raw {
     const uint8_t* data;
     size_t size;
@@ -28,7 +28,7 @@ struct Raw {
     std::string_view text() const { return as_text(data, size); }
 };
 
-// What is left to read of one event's body.
+// The unread rest of one event's body.
 struct Input {
     const uint8_t* at;
     const uint8_t* end;
@@ -36,8 +36,8 @@ struct Input {
     size_t left() const { return static_cast<size_t>(end - at); }
     bool has(size_t size) const { return left() >= size; }
 
-    // The next `size` bytes, to be read from `from` on, and `at` behind them; false, and nothing is
-    // taken, where there are fewer. (A null pointer for that would cost every read a test more.)
+    // Takes the next `size` bytes: they start at `from`, and `at` is after them. False, without
+    // taking any, if there are fewer. (A null pointer instead would cost every read one more test.)
     [[nodiscard, gnu::always_inline]] bool take(size_t size, const uint8_t*& from) {
         if (!has(size)) return false;
         from = at;
@@ -50,7 +50,7 @@ struct Input {
     }
 };
 
-// Little-endian numbers, of any alignment. Bounds are the caller's affair.
+// Little-endian numbers of any alignment. The caller checks bounds.
 inline uint16_t load16(const uint8_t* at) {
     return static_cast<uint16_t>(at[0] | at[1] << 8);
 }
@@ -65,12 +65,12 @@ inline uint64_t load48(const uint8_t* at) {
 inline uint64_t load64(const uint8_t* at) {
     return load32(at) | static_cast<uint64_t>(load32(at + 4)) << 32;
 }
-// The same with the highest first.
+// The same, big-endian.
 inline uint32_t load_big16(const uint8_t* at) { return static_cast<uint32_t>(at[0] << 8 | at[1]); }
 inline uint32_t load_big24(const uint8_t* at) { return load_big16(at) << 8 | at[2]; }
 inline uint32_t load_big32(const uint8_t* at) { return load_big24(at) << 8 | at[3]; }
-// `size` bytes, the highest first; at most 8. Most sizes are known when this is compiled, or the
-// same for row after row.
+// `size` bytes, big-endian; at most 8. Most sizes are known at compile time, or are the same for
+// all rows.
 [[gnu::always_inline]] inline uint64_t load_big(const uint8_t* at, size_t size) {
     switch (size) {
         case 0: return 0;
@@ -94,12 +94,12 @@ inline uint64_t load_word(const uint8_t* at) {
 }
 inline void store_word(uint8_t* to, uint64_t word) { std::memcpy(to, &word, sizeof word); }
 
-// Most texts are short, and a call of memcpy takes longer than their copy. Null goes with size 0.
+// Most texts are short, and a call of memcpy takes longer than copying them. Null requires size 0.
 [[gnu::always_inline]] inline void copy_bytes(uint8_t* to, const uint8_t* from, size_t size) {
     if (size > 16) {
         std::memcpy(to, from, size);
     } else if (size >= 8) {
-        // The first and the last of them, which may overlap.
+        // The first and the last 8 bytes, which may overlap.
         const uint64_t last = load_word(from + size - 8);
         store_word(to, load_word(from));
         store_word(to + size - 8, last);
@@ -108,8 +108,8 @@ inline void store_word(uint8_t* to, uint64_t word) { std::memcpy(to, &word, size
     }
 }
 
-// A buffer that grows. Its memory comes from malloc, so that it can be handed on (`release`) to
-// whoever frees it.
+// A growing buffer. Its memory comes from malloc, so that `release` can pass it to an owner that
+// frees it.
 class Bytes {
 public:
     Bytes() = default;
@@ -127,7 +127,7 @@ public:
     size_t size() const { return size_; }
     std::string_view view() const { return as_text(data_, size_); }
 
-    // Room for `more` bytes behind the end; returns where they go. `advance` then counts them.
+    // Reserves `more` bytes after the end; returns their start. `advance` then adds them.
     uint8_t* room(size_t more) {
         if (capacity_ - size_ < more) grow(more);
         return data_ + size_;
@@ -149,11 +149,11 @@ public:
         size_ += size;
     }
 
-    // Back to what it was when it had `size` bytes.
+    // Back to `size` bytes.
     void truncate(size_t size) { size_ = size; }
     void clear() { size_ = 0; }
 
-    // The memory, for std::free; the buffer is empty again.
+    // Returns the memory, for std::free; the buffer is then empty.
     uint8_t* release() {
         uint8_t* data = data_;
         data_ = nullptr;
@@ -182,7 +182,7 @@ private:
     size_t capacity_ = 0;
 };
 
-// A text that is appended often: a short one is copied in one go, with whatever is behind it.
+// A text that is appended often: a short one is copied at once, together with the bytes after it.
 class Snippet {
 public:
     Snippet() = default;

@@ -1,6 +1,6 @@
-// One value of a row image into one Arrow column. Which function does that is settled once per
-// column of a plan (`choose_cell`), so that the row loop only follows pointers. The Python twins
-// are struct_payload.py and struct_match.py.
+// Converts one value of a row image into one Arrow column. The function is chosen once per column
+// of a plan (`choose_cell`), so that the row loop only follows pointers. The Python reference is
+// struct_payload.py and struct_match.py.
 #pragma once
 
 #include <string>
@@ -13,13 +13,13 @@
 
 namespace mysqlbinlog {
 
-// What a row has to say besides its values.
+// Data of a row besides its values.
 struct RowNotes {
     std::string prefix;  // "before." or "after."
     bool zero_dates_fail = false;
-    // Dates that became null, as `source.invalid_dates` has them.
+    // Dates that became null, in the format of `source.invalid_dates`.
     std::vector<std::string> invalid_dates;
-    // Members of a JSON object: what has no place in the struct. `rescued_nulls` come behind.
+    // Members of a JSON object: values that do not fit the struct. `rescued_nulls` follow.
     Bytes rescued;
     Bytes rescued_nulls;
     Bytes scratch;
@@ -35,17 +35,17 @@ struct RowNotes {
 };
 
 struct Step;
-// Reads a value at `in` and puts it into the step's column; false for bytes that are no value of
-// the column, or a value that the column can't hold.
+// Reads a value at `in` and writes it to the step's column; false for bytes that are not a value of
+// the column, or a value that the column cannot hold.
 using Cell = bool (*)(Input& in, const Step& step, size_t row, RowNotes& notes);
 
 // One column of a row image.
 struct Step {
     enum class Fate : uint8_t {
         Read,    // by `cell`
-        Skip,    // excluded, or without a place that matters
-        Rescue,  // no place in the struct: as JSON
-        Refuse,  // the Python twin says why
+        Skip,    // excluded, or without a column that matters
+        Rescue,  // does not fit the struct: as JSON
+        Refuse,  // Python raises the error
     };
 
     Fate fate = Fate::Refuse;
@@ -114,7 +114,7 @@ Cell choose_integer(Out type) {
     }
 }
 
-// FLOAT, DOUBLE, YEAR, BIT and TIME as numbers: what `READ` gives.
+// FLOAT, DOUBLE, YEAR, BIT and TIME as numbers, read by `READ`.
 template <typename Value, bool (*READ)(Input&, const Column&, Value&), typename Target>
 bool number(Input& in, const Step& step, size_t row, RowNotes&) {
     Value value = 0;
@@ -166,7 +166,7 @@ inline bool decimal_text(Input& in, const Step& step, size_t row, RowNotes&) {
     return append_decimal(in, *step.column, step.out->text()) && step.out->end_text(row);
 }
 
-// Notes a date that is no day, and puts a null in its place.
+// Notes an invalid date, and writes a null instead.
 inline bool put_invalid(const Step& step, size_t row, RowNotes& notes) {
     if (notes.zero_dates_fail) return false;
     std::string text = notes.prefix + step.column->name + "=";
@@ -279,7 +279,7 @@ inline bool document_text(Input& in, const Step& step, size_t row, RowNotes&) {
     return write_json(in, *step.column, step.out->text()) && step.out->end_text(row);
 }
 
-// A document's dictionary is its own.
+// Each document has its own dictionary.
 inline bool document_variant(Input& in, const Step& step, size_t row, RowNotes& notes) {
     Raw raw;
     OutColumn& value = step.out->child(0);
@@ -297,7 +297,7 @@ inline bool geometry(Input& in, const Step& step, size_t row, RowNotes&) {
     OutColumn& srid = step.out->child(0);
     OutColumn& wkb = step.out->child(1);
     if (raw.size < 4) {
-        // What old servers may hold: see values/geometry.py.
+        // Old servers may have such values: see values/geometry.py.
         srid.put_null(row);
         wkb.text().append(raw.data, raw.size);
         return wkb.end_text(row);
@@ -324,10 +324,10 @@ inline Cell only_if(bool fits, Cell cell) { return fits ? cell : nullptr; }
 
 }  // namespace cells
 
-// How a column's values get into an Arrow column of this type; null where that is not known here.
-// What fits into what `struct_match.widening` has settled before.
+// Returns the conversion of a column's values to an Arrow column of this type; null if unsupported.
+// `struct_match.widening` has already checked that the types fit.
 //
-// as_number : a TIME that goes into a text as its microseconds.
+// as_number : a TIME is converted to a text of its microseconds.
 inline Cell choose_cell(const Column& column, Out type, bool as_number) {
     using namespace cells;
     switch (column.kind) {

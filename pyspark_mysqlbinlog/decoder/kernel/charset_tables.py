@@ -1,9 +1,9 @@
-"""Character sets as tables of UTF-8, for the kernel: made from the decoders of the Python twin.
+"""Character sets as tables of UTF-8 for the kernel, made from the Python decoders.
 
-A table's entry is a character's UTF-8 bytes, the first one lowest; 0 is no code of the set (see
-kernel/charsets.hpp). What is in it is asked from the decoder, code by code, so that the twins can't
-differ: sets of one byte take no time, the large ones some tenths of a second. Whoever asks copies
-the tables, and keeps them: nothing is kept here.
+A table's entry is a character's UTF-8 bytes, the first one lowest; 0 is an invalid code (see
+kernel/charsets.hpp). The decoder is called code by code, so that both implementations have the same
+characters. Sets of one byte take no time, the large ones some tenths of a second. The caller copies
+and keeps the tables: nothing is cached here.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def _no_table() -> array[int]:
 
 @dataclass(frozen=True, slots=True)
 class CharsetSpec:
-    """A character set; `CharsetTable` in kernel/charsets.hpp tells the fields."""
+    """A character set; `CharsetTable` in kernel/charsets.hpp describes the fields."""
 
     form: str
     is_ascii: bool = True
@@ -44,7 +44,7 @@ class CharsetSpec:
 
 
 def charset_spec(charset: str) -> CharsetSpec:
-    """The tables of a character set by its canonical name; KeyError where there is none such."""
+    """Return the tables of a character set by its canonical name; KeyError if unknown."""
     if charset in _FORMS:
         return CharsetSpec(_FORMS[charset])
     decode = decoder_of(charset)
@@ -54,12 +54,12 @@ def charset_spec(charset: str) -> CharsetSpec:
     is_ascii = one[:0x80] == array("I", range(0x80))
     if MAX_BYTES_PER_CHARACTER[charset] == 1:
         return CharsetSpec("OneByte", is_ascii, one)
-    # No code begins with a whole one, so what follows one is none of its bytes.
+    # No code begins with a complete shorter code, so the bytes after one are not part of it.
     two = _table(
         decode,
         (b"" if one[first] else bytes([first, second]) for first in _BYTES for second in _BYTES),
     )
-    # U+0000 is 0 in the table as well.
+    # The table also has 0 for U+0000.
     two[:0x100] = array("I", [0]) * 0x100
     three = four = _no_table()
     if charset in ("ujis", "eucjpms"):
@@ -72,7 +72,7 @@ def charset_spec(charset: str) -> CharsetSpec:
             ),
         )
     if charset == "gb18030":
-        # Those of the first four bytes; what is beyond them is numbered through.
+        # Codes of the first four bytes; later ones are numbered consecutively.
         digits = range(0x30, 0x3A)
         four = _table(
             decode,
@@ -91,7 +91,7 @@ _BYTES = range(256)
 
 
 def _table(decode: Callable[[bytes], str], codes: Iterable[bytes]) -> array[int]:
-    """The entry of each code; b"" is none."""
+    """Return the entry of each code; 0 for b""."""
     entries = array("I")
     assert entries.itemsize == 4
     for code in codes:

@@ -1,6 +1,6 @@
 // Text in any of MySQL's character sets, as UTF-8. The characters are those of values/charsets.py:
-// kernel/charset_tables.py makes the tables from its decoders. Bytes that the decoder refuses are
-// refused here.
+// kernel/charset_tables.py makes the tables from its decoders. Bytes that the decoder rejects are
+// also rejected here.
 #pragma once
 
 #include "bytes.hpp"
@@ -9,21 +9,21 @@
 
 namespace mysqlbinlog {
 
-// How bytes of a character set become UTF-8.
+// Conversion of a character set's bytes to UTF-8.
 //
-// A character in a table is its UTF-8 bytes, at most 4, the first one lowest; 0 is no code of the
-// set (and U+0000 in the place of the byte 0).
+// A character in a table is its UTF-8 bytes, at most 4, the first one lowest; 0 is an invalid code
+// (and U+0000 at the index of the byte 0).
 struct CharsetTable {
     enum class Form : uint8_t { Utf8, Utf16, Utf16le, Utf32, Ucs2, OneByte, ManyBytes };
 
     Form form = Form::Utf8;
     bool is_ascii = true;          // bytes below 0x80 are ASCII's
-    std::vector<uint32_t> one;     // [byte]; 256 of them where the form is OneByte or ManyBytes
+    std::vector<uint32_t> one;     // [byte]; 256 entries if the form is OneByte or ManyBytes
     std::vector<uint32_t> two;     // [first << 8 | second]
-    std::vector<uint32_t> three;   // [second << 8 | third] behind 0x8f: EUC-JP
+    std::vector<uint32_t> three;   // [second << 8 | third] after 0x8f: EUC-JP
     std::vector<uint32_t> four;    // GB 18030 below U+10000, by four_byte_index
 
-    // Whether bytes that are all below 0x80 are ASCII, as a text.
+    // Whether a text of bytes below 0x80 is ASCII.
     bool has_ascii_bytes() const {
         return form == Form::Utf8 ||
                (is_ascii && (form == Form::OneByte || form == Form::ManyBytes));
@@ -32,11 +32,10 @@ struct CharsetTable {
 
 inline bool is_continuation(uint8_t byte) { return (byte & 0xc0) == 0x80; }
 
-// Whether it is UTF-8 as Unicode has it: no surrogates, nothing longer than it need be, nothing
-// beyond U+10FFFF.
+// Whether it is valid UTF-8: no surrogates, no overlong codes, nothing beyond U+10FFFF.
 inline bool is_utf8(const uint8_t* at, size_t size) {
     const uint8_t* const end = at + size;
-    // Where the last 8 bytes are ASCII, what is left there needs no look.
+    // If the last 8 bytes are ASCII, the remaining ones need no check.
     const bool ends_in_ascii = size >= 8 && (load_word(end - 8) & HIGH_BITS) == 0;
     while (at < end) {
         if (end - at >= 8) {
@@ -90,7 +89,7 @@ inline uint8_t* write_character(uint8_t* to, uint32_t code) {
     return to;
 }
 
-// A table's entry that is not 0.
+// Writes a table's entry that is not 0.
 inline uint8_t* write_entry(uint8_t* to, uint32_t entry) {
     do {
         *to++ = static_cast<uint8_t>(entry);
@@ -136,18 +135,18 @@ inline bool append_utf32(Raw text, Bytes& out) {
     return true;
 }
 
-// GB 18030's codes of four bytes are numbered: 0x81-0xfe, 0x30-0x39, 0x81-0xfe, 0x30-0x39.
+// Index of GB 18030's codes of four bytes: 0x81-0xfe, 0x30-0x39, 0x81-0xfe, 0x30-0x39.
 inline bool four_byte_index(const uint8_t* at, uint32_t& index) {
     const uint32_t a = at[0] - 0x81u, b = at[1] - 0x30u, c = at[2] - 0x81u, d = at[3] - 0x30u;
     index = ((a * 10 + b) * 126 + c) * 10 + d;
     return a < 126 && b < 10 && c < 126 && d < 10;
 }
 
-// Those from 0x90308130 on are the characters from U+10000 on; what is beyond the table and not
-// there has no character.
+// Those from 0x90308130 on are the characters from U+10000 on; other codes beyond the table have no
+// character.
 inline constexpr uint32_t FOUR_BYTE_U10000 = 189'000;
 
-// One code of more than one byte: how many it takes, 0 for none.
+// Writes one code of more than one byte; returns its length, 0 if invalid.
 inline size_t write_code(const CharsetTable& table, const uint8_t* at, size_t left, uint8_t*& to) {
     if (left < 2) return 0;
     uint32_t entry = table.two[static_cast<size_t>(at[0] << 8 | at[1])];
@@ -177,7 +176,7 @@ inline size_t write_code(const CharsetTable& table, const uint8_t* at, size_t le
 inline bool append_by_table(const CharsetTable& table, Raw text, Bytes& out) {
     const uint8_t* at = text.data;
     const uint8_t* const end = at + text.size;
-    // No byte of a code becomes more than three.
+    // Each byte of a code becomes at most three.
     uint8_t* const begin = out.room(text.size * 3);
     uint8_t* to = begin;
     while (at < end) {
@@ -204,7 +203,7 @@ inline bool append_by_table(const CharsetTable& table, Raw text, Bytes& out) {
     return true;
 }
 
-// Copies ASCII, and tells whether it was: one pass, without a call, is what a short text takes.
+// Copies a text and returns whether it was ASCII: short texts need one pass without a call.
 inline bool copy_ascii(uint8_t* to, const uint8_t* from, size_t size) {
     uint64_t all = 0;
     if (size >= 8) {
@@ -222,7 +221,7 @@ inline bool copy_ascii(uint8_t* to, const uint8_t* from, size_t size) {
     return (all & HIGH_BITS) == 0;
 }
 
-// Longer texts are worth the calls that copy and look by vectors.
+// Longer texts are worth the calls that copy and check by vectors.
 inline constexpr size_t SHORT_TEXT = 256;
 
 // Any text of a character set as UTF-8; see append_utf8.
@@ -240,7 +239,7 @@ inline bool append_converted(const CharsetTable& table, Raw text, Bytes& out) {
     }
 }
 
-// A Text column's bytes as UTF-8; false where no column of the character set can hold them.
+// Appends a Text column's bytes as UTF-8; false if no column of the character set can hold them.
 inline bool append_utf8(const Column& column, Raw text, Bytes& out) {
     const CharsetTable& table = *column.charset;
     if (table.has_ascii_bytes() && text.size <= SHORT_TEXT &&

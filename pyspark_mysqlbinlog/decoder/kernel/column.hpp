@@ -1,4 +1,4 @@
-// What one column's values are made of: the table map's entry and the schema's, joined. Filled once
+// The properties of one column's values: the table map's entry and the schema, combined. Set once
 // per column of a plan, from kernel/columns.py's spec, then only read.
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace mysqlbinlog {
 
-// How a value is stored. `size` is what the kind says.
+// How a value is stored. The kind defines `size`.
 enum class Kind : uint8_t {
     Integer,       // size: 1, 2, 3, 4 or 8 bytes, little-endian
     Float,         // 4
@@ -19,23 +19,23 @@ enum class Kind : uint8_t {
     Bit,           // bits; size: its bytes, big-endian
     Year,          // 1
     Date,          // 3
-    TimeOld,       // 3: from before 5.6, as the next two
+    TimeOld,       // 3: the layout before 5.6, also for the next two
     DatetimeOld,   // 8
     TimestampOld,  // 4
     Time,          // fsp; size: all its bytes
     Datetime,
     Timestamp,
-    Text,          // charset; size: bytes of the length in front: 1 to 4
+    Text,          // charset; size: bytes of the length before it: 1 to 4
     Binary,        // padded; size as Text
     Enum,          // labels; size: 1 or 2
     Set,           // labels; size: 1, 2, 3, 4 or 8
     Json,          // size as Text
     Geometry,      // size as Text
-    FixedSkip,     // excluded: passed over; size: all its bytes (0 too)
-    PrefixedSkip,  // excluded: passed over; size as Text
+    FixedSkip,     // excluded: skipped; size: all its bytes (may be 0)
+    PrefixedSkip,  // excluded: skipped; size as Text
 };
 
-// How bytes of a character set become UTF-8 (see charsets.hpp).
+// Conversion of a character set's bytes to UTF-8 (see charsets.hpp).
 struct CharsetTable;
 
 struct Column {
@@ -46,7 +46,7 @@ struct Column {
     uint8_t scale = 0;
     uint8_t fsp = 0;
     uint8_t bits = 0;
-    int32_t padded = -1;  // BINARY(n): n; else -1
+    int32_t padded = -1;  // BINARY(n): n; otherwise -1
     std::string name;
     std::vector<std::string> labels;       // UTF-8; ENUM: labels[0] is '', the invalid value
     std::vector<std::string> json_labels;  // the same as JSON strings
@@ -58,7 +58,7 @@ struct Column {
 
     bool is_skipped() const { return kind == Kind::FixedSkip || kind == Kind::PrefixedSkip; }
 
-    // When the fields above are as they shall be.
+    // To be called when the fields above are set.
     void prepare(std::string_view member) {
         json_member = Snippet(member);
         shown_values.clear();

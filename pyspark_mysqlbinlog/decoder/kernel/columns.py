@@ -1,8 +1,8 @@
-"""What the kernel must know of a column: its table map's entry and its schema, joined.
+"""Column data for the kernel: the table map's entry and the schema, combined.
 
-The kernel does what it fully understands. A column that it does not (an odd width, a character set
-that nobody has) has no spec; its table is the pure-Python twin's, which decodes it or says what is
-wrong with it. `values/select_codec.py` is what this must agree with.
+The kernel handles only what it fully supports. An unsupported column (an odd width, an unknown
+character set) has no spec; Python then decodes its table, or raises the error. This must agree with
+`values/select_codec.py`.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ _LARGEST_BINARY = 65_535
 
 @dataclass(frozen=True, slots=True)
 class ColumnSpec:
-    """One column; `Column` in kernel/column.hpp tells the fields and the kinds.
+    """One column; `Column` in kernel/column.hpp describes the fields and the kinds.
 
     charset : MySQL's name, canonical; of kind Text only.
-    labels : as they are numbered: ENUM's begin with '', the invalid value.
+    labels : by number: ENUM's begin with '', the invalid value.
     """
 
     kind: str
@@ -69,18 +69,18 @@ class ColumnSpec:
 
     @property
     def json_member(self) -> str:
-        """What stands before a value in a JSON object, where it is not the first."""
+        """The text before a value in a JSON object, except for the first value."""
         return f",{quote(self.name)}:"
 
 
 def column_spec(
     code: int, metadata: int, schema: ColumnSchema | None, excluded: bool = False
 ) -> ColumnSpec | None:
-    """The spec of a column whose type, metadata and schema fit (see table_map_check.py).
+    """Return the spec of a column whose type, metadata and schema fit (see table_map_check.py).
 
-    schema : None where there is none, which will do for an excluded column.
+    schema : may be None for an excluded column.
 
-    None where the kernel can't read such a column.
+    None if the kernel cannot read such a column.
     """
     try:
         stored = stored_size(code, metadata)
@@ -90,7 +90,7 @@ def column_spec(
             return ColumnSpec("PrefixedSkip" if stored.is_prefix else "FixedSkip", stored.size)
         spec = _shown(code, metadata, stored.size, schema)
         if spec is not None:
-            # What is not text can't be handed on as UTF-8.
+            # Surrogates cannot be passed as UTF-8.
             "\0".join((spec.name, *spec.labels)).encode()
     except (UnsupportedEventError, UnicodeEncodeError):
         return None
@@ -98,7 +98,7 @@ def column_spec(
 
 
 def _is_possible(code: int, metadata: int, stored: StoredSize) -> bool:
-    """Whether the kernel can step over such a value."""
+    """Whether the kernel can skip such a value."""
     if code == FieldType.NEWDECIMAL:
         return metadata & 0xFF <= metadata >> 8  # scale and precision
     return not stored.is_prefix or 1 <= stored.size <= 4
@@ -150,7 +150,7 @@ def _labels(real: int, size: int, schema: ColumnSchema) -> ColumnSpec | None:
     if size not in (1, 2, 3, 4, 8):
         return None
     if schema.type == "bigint":
-        # Without a schema labels are their numbers (see positional.py).
+        # Without a schema, labels are numbers (see positional.py).
         return ColumnSpec("Integer", size, schema.name, is_unsigned=True)
     if real == FieldType.ENUM:
         labels = ("", *schema.labels)

@@ -1,12 +1,12 @@
 // CRC-32 as zlib's crc32() computes it (polynomial 0x04C11DB7, bits reflected): the checksum of
 // every event.
 //
-// With carry-less multiplication (x86's PCLMULQDQ, found at run time) 64 bytes are folded at a
-// time: a remainder is linear, so 128 bits of message may be replaced by their product with
-// x^n mod P, n bits further on (V. Gopal et al., "Fast CRC Computation for Generic Polynomials
-// Using PCLMULQDQ Instruction"). What is left, 16 bytes, goes through tables. ARMv8 has an
-// instruction for this very CRC, which is taken where the compiler may (__ARM_FEATURE_CRC32: not by
-// default). Elsewhere, 8 tables take 8 bytes at a time.
+// With carry-less multiplication (x86's PCLMULQDQ, detected at run time) 64 bytes are folded at a
+// time: a remainder is linear, so 128 bits of message can be replaced by their product with
+// x^n mod P, n bits later (V. Gopal et al., "Fast CRC Computation for Generic Polynomials Using
+// PCLMULQDQ Instruction"). The remaining 16 bytes are processed by tables. ARMv8 has an instruction
+// for this CRC, which is used if the compiler may (__ARM_FEATURE_CRC32: not by default). Otherwise,
+// 8 tables process 8 bytes at a time.
 //
 // Every constant is computed from the polynomial.
 #pragma once
@@ -80,8 +80,8 @@ inline uint32_t by_tables(uint32_t state, const uint8_t* at, size_t size) {
 
 #ifdef MYSQLBINLOG_CRC32_PCLMUL
 
-// x^power mod P, reflected and shifted by one, as a carry-less product of reflected numbers needs
-// it.
+// x^power mod P, reflected and shifted by one, as a carry-less product of reflected numbers
+// requires.
 constexpr uint64_t fold_constant(unsigned power) {
     uint32_t value = 1;
     for (unsigned n = 0; n < power; ++n) value = value << 1 ^ (value >> 31 ? POLYNOMIAL : 0);

@@ -1,4 +1,4 @@
-// DECIMAL: digits packed by nine, as one number or as text. values/decimals.py tells the layout.
+// DECIMAL: digits packed in groups of nine, as one number or as text. See values/decimals.py.
 #pragma once
 
 #include "bytes.hpp"
@@ -11,7 +11,7 @@ namespace mysqlbinlog {
 // written by append_decimal.
 using Int128 = __int128;
 
-// More digits than any DECIMAL has, in a column or in a JSON document.
+// More digits than any DECIMAL can have, in a column or in a JSON document.
 inline constexpr uint32_t MAX_DECIMAL_DIGITS = 81;
 
 // Bytes of a group of 0 to 9 digits.
@@ -31,12 +31,12 @@ public:
 
     bool is_negative() const { return flip_ != 0; }
 
-    // The next group, of `digits` digits; false where it is too large for them.
+    // The next group, of `digits` digits; false if it is too large for them.
     [[gnu::always_inline]] bool next(uint32_t digits, uint32_t& group) {
         const uint32_t size = BYTES_OF_DIGITS[digits];
         const uint32_t mask = 0xffffffffu >> (32 - 8 * size);
         group = (static_cast<uint32_t>(load_big(at_, size)) ^ flip_) & mask;
-        // The very first bit is the sign, inverted once more.
+        // The first bit is the sign, inverted once more.
         if (is_first_) group ^= 0x80u << (8 * size - 8);
         is_first_ = false;
         at_ += size;
@@ -49,8 +49,8 @@ private:
     bool is_first_;
 };
 
-// The digits of one side of the point into `value`: `rest` of them are a group of their own, in
-// front of the full groups or behind them.
+// Adds the digits of one side of the point to `value`: `rest` of them are a group of their own,
+// before or after the full groups.
 template <typename Number>
 inline bool gather(DecimalGroups& groups, uint32_t rest, uint32_t full, bool rest_first,
                    Number& value) {
@@ -82,13 +82,13 @@ inline bool gather_decimal(const uint8_t* at, uint32_t precision, uint32_t scale
     return true;
 }
 
-// The same for at most 18 digits in at most 8 bytes: all of them in one register, last group first.
-// False, too, for what gather_decimal refuses.
+// The same for at most 18 digits in at most 8 bytes: all in one register, last group first. False
+// in the same cases as gather_decimal.
 inline bool split_decimal(uint64_t bytes, uint32_t size, uint32_t precision, uint32_t scale,
                           int64_t& value) {
     const uint64_t sign = uint64_t{1} << (8 * size - 1);
     const bool is_negative = (bytes & sign) == 0;
-    // The complement of all bits below the sign, which is 0 then.
+    // The complement of all bits below the sign, which is then 0.
     uint64_t rest = (is_negative ? ~bytes : bytes) & (sign - 1);
     uint64_t digits = 0, unit = 1;
     bool fits = true;

@@ -1,8 +1,8 @@
-// The main loop: events of packed blocks in, finished batches out; decoder/decode.py is the twin.
+// The main loop: decodes events of packed blocks into batches. The Python reference is
+// decoder/decode.py.
 //
-// It stops in front of every event that it does not fully understand, and in front of the very row
-// in which something is wrong, so that the Python twin meets it and does it, or raises its error.
-// Nothing here needs the interpreter.
+// It stops before every event that it does not fully support, and before the exact row that is
+// invalid, so that Python handles it, or raises its error. The loop does not need the interpreter.
 #pragma once
 
 #include "envelope.hpp"
@@ -14,9 +14,9 @@ namespace mysqlbinlog {
 
 // Why the loop stopped.
 enum class Stop : uint8_t {
-    End,      // the block is used up
+    End,      // the block is finished
     Full,     // a batch must be finished
-    Event,    // the next event is the Python twin's
+    Event,    // the next event is for the Python decoder
     Plan,     // the next event's table has no plan yet
     Damaged,  // the block itself is cut short
 };
@@ -41,8 +41,8 @@ public:
     Payload payload() const { return payload_; }
     PayloadSide& side(size_t at) { return at == 0 ? before : after; }
 
-    // The block's bytes are the caller's to keep. Without an ordinal of its file no rows can be
-    // read: the Python twin says why.
+    // The caller keeps the block's bytes alive. Without an ordinal of its file no rows can be read:
+    // Python raises the error.
     void open(const uint8_t* data, size_t size, int64_t first_end, int64_t trailer,
               std::string_view file, bool has_ordinal, int32_t ordinal) {
         block_.open(data, size, first_end, trailer);
@@ -60,7 +60,7 @@ public:
     bool knows_table(std::string_view body) {
         return file_ == mapped_file_ && tables.repeats(body);
     }
-    // Table ids mean something in one file only, the one of the last TABLE_MAP.
+    // Table ids are valid in one file only, the one of the last TABLE_MAP.
     void map_table(std::string_view body, uint64_t& forgotten) {
         if (file_ != mapped_file_) tables.clear();
         mapped_file_ = file_;
@@ -69,14 +69,14 @@ public:
 
     size_t offset() const { return block_.offset(); }
     bool peek(EventView& event) const { return !block_.at_end() && block_.peek(event); }
-    // Past the event that the Python twin took.
+    // Skips the event that the Python decoder has processed.
     void pass() {
         EventView event;
         if (peek(event)) block_.pass(event);
         is_inside_ = false;
     }
-    // Where in the event it stopped: a row, and the offset of its images in the body; 0 and 0 in
-    // front of the whole event.
+    // Where the loop stopped in the event: a row, and the offset of its images in the body; 0 and 0
+    // before the whole event.
     size_t stopped_row() const { return is_inside_ ? row_ : 0; }
     size_t stopped_offset() const {
         return is_inside_ ? static_cast<size_t>(in_.at - event_.body) : 0;
@@ -105,7 +105,7 @@ public:
         }
     }
 
-    // The batch of the rows read; there is one at least.
+    // Returns the batch of the rows read; there is at least one.
     void finish(ArrowArray* out) {
         Array first = before.finish(zeros_);
         Array second = after.finish(zeros_);
@@ -117,13 +117,13 @@ public:
     }
 
 private:
-    // Text that is in no column that counts, in bytes: a batch is cut before Arrow's offsets are
-    // used up.
+    // Limit for text that the payload size does not include, in bytes: a batch is finished before
+    // Arrow's offsets overflow.
     static constexpr size_t MOST_NAMES = size_t{1} << 30;
-    // About what the envelope's columns take for each row.
+    // Approximate size of the envelope's columns per row.
     static constexpr size_t ENVELOPE_BYTES = 100;
 
-    // Stop::End: the event is begun (`is_inside_`), or passed over.
+    // Stop::End: the event is begun (`is_inside_`), or skipped.
     Stop begin_rows() {
         RowsHead head;
         if (!head.parse(event_)) return Stop::Event;
@@ -159,7 +159,7 @@ private:
         return Stop::End;
     }
 
-    // Reads on in the event at hand; Stop::End when it is done, and passed.
+    // Continues in the current event; Stop::End when it is finished, and passed.
     Stop read_rows() {
         for (;;) {
             if (run_batch_ != batch_) begin_run();
@@ -185,7 +185,7 @@ private:
         }
     }
 
-    // False, with nothing appended, where the Python twin must look.
+    // False, without appending, if Python must read the row.
     bool read_row() {
         if (row_ >= static_cast<size_t>(std::numeric_limits<int32_t>::max())) return false;
         if (!append(before, image_[0])) return refuse(0);
@@ -205,7 +205,7 @@ private:
         payload.append_null();
         return true;
     }
-    // Takes back the first `sides` sides of the row, and all notes.
+    // Removes the first `sides` sides of the row, and all notes.
     bool refuse(size_t sides) {
         for (size_t at = 0; at < sides; ++at) side(at).remove_last(image_[at]);
         before.notes().clear();
@@ -223,7 +223,7 @@ private:
             if (!notes.has_rescued()) continue;
             if (text.size() > 1) text.push(',');
             text.append(at == 0 ? "\"before\":{" : "\"after\":{");
-            // Each member has a comma in front.
+            // Each member has a comma before it.
             const size_t begin = text.size();
             text.append(notes.rescued.view());
             text.append(notes.rescued_nulls.view());
@@ -237,7 +237,7 @@ private:
         shared_bytes_ += count_characters(text.view());
     }
 
-    // A row of its own: `invalid_dates` is part of what a run shares.
+    // A run of its own, because the rows of a run share `invalid_dates`.
     void add_run_with_invalid_dates() {
         close_run();
         Names invalid_dates;
@@ -257,7 +257,7 @@ private:
         first_ = row_ + 1;
     }
 
-    // What the rows to come share; texts that the batch has already are not copied again.
+    // Values shared by the next rows; texts already in the batch are not copied again.
     void begin_run() {
         if (!file_span_.is_set) file_span_ = envelope.keep(file_);
         if (context_batch_ != batch_ || context_changes_ != transaction.changes) {
@@ -330,21 +330,21 @@ private:
     bool has_ordinal_ = false;
     int32_t ordinal_ = 0;
 
-    // The rows event at hand, where `is_inside_`.
+    // The current rows event, if `is_inside_`.
     bool is_inside_ = false;
     EventView event_{};
     TablePlan* plan_ = nullptr;
     const Image* image_[2] = {nullptr, nullptr};
     char op_ = 0;
     Input in_{nullptr, nullptr};
-    size_t row_ = 0;    // that is read next
-    size_t first_ = 0;  // that is in no run yet
+    size_t row_ = 0;    // the next to read
+    size_t first_ = 0;  // the first that is in no run
     Run run_{};
     uint64_t run_batch_ = NO_BATCH;
     size_t row_bytes_ = 0;
     size_t missing_bytes_ = 0;
 
-    // The batch at hand.
+    // The current batch.
     uint64_t batch_ = 0;
     size_t shared_bytes_ = 0;
     size_t names_bytes_ = 0;

@@ -1,13 +1,13 @@
-"""The compiled twin of `decode.Decoder`: blocks of events in, Arrow batches out.
+"""The compiled counterpart of `decode.Decoder`: blocks of events in, Arrow batches out.
 
-The loop (kernel/decode_loop.hpp) does what it fully understands, without the interpreter, and stops
-in front of everything else; a Python `Decoder`, fed event by event, does that. So a new table map,
-a plan, a statement, an error are the Python twin's affair, and whatever is unknown to the loop
-comes out as the twin decodes it, or with the twin's very error.
+The loop (kernel/decode_loop.hpp) handles events that it fully supports, without the interpreter,
+and stops before others. These are fed to a Python `Decoder` one by one. A new table map, a plan,
+a statement or an error is therefore handled in Python, and unsupported input gives exactly the
+Python decoder's rows or error.
 
-A batch is the work of one of the two. When the Python decoder has rows, the loop's go out before
-them, and it keeps the events for a while: traffic that mixes tables of both would else come in
-batches of a few rows.
+Each batch is made by one of the two. If the Python decoder has rows, the loop's are output before
+them, and Python handles the events for a while; otherwise, traffic with tables of both kinds would
+give batches of a few rows.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ __all__ = ["KernelDecoder"]
 _TABLE_MAP = int(EventType.TABLE_MAP_EVENT)
 _FORMAT_DESCRIPTION = int(EventType.FORMAT_DESCRIPTION_EVENT)
 _END_OF_FILE = (1 << 63) - 1
-# Rows events in a row that the loop could have read, after which it gets them again.
+# Consecutive rows events that the loop could have read, after which it is used again.
 _PATIENCE = 64
 _MOST_PLANS = 4096
 
-# What a plan depends on besides the schema: what the table map says behind the id, and the version
-# of the rows events, which tells MariaDB.
+# The key of a plan, besides the schema: the table map's body after the id, and the version of the
+# rows events, which identifies MariaDB.
 _Description = tuple[bytes, int]
 
 
@@ -52,16 +52,16 @@ class KernelDecoder:
 
     Parameters
     ----------
-    python : takes what the loop does not understand; nobody else feeds it meanwhile.
+    python : handles events that the loop does not support; must not be fed by others meanwhile.
     """
 
     def __init__(self, python: Decoder) -> None:
         self._python = python
 
     def decode(self, blocks: Iterable[EventBlock]) -> Iterator[pa.RecordBatch]:
-        """Decode a range; each call starts afresh.
+        """Decode a range; each call starts without state.
 
-        Errors carry the file, the position and the table of the event that they are about.
+        Errors contain the file, the position and the table of their event.
         """
         python = self._python
         python.start()
@@ -69,25 +69,25 @@ class KernelDecoder:
         if loop is None:
             yield from python.decode(unpack_events(blocks))
             return
-        # The loop knows which maps are used, and says which to forget.
+        # The loop tracks the use of maps, and returns those to remove.
         python.table_maps = TableMapRegistry(sys.maxsize)
         yield from _Range(python, loop).decode(blocks)
 
 
 class _Range:
-    """One range: the loop, and the Python decoder beside it.
+    """One range: the loop and the Python decoder.
 
-    Before an event goes to the Python decoder the loop's state of the transaction goes there, and
-    afterwards it comes back.
+    Before an event goes to the Python decoder, the loop's transaction state is copied to it;
+    afterwards, it is copied back.
     """
 
     def __init__(self, python: Decoder, loop: DecodeLoop) -> None:
         self._python = python
         self._loop = loop
-        # Rows events that the Python decoder is given still, though the loop could read them.
+        # Rows events that the Python decoder still gets, although the loop could read them.
         self._patience = 0
-        # Each with the schema that it was made for; None where the loop can't read the rows. Not by
-        # table id: a server with many tables opens them again and again, under ever new ids.
+        # Each with the schema that it was made for; None if the loop cannot read the rows. Not by
+        # table id: a server with many tables reopens them again and again, with new ids.
         self._plans: dict[_Description, tuple[TableSchema | None, TablePlan | None]] = {}
 
     def decode(self, blocks: Iterable[EventBlock]) -> Iterator[pa.RecordBatch]:
@@ -95,7 +95,7 @@ class _Range:
         for block in blocks:
             loop.open(*block, self._ordinal(block.file))
             yield from self._block(block)
-            # It may be large, and so may the next.
+            # It may be large, and so may be the next.
             loop.close()
             del block
         if loop.pending:
@@ -119,14 +119,14 @@ class _Range:
             elif stop == Stop.Damaged:
                 raise _damaged(block, loop.offset)
             elif stop == Stop.Plan:
-                # Rows events may be large: no more of one than is looked at.
+                # Rows events may be large: copy only the part that is used.
                 self._make_plan(loop.event(TABLE_ID_LENGTH))
             else:
                 self._patience = _PATIENCE
                 yield from self._decode_in_python(loop.event(), loop.stopped_at)
 
     def _fall_back(self) -> Iterator[pa.RecordBatch]:
-        """The Python decoder's events, as long as it keeps them; or up to the block's end."""
+        """Decode in Python for a number of events, or up to the block's end."""
         loop, python = self._loop, self._python
         while python.pending and loop.has_event():
             event = loop.event()
@@ -141,7 +141,7 @@ class _Range:
             yield from self._decode_in_python(event, (0, 0))
 
     def _decode_in_python(self, event: Event, begin: tuple[int, int]) -> Iterator[pa.RecordBatch]:
-        """Give the next event to the Python decoder."""
+        """Feed the next event to the Python decoder."""
         loop, python = self._loop, self._python
         loop.save(python.transaction)
         for batch in python.feed(event, begin):
@@ -158,7 +158,7 @@ class _Range:
         loop.pass_event()
 
     def _map_table(self, event: Event) -> None:
-        """A table map that the Python decoder has taken, for the loop to know again."""
+        """Add a table map that the Python decoder has processed to the loop."""
         if self._loop.knows_table(event.body):
             return
         forgotten = self._loop.map_table(event.body)
@@ -166,12 +166,12 @@ class _Range:
             self._python.table_maps.forget(forgotten)
 
     def _make_plan(self, event: Event) -> None:
-        """The plan of the table whose rows come next; without one they are the Python decoder's."""
+        """Plan the table of the next rows; without a plan, the Python decoder reads them."""
         table_id = table_id_of(event.body)
         made: TablePlan | None = None
         first, last = event.start, event.start + 1
         table_map = self._python.table_maps.get(event.file, table_id)
-        # What can't be planned, the Python decoder says at the event.
+        # If it cannot be planned, the Python decoder raises the error at the event.
         with suppress(MySQLBinlogError):
             if table_map is not None:
                 name = (table_map.database, table_map.table)
@@ -181,7 +181,7 @@ class _Range:
         self._loop.set_plan(table_id, made, first, last)
 
     def _plan(self, event: Event, table_map: TableMap) -> TablePlan | None:
-        """Made anew for a new description of a table, or a new schema; None for a refusal."""
+        """Return the plan, made for a new table description or schema; None if unsupported."""
         name = (table_map.database, table_map.table)
         known = self._python.schemas.at(event.file, event.start, *name)
         described = self._description(event)
@@ -197,17 +197,17 @@ class _Range:
         return made
 
     def _is_refused(self, event: Event) -> bool:
-        """Whether a rows event is of a table that the loop could not read, by whatever id."""
+        """Whether the loop cannot read a rows event's table, under any id."""
         planned = self._plans.get(self._description(event))
         return planned is not None and planned[1] is None
 
     def _description(self, event: Event) -> _Description:
-        """Of the table of a rows event; the same for a table that is opened again."""
+        """Return the table description of a rows event; the same after the table is reopened."""
         body = self._python.table_maps.body(event.file, table_id_of(event.body))
         return body[TABLE_ID_LENGTH:], OPERATIONS[event.type][1]
 
     def _ordinal(self, file: str) -> int | None:
-        """The file's number; None where the Python decoder will say at its first row why not."""
+        """Return the file's number; if None, the Python decoder raises at its first row."""
         with suppress(MySQLBinlogError):
             return self._python.file_ordinal(file)
         return None

@@ -19,13 +19,13 @@ inline constexpr char TWO_DIGITS[201] =
 
 inline constexpr char HEX_DIGITS[] = "0123456789abcdef";
 
-// Two digits of a number below 100; returns behind them.
+// Writes two digits of a number below 100; returns the position after them.
 inline uint8_t* write_two(uint8_t* to, uint32_t number) {
     std::memcpy(to, TWO_DIGITS + 2 * number, 2);
     return to + 2;
 }
 
-// Exactly `digits` digits, zeros in front; the number must have no more.
+// Exactly `digits` digits with leading zeros; the number must not have more.
 inline uint8_t* write_digits(uint8_t* to, uint32_t number, size_t digits) {
     size_t at = digits;
     while (at >= 2) {
@@ -37,7 +37,7 @@ inline uint8_t* write_digits(uint8_t* to, uint32_t number, size_t digits) {
     return to + digits;
 }
 
-// How many digits a number has without zeros in front.
+// Number of digits without leading zeros.
 inline size_t count_digits(uint64_t number) {
     size_t digits = 1;
     for (;; digits += 4, number /= 10'000) {
@@ -48,7 +48,7 @@ inline size_t count_digits(uint64_t number) {
     }
 }
 
-// Without zeros in front; at most 20 bytes.
+// Without leading zeros; at most 20 bytes.
 inline uint8_t* write_unsigned(uint8_t* to, uint64_t number) {
     uint8_t* const end = to + count_digits(number);
     uint8_t* at = end;

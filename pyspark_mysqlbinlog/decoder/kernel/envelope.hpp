@@ -1,8 +1,9 @@
-// The columns around the row images: op, ts, names, seq, source. decoder/payloads/envelope.py is the twin.
+// The columns around the row images: op, ts, names, seq, source. The Python reference is
+// decoder/payloads/envelope.py.
 //
-// The rows of one rows event share everything but their number, so there is one `Run` for them in a
-// batch, or a few where a row says something of its own, and the columns are filled run by run when
-// the batch is finished.
+// The rows of one rows event have the same values except their row number. A batch has one `Run`
+// for them, or a few if a row has values of its own; the columns are filled run by run when the
+// batch is finished.
 #pragma once
 
 #include <deque>
@@ -24,8 +25,8 @@ struct Span {
 
 using Names = std::vector<std::string>;
 
-// What neighbouring rows of one rows event share. Names are kept alive by the plan or the image
-// that they come from, or by the envelope (`keep`).
+// Values shared by consecutive rows of one rows event. Names are kept alive by the plan or the
+// image that they come from, or by the envelope (`keep`).
 struct Run {
     char op;
     int64_t ts;  // microseconds since 1970 UTC
@@ -41,9 +42,9 @@ struct Run {
     uint32_t thread_id;
     Span gtid;
     Span query;
-    const Names* key;            // null where it is not known
-    const Names* missing;        // null where there are none
-    const Names* invalid_dates;  // null where there are none
+    const Names* key;            // null if it is unknown
+    const Names* missing;        // null if there are none
+    const Names* invalid_dates;  // null if there are none
     int32_t first_row;
     uint32_t rows;
 };
@@ -86,7 +87,7 @@ public:
         return std::find(top.begin(), top.end(), static_cast<uint8_t>(Field::Rescued)) != top.end();
     }
 
-    // A text that runs may point to until the batch is finished.
+    // Stores a text that runs may refer to until the batch is finished.
     Span keep(std::string_view text) {
         const Span span{arena_.size(), text.size(), true};
         arena_.append(text);
@@ -100,12 +101,12 @@ public:
         runs_.push_back(run);
         rows_ += run.rows;
     }
-    // What has no place in the struct of a row of this batch.
+    // Values that do not fit the struct, of a row of this batch.
     void rescue(size_t row, std::string_view text) {
         rescued_.push_back({row, keep(text)});
     }
 
-    // The batch as one struct; the envelope is empty again.
+    // Returns the batch as one struct; the envelope is then empty.
     Array finish(Array before, Array after, Zeros& zeros) {
         std::vector<Array> columns;
         for (const uint8_t code : top) {
@@ -158,7 +159,7 @@ private:
             case Field::Ordinal:
                 return numbers<int32_t>([](const Run& run) { return run.ordinal; });
             case Field::Pos:
-                // Twice in the batch: in seq and in source.
+                // Used twice in the batch: in seq and in source.
                 if (pos_ == nullptr)
                     pos_ = filled<int64_t>([](const Run& run) { return run.pos; });
                 return Array(rows_, 0, {nullptr, pos_});
@@ -190,7 +191,7 @@ private:
 
     static bool always(const Run&) { return true; }
 
-    // The bitmap of the rows whose runs have a value, and how many have none.
+    // The bitmap of the rows whose runs have a value, and the number of those without.
     template <typename Has>
     Buffer validity(Has has, size_t& nulls) const {
         nulls = 0;
@@ -230,13 +231,13 @@ private:
         return out;
     }
 
-    // `times` copies of a text, one behind the other.
+    // Appends `times` copies of a text, one after another.
     static void repeat(Bytes& out, std::string_view text, size_t times) {
         if (times == 0) return;
         out.append(text);
         repeat_last(out, text.size(), times);
     }
-    // The last `length` bytes so often that there are `times` copies of them.
+    // Repeats the last `length` bytes until there are `times` copies of them.
     static void repeat_last(Bytes& out, size_t length, size_t times) {
         const size_t size = length * times;
         if (size <= length) return;
@@ -248,8 +249,8 @@ private:
         }
         out.advance(size - length);
     }
-    // Rows repeat their run's text, so the size is known, and refused, before anything is copied.
-    // Batches are cut by bytes, in which each row's query counts.
+    // Rows repeat their run's text. The total size is computed and checked before anything is
+    // copied. The size that limits batches includes each row's query.
     template <typename Text, typename Has = bool (*)(const Run&)>
     Array texts(Text text_of, Has has = always) const {
         size_t nulls = 0;
@@ -333,7 +334,7 @@ private:
         for (; row <= rows_; ++row) at[row] = static_cast<int32_t>(data.size());
         return Array(rows_, rows_ - rescued_.size(), {valid, offsets, own(data.release())});
     }
-    // The way batches are cut, this takes a single row with 2 GB of text.
+    // Because of the batch limits, only a single row with 2 GB of text can exceed this.
     static void check_offsets(size_t size) {
         if (size > static_cast<size_t>(std::numeric_limits<int32_t>::max()))
             throw std::length_error("a column has more than 2 GB of text in one batch");

@@ -1,4 +1,4 @@
-// What events are called, what stands in front of their bodies, and how long what stands behind is.
+// Event types, the header before the body, and the length of the checksum after it.
 #pragma once
 
 #include <cstddef>
@@ -11,13 +11,13 @@ namespace mysqlbinlog {
 inline constexpr size_t EVENT_HEADER = 19;
 inline constexpr size_t EVENT_CHECKSUM = 4;
 
-// timestamp u32 | type u8 | server id u32 | length u32 | position behind u32 | flags u16
+// timestamp u32 | type u8 | server id u32 | length u32 | position after it u32 | flags u16
 struct EventHeader {
     uint32_t timestamp;
     uint8_t type;
     uint32_t server_id;
     uint32_t length;   // of the whole event
-    uint32_t log_pos;  // behind the event, modulo 2^32
+    uint32_t log_pos;  // after the event, modulo 2^32
     uint16_t flags;
 
     // Of the EVENT_HEADER bytes at `at`.
@@ -27,7 +27,7 @@ struct EventHeader {
     }
 };
 
-// The types of events that the kernel knows; all others are the Python twins'.
+// The event types that the kernel supports; all others are handled in Python.
 enum EventType : uint8_t {
     QUERY_EVENT = 2,
     XID_EVENT = 16,
@@ -51,8 +51,8 @@ inline bool is_rows_event(uint8_t type) {
            (type >= WRITE_ROWS_EVENT && type <= DELETE_ROWS_EVENT);
 }
 
-// MARIADB_GTID_EVENT: number u64 | domain u32 | flags u8. It stands for BEGIN unless it stands
-// alone, which its flags say.
+// MARIADB_GTID_EVENT: number u64 | domain u32 | flags u8. It replaces BEGIN, unless its flags
+// mark it as standalone.
 inline constexpr size_t MARIADB_GTID = 13;
 inline bool is_standalone(const uint8_t* mariadb_gtid) { return (mariadb_gtid[12] & 0x01) != 0; }
 

@@ -1,10 +1,9 @@
-"""Which twin runs: the compiled kernel, or the pure-Python implementation that it is compared with.
+"""Selects the compiled kernel or the Python reference implementation.
 
-The environment variable MYSQLBINLOG_IMPL says ``c`` or ``python``; unset, the kernel runs where it
-can be imported, and Python with a warning where it can't. Every process decides for itself at its
-first question: Spark's executors hear of the variable by ``spark.executorEnv.MYSQLBINLOG_IMPL``,
-the driver by its own environment. ``python -m pyspark_mysqlbinlog.decoder.kernel.implementation``
-tells what it would be here.
+The environment variable MYSQLBINLOG_IMPL is ``c`` or ``python``. If unset, the kernel is used if it
+can be imported, otherwise Python with a warning. Every process selects at its first call: Spark's
+executors get the variable from ``spark.executorEnv.MYSQLBINLOG_IMPL``, the driver from its own
+environment. ``python -m pyspark_mysqlbinlog.decoder.kernel.implementation`` prints the selection.
 """
 
 from __future__ import annotations
@@ -25,34 +24,34 @@ __all__ = ["KERNEL_MODULES", "VARIABLE", "Implementation", "described", "impleme
 Implementation = Literal["c", "python"]
 
 VARIABLE = "MYSQLBINLOG_IMPL"
-# All of them, or none: twins that are mixed would be tested by nobody. But for _documents, which is
-# for tests: no process that decodes shall load it.
+# All or none, because mixed implementations would not be tested. Without _documents, which is for
+# tests: decoding processes must not load it.
 KERNEL_MODULES = tuple(
     f"pyspark_mysqlbinlog.decoder.kernel.{name}"
     for name in ("_build", "_scan", "_values", "_decode", "_result_rows")
 )
 
 _chosen: Implementation | None = None
-# The driver asks from two threads.
+# The driver calls it from two threads.
 _choosing = Lock()
 
 
 def implementation() -> Implementation:
-    """The implementation of this process; settled by the first call.
+    """Return the implementation of this process; fixed by the first call.
 
-    OptionError when MYSQLBINLOG_IMPL is neither of the two, KernelNotFoundError when it asks for a
-    kernel that can't be imported. A kernel that nobody asked for is missed with one warning.
+    OptionError if MYSQLBINLOG_IMPL has another value, KernelNotFoundError if it requires a kernel
+    that cannot be imported. If it is unset, a missing kernel gives one warning.
     """
     global _chosen
     with _choosing:
         if _chosen is None:
             _chosen, missed = _choose(os.environ.get(VARIABLE, ""))
             if missed is not None:
-                # To stderr, which is where Spark's logs take it from.
+                # To stderr, from which Spark's logs include it.
                 warnings.warn(
                     f"pyspark-mysqlbinlog decodes in pure Python, many times slower: {missed}; to"
-                    " get its kernel, install it from a wheel, or again where there is a C++17"
-                    f" compiler; {VARIABLE}=python if this is meant to be",
+                    " get the kernel, install a wheel, or install again with a C++17 compiler; if"
+                    f" this is intended, set {VARIABLE}=python",
                     RuntimeWarning,
                     stacklevel=2,
                 )
@@ -61,8 +60,8 @@ def implementation() -> Implementation:
 
 @contextmanager
 def using(chosen: Implementation) -> Iterator[None]:
-    """Another implementation inside the block, for whatever begins there; in all threads."""
-    global _chosen  # noqa: PLW0603 - whatever begins in any thread must be of the same twin
+    """Use another implementation in this block, for whatever is created there; in all threads."""
+    global _chosen  # noqa: PLW0603 - one implementation for all threads
     with _choosing:
         before = _chosen
         _chosen, _ = _choose(chosen)
@@ -74,7 +73,7 @@ def using(chosen: Implementation) -> Iterator[None]:
 
 
 def described() -> str:
-    """The implementation of this process and how it was made, for people."""
+    """Describe the implementation of this process and how it was built."""
     if implementation() == "python":
         return "python"
     from pyspark_mysqlbinlog.decoder.kernel import _build  # noqa: PLC0415 - it may be missing
@@ -84,7 +83,7 @@ def described() -> str:
 
 
 def _choose(asked: str) -> tuple[Implementation, str | None]:
-    """What runs when this is asked for, and why the kernel does not where nothing is."""
+    """Return the selection for this value, and why the kernel is missing if it is unset."""
     match asked:
         case "python":
             return "python", None
@@ -92,9 +91,9 @@ def _choose(asked: str) -> tuple[Implementation, str | None]:
             missing = _missing()
             if missing is not None:
                 raise KernelNotFoundError(
-                    f"{VARIABLE}=c asks for the compiled kernel, and {missing}; install"
-                    " pyspark-mysqlbinlog from a wheel, or again where there is a C++17 compiler"
-                    " (MYSQLBINLOG_KERNEL=required shows what it says), or unset the variable"
+                    f"{VARIABLE}=c requires the compiled kernel, but {missing}; install a wheel of"
+                    " pyspark-mysqlbinlog, or install again with a C++17 compiler"
+                    " (MYSQLBINLOG_KERNEL=required shows its output), or unset the variable"
                 )
             return "c", None
         case "":
@@ -102,23 +101,23 @@ def _choose(asked: str) -> tuple[Implementation, str | None]:
             return ("c", None) if missing is None else ("python", missing)
         case _:
             raise OptionError(
-                f"the environment variable {VARIABLE} is c or python, found {asked!r}; unset, the"
-                " compiled kernel runs where there is one"
+                f"the environment variable {VARIABLE} must be c or python, found {asked!r}; if"
+                " unset, the compiled kernel is used where there is one"
             )
 
 
 def _missing() -> str | None:
-    """Why the kernel can't be imported, as part of a sentence; None when it can."""
+    """Return why the kernel cannot be imported, as part of a sentence; None if it can."""
     for name in KERNEL_MODULES:
         try:
             import_module(name)
         except ModuleNotFoundError as error:
             if error.name != name:
-                return f"{name} can't be imported: {error}"
+                return f"{name} cannot be imported: {error}"
             return f"this installation has no compiled {name}"
         except ImportError as error:
-            # Made for another machine, another Python or another C++ library.
-            return f"{name} can't be imported: {error}"
+            # Built for another machine, another Python or another C++ library.
+            return f"{name} cannot be imported: {error}"
     return None
 
 

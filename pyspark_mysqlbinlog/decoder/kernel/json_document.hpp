@@ -1,9 +1,9 @@
 // MySQL's binary JSON: a walk over a document, and the document as JSON text.
 //
-// values/json_binary.py draws the layout and is the twin of this: what it refuses is refused here.
-// The walk tells a sink what it meets, value by value, in stored order; it keeps no tree. An offset
-// is followed only forwards and only inside its container, and what all values of a document take
-// together can't exceed its length, so that no document makes this loop or grow.
+// values/json_binary.py describes the layout and is the Python reference: both reject the same
+// documents. The walk calls a sink value by value, in stored order; it builds no tree. Offsets are
+// followed only forwards and inside their container, and all values of a document together cannot
+// exceed its length. Therefore, no document can cause a loop or unbounded memory use.
 //
 // A sink has
 //   bool null(), boolean(bool), integer(int64_t), natural(uint64_t), number(double)
@@ -14,7 +14,7 @@
 //   void key(Frame&, Raw)               before each element of an object; UTF-8, each key once
 //   void element(Frame&)                before each element of an array
 //   bool close_object(Frame&), close_array(Frame&)
-// and says false to what it can't show.
+// and returns false for values that it cannot represent.
 #pragma once
 
 #include <algorithm>
@@ -30,7 +30,7 @@
 
 namespace mysqlbinlog {
 
-// JSON_DOCUMENT_MAX_DEPTH: the server refuses deeper documents.
+// JSON_DOCUMENT_MAX_DEPTH: the server rejects deeper documents.
 inline constexpr unsigned MAX_JSON_DEPTH = 100;
 
 namespace json_code {
@@ -52,7 +52,7 @@ enum : uint8_t {
 };
 }
 
-// Column types that an opaque value is shown for what it is: FieldType's.
+// Column types of opaque values that are shown by their value: FieldType's.
 namespace json_opaque {
 enum : uint8_t { Timestamp = 7, Date = 10, Time = 11, Datetime = 12, Decimal = 246 };
 }
@@ -70,10 +70,10 @@ public:
     }
 
 private:
-    // Positions are 64 bits wide: no sum of a position and a length that is read wraps.
+    // Positions have 64 bits, so that the sum of a position and a length never wraps.
     using Pos = uint64_t;
 
-    // An object or array: offsets in it count from `start`, its values lie behind `head` bytes.
+    // An object or array: its offsets count from `start`, its values follow `head` bytes.
     struct Container {
         Pos start;
         Pos end;
@@ -85,19 +85,19 @@ private:
 
     static bool has(Pos pos, uint64_t size, Pos end) { return pos <= end && size <= end - pos; }
 
-    // Values don't overlap: together they can't take more than the document has.
+    // Values do not overlap: together they cannot exceed the document's size.
     bool spend(uint64_t size) {
         if (size > left_) return false;
         left_ -= size;
         return true;
     }
 
-    // A size or an offset: 2 bytes or 4, whose bounds the caller knows.
+    // A size or an offset of 2 or 4 bytes; the caller checks the bounds.
     uint32_t number_at(Pos pos, uint32_t width) const {
         return width == 2 ? load16(data_ + pos) : load32(data_ + pos);
     }
 
-    // The value that begins at `pos` and lies before `end`.
+    // The value that begins at `pos` and ends before `end`.
     bool value(uint8_t code, Pos pos, Pos end, unsigned depth) {
         switch (code) {
             case json_code::SmallObject: return object(pos, end, 2, depth + 1);
@@ -147,7 +147,7 @@ private:
         return sink_.integer(code == json_code::Int32 ? static_cast<int32_t>(bits) : int64_t{bits});
     }
 
-    // What a length at `pos` announces: 7 bits a byte, the low ones first, 0x80 = more.
+    // The bytes after the length at `pos`: 7 bits a byte, the low ones first, 0x80 = more.
     bool extent(Pos pos, Pos end, Raw& found) {
         uint64_t length = 0;
         for (unsigned at = 0; at < 5; ++at) {
@@ -163,7 +163,7 @@ private:
         return false;
     }
 
-    // The head of the object or array at `pos`, whose elements have `entry` bytes in it.
+    // Reads the head of the object or array at `pos`, with `entry` bytes per element.
     bool open(Pos pos, Pos end, uint32_t width, unsigned depth, uint32_t entry, Container& found) {
         if (depth > MAX_JSON_DEPTH || !has(pos, 2 * width, end)) return false;
         const uint32_t elements = number_at(pos, width);
@@ -205,13 +205,13 @@ private:
         return sink_.close_array(frame);
     }
 
-    // The key of a key entry; `check_keys` has seen that it is there.
+    // The key of a key entry; `check_keys` has checked its bounds.
     Raw key_at(Pos entry, const Container& container) const {
         return Raw{data_ + container.start + number_at(entry, container.width),
                    load16(data_ + entry + container.width)};
     }
 
-    // All keys of an object: inside of it, UTF-8, each one once.
+    // Checks all keys of an object: inside it, UTF-8, each one once.
     bool check_keys(const Container& container) {
         const uint32_t width = container.width;
         Pos entry = container.start + 2 * width;
@@ -231,13 +231,13 @@ private:
         return ascending || are_distinct(container);
     }
 
-    // The order that servers store keys in: by length, then by bytes.
+    // The order in which servers store keys: by length, then by bytes.
     static bool comes_before(Raw one, Raw other) {
         if (one.size != other.size) return one.size < other.size;
         return std::memcmp(one.data, other.data, one.size) < 0;
     }
 
-    // For keys that no server stored.
+    // For keys that were not stored by a server.
     bool are_distinct(const Container& container) const {
         std::vector<std::string_view> keys;
         keys.reserve(container.elements);
@@ -249,7 +249,7 @@ private:
         return std::adjacent_find(keys.begin(), keys.end()) == keys.end();
     }
 
-    // The value of the value entry at `pos`: in the entry itself, or where its offset leads.
+    // The value of the value entry at `pos`: in the entry itself, or at its offset.
     bool element(Pos pos, const Container& container) {
         const uint8_t code = data_[pos];
         const uint32_t width = container.width;
@@ -268,7 +268,7 @@ private:
         return value(code, container.start + offset, container.end, container.depth);
     }
 
-    // A value of a column type that JSON does not have.
+    // A value of a column type that JSON lacks.
     bool opaque(Pos pos, Pos end) {
         if (!has(pos, 1, end) || !spend(1)) return false;
         const uint8_t type = data_[pos];
@@ -291,7 +291,7 @@ private:
         }
     }
 
-    // TIME_from_longlong_*_packed, as json_binary.py draws it.
+    // TIME_from_longlong_*_packed, described in json_binary.py.
     bool temporal(uint8_t type, uint64_t packed) {
         const bool is_negative = packed >> 63 != 0;
         if (is_negative) packed = 0 - packed;

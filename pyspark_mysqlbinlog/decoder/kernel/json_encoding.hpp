@@ -1,8 +1,8 @@
-// A JSON document's text, as SELECT shows it, to MySQL's binary form.
+// Encodes a JSON document's text, as SELECT shows it, in MySQL's binary form.
 //
-// decoder/result_rows/json_text.py is the twin of this and says what the text does not tell;
-// values/json_binary.py draws the layout. The text is read once, into nodes that know how many bytes
-// they take; then they are written, each to its place. What is unusual is the twin's affair.
+// The Python reference decoder/result_rows/json_text.py describes the ambiguities of the text;
+// values/json_binary.py describes the layout. The text is parsed once into nodes that contain their
+// encoded size; then each is written to its position. Unusual documents are encoded in Python.
 #pragma once
 
 #include <charconv>
@@ -17,8 +17,8 @@ namespace mysqlbinlog {
 
 class JsonEncoder {
 public:
-    // Read a document. False for what the twin must look at: no JSON, or a number whose type
-    // matters and is not told. `typed`: all types matter.
+    // Parses a document. False if Python must encode it: it is not JSON, or has a number whose type
+    // matters and is unknown. `typed`: all types matter.
     bool read(Raw text, bool typed) {
         nodes_.clear();
         scratch_.clear();
@@ -26,17 +26,17 @@ public:
         end_ = text.data + text.size;
         typed_ = typed;
         if (text.size > MAX_TEXT || !is_utf8(text.data, text.size)) return false;
-        // A text without its escapes is no longer than with them: pointers into it stay right.
+        // A text without escapes is not longer than with them: pointers into it stay valid.
         scratch_.room(text.size + 1);
         if (!value(0)) return false;
         skip_space();
         return at_ == end_;
     }
 
-    // Bytes of the document that was read.
+    // Bytes of the parsed document.
     size_t size() const { return 1 + size_t{nodes_[0].bytes}; }
 
-    // Write it; returns behind it.
+    // Writes it; returns the position after it.
     uint8_t* write(uint8_t* to) const {
         *to = nodes_[0].code;
         return write_value(0, to + 1);
@@ -46,12 +46,12 @@ private:
     static constexpr size_t MAX_TEXT = 0x7fffffff;
 
     struct Node {
-        // Of a text, a key or a decimal: where its `length` bytes are.
+        // Text, key or decimal: its `length` bytes.
         const uint8_t* text;
-        // Of a number: its bits. Of a container: how many elements.
+        // Number: its bits. Container: the number of elements.
         uint64_t bits;
         uint32_t length;
-        // The node behind this one and all in it.
+        // The node after this one and its contents.
         uint32_t next;
         // Bytes of the value; a key has none.
         uint32_t bytes;
@@ -126,7 +126,7 @@ private:
                 if (!accept(',')) return false;
             }
         }
-        // In two-byte numbers if they reach.
+        // With two-byte numbers if they suffice.
         uint64_t bytes = 0;
         for (const size_t width : {2, 4}) {
             bytes = head_size(count, width, is_object) + keys;
@@ -160,7 +160,7 @@ private:
         return bytes;
     }
 
-    // A text in quotes, without them and its escapes.
+    // A text in quotes; returned without the quotes and escapes.
     bool string(Raw& text) {
         const uint8_t* const begin = ++at_;
         while (at_ != end_ && *at_ != '"' && *at_ != '\\') ++at_;
@@ -212,7 +212,7 @@ private:
             }
         }
         at_ += 4;
-        // Servers escape nothing beyond ASCII.
+        // Servers escape no characters beyond ASCII.
         if (code >= 0x80) return false;
         scratch_.push(static_cast<char>(code));
         return true;
@@ -246,7 +246,7 @@ private:
         for (const uint8_t* each = significant; each != behind; ++each) count += *each != '.';
         const bool is_tiny = behind - whole >= 6 && std::memcmp(whole, "0.0000", 6) == 0;
         const bool matters = typed_ || is_tiny;
-        // As in json_text.py: a DECIMAL keeps all digits, whatever the number is.
+        // As in json_text.py: a DECIMAL keeps all digits of any number.
         const size_t most = matters ? 17 : 15;
         if (behind[-1] == '0' || count > most) return decimal(text, whole);
         if (matters) return false;
@@ -266,7 +266,7 @@ private:
         if (is_negative && magnitude > LOWEST) return decimal(text, whole);
         if (typed_) return false;
         const uint64_t bits = is_negative ? 0 - magnitude : magnitude;
-        // A negative number reaches one further.
+        // The negative range is larger by one.
         const uint64_t reach = magnitude - is_negative;
         if (reach < 0x8000) {
             add(json_code::Int16, bits, 2);
@@ -291,7 +291,7 @@ private:
         add(json_code::Double, bits, 8);
         return true;
 #else
-        // The library reads no floating-point numbers.
+        // The library cannot parse floating-point numbers.
         (void)begin, (void)end;
         return false;
 #endif

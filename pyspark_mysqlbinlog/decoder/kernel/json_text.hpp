@@ -1,5 +1,5 @@
-// The pieces of JSON text: strings, base64 and floating-point numbers. values/codec.py `quote` and
-// values/numbers.py are the twins; json_value.hpp makes whole values of them.
+// The elements of JSON text: strings, base64 and floating-point numbers. The Python reference is
+// `quote` in values/codec.py, and values/numbers.py; json_value.hpp makes whole values of them.
 #pragma once
 
 #include <charconv>
@@ -13,25 +13,25 @@
 
 namespace mysqlbinlog {
 
-// Whether a JSON string can hold the byte as it is.
+// Whether a JSON string may contain the byte unescaped.
 inline bool is_plain(uint8_t byte) { return byte >= 0x20 && byte != '"' && byte != '\\'; }
 
-// Whether that goes for all 8 bytes.
+// Whether that is true for all 8 bytes.
 inline bool is_plain_word(uint64_t word) {
     constexpr uint64_t EACH = 0x0101010101010101;
     const uint64_t quotes = word ^ EACH * '"';
     const uint64_t backslashes = word ^ EACH * '\\';
-    // A byte below n borrows from its highest bit when n is taken off, unless that bit was set.
+    // Subtracting n from a byte below n borrows from its highest bit, unless that bit was set.
     const uint64_t special = ((word - EACH * 0x20) & ~word) | ((quotes - EACH) & ~quotes) |
                              ((backslashes - EACH) & ~backslashes);
     return (special & HIGH_BITS) == 0;
 }
 
-// How many of the bytes can stand in a JSON string as they are, up to the first that can't.
+// The number of bytes before the first that a JSON string may not contain unescaped.
 inline size_t plain_bytes(const uint8_t* from, size_t size) {
     size_t at = 0;
     while (at + 8 <= size && is_plain_word(load_word(from + at))) at += 8;
-    // The last 8 bytes once more: quicker than the rest of them one by one.
+    // The last 8 bytes again: faster than the remaining ones one by one.
     if (size >= 8 && at + 8 > size && is_plain_word(load_word(from + size - 8))) return size;
     while (at < size && is_plain(from[at])) ++at;
     return at;
@@ -54,7 +54,7 @@ inline void append_escape(Bytes& out, uint8_t byte) {
     }
 }
 
-// UTF-8 as a JSON string: quotes, backslashes and controls escaped, everything else as it is.
+// UTF-8 as a JSON string: quotes, backslashes and control characters escaped, no others.
 inline void append_quoted(Bytes& out, std::string_view utf8) {
     const uint8_t* at = Raw::of(utf8).data;
     size_t left = utf8.size();
@@ -79,7 +79,7 @@ inline void append_quoted(Bytes& out, std::string_view utf8) {
     out.push('"');
 }
 
-// A JSON string of what `write` appends, which needs no escapes; true, as nothing is refused.
+// A JSON string of what `write` appends, which needs no escapes; always true.
 template <typename Write>
 inline bool in_quotes(Bytes& out, Write write) {
     out.push('"');
@@ -111,13 +111,13 @@ inline void append_base64(Bytes& out, Raw bytes) {
     out.advance(size);
 }
 
-// A number's shortest digits, as the library's scientific form has them: d.ddde+xx.
+// A number's shortest digits, in the library's scientific form: d.ddde+xx.
 struct Shortest {
     char digits[24];
     int count;
-    int point;  // how many of the digits are in front of the point; may be beyond them, or below 0
+    int point;  // number of digits before the point; may be more than there are, or negative
 
-    // Of the text from `at` to `end`, which has no sign.
+    // Parses the text from `at` to `end`, which has no sign.
     Shortest(const char* at, const char* end) : count(0), point(0) {
         for (; at < end && *at != 'e'; ++at)
             if (*at != '.') digits[count++] = *at;
@@ -129,7 +129,7 @@ struct Shortest {
     }
 };
 
-// In the form of Python's repr, but whole numbers without ".0".
+// In the form of Python's repr, but integers without ".0".
 inline void append_shortest(Bytes& out, bool is_negative, const Shortest& number) {
     uint8_t* const begin = out.room(48);
     uint8_t* to = begin;
@@ -164,7 +164,7 @@ inline void append_shortest(Bytes& out, bool is_negative, const Shortest& number
     out.advance(static_cast<size_t>(to - begin));
 }
 
-// A whole number that no other is near: its own digits are the shortest. False for others.
+// An integer with no other value near it: its own digits are the shortest. False for others.
 template <typename Real>
 inline bool append_whole(Bytes& out, Real value) {
     constexpr auto NEIGHBOURED = static_cast<Real>(uint64_t{1} << std::numeric_limits<Real>::digits);
@@ -177,7 +177,7 @@ inline bool append_whole(Bytes& out, Real value) {
     return true;
 }
 
-// The fewest digits that read back as the same number, which is positive and finite.
+// The fewest digits that parse to the same number, which is positive and finite.
 template <typename Real>
 inline Shortest shortest(Real magnitude) {
     char text[32];
@@ -186,8 +186,8 @@ inline Shortest shortest(Real magnitude) {
     return Shortest(text, end);
 }
 
-// The shortest digits that read back as the same double; -0.0 keeps its point. False for what is
-// not finite.
+// The shortest digits that parse to the same double; -0.0 keeps its point. False for infinities and
+// NaN.
 inline bool append_double(Bytes& out, double value) {
     if (!std::isfinite(value)) return false;
     const double magnitude = std::fabs(value);
@@ -195,9 +195,9 @@ inline bool append_double(Bytes& out, double value) {
     return true;
 }
 
-// Digits of a float32, at most 9: the value rounded to the fewest digits, 6 or more (below the
-// normal range 1 or more), that give it again when they are read as a double and that is made a
-// float32, as JSON's readers do it. This is the rule, and a slow way to follow it.
+// Digits of a float32, at most 9: the value rounded to the fewest digits, at least 6 (below the
+// normal range at least 1), that give it again when parsed as a double and converted to float32, as
+// JSON readers do. This defines the result, and is slow.
 inline Shortest rounded_float(float magnitude) {
     char text[32];
     for (int digits = magnitude >= 0x1p-126f ? 6 : 1;; ++digits) {
@@ -206,7 +206,7 @@ inline Shortest rounded_float(float magnitude) {
                              .ptr;
         const Shortest rounded(text, end);
         if (digits == 9) return rounded;
-        // Whole digits and an exponent: strtod takes another point for one where a locale says so.
+        // Integer digits and an exponent, because strtod expects the locale's decimal point.
         char whole[40];
         std::memcpy(whole, rounded.digits, static_cast<size_t>(rounded.count));
         char* to = whole + rounded.count;
@@ -216,10 +216,10 @@ inline Shortest rounded_float(float magnitude) {
     }
 }
 
-// Whether the shortest digits of a float32 are those of the rule: for all but a few. Next to a
-// power of two the digits that are nearest may lie outside of what is read as the value. And
-// 7.038531e-26 becomes a double half-way between two float32, which is then read as the even one,
-// though the other is nearer. The rest was compared, number by number.
+// Whether the shortest digits of a float32 are those of the definition, which is true for almost
+// all. Near a power of two the nearest digits may be outside the range that parses to the value.
+// And 7.038531e-26 becomes a double half-way between two float32, which is rounded to the even one,
+// although the other is nearer. All others were compared, number by number.
 inline bool is_shortest_rounded(float magnitude) {
     uint32_t bits = 0;
     std::memcpy(&bits, &magnitude, sizeof bits);

@@ -1,4 +1,4 @@
-// One value of any kind as JSON text: what the `read_json` of the Python codecs gives.
+// One value of any kind as JSON text, like `read_json` of the Python codecs.
 #pragma once
 
 #include "json_document.hpp"
@@ -39,7 +39,7 @@ inline void write_binary_json(const Column& column, Raw bytes, Bytes& out) {
     in_quotes(out, [&] { append_base64(out, Raw::of(copy.view())); });
 }
 
-// An SRID of 4 bytes and a WKB; what is too short for that has a null SRID (see values/geometry.py).
+// An SRID of 4 bytes and a WKB; a value too short for that has a null SRID (see geometry.py).
 inline void write_geometry_json(Raw bytes, Bytes& out) {
     out.append("{\"srid\":");
     if (bytes.size < 4) {

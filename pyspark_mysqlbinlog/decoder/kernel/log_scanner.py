@@ -1,9 +1,9 @@
-"""A log, read ahead by runs where the compiled scan understands it, else event by event.
+"""Reads a binlog ahead: in runs where the compiled scan supports it, otherwise event by event.
 
-`EventReader` and `EventFilter` own the state of the log, and everything unusual is theirs. The
-scan passes what comes in between, row changes of tables whose names were met before, without a
-Python object per event; then it tells the two where they are. A run holds what it kept: either
-whole transactions, or a part of the one in progress.
+`EventReader` and `EventFilter` own the state of the binlog, and handle all unusual events. The scan
+passes the events in between, row changes of tables with known names, without a Python object per
+event; then it updates the state of the two. A run contains the kept events, either of whole
+transactions, or of a part of the transaction in progress.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ _TABLE_MAP = int(EventType.TABLE_MAP_EVENT)
 
 
 class Run:
-    """Neighbouring events that the scan has passed. What it says holds until the next is asked for.
+    """Consecutive events that the scan has passed. Valid until the next run is requested.
 
     Attributes
     ----------
-    file, start, end : where they lie.
-    time : of the last one, in seconds, as its header tells it.
-    kept_bytes : of what is wanted of them, packed.
-    last : of the last of them: bytes, and the CRC32 of all but its own checksum.
-    rows_end : the scan stopped behind a rows event, where it was asked to.
+    file, start, end : their position.
+    time : of the last one, in seconds, from its header.
+    kept_bytes : of the captured events, packed.
+    last : of the last one: bytes, and the CRC32 of all but its own checksum.
+    rows_end : the scan stopped after a rows event, at the requested position.
     """
 
     def __init__(self, scanner: Scanner, file: str, start: int) -> None:
@@ -59,7 +59,7 @@ class Run:
 
     @property
     def ends(self) -> array[int]:
-        """Where its transactions end; empty for a run inside of one."""
+        """Ends of its transactions; empty for a run inside a transaction."""
         return self._endings[0]
 
     @property
@@ -68,22 +68,22 @@ class Run:
         return self._endings[1]
 
     def time_of(self, transaction: int) -> int:
-        """When one of its transactions, of which something is wanted, was committed."""
-        # What is wanted of it ends with its COMMIT.
+        """Return the commit time of one of its transactions that has captured events."""
+        # The captured events of a transaction end with its COMMIT.
         behind = self._endings[2][transaction + 1]
         _, _, data = self._scanner.pack(behind - 1, behind)
         return int.from_bytes(data[:4], "little")
 
     def last_at(self, pos: int) -> tuple[int, int]:
-        """`last` of what lies before the end of one of its transactions."""
+        """Return `last` for the events before the end of one of its transactions."""
         return self._scanner.last_of(bisect_left(self.ends, pos))
 
     def pack(self) -> PackedEvents | None:
-        """What is wanted of it; None when nothing is."""
+        """Pack the captured events; None if there are none."""
         return self._pack(0, self._scanner.segment_count)
 
     def pack_transactions(self, first: int, behind: int) -> PackedEvents | None:
-        """What is wanted of some of its transactions; None when nothing is."""
+        """Pack the captured events of some of its transactions; None if there are none."""
         segments = self._endings[2]
         return self._pack(segments[first], segments[behind])
 
@@ -95,15 +95,15 @@ class Run:
 
 
 class LogScanner:
-    """What the scan knows of a log's tables, from one stream of its events to the next.
+    """Scanner with the known tables of a binlog, which are kept from one stream to the next.
 
     Parameters
     ----------
-    filtering : decides what is wanted, and owns the state of the transaction. Without one, runs
-        are row changes of whatever tables, of which nothing is kept.
-    whole_maps : table maps of wanted tables are passed only if an equal one was `learnt`, since
-        somebody looks at each.
-    ask_at : gives a position; inside of a transaction, a run ends behind the first rows event that
+    filtering : selects the captured events, and owns the state of the transaction. Without it,
+        runs are row changes of all tables, of which none are kept.
+    whole_maps : table maps of captured tables are passed only if an equal one was learnt with
+        `learn`, because the caller inspects each.
+    ask_at : returns a position; inside a transaction, a run ends after the first rows event that
         ends there or later.
     """
 
@@ -124,31 +124,31 @@ class LogScanner:
         self._walker: EventReader | None = None
         self._stream: EventStream | None = None
         self._verified = 0
-        # What is known of the next step: that the stream has too little, or that it is the twin's.
+        # Known state of the next step: the stream has too few bytes, or the event is for Python.
         self._next = ""
 
     def learn(self, event: Event) -> None:
-        """A table map that the filter was fed, and that may pass from now on."""
+        """Add a table map that the filter was fed, so that the scan may pass it."""
         if event.type == _TABLE_MAP and self._filtering is not None:
             is_wanted = self._filtering.is_captured_id(table_id_of(event.body))
             self._scanner.learn(event.body, is_wanted)
 
     def forget_maps(self) -> None:
-        """Every wanted table's map is to be looked at again."""
+        """Require every captured table's map to be parsed again."""
         self._scanner.forget_maps()
 
     def open(self, stream: EventStream, walker: EventReader) -> None:
-        """Go on with another stream of events."""
+        """Continue with another stream of events."""
         self._stream, self._walker = stream, walker
         self._verified, self._next = 0, ""
 
     def next(self, limit: Callable[[str], int], *, runs: bool = True) -> Run | Event | None:
-        """A run, or an event that the filter was not fed yet; None at the end of the stream.
+        """Return a run, or an event that the filter was not fed; None at the end of the stream.
 
         Parameters
         ----------
-        limit : file -> the position that no run goes beyond.
-        runs : whether there may be one now.
+        limit : file -> the position that no run may exceed.
+        runs : whether a run may be returned.
         """
         stream, walker = self._stream, self._walker
         assert stream is not None
@@ -173,7 +173,7 @@ class LogScanner:
                 if event is not None:
                     return event
         except MySQLBinlogError as error:
-            # A dump that the server refuses in its middle is refused at the place it had reached.
+            # If the server rejects a dump midway, the error has the position reached.
             raise error.with_location(walker.file, walker.pos) from None
 
     def _scan(self, stream: EventStream, walker: EventReader, limit: int) -> Run | None:

@@ -1,7 +1,7 @@
-// Arrow columns under construction, and the rows of one table that they are filled by.
+// Arrow columns under construction, and the rows of one table that fill them.
 //
-// A column does not count its rows: whoever fills it says which row a value is of, rows in turn,
-// and has made room for it. So a row that turns out to be damaged is filled once more.
+// A column does not count its rows: the caller passes the row of each value, in ascending order,
+// and has reserved memory for it. A row that turns out to be damaged is simply written again.
 #pragma once
 
 #include <limits>
@@ -14,7 +14,7 @@
 
 namespace mysqlbinlog {
 
-// What a column is in Arrow.
+// Type of a column in Arrow.
 enum class Out : uint8_t {
     Bool,
     Int8,
@@ -32,7 +32,7 @@ enum class Out : uint8_t {
     Variant,   // struct of value and metadata, neither ever null
 };
 
-// Which rows of a batch the rows of one table are, where they are not all of them.
+// The indexes of one table's rows in a batch, if it has other rows as well.
 struct Spread {
     const uint32_t* places;
     size_t count;
@@ -64,7 +64,7 @@ public:
     const std::string& name() const { return name_; }
     OutColumn& child(size_t at) { return *children_[at]; }
 
-    // Room for rows up to `capacity`.
+    // Reserves memory for rows up to `capacity`.
     void reserve(size_t capacity) {
         const size_t width = row_width();
         if (width != 0) {
@@ -88,9 +88,9 @@ public:
     void put(size_t row, Value value) {
         std::memcpy(fixed_ + row * sizeof value, &value, sizeof value);
     }
-    // The bytes of a Text's row are appended here, and `end_text` follows.
+    // The bytes of a Text's row are appended here, followed by a call of `end_text`.
     Bytes& text() { return data_; }
-    // False where the column is larger than Arrow's offsets.
+    // False if the column exceeds Arrow's offsets.
     bool end_text(size_t row) {
         if (data_.size() > static_cast<size_t>(std::numeric_limits<int32_t>::max())) return false;
         put(row + 1, static_cast<int32_t>(data_.size()));
@@ -112,7 +112,7 @@ public:
         }
         for (auto& child : children_) child->put_null(row);
     }
-    // Forget whatever was put for this row, which is the last.
+    // Removes the values of this row, which is the last.
     void take_back(size_t row) {
         if (valid_ != nullptr && !bit_at(valid_, row)) {
             set_bit(valid_, row);
@@ -122,7 +122,7 @@ public:
         for (auto& child : children_) child->take_back(row);
     }
 
-    // The column of `rows` rows; it is empty again, without any memory.
+    // Returns the column of `rows` rows; it is then empty, without any memory.
     Array finish(size_t rows, const Spread* spread, Zeros& zeros) {
         const size_t length = spread == nullptr ? rows : spread->total;
         std::vector<Buffer> buffers{nullptr};
@@ -141,7 +141,7 @@ public:
             buffers.push_back(spread == nullptr ? own(std::exchange(fixed_, nullptr))
                                                 : spread_offsets(*spread));
             const bool is_empty = data_.size() == 0;
-            // The next batch is probably like this one; growing would copy it several times.
+            // The next batch is probably similar; growing would copy it several times.
             expected_text_ = std::min(data_.size() + data_.size() / 16, MOST_EXPECTED);
             buffers.push_back(is_empty ? zeros.of(0) : own(data_.release()));
         } else if (type_ == Out::Bool) {
@@ -191,7 +191,7 @@ private:
         if (moved == nullptr) throw std::bad_alloc();
         return moved;
     }
-    // Where the text of a row begins: the end of the row before.
+    // Start of a row's text: the end of the previous row's.
     int32_t text_end(size_t row) const {
         int32_t end;
         std::memcpy(&end, fixed_ + row * sizeof end, sizeof end);
@@ -232,7 +232,7 @@ private:
         uint8_t* const at = out.get();
         size_t row = 0;
         for (size_t i = 0; i <= spread.count; ++i) {
-            // Up to the row's own beginning all are where the row before ended.
+            // All rows up to this one start where the previous text ended.
             const size_t upto = i < spread.count ? spread.places[i] : spread.total;
             const int32_t end = text_end(i);
             for (; row <= upto; ++row) std::memcpy(at + row * sizeof end, &end, sizeof end);
@@ -261,14 +261,14 @@ private:
     std::vector<std::unique_ptr<OutColumn>> children_;
 };
 
-// The rows of one table in a batch: its columns, and which rows of the batch they are.
+// The rows of one table in a batch: its columns, and the indexes of its rows.
 class TableRows {
 public:
     std::vector<std::unique_ptr<OutColumn>> columns;
 
     size_t count() const { return places_.size(); }
 
-    // Makes room for one more row.
+    // Reserves memory for one more row.
     void reserve_row() {
         if (places_.size() < capacity_) return;
         capacity_ = capacity_ == 0 ? expected_ : capacity_ * (capacity_ < MANY_ROWS ? 4 : 2);
@@ -276,7 +276,7 @@ public:
         places_.reserve(capacity_);
     }
     void add(size_t place) { places_.push_back(static_cast<uint32_t>(place)); }
-    // Takes back the last row, or what was filled of the one that would have been the next.
+    // Removes the last row, or the values written for the row that would have been next.
     void remove_last() {
         places_.pop_back();
         take_back();
@@ -285,8 +285,8 @@ public:
         for (auto& column : columns) column->take_back(places_.size());
     }
 
-    // The columns of a batch of `total` rows; null where it has another table's. `valid` is the
-    // bitmap of its own rows, empty where all are.
+    // Returns the columns of a batch of `total` rows; null for other tables' rows. `valid` is the
+    // bitmap of its own rows, empty if all are its own.
     std::vector<Array> finish(size_t total, Buffer& valid, Zeros& zeros) {
         std::vector<Array> arrays;
         const size_t rows = places_.size();
@@ -305,7 +305,7 @@ public:
             arrays.push_back(column->finish(rows, spread ? &*spread : nullptr, zeros));
         places_.clear();
         capacity_ = 0;
-        // The next batch is probably like this one.
+        // The next batch is probably similar.
         expected_ = std::max<size_t>(rows, 16);
         return arrays;
     }

@@ -1,5 +1,5 @@
-// `before` or `after`: row images to one Arrow column, in each of the three payloads. The twins are
-// payload.py, struct_payload.py and variant_payload.py.
+// `before` or `after`: row images to one Arrow column, for each of the three payloads. The Python
+// reference is payload.py, struct_payload.py and variant_payload.py.
 #pragma once
 
 #include "row_image.hpp"
@@ -8,7 +8,7 @@ namespace mysqlbinlog {
 
 class PayloadSide {
 public:
-    // The tables of a nested struct lie in databases; else there is one without a name.
+    // The tables of a nested struct are in databases; otherwise there is one without a name.
     struct Database {
         size_t first_table;
         size_t tables;
@@ -23,7 +23,7 @@ public:
         }
     }
 
-    // Payload struct: the tables, each with its columns, and then the databases that they are in.
+    // Payload struct: the tables, each with its columns, then the databases that contain them.
     TableRows& add_table() {
         tables_.push_back(std::make_unique<TableRows>());
         return *tables_.back();
@@ -34,10 +34,10 @@ public:
     TableRows* table(size_t at) { return at < tables_.size() ? tables_[at].get() : nullptr; }
 
     RowNotes& notes() { return notes_; }
-    // Bytes held, about, as the Python twin counts them.
+    // Approximate bytes held, counted as in Python.
     size_t size() const { return size_; }
 
-    // The image at `in`; false, and nothing is appended, for what the Python twin must look at.
+    // Appends the image at `in`; false, without appending, if Python must read it.
     bool append(const Image& image, Input& in) {
         last_size_ = size_;
         switch (payload_) {
@@ -56,7 +56,7 @@ public:
         }
         ++count_;
     }
-    // Takes back the last row; `image` is what it was appended with, null for a null.
+    // Removes the last row; `image` is the one it was appended with, null for a null.
     void remove_last(const Image* image) {
         --count_;
         size_ = last_size_;
@@ -67,7 +67,7 @@ public:
         }
     }
 
-    // The column of what was appended; it is empty again.
+    // Returns the column of the appended rows; it is then empty.
     Array finish(Zeros& zeros) {
         const size_t count = std::exchange(count_, 0);
         size_ = 0;
@@ -126,7 +126,7 @@ private:
     bool write_value(Input& in, const Column& column, Bytes& out) {
         const bool is_quoted = payload_ == Payload::JsonWithTexts && column.kind == Kind::Json;
         if (is_quoted) document_.clear();
-        // Called in one place, it is inlined.
+        // Called in one place only, so that it is inlined.
         if (!write_json(in, column, is_quoted ? document_ : out)) return false;
         if (is_quoted) append_quoted(out, document_.view());
         return true;

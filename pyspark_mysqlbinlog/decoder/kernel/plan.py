@@ -1,7 +1,7 @@
-"""What the compiled decode loop must know, made from what the Python twin knows.
+"""Translates the Python decoder's plans for the compiled decode loop.
 
-Types and fields have the names that the kernel gives them. Whatever has no such name is the
-pure-Python twin's: a plan that can't be made is None, and raises nothing.
+Types and fields have the kernel's names. What has no such name is handled in Python: an impossible
+plan is None, and raises nothing.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ _REFUSED: Step = (Fate.Refuse, 0, False)
 
 
 def decode_loop(python: Decoder) -> DecodeLoop | None:
-    """The loop that makes a decoder's batches; None where their schema is not known to it."""
+    """Return the loop that makes a decoder's batches; None if it does not support their schema."""
     schema, epoch, sides = python.arrow_schema, python.epoch, (python.before, python.after)
     fields = _envelope_fields(schema)
     kinds = {_kind(side) for side in sides}
@@ -126,7 +126,7 @@ def decode_loop(python: Decoder) -> DecodeLoop | None:
 
 
 def _kind(side: PayloadBuilder) -> Payload | None:
-    # Of exactly these types: what a subclass does is not known.
+    # Exactly these types: the behavior of a subclass is unknown.
     kinds: dict[type, Payload] = {
         JsonPayload: Payload.Json,
         JsonWithTexts: Payload.JsonWithTexts,
@@ -168,9 +168,9 @@ def _struct_fields(
 
 
 def _out(type_: pa.DataType) -> tuple[Out, int] | None:
-    """What a column of an Arrow type is to the kernel, and the scale of a decimal."""
+    """Return the kernel's type for a column of an Arrow type, and the scale of a decimal."""
     if pa.types.is_decimal128(type_):
-        # The stubs don't know that it has one.
+        # The stubs omit this attribute.
         return Out.Decimal, type_.scale
     if pa.types.is_timestamp(type_):
         return (Out.Micros, 0) if type_.unit == "us" else None
@@ -200,7 +200,7 @@ def _describe_struct(loop: DecodeLoop, side: int, built: StructPayload, type_: p
 
 
 def _is_nullable(type_: pa.DataType) -> bool:
-    """Whether all fields of a struct may be null, however deep; a variant's never are."""
+    """Whether all fields of a struct are nullable, at every level; a variant's never are."""
     if not isinstance(type_, pa.StructType) or type_ == VARIANT:
         return True
     return all(field.nullable and _is_nullable(field.type) for field in type_)
@@ -209,7 +209,7 @@ def _is_nullable(type_: pa.DataType) -> bool:
 def table_plan(
     loop: DecodeLoop, plan: RowPlan, sides: tuple[PayloadBuilder, PayloadBuilder]
 ) -> TablePlan | None:
-    """How the loop reads the rows of a plan; None where they are the Python twin's."""
+    """Return the loop's plan for reading the rows of a plan; None if Python must read them."""
     table_map = plan.table_map
     programs = []
     for at, column in enumerate(plan.columns):
@@ -236,12 +236,12 @@ def table_plan(
 
 
 def _whole_steps(plan: RowPlan) -> list[Step]:
-    """Payloads json and variant: every column goes into one text."""
+    """Payloads json and variant: every column is written to one text."""
     return [(Fate.Skip if column.codec is None else Fate.Read, 0, False) for column in plan.columns]
 
 
 def _struct_steps(side: StructPayload, plan: RowPlan) -> tuple[int, list[Step]] | None:
-    """Which of the side's tables the rows go to, and each column's place in it."""
+    """Return the index of the side's table for the rows, and each column's step."""
     name = (plan.schema.database, plan.schema.table)
     try:
         rows = side.rows_of(name)

@@ -1,4 +1,4 @@
-// The body of a QUERY event; protocol/messages.py `Query` is the twin.
+// The body of a QUERY event; the Python reference is `Query` in protocol/messages.py.
 #pragma once
 
 #include <string_view>
@@ -7,8 +7,8 @@
 
 namespace mysqlbinlog {
 
-// Whether the status variables up to the character sets are complete; what comes behind these is
-// not read.
+// Whether the status variables up to the character sets are complete; those after them are not
+// read.
 inline bool are_variables(Input in) {
     while (in.left() != 0) {
         const uint8_t code = *in.at++;
@@ -18,7 +18,7 @@ inline bool are_variables(Input in) {
             case 1: length = 8; break;  // Q_SQL_MODE
             case 3: length = 4; break;  // Q_AUTO_INCREMENT
             case 4: return in.has(6);   // Q_CHARSET
-            case 2:                     // Q_CATALOG, which a 0x00 follows
+            case 2:                     // Q_CATALOG, followed by a 0x00
             case 5:                     // Q_TIME_ZONE
             case 6:                     // Q_CATALOG_NZ
                 if (!in.has(1)) return false;
@@ -31,7 +31,7 @@ inline bool are_variables(Input in) {
     return true;
 }
 
-// The statement; false for a body that the twin refuses.
+// Finds the statement; false for a body that Python rejects.
 //
 // thread_id u32 | exec_time u32 | database length u8 | error u16 | status variables length u16
 // | status variables | database | 0x00 | statement

@@ -1,8 +1,8 @@
-// Rows of a prepared statement's result as the row images that the log would hold of them.
-// decoder/result_rows/encode.py is the twin and draws the layouts.
+// Rows of a prepared statement's result as row images, as the binlog would contain them. The Python
+// reference decoder/result_rows/encode.py describes the layouts.
 //
-// Whole packets are taken straight out of the socket's buffer. What a row may not hold is never put
-// right here: the encoder stops in front of it, and the Python twin encodes it or says what is wrong.
+// Whole packets are read directly from the socket's buffer. Invalid rows are never corrected: the
+// encoder stops before them, and Python encodes the row or raises the error.
 #pragma once
 
 #include <vector>
@@ -18,20 +18,20 @@ namespace mysqlbinlog {
 struct ResultColumn {
     // As in result_rows/columns.py.
     enum class Kind : uint8_t {
-        Excluded,   // nothing but NULL
-        Fixed,      // `size` bytes, as they are stored
-        Int24,      // four bytes, of which three are stored
-        Labels,     // a number of eight bytes, of which the `size` lowest are stored: ENUM, SET
+        Excluded,   // only NULL
+        Fixed,      // `size` bytes, stored unchanged
+        Int24,      // four bytes, three of them stored
+        Labels,     // a number of eight bytes, the `size` lowest of them stored: ENUM, SET
         Year,       // two bytes, stored is one
-        Date,       // this and the next three: a length and as many parts as are not 0
+        Date,       // this and the next three: a length and the parts up to the last that is not 0
         Time,
         Datetime,
         Timestamp,
-        Decimal,    // text; stored are digits packed by nine
+        Decimal,    // text; stored as digits packed in groups of nine
         Bit,        // a length and `size` bytes, which are stored
-        Bytes,      // a length and bytes; stored is a length of `size` bytes in front of them
-        Binary,     // the same, without zeros at the end
-        Json,       // text; stored is a binary document behind a length of `size` bytes
+        Bytes,      // a length and bytes; stored with a length of `size` bytes
+        Binary,     // the same, without trailing zeros
+        Json,       // text; stored as a binary document after a length of `size` bytes
     };
 
     Kind kind = Kind::Excluded;
@@ -40,7 +40,7 @@ struct ResultColumn {
     uint8_t precision = 0;
     uint8_t scale = 0;
     uint8_t fsp = 0;
-    // Of Json: the types of all numbers matter.
+    // Json: the types of all numbers matter.
     bool is_typed = false;
 };
 
@@ -48,12 +48,12 @@ namespace result_rows {
 
 inline constexpr size_t PACKET_HEAD = 4;
 inline constexpr uint32_t MAX_PAYLOAD = 0xffffff;
-// What a payload begins with.
+// The first byte of a payload.
 inline constexpr uint8_t ROW = 0x00, END = 0xfe, ERROR = 0xff;
-// The bits of a row's bitmap begin here.
+// The first bit used in a row's bitmap.
 inline constexpr size_t BITMAP_OFFSET = 2;
 
-// The number in the next bytes that tells a length; false for what is none, as 0xfb: NULL.
+// Reads a length; false for an invalid one, such as 0xfb: NULL.
 [[gnu::always_inline]] inline bool read_length(Input& in, uint64_t& length) {
     const uint8_t* at;
     if (!in.take(1, at)) return false;
@@ -93,10 +93,10 @@ inline constexpr size_t BITMAP_OFFSET = 2;
     for (size_t i = 0; i < size; ++i) to[i] = static_cast<uint8_t>(value >> (8 * (size - 1 - i)));
 }
 
-// Bytes of a fraction of so many digits.
+// Bytes of a fraction of this many digits.
 inline uint32_t fraction_size(uint32_t fsp) { return (fsp + 1) / 2; }
 
-// Microseconds in the units of a stored fraction; false for digits that the column does not have.
+// Microseconds in the units of a stored fraction; false for digits beyond the column's.
 [[gnu::always_inline]] inline bool pack_fraction(uint32_t micros, uint32_t fsp, uint32_t& units) {
     if (micros == 0) {
         units = 0;
@@ -111,8 +111,8 @@ struct Clock {
     uint32_t hour, minute, second, micros;
 };
 
-// A date and a time of day: year u16, month, day | hour, minute, second | microseconds u32, and
-// what is 0 at the end is left out.
+// A date and a time of day: year u16, month, day | hour, minute, second | microseconds u32;
+// trailing parts that are 0 are omitted.
 [[gnu::always_inline]] inline bool read_datetime(Input& in, Ymd& date, Clock& clock) {
     const uint8_t* at;
     if (!in.take(1, at)) return false;
@@ -153,7 +153,7 @@ inline bool put_datetime(Input& in, const ResultColumn& column, uint8_t*& to) {
     return true;
 }
 
-// In UTC, as the session wants them.
+// In UTC, the session's time zone.
 inline bool put_timestamp(Input& in, const ResultColumn& column, uint8_t*& to) {
     Ymd date;
     Clock clock;
@@ -177,7 +177,7 @@ inline bool put_timestamp(Input& in, const ResultColumn& column, uint8_t*& to) {
     return true;
 }
 
-// is_negative u8 | days u32 | hour, minute, second | microseconds u32; a time of 0 has no parts.
+// is_negative u8 | days u32 | hour, minute, second | microseconds u32; the time 0 has no parts.
 inline bool put_time(Input& in, const ResultColumn& column, uint8_t*& to) {
     const uint8_t* at;
     if (!in.take(1, at)) return false;
@@ -201,7 +201,7 @@ inline bool put_time(Input& in, const ResultColumn& column, uint8_t*& to) {
     return true;
 }
 
-// Text of at most nine digits as a number; false for anything else than digits.
+// Text of at most nine digits as a number; false for any other character.
 [[gnu::always_inline]] inline bool digits_of(const uint8_t* at, size_t size, uint32_t& value) {
     uint32_t number = 0;
     uint32_t wrong = 0;
@@ -214,7 +214,7 @@ inline bool put_time(Input& in, const ResultColumn& column, uint8_t*& to) {
     return wrong == 0;
 }
 
-// -123.45, all digits of the scale, to decimal2bin's bytes; see decimals.hpp.
+// -123.45, with all digits of the scale, to decimal2bin's bytes; see decimals.hpp.
 inline bool put_decimal(Input& in, const ResultColumn& column, uint8_t*& to) {
     Raw text;
     if (!read_text(in, text) || text.size == 0) return false;
@@ -228,7 +228,7 @@ inline bool put_decimal(Input& in, const ResultColumn& column, uint8_t*& to) {
     if (left <= tail) return false;
     const uint8_t* const point = end - tail;
     if (scale != 0 && *point != '.') return false;
-    // ZEROFILL's zeros may be more than there are digits.
+    // ZEROFILL may add more zeros than there are digits.
     while (at < point && *at == '0') ++at;
     size_t before = static_cast<size_t>(point - at);
     const size_t room = size_t{column.precision} - scale;
@@ -238,7 +238,7 @@ inline bool put_decimal(Input& in, const ResultColumn& column, uint8_t*& to) {
     uint8_t* put = to;
     uint32_t any = 0;
     uint32_t group = 0;
-    // The groups before the point: the first one may be short of digits, or have none.
+    // The groups before the point: the first one may have fewer digits, or none.
     for (size_t rest = room; rest != 0;) {
         const size_t digits = rest % 9 != 0 ? rest % 9 : 9;
         rest -= digits;
@@ -285,7 +285,7 @@ inline bool put_decimal(Input& in, const ResultColumn& column, uint8_t*& to) {
         case Kind::Int24: {
             if (!in.take(4, at)) return false;
             const uint32_t value = load32(at);
-            // The fourth byte has nothing but the sign.
+            // The fourth byte contains only the sign.
             const bool fits = column.is_unsigned ? value <= 0xffffff
                                                  : value + 0x800000 <= 0xffffff;
             store_little(to, value, 3);
@@ -339,27 +339,27 @@ inline bool put_decimal(Input& in, const ResultColumn& column, uint8_t*& to) {
 class ResultRows {
 public:
     enum class Stop : uint8_t {
-        More,   // the next packet is not all there, or goes on in the one behind it
+        More,   // the next packet is incomplete, or continues in the one after it
         Full,   // enough images for now
-        Ended,  // the next packet is no row: the end, or an error
-        Odd,    // the next row is the Python twin's affair
+        Ended,  // the next packet is not a row: the end, or an error
+        Odd,    // the next row must be encoded in Python
     };
 
     void add_column(const ResultColumn& column) {
         columns_.push_back(column);
-        // A stored value is never longer than it came, but for these.
+        // A stored value is not longer than the received one, except for these kinds.
         constexpr size_t MORE = 16;
         slack_ += MORE;
         if (column.kind == ResultColumn::Kind::Decimal)
             slack_ += decimal_size(column.precision, column.scale);
     }
 
-    // Encode packets, from `in.at` on, until there are `enough` bytes of images. `in.at` is then the
-    // first packet that was not.
+    // Encodes packets, from `in.at` on, until there are `enough` bytes of images. `in.at` is then
+    // the first packet that was not encoded.
     Stop encode(Input& in, Bytes& images, size_t enough, size_t& rows) {
         using namespace result_rows;
         while (images.size() < enough) {
-            // A payload has a byte at least, or is odd.
+            // A payload has at least one byte, or is odd.
             if (!in.has(PACKET_HEAD + 1)) return Stop::More;
             const uint32_t length = load24(in.at);
             if (length == MAX_PAYLOAD || !in.has(PACKET_HEAD + length)) return Stop::More;
@@ -372,8 +372,8 @@ public:
         return Stop::Full;
     }
 
-    // One row's payload: 0x00 | null bitmap | values. False, and nothing is written, for what the
-    // Python twin must look at.
+    // One row's payload: 0x00 | null bitmap | values. False, without writing, if Python must encode
+    // it.
     bool encode_row(Input in, Bytes& images) {
         using namespace result_rows;
         const size_t count = columns_.size();
@@ -386,7 +386,7 @@ public:
             const uint32_t next = i + 1 < row_bitmap ? nulls[i + 1] : 0;
             begin[i] = static_cast<uint8_t>(nulls[i] >> BITMAP_OFFSET | next << (8 - BITMAP_OFFSET));
         }
-        // No bit is set behind the last column, in the row; all of them are in the image.
+        // In the row no bit after the last column is set; in the image all of them are.
         const size_t behind = count + BITMAP_OFFSET - 8 * (row_bitmap - 1);
         if (nulls[row_bitmap - 1] >> behind != 0) return false;
         if (count % 8 != 0) begin[image_bitmap - 1] |= static_cast<uint8_t>(0xff << count % 8);
@@ -402,7 +402,7 @@ public:
             if (!read_text(in, text) || !json_.read(text, column.is_typed)) return false;
             const size_t size = json_.size();
             if (size >> (8 * column.size) != 0) return false;
-            // A document may be longer than its text. What is written so far moves with the room.
+            // A document may be longer than its text. Reserving memory moves the bytes written.
             const size_t written = static_cast<size_t>(to - begin);
             begin = images.room(written + size + slack_ + in.left());
             to = begin + written;
@@ -417,7 +417,7 @@ public:
 private:
     std::vector<ResultColumn> columns_;
     JsonEncoder json_;
-    // By how much an image may be longer than its row.
+    // Maximum by which an image may be longer than its row.
     size_t slack_ = 0;
 };
 

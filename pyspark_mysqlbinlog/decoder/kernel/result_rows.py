@@ -1,8 +1,8 @@
-"""The compiled twin of `result_rows.encode.RowImages`, and the choice between the two.
+"""The compiled counterpart of `result_rows.encode.RowImages`, and the selection between them.
 
-The loop (kernel/result_rows.hpp) goes through the rows that lie in a connection's buffer without
-the interpreter, and stops in front of one that it does not understand. The Python twin makes the
-image of that row, or says what is wrong with it.
+The loop (kernel/result_rows.hpp) encodes the rows in a connection's buffer without the interpreter,
+and stops before a row that it does not support. Python encodes the image of that row, or raises the
+error.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _FRACTIONAL = (Kind.TIME, Kind.DATETIME, Kind.TIMESTAMP)
 
 
 def row_images(plan: ResultPlan) -> RowImageEncoder:
-    """What makes the row images of a plan in this process."""
-    # Rows with answers beside a JSON column are the Python twin's anyhow.
+    """Return the encoder of a plan's row images for this process."""
+    # Rows with an additional column for a JSON column are encoded in Python in any case.
     if implementation() == "python" or plan.asks_beside:
         return RowImages(plan)
     return KernelRowImages(plan)
@@ -50,7 +50,7 @@ class KernelRowImages:
             _add_column(self._encoder, column)
 
     def encode(self, view: memoryview) -> Encoded:
-        """As `RowImages.encode`."""
+        """Like `RowImages.encode`."""
         consumed, rows, images, stop = self._encoder.encode(view, IMAGES_BYTES)
         if stop != self._stops.Odd:
             return Encoded(consumed, rows, images, stop == self._stops.Ended)
@@ -71,7 +71,7 @@ class KernelRowImages:
         return Encoded(consumed, rows, b"".join(parts), stop == self._stops.Ended)
 
     def encode_row(self, payload: bytes) -> bytes:
-        """As `RowImages.encode_row`."""
+        """Like `RowImages.encode_row`."""
         image = self._encoder.encode_row(payload)
         return self._python.encode_row(payload) if image is None else image
 

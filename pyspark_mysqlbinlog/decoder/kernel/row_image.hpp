@@ -1,6 +1,6 @@
-// The plan of a table: how the columns of its row images are read. decoder/payloads/plan.py is the twin.
-// Made once per (table map, schema) by decoder/kernel/plan.py; each bitmap of present columns
-// (binlog_row_image minimal, noblob) gives an `Image`, made once as well.
+// The plan of a table: how the columns of its row images are read. The Python reference is
+// decoder/payloads/plan.py. decoder/kernel/plan.py makes it once per (table map, schema); each
+// bitmap of present columns (binlog_row_image minimal, noblob) has an `Image`, also made once.
 #pragma once
 
 #include <memory>
@@ -12,20 +12,20 @@
 
 namespace mysqlbinlog {
 
-// JsonWithTexts: as Json, with each document of a JSON column as a JSON string that holds its text.
+// JsonWithTexts: as Json, but each document of a JSON column is a JSON string of its text.
 enum class Payload : uint8_t { Json, Struct, Variant, JsonWithTexts };
 
 // One kind of row image, of one side.
 struct Image {
-    std::string present;  // the bitmap as it is in the log
+    std::string present;  // the bitmap as in the binlog
     bool is_readable = true;
     bool reads_all = true;  // every step is Read
     size_t bitmap_length = 0;
     std::vector<Step> steps;
-    // Payload struct: the table's rows, and those of its columns that the image does not have.
+    // Payload struct: the table's rows, and its columns that the image lacks.
     TableRows* rows = nullptr;
     std::vector<OutColumn*> missing_columns;
-    // `before.a`: as `source.missing` names what the image does not have.
+    // `before.a`: names in `source.missing` of columns that the image lacks.
     std::vector<std::string> missing;
     std::unique_ptr<VariantImage> variant;
 };
@@ -46,22 +46,22 @@ public:
 
     // side: 0 for before, 1 for after; payload struct only.
     void set_rows(size_t side, TableRows* rows) { rows_[side] = rows; }
-    // The next column; the steps are those of each side. Where it is in doubt, it is left out of
-    // the before images of updates.
+    // Adds the next column, with the steps of each side. An unreliable one is omitted from the
+    // before images of updates.
     void add_column(const Step& before, const Step& after, bool before_image_unreliable) {
         columns_.push_back(Both{{before, after}, before_image_unreliable});
         has_doubtful_ = has_doubtful_ || before_image_unreliable;
     }
 
-    // The image with these columns; null where the Python twin must say what is wrong. Images that
-    // make room for others go to `retired`: rows that wait may still need their names.
+    // The image with these columns; null if Python must raise an error. Images that are replaced go
+    // to `retired`: pending rows may still use their names.
     const Image* image(size_t side, bool is_update, std::string_view present,
                        std::vector<std::unique_ptr<Image>>& retired) {
         const bool leaves_out = has_doubtful_ && is_update && side == 0;
         std::vector<std::unique_ptr<Image>>& images = images_[leaves_out ? 2 : side];
         for (size_t at = 0; at < images.size(); ++at) {
             if (images[at]->present != present) continue;
-            // The next is probably the same.
+            // The next one is probably the same.
             if (at != 0) std::swap(images[0], images[at]);
             return images[0]->is_readable ? images[0].get() : nullptr;
         }
@@ -132,7 +132,7 @@ private:
     TableRows* rows_[2] = {nullptr, nullptr};
     std::vector<Both> columns_;
     bool has_doubtful_ = false;
-    // Of before, after, and before with the columns in doubt left out.
+    // Of before, after, and before without the unreliable columns.
     std::vector<std::unique_ptr<Image>> images_[3];
 };
 

@@ -1,4 +1,4 @@
-// The head of a rows event; decoder/events/rows.py draws it and is the twin.
+// The head of a rows event; the Python reference decoder/events/rows.py describes it.
 #pragma once
 
 #include <string_view>
@@ -21,14 +21,14 @@ struct RowsHead {
     std::string_view after;
     Input rows;  // the row images
 
-    // False where the head is cut short or its numbers can't be.
+    // False if the head is cut short or its numbers are invalid.
     bool parse(const EventView& event) {
         Input in = event.input();
         const uint8_t* at;
         if (!in.take(8, at)) return false;
         table_id = load48(at);
         if (event.type >= WRITE_ROWS_EVENT) {
-            // Extra data, whose length counts itself.
+            // Extra data; its length includes itself.
             if (!in.has(2)) return false;
             const size_t extra = load16(in.at);
             if (extra < 2 || !in.skip(extra)) return false;

@@ -1,20 +1,20 @@
-// The scan: walks events that lie in memory, as a dump or a file has them, and finds what is
-// wanted. It is the compiled twin of protocol/event_reader.py and decoder/filtering/event_filter.py for what most
-// of a log is made of: rows between BEGIN and COMMIT, of tables whose names were met before.
+// The scan: reads events in memory, from a dump or a file, and finds the captured ones. It is the
+// compiled counterpart of protocol/event_reader.py and decoder/filtering/event_filter.py for most
+// of a binlog: rows between BEGIN and COMMIT, of tables with known names.
 //
-// Nothing is decided here that the twins do not decide in the same way, and whatever else comes
-// (DDL, savepoints, XA, rotations, heartbeats, unknown names, anything damaged) the scan stops in
-// front of it: the twins take that one event, and the scan goes on behind it. The state of the log
-// is theirs. So there are two ways through a chunk:
+// All its decisions are those of the Python reference. Before any other event (DDL, savepoints, XA,
+// rotations, heartbeats, unknown names, damaged bytes) the scan stops: Python processes that one
+// event, and the scan continues after it. Python owns the state of the binlog. There are therefore
+// two ways through a chunk:
 //
-// * between transactions, `scan_transactions` takes whole ones, or nothing of one;
-// * inside of one, `scan_group` takes rows, table maps and statement texts, and says what a twin
-//   would have in mind behind them.
+// * between transactions, `scan_transactions` reads whole ones, or nothing of one;
+// * inside a transaction, `scan_group` reads rows, table maps and statement texts, and returns the
+//   state that Python would have after them.
 //
-// A third, `skip_rows`, is for those who look for statements only: it passes row changes and their
-// frames, of whatever tables.
+// A third, `skip_rows`, is for callers that search for statements only: it skips row changes and
+// their frames, of all tables.
 //
-// What is wanted is not copied but noted, as segments of the chunk; `pack` copies it.
+// Captured events are not copied but recorded as segments of the chunk; `pack` copies them.
 #pragma once
 
 #include <cstddef>
@@ -32,44 +32,44 @@
 
 namespace mysqlbinlog {
 
-// A wanted event: header and body, without its checksum.
+// A captured event: header and body, without its checksum.
 struct Segment {
     int64_t end;  // position after the event
     size_t offset;
     size_t size;
 };
 
-// A boundary, and what lies before it.
+// A boundary, and the totals before it.
 struct Ending {
     int64_t end;
-    uint64_t kept;    // bytes of wanted events since the beginning of the scan
+    uint64_t kept;    // bytes of captured events since the beginning of the scan
     size_t segments;  // likewise
     size_t last_length;      // of the event that ends there, its checksum included
     uint32_t last_checksum;
 };
 
 enum class ScanStop : uint8_t {
-    More,   // the next event, or the rest of its transaction, is not there yet
-    Odd,    // the next event, or one of its transaction, is for the twin
-    Asked,  // behind the place that was asked for
+    More,   // the next event, or the rest of its transaction, has not arrived yet
+    Odd,    // the next event, or one of its transaction, is for Python
+    Asked,  // after the requested position
 };
 
 class Scanner {
 public:
-    // `whole_maps`: a wanted table's map passes only if an equal one was learnt, byte for byte.
+    // `whole_maps`: a captured table's map passes only if an equal one was learnt, byte for byte.
     explicit Scanner(bool whole_maps) : known_(whole_maps) {}
 
-    // --- what is known of tables
+    // --- known tables
 
-    // A table map's body that the twin has read.
+    // Adds a table map's body that Python has parsed.
     void learn(std::string_view body, bool wanted) { known_.learn(body, wanted); }
-    // Every wanted table's map is to be looked at again.
+    // Requires every captured table's map to be parsed again.
     void forget_maps() { known_.forget_maps(); }
 
     // --- the chunk
 
-    // packets: events come as a dump's packets; else back to back. checksum: each has a CRC32.
-    // verified: so many bytes were walked before, by a scan that stopped for more.
+    // packets: events come as a dump's packets, otherwise back to back. checksum: each has a CRC32.
+    // verified: number of bytes that an earlier scan has checked, which stopped for more.
     void open(const uint8_t* data, size_t size, int64_t pos, int64_t limit, bool packets,
               bool checksum, size_t verified) {
         data_ = data;
@@ -92,15 +92,15 @@ public:
         last_offset_ = last_length_ = 0;
     }
 
-    // --- what a scan leaves
+    // --- results of a scan
 
     ScanStop stop() const { return stop_; }
     size_t consumed() const { return at_; }   // bytes of the chunk
-    int64_t pos() const { return pos_; }      // behind the last event
-    uint32_t time() const { return time_; }   // of the last event, as its header tells it
+    int64_t pos() const { return pos_; }      // after the last event
+    uint32_t time() const { return time_; }   // of the last event, from its header
     size_t verified() const { return verified_ > at_ ? verified_ - at_ : 0; }
     uint64_t kept() const { return kept_; }
-    // Of the last event that was passed: bytes, and the CRC32 of all but its own checksum.
+    // Of the last scanned event: bytes, and the CRC32 of all but its own checksum.
     size_t last_length() const { return last_length_; }
     uint32_t last_checksum() const {
         if (last_length_ == 0) return 0;
@@ -111,8 +111,8 @@ public:
     size_t trailer() const { return trailer_; }
     const std::vector<Segment>& segments() const { return segments_; }
     const std::vector<Ending>& endings() const { return endings_; }
-    // Inside of a transaction: the text and the table maps of the statement that goes on, or what
-    // came to it; and the rest of what EventFilter has in mind.
+    // Inside a transaction: the text and the table maps of the statement in progress, or those
+    // added to it; and the rest of EventFilter's state.
     const std::vector<Segment>& statement() const { return statement_; }
     bool new_statement() const { return new_statement_; }
     bool text_waits() const { return text_waits_; }
@@ -160,9 +160,9 @@ public:
         } while (true);
     }
 
-    // Inside of a transaction. `ids` holds what it has announced; the filter's state as it is;
-    // `frame_waits`: GTID and BEGIN are not handed on yet; ask_at: stop behind the first rows event
-    // that ends there or later.
+    // Inside a transaction. `ids` contains its announced tables; the arguments are the filter's
+    // state; `frame_waits`: GTID and BEGIN have not been passed on; ask_at: stop after the first
+    // rows event that ends there or later.
     void scan_group(bool frame_waits, bool text_waits, bool rows_seen, int64_t ask_at) {
         text_waits_ = text_waits;
         text_is_here_ = false;
@@ -196,7 +196,7 @@ public:
                     const Wanted wanted = wanted_map(event);
                     if (wanted == Wanted::Unknown) return odd();
                     const bool is_wanted = wanted == Wanted::Yes;
-                    // A frame, or a text from before the chunk, is the filter's to hand on.
+                    // The filter passes on a frame, or a text from before the chunk.
                     const bool takes_text = text_waits_ && !state_.are_rows_seen;
                     if (is_wanted && (frame_waits || (takes_text && !text_is_here_))) return odd();
                     if (state_.table_map()) {
@@ -222,7 +222,7 @@ public:
         }
     }
 
-    // Row changes and their frames, without looking at tables or at what belongs together.
+    // Row changes and their frames, without checking tables or grouping.
     void skip_rows() {
         Event event{};
         while (read(event)) {
@@ -244,7 +244,7 @@ private:
         const uint8_t* body;
         size_t body_size;
         size_t offset;  // of the header, in the chunk
-        size_t next;    // behind the event
+        size_t next;    // after the event
         int64_t end;
     };
 
@@ -275,7 +275,7 @@ private:
         return false;
     }
 
-    // The event at at_, every rule of EventReader checked; false when the scan must stop there.
+    // Reads the event at at_ with all checks of EventReader; false if the scan must stop there.
     bool read(Event& event) {
         size_t offset = at_;
         size_t length;
@@ -348,7 +348,7 @@ private:
         return read_statement({event.body, event.body + event.body_size}, sql) && sql == text;
     }
 
-    // One whole transaction; false when the scan must stop in front of it.
+    // Reads one whole transaction; false if the scan must stop before it.
     bool scan_transaction() {
         ids.clear();
         Segment frame[2];

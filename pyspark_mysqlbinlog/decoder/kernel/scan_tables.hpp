@@ -1,5 +1,5 @@
-// What the scan knows of tables: which of them are wanted, by the bytes of their names; and the
-// numbers that the transaction in hand has given them.
+// The tables known to the scan: which of them are captured, by the bytes of their names; and their
+// ids in the current transaction.
 #pragma once
 
 #include <cstddef>
@@ -13,12 +13,12 @@
 
 namespace mysqlbinlog {
 
-// Whether a table's events are; Unknown is for the twin to say.
+// Whether a table's events are captured; for Unknown, Python must decide.
 enum class Wanted : uint8_t { No, Yes, Unknown };
 
 inline Wanted wanted_if(bool is_wanted) { return is_wanted ? Wanted::Yes : Wanted::No; }
 
-// Tables that the transaction has named so far. Forgotten all at once.
+// Tables announced in the current transaction. Cleared all at once.
 class TableIds {
 public:
     TableIds() : slots_(16) {}
@@ -71,13 +71,13 @@ private:
     size_t count_ = 0;
 };
 
-// Tables that the twin has met. It decides once for a name, for good.
+// Tables that Python has seen. The decision for a name is final.
 class KnownTables {
 public:
-    // `whole_maps`: a wanted table's map is known only if an equal one was learnt, byte for byte.
+    // `whole_maps`: a captured table's map is known only if an equal one was learnt, byte for byte.
     explicit KnownTables(bool whole_maps) : whole_maps_(whole_maps) {}
 
-    // A table map's body that the twin has read.
+    // Adds a table map's body that Python has parsed.
     void learn(std::string_view body, bool wanted) {
         size_t size = 0;
         if (!name_length(body, size)) return;
@@ -94,7 +94,7 @@ public:
         last_map_.clear();
     }
 
-    // Of a table map's body.
+    // Finds a table by its table map's body.
     Wanted find(std::string_view body) {
         // Servers repeat a map for every statement.
         if (!last_map_.empty() && body == last_map_) return last_wanted_;
@@ -113,7 +113,7 @@ private:
     static constexpr size_t MOST_MAPS = 10'000;
     static constexpr size_t NAMES = 8;  // table id u48 | flags u16 | names
 
-    // The bytes of both names with their lengths and zeros, from NAMES on; false when cut short.
+    // Bytes of both names with their lengths and zeros, from NAMES on; false if cut short.
     static bool name_length(std::string_view body, size_t& size) {
         size_t end = NAMES;
         for (int name = 0; name < 2; ++name) {

@@ -1,5 +1,5 @@
-// The table maps that rows events may refer to, and the plans made for them. decoder/events/table_map.py
-// `TableMapRegistry` is the twin: the last `CAPACITY` used, of one file.
+// The table maps that rows events may refer to, with their plans. The Python reference is
+// `TableMapRegistry` in decoder/events/table_map.py: the last `CAPACITY` used ones of one file.
 #pragma once
 
 #include <limits>
@@ -15,8 +15,8 @@ namespace mysqlbinlog {
 struct MappedTable {
     std::string body;  // of the TABLE_MAP
     uint64_t last_use = 0;
-    // Made for rows events that begin in [planned_from, planned_until) of the file: the schema is
-    // the same all the way. Without a plan there, they are the Python twin's.
+    // For rows events that begin in [planned_from, planned_until) of the file, where the schema is
+    // constant. Without a plan, Python decodes them.
     TablePlan* plan = nullptr;
     int64_t planned_from = 0;
     int64_t planned_until = 0;
@@ -29,7 +29,7 @@ public:
     static constexpr size_t CAPACITY = 1024;
     static constexpr uint64_t NONE = std::numeric_limits<uint64_t>::max();
 
-    // Whether this very TABLE_MAP is known already; it is the last one used then.
+    // Whether this exact TABLE_MAP is known; if so, it becomes the last one used.
     bool repeats(std::string_view body) {
         if (body.size() < 6) return false;
         MappedTable* table = find(id_of(body));
@@ -37,8 +37,8 @@ public:
         table->last_use = ++uses_;
         return true;
     }
-    // Remembers a TABLE_MAP, in the place of another one of that id, or of the one that was last
-    // used before all others: its id is returned, else NONE.
+    // Adds a TABLE_MAP in place of another one of that id, or of the least recently used one, whose
+    // id is returned; otherwise NONE.
     uint64_t add(std::string_view body) {
         const uint64_t id = id_of(body);
         MappedTable& table = tables_[id];
@@ -55,7 +55,7 @@ public:
         return forgotten;
     }
     MappedTable* find(uint64_t id) {
-        // Rows events of one table follow one another.
+        // Consecutive rows events often have the same table.
         if (id == last_id_) return last_;
         const auto found = tables_.find(id);
         if (found == tables_.end()) return nullptr;

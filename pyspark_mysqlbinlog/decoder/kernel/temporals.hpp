@@ -1,5 +1,5 @@
-// DATE, TIME, DATETIME and TIMESTAMP, in today's layout and in the one from before 5.6, as numbers
-// and as text. values/temporals.py draws the layouts.
+// DATE, TIME, DATETIME and TIMESTAMP, in the current layout and in the one from before 5.6, as
+// numbers and as text. values/temporals.py describes the layouts.
 #pragma once
 
 #include "bytes.hpp"
@@ -12,7 +12,7 @@ inline constexpr int64_t MICROS_PER_SECOND = 1'000'000;
 inline constexpr int64_t MICROS_PER_DAY = 86'400 * MICROS_PER_SECOND;
 inline constexpr uint32_t MAX_TIME_HOURS = 838;
 
-// A date as MySQL has it; month and day may be 0.
+// A date as MySQL stores it; month and day may be 0.
 struct Ymd {
     uint16_t year;
     uint8_t month;
@@ -32,7 +32,7 @@ struct Instant {
     bool is_zero;    // '0000-00-00 00:00:00'
 };
 
-// Whether it is a date at all. What has a zero or is no day of its month is one.
+// Checks the ranges of a date's parts. Dates with zeros or such as 31 February are accepted.
 inline bool make_date(uint64_t year, uint32_t month, uint32_t day, Ymd& date) {
     if (year > 9999 || month > 12 || day > 31) return false;
     date = Ymd{static_cast<uint16_t>(year), static_cast<uint8_t>(month),
@@ -46,7 +46,7 @@ inline bool make_clock(uint32_t hour, uint32_t minute, uint32_t second, uint32_t
     return (hour <= max_hour) & (minute <= 59) & (second <= 59);
 }
 
-// The fraction behind a value: none, hundredths, ten-thousandths or millionths, big-endian.
+// The fraction after a value: none, hundredths, ten-thousandths or millionths, big-endian.
 inline bool make_fraction(uint32_t units, uint32_t size, int64_t& micros) {
     constexpr uint32_t UNITS[4] = {1, 100, 10'000, 1'000'000};
     constexpr uint32_t MICROS[4] = {1'000'000, 10'000, 100, 1};
@@ -61,7 +61,7 @@ inline bool read_date(Input& in, const Column&, Ymd& date) {
     return make_date(packed >> 9, packed >> 5 & 15, packed & 31, date);
 }
 
-// Time and TimeOld: microseconds, negative ones too.
+// Time and TimeOld: microseconds, may be negative.
 inline bool read_time(Input& in, const Column& column, int64_t& micros) {
     const uint8_t* at;
     if (!in.take(column.size, at)) return false;
@@ -91,7 +91,7 @@ inline bool read_time(Input& in, const Column& column, int64_t& micros) {
     return true;
 }
 
-// Today's layout, with a fraction of 0 to 3 bytes:
+// The current layout, with a fraction of 0 to 3 bytes:
 // sign 1 bit | year * 13 + month 17 | day 5 | hour 5 | minute 6 | second 6 | fraction
 template <uint32_t FRACTION_SIZE>
 inline bool unpack_datetime(const uint8_t* at, Moment& value) {
@@ -142,10 +142,10 @@ inline bool read_timestamp(Input& in, const Column& column, Instant& value) {
     return true;
 }
 
-// Days since 1970; false for what is no day: a zero in it, 31 February, the year 0.
+// Days since 1970; false for an invalid date: a zero in it, 31 February, the year 0.
 inline bool day_number(Ymd date, int32_t& days) {
-    // In leap years and others: days of a month, which 0 is not, and those of the year before it.
-    // (13 to 15 are what 4 bits may hold.)
+    // For common and leap years: days of a month, 0 for month 0, and days of the year before it.
+    // (13 to 15 are possible values of 4 bits.)
     static constexpr uint8_t DAYS[2][16] = {
         {0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31, 0, 0, 0},
         {0, 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31, 0, 0, 0}};
@@ -153,7 +153,7 @@ inline bool day_number(Ymd date, int32_t& days) {
         {0, 0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334, 0, 0, 0},
         {0, 0, 31, 60, 91, 121, 152, 182, 213, 244, 274, 305, 335, 0, 0, 0}};
     const uint32_t year = date.year, month = date.month & 15u, day = date.day;
-    // Dates come in no order: what hangs on them is computed, for a branch would often be missed.
+    // Dates come in any order: values are computed, because a branch would often be mispredicted.
     const bool is_leap = (year % 4 == 0) & ((year % 100 != 0) | (year % 400 == 0));
     const uint32_t before = year - 1;
     const uint32_t number = 365 * before + before / 4 - before / 100 + before / 400 +
@@ -162,7 +162,7 @@ inline bool day_number(Ymd date, int32_t& days) {
     return (year != 0) & (day - 1 < DAYS[is_leap][month]);
 }
 
-// The day of that number. `days` from 0 (1970) to that of the year 9999.
+// The date of a day number. `days` from 0 (1970) to that of the year 9999.
 inline Ymd date_of_day(uint32_t days) {
     const uint32_t since = days + 719'468;  // 1 March of the year 0
     const uint32_t era = since / 146'097;
@@ -214,8 +214,8 @@ inline void append_time(Bytes& out, int64_t micros, uint32_t fsp) {
     out.advance(static_cast<size_t>(to - begin));
 }
 
-// 2026-11-20T10:00:00, or with a space: always for zero dates, which no reader must take for
-// ISO's, and where `iso` is false, as SELECT shows it.
+// 2026-11-20T10:00:00, or with a space: always for zero dates, so that readers do not parse them as
+// ISO, and if not `iso`, as SELECT shows it.
 inline void append_datetime(Bytes& out, const Moment& value, uint32_t fsp, bool iso) {
     uint8_t* const begin = out.room(32);
     uint8_t* to = write_date(begin, value.date);

@@ -1,6 +1,6 @@
-// Where a log is in its transactions, and what their rows are told of them. decoder/events/transactions.py
-// is the twin; it follows the events that are not known here, and what is known goes to and fro between
-// the two.
+// The state of the binlog within its transactions, and the transaction data of rows. The Python
+// reference is decoder/events/transactions.py. It handles the events that are unsupported here; the
+// state is copied between the two.
 #pragma once
 
 #include <string>
@@ -20,14 +20,14 @@ struct OptionalText {
     void reset() { is_set = false; }
 };
 
-// Follows the events of a log that are known here; SAVEPOINT and XA START are not. The scan and the
-// decode loop call what an event is.
+// Tracks the state over supported events; SAVEPOINT and XA START are not. The scan and the decode
+// loop call the method of an event's type.
 struct TransactionState {
     bool is_named = false;         // the transaction has a GTID event
-    bool is_in_group = false;      // it has begun: rows may come
-    bool is_begun_by_gtid = false; // by MariaDB's
+    bool is_in_group = false;      // it has begun, so that rows can come
+    bool is_begun_by_gtid = false; // by MariaDB's GTID event
     bool are_rows_seen = false;    // the next table map begins another statement
-    bool is_ended = false;         // by the last event
+    bool is_ended = false;         // the last event ended a transaction
 
     bool is_going_on() const { return is_in_group || is_named; }
 
@@ -66,13 +66,13 @@ public:
     uint32_t thread_id = 0;
     OptionalText gtid;
     OptionalText query;
-    // The twin has seen nothing of this transaction.
+    // Python has no state of this transaction.
     bool is_new = true;
-    // Grows whenever gtid or query changes.
+    // Incremented when gtid or query changes.
     uint64_t changes = 0;
 
-    // Takes an event into account, but for a TABLE_MAP and rows; false, and nothing is changed, for
-    // one that the Python twin must follow.
+    // Updates the state for an event other than a TABLE_MAP or rows; false, without a change, for
+    // one that Python must handle.
     bool follow(const EventView& event) {
         switch (event.type) {
             case XID_EVENT:
@@ -105,7 +105,7 @@ public:
     }
     void follow_table_map() {
         start_event();
-        // The text of the statement before is not its own.
+        // The text of the previous statement does not apply.
         if (!state.table_map()) return;
         if (query.is_set) ++changes;
         query.reset();
@@ -167,7 +167,7 @@ private:
         text.append(as_text(digits, static_cast<size_t>(end - digits)));
     }
 
-    // Only BEGIN and COMMIT, spelled as the server spells them.
+    // Only BEGIN and COMMIT, in the server's spelling.
     bool follow_query(const EventView& event) {
         std::string_view sql;
         if (!read_statement(event.input(), sql)) return false;
@@ -184,7 +184,7 @@ private:
         state.begin();
         return true;
     }
-    // Bytes that are not UTF-8 stay visible, as \xe9.
+    // Invalid UTF-8 bytes stay visible, as \xe9.
     void set_query(const uint8_t* at, size_t size) {
         ++changes;
         state.text();

@@ -1,10 +1,10 @@
-// One value out of a row image. Every function reads at `in`, checked; it returns false, with `in`
-// anywhere, for bytes that are cut short or no value of that type: whoever calls hands the event
-// to the pure-Python twin, which says what is wrong with it. A value that is merely unusual (a
-// zero date, an empty label) is read.
+// Reads single values of a row image. Every function reads at `in`, with bounds checks. It returns
+// false, with `in` undefined, for bytes that are cut short or not a value of that type: the caller
+// passes the event to Python, which raises the error. A value that is only unusual (a zero date, an
+// empty label) is read.
 //
-// Here are numbers, strings and labels; decimals.hpp and temporals.hpp have the rest. The twins
-// are values/numbers.py and values/strings.py.
+// This file has numbers, strings and labels; decimals.hpp and temporals.hpp have the rest. The
+// Python reference is values/numbers.py and values/strings.py.
 #pragma once
 
 #include "bytes.hpp"
@@ -14,7 +14,7 @@
 
 namespace mysqlbinlog {
 
-// `size` bytes, the lowest first: 1, 2, 3, 4 or 8.
+// `size` bytes, little-endian: 1, 2, 3, 4 or 8.
 [[gnu::always_inline]] inline uint64_t load_little(const uint8_t* at, uint32_t size) {
     switch (size) {
         case 1: return at[0];
@@ -25,7 +25,7 @@ namespace mysqlbinlog {
     }
 }
 
-// TINYINT to BIGINT. An UNSIGNED BIGINT is its bit pattern.
+// TINYINT to BIGINT. An UNSIGNED BIGINT is returned as its bit pattern.
 [[gnu::always_inline]] inline int64_t load_integer(const uint8_t* at, uint32_t size,
                                                    bool is_unsigned) {
     const uint64_t raw = load_little(at, size);
@@ -40,7 +40,7 @@ inline bool read_integer(Input& in, const Column& column, int64_t& value) {
     return true;
 }
 
-// Infinities and NaN are read: only JSON has no way to show them.
+// Infinities and NaN are read: only JSON cannot represent them.
 inline bool read_float(Input& in, const Column&, float& value) {
     const uint8_t* at;
     if (!in.take(4, at)) return false;
@@ -72,7 +72,7 @@ inline bool read_year(Input& in, const Column&, int32_t& value) {
     return true;
 }
 
-// Text, Binary, Json and Geometry as they are stored: a length of `size` bytes, then the bytes.
+// Text, Binary, Json and Geometry as stored: a length of `size` bytes, then the bytes.
 // False for a BINARY(n) of more than n bytes.
 inline bool read_raw(Input& in, const Column& column, Raw& value) {
     const uint8_t* at;
@@ -83,13 +83,13 @@ inline bool read_raw(Input& in, const Column& column, Raw& value) {
     return column.padded < 0 || length <= static_cast<size_t>(column.padded);
 }
 
-// What SELECT shows of a BINARY(n): the zeros at its end are not stored.
+// BINARY(n) as SELECT shows it: its trailing zeros are not stored.
 inline void append_padded(const Column& column, Raw value, Bytes& out) {
     out.append(value.data, value.size);
     if (column.padded >= 0) out.fill(0, static_cast<size_t>(column.padded) - value.size);
 }
 
-// ENUM: which of the labels, of which the first is ''.
+// ENUM: index of the label; label 0 is ''.
 inline bool read_label(Input& in, const Column& column, size_t& label) {
     const uint8_t* at;
     if (!in.take(column.size, at)) return false;
@@ -105,8 +105,8 @@ inline bool read_set(Input& in, const Column& column, uint64_t& bits) {
     return column.labels.size() >= 64 || bits >> column.labels.size() == 0;
 }
 
-// A SET's labels with commas between them; with `json` as a JSON string, else as they are. As in
-// MySQL, there is no comma behind a label '' that nothing stands in front of.
+// A SET's labels with commas between them; with `json` as a JSON string, otherwise unchanged. As in
+// MySQL, no comma follows a leading empty label ''.
 inline void append_set(Bytes& out, const Column& column, uint64_t bits, bool json) {
     if (json) out.push('"');
     bool is_empty = true;
@@ -124,7 +124,7 @@ inline void append_set(Bytes& out, const Column& column, uint64_t bits, bool jso
     if (json) out.push('"');
 }
 
-// Past a value of any kind. As its twins do, this looks at lengths only.
+// Skips a value of any kind. As in Python, this reads lengths only.
 inline bool skip_value(Input& in, const Column& column) {
     size_t length = column.size;
     switch (column.kind) {

@@ -1,4 +1,4 @@
-// Columns and row images as variants: what decoder/payloads/variant_payload.py makes of them.
+// Columns and row images as variants; the Python reference is decoder/payloads/variant_payload.py.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@
 
 namespace mysqlbinlog {
 
-// An SRID and a WKB; what is too short for that has a null SRID (see values/geometry.py).
+// An SRID and a WKB; a value too short for that has a null SRID (see values/geometry.py).
 inline bool write_geometry_variant(Raw bytes, VariantKeys& keys, Bytes& out) {
     VariantSink sink(keys, out);
     const auto frame = sink.open_object(2, bytes.size + 10);
@@ -50,7 +50,7 @@ inline bool write_variant(Input& in, const Column& column, VariantKeys& keys, By
         }
         case Kind::Float: {
             float value;
-            // On its way through a Python float a NaN may change: the twin says what it becomes.
+            // A NaN may change when it passes through a Python float, so Python encodes it.
             if (!read_float(in, column, value) || std::isnan(value)) return false;
             append_variant_float(out, value);
             return true;
@@ -177,12 +177,12 @@ inline bool write_variant(Input& in, const Column& column, VariantKeys& keys, By
     return false;
 }
 
-// Row images of one kind as variant objects: the values of the columns that are shown, in the
-// table's order. Their keys, the keys' order and the metadata are made once; only documents and
-// geometries add keys, row by row. After a false the row's bytes are the caller's to take back.
+// Row images of one kind as variant objects: the values of the output columns, in the table's
+// order. Their keys, the keys' order and the metadata are made once; only documents and geometries
+// add keys, row by row. After a failure, the caller must remove the row's bytes.
 class VariantImage {
 public:
-    // The columns that are shown, in the table's order. They need not live on.
+    // The output columns, in the table's order. They may be destroyed afterwards.
     explicit VariantImage(const std::vector<const Column*>& columns) : starts_(columns.size()) {
         for (const Column* column : columns) keys_.id(key_of(*column));
         ids_.resize(columns.size());
@@ -194,7 +194,7 @@ public:
         has_metadata_ = keys_.size() == columns.size() && keys_.append_metadata(metadata_);
     }
 
-    // False where such images can't be written: a name that is there twice.
+    // False if such images cannot be written, because a name occurs twice.
     bool is_possible() const { return has_metadata_; }
 
     void begin(Bytes& value) {
@@ -207,19 +207,19 @@ public:
         added_ = 0;
     }
 
-    // The next column, which is NULL.
+    // Adds the next column, which is NULL.
     void add_null() {
         start();
         value_->push(variant_code::Null);
     }
 
-    // The next column; its value is read.
+    // Adds the next column; reads its value.
     bool add(Input& in, const Column& column) {
         start();
         return write_variant(in, column, keys_, *value_);
     }
 
-    // When each column is added. False where Spark would refuse the row for its size.
+    // To be called after all columns. False if the row is too large for Spark.
     bool finish(Bytes& metadata) {
         Bytes& value = *value_;
         const size_t total = value.size() - begin_ - gap_;
@@ -241,16 +241,16 @@ private:
     static Raw key_of(const Column& column) { return Raw::of(column.name); }
     size_t head(uint32_t width) const { return object_head(ids_.size(), id_width_, width); }
 
-    // What a cut number would belong to is refused in the end.
+    // The result of an overflowing number is rejected in the end.
     void start() { starts_[added_++] = static_cast<uint32_t>(value_->size() - begin_ - gap_); }
 
     VariantKeys keys_;
     std::vector<uint32_t> ids_;     // of the names, in the order of an object's keys
-    std::vector<uint32_t> starts_;  // of the values, by id: both count the columns that are shown
-    Bytes metadata_;                // of rows that add no keys
+    std::vector<uint32_t> starts_;  // of the values, by id: both count the output columns
+    Bytes metadata_;                // for rows that add no keys
     bool has_metadata_;
     uint32_t id_width_;
-    uint32_t width_ = 1;  // of the last row's offsets: the next row's will most often be the same
+    uint32_t width_ = 1;  // of the last row's offsets: mostly also of the next row's
     Bytes* value_ = nullptr;
     size_t begin_ = 0;
     size_t gap_ = 0;

@@ -1,6 +1,7 @@
-// Values as bytes of Spark's VARIANT, the encoding of Parquet's variant format, version 1.
-// decoder/payloads/variant.py draws it and is the twin of this, byte for byte; but a value that is larger
-// than Spark reads is refused as soon as something in it is, and else when it is whole.
+// Encodes values as Spark's VARIANT: Parquet's variant format, version 1. The Python reference
+// decoder/payloads/variant.py describes the format; the results are equal byte for byte. A value
+// that is too large for Spark is rejected as soon as a part of it is too large, otherwise at its
+// end.
 #pragma once
 
 #include <algorithm>
@@ -70,7 +71,7 @@ inline void append_variant_decimal(Bytes& out, Int128 unscaled, uint32_t scale) 
     }
 }
 
-// Spark wants the narrowest type.
+// Spark requires the narrowest type.
 inline void append_variant_integer(Bytes& out, int64_t value) {
     const uint64_t bits = static_cast<uint64_t>(value);
     if (value == static_cast<int8_t>(value)) {
@@ -127,7 +128,7 @@ inline bool append_variant_string(Bytes& out, Raw utf8) {
     return true;
 }
 
-// A string whose length shows when it is written: what `write(out)` appends.
+// A string whose length is known only after writing: what `write(out)` appends.
 template <typename Write>
 inline bool append_variant_written(Bytes& out, Write write) {
     const size_t begin = out.size();
@@ -147,8 +148,8 @@ inline bool append_variant_written(Bytes& out, Write write) {
     return true;
 }
 
-// A container is written behind a gap for its head, whose size shows when all values are there.
-// Makes the gap, which begins at `start`, as large as `head`.
+// A container is written after a gap for its head, whose size is known when all values are written.
+// Adjusts the gap, which begins at `start`, to the size of `head`.
 inline void settle_head(Bytes& out, size_t start, size_t gap, size_t head) {
     if (head == gap) return;
     const size_t values = out.size() - start - gap;
@@ -158,7 +159,7 @@ inline void settle_head(Bytes& out, size_t start, size_t gap, size_t head) {
     out.truncate(start + head + values);
 }
 
-// Bytes in front of the values.
+// Bytes before the values.
 inline size_t object_head(size_t count, uint32_t id_width, uint32_t width) {
     return 1 + (count > 0xFF ? 4 : 1) + count * id_width + (count + 1) * width;
 }
@@ -166,16 +167,16 @@ inline size_t array_head(size_t count, uint32_t width) {
     return 1 + (count > 0xFF ? 4 : 1) + (count + 1) * width;
 }
 
-// Header byte and count of an object; returns behind them.
+// Writes header byte and count of an object; returns the position after them.
 inline uint8_t* write_object_head(uint8_t* to, size_t count, uint32_t id_width, uint32_t width) {
     const uint32_t large = count > 0xFF;
     *to++ = static_cast<uint8_t>((large << 4 | (id_width - 1) << 2 | (width - 1)) << 2 | 2);
     return write_little(to, count, large ? 4 : 1);
 }
 
-// The order that an object's keys have: Java's String.compareTo, unit by unit of UTF-16. That is
-// the order of the bytes of UTF-8, but that characters beyond U+FFFF, which begin with 0xF0 or
-// more, come before those from U+E000 on, which begin with 0xEE or 0xEF.
+// The order of an object's keys: Java's String.compareTo, by UTF-16 units. That is the order of the
+// UTF-8 bytes, except that characters beyond U+FFFF, which begin with 0xF0 or more, come before
+// those from U+E000 on, which begin with 0xEE or 0xEF.
 inline bool key_comes_before(Raw one, Raw other) {
     const size_t shared = one.size < other.size ? one.size : other.size;
     for (size_t i = 0; i < shared; ++i) {
@@ -187,12 +188,12 @@ inline bool key_comes_before(Raw one, Raw other) {
     return one.size < other.size;
 }
 
-// The sink that writes the values of a document, or of whatever is told to it.
+// The sink that writes the values of a document, or of any other caller.
 class VariantSink {
 public:
     VariantSink(VariantKeys& keys, Bytes& out)
         : keys_(keys), fields_(keys.fields), starts_(keys.starts), out_(out) {
-        // What a refused document left.
+        // Discards the state of a rejected document.
         fields_.clear();
         starts_.clear();
     }
@@ -219,7 +220,7 @@ public:
     }
     bool text(Raw utf8) { return append_variant_string(out_, utf8); }
 
-    // Of more than 38 digits, a zero before the point included: a string.
+    // A DECIMAL of more than 38 digits, including a zero before the point, is a string.
     bool decimal(const uint8_t* digits, uint32_t precision, uint32_t scale) {
         const size_t begin = out_.size();
         uint32_t count = 0;
@@ -270,11 +271,11 @@ public:
 
     struct Frame {
         size_t start;  // of the container in the output
-        size_t gap;    // bytes left for its head
+        size_t gap;    // bytes reserved for its head
         size_t first;  // of its fields, or of its elements' starts
     };
 
-    // The widths are guessed: wrong ones cost a move of the values.
+    // The widths are estimated; a wrong estimate costs a move of the values.
     Frame open_object(size_t elements, size_t size) {
         return open(object_head(elements, variant_width(keys_.size() + elements),
                                 variant_width(size)),
@@ -289,7 +290,7 @@ public:
     }
     void element(const Frame& frame) { starts_.push_back(written(frame)); }
 
-    // Keys get their ids when all values inside have theirs, in their order.
+    // Keys get their ids after all keys inside their values, in their order.
     bool close_object(const Frame& frame) {
         VariantField* const fields = fields_.data() + frame.first;
         const size_t count = fields_.size() - frame.first;
@@ -329,7 +330,7 @@ public:
     }
 
 private:
-    // Bytes of values so far. A number that is cut here is refused when the container is closed.
+    // Bytes of values so far. An overflow is rejected when the container is closed.
     uint32_t written(const Frame& frame) const {
         return static_cast<uint32_t>(out_.size() - frame.start - frame.gap);
     }
@@ -363,7 +364,7 @@ private:
     Bytes& out_;
 };
 
-// A JSON column's document; false, too, where Spark would refuse it for its size.
+// A JSON column's document; also false if it is too large for Spark.
 inline bool append_variant_document(Raw document, VariantKeys& keys, Bytes& out) {
     const size_t begin = out.size();
     VariantSink sink(keys, out);

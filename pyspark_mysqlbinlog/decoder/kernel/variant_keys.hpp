@@ -1,5 +1,5 @@
-// The dictionary of one variant: its keys in the order of their first use. decoder/payloads/variant.py
-// `Keys` and `encode_metadata` are the twins.
+// The dictionary of one variant: its keys in the order of their first use. The Python reference is
+// `Keys` and `encode_metadata` in decoder/payloads/variant.py.
 #pragma once
 
 #include <chrono>
@@ -19,7 +19,7 @@ inline uint32_t variant_width(uint64_t number) {
     return number < 1 << 8 ? 1 : number < 1 << 16 ? 2 : number < 1 << 24 ? 3 : 4;
 }
 
-// The low `width` bytes; returns behind them.
+// Writes the low `width` bytes; returns the position after them.
 inline uint8_t* write_little(uint8_t* to, uint64_t number, uint32_t width) {
     for (uint32_t i = 0; i < width; ++i, number >>= 8) *to++ = static_cast<uint8_t>(number);
     return to;
@@ -35,11 +35,11 @@ struct VariantField {
     Raw raw() const { return Raw{key, length}; }
 };
 
-// Open addressing; the keys' bytes lie one behind the other, as the metadata has them.
+// Open addressing; the keys' bytes are stored one after another, as in the metadata.
 class VariantKeys {
 public:
     VariantKeys() : table_(64, 0) {
-        // Nobody who writes keys shall know where they go.
+        // Authors of keys must not be able to predict hash collisions.
         seed_ = static_cast<uint64_t>(
                     std::chrono::steady_clock::now().time_since_epoch().count()) ^
                 reinterpret_cast<uintptr_t>(table_.data());
@@ -47,12 +47,12 @@ public:
 
     size_t size() const { return entries_.size(); }
 
-    // Room for whoever writes with these keys, kept for the next one: the fields of the objects and
-    // the starts of the elements of the arrays that are open.
+    // Reused memory for writers that use these keys: the fields of the open objects, and the starts
+    // of the elements of the open arrays.
     std::vector<VariantField> fields;
     std::vector<uint32_t> starts;
 
-    // The key's number; a new key gets the next one.
+    // The number of a key; a new key gets the next one.
     uint32_t id(Raw key) {
         const uint64_t hash = hash_of(key);
         const size_t mask = table_.size() - 1;
@@ -69,8 +69,8 @@ public:
         return added;
     }
 
-    // Forgets all keys but the first `kept`. The last one in is the first one out, so that each
-    // slot is left as it was found.
+    // Removes all keys but the first `kept`, in reverse order of insertion, so that each slot is
+    // restored.
     void cut(size_t kept) {
         while (entries_.size() > kept) {
             table_[entries_.back().slot] = 0;
@@ -79,7 +79,7 @@ public:
         text_.truncate(kept == 0 ? 0 : entries_.back().end);
     }
 
-    // False where Spark would refuse it for its size.
+    // False if it is too large for Spark.
     bool append_metadata(Bytes& out) const {
         const size_t count = entries_.size();
         const uint32_t width = variant_width(text_.size() > count ? text_.size() : count);

@@ -1,1 +1,1 @@
-"""Row images to one Arrow column: json, struct or variant."""
+"""Builders from row images to one Arrow column: json, struct or variant."""

@@ -1,8 +1,8 @@
 """The columns around the row images: op, ts, names, seq, source.
 
-All rows of one rows event share everything but their number, so the envelope keeps one `Run` per
-event and spreads the runs over their rows when the batch is finished, by Arrow's take: the cost per
-row is two list entries.
+All rows of one rows event have the same values except their row number. Therefore, the envelope
+keeps one `Run` per event, and expands the runs to their rows by Arrow's take when the batch is
+finished: the cost per row is two list entries.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["RESCUED", "Envelope", "Run", "StatementRow"]
 
 
 class Run(NamedTuple):
-    """What the rows of one rows event (or one statement) share.
+    """The values that the rows of one rows event (or one statement) share.
 
     ts is in microseconds since 1970 UTC; ordinal is the file's number in `seq`.
     """
@@ -42,9 +42,9 @@ class Run(NamedTuple):
 
 
 class StatementRow(NamedTuple):
-    """A row without images, which a statement gives: a truncate, or DDL.
+    """A row without images, made by a statement: a truncate, or DDL.
 
-    key : the primary key's columns; None where they are not known.
+    key : the primary key's columns; None if they are unknown.
     """
 
     op: str
@@ -55,9 +55,9 @@ class StatementRow(NamedTuple):
 
 
 _TOP = ("op", "ts", "database", "table", "before", "after", "seq", "source")
-# What has no place in a struct; only some schemas have it.
+# Values without a field in a struct; only some schemas have this column.
 RESCUED = "_rescued_data"
-# Where the fields of a struct come from: a Run's field, or None for the row's number.
+# Sources of the fields of a struct: a field of Run, or None for the row's number.
 _SEQ = {"epoch": "epoch", "file": "ordinal", "pos": "pos", "row": None}
 _SOURCE = {
     "server_id": "server_id",
@@ -92,7 +92,7 @@ class Envelope:
         return len(self._rows)
 
     def add(self, run: Run, first_row: int, rows: int) -> None:
-        """Rows `first_row` .. `first_row + rows` of a run."""
+        """Add rows `first_row` .. `first_row + rows` of a run."""
         self._run_of_row += [len(self._runs)] * rows
         self._runs.append(run)
         self._rows += range(first_row, first_row + rows)
@@ -100,9 +100,9 @@ class Envelope:
     def finish(
         self, before: pa.Array[Any], after: pa.Array[Any], rescued: Mapping[int, str]
     ) -> pa.RecordBatch:
-        """The batch of what was added since the last finish; the envelope is empty again.
+        """Return the batch of the rows added since the last finish; the envelope is then empty.
 
-        rescued : by the row's number in the batch.
+        rescued : by the number of the row in the batch.
         """
         fields = dict(zip(Run._fields, zip(*self._runs, strict=True), strict=True))
         spread = None

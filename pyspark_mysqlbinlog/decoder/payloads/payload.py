@@ -1,10 +1,9 @@
-"""Row images to one Arrow column: the builders of `before` and `after`.
+"""Builders of `before` and `after`: row images to one Arrow column.
 
-A builder has few verbs: append an image, append a null, pass over an image, finish. What a row
-becomes is the builder's affair: `JsonPayload` writes one JSON text per image; `StructPayload` and
-`VariantPayload` stand behind the same verbs. NULL values and missing columns are settled per null
-bitmap, before any value is read: each (columns present, null bitmap) is compiled once, here into
-the texts that never change and the reads between them.
+All builders have the same methods: append an image, append a null, finish. `JsonPayload` writes one
+JSON text per image, `StructPayload` and `VariantPayload` build structs and variants. NULLs and
+missing columns are resolved per null bitmap, before any value is read: each (present columns, null
+bitmap) is compiled once, here into the constant texts and the reads between them.
 """
 
 from __future__ import annotations
@@ -31,10 +30,10 @@ __all__ = [
     "skip_image",
 ]
 
-# Columns in all null bitmaps compiled for one kind of image before starting over: a sparse table of
-# 600 columns has nearly as many bitmaps as rows.
+# Maximum number of columns in all compiled null bitmaps of one kind of image; then the cache is
+# cleared. A sparse table of 600 columns has nearly as many bitmaps as rows.
 MAX_COMPILED_COLUMNS = 16_384
-# Bytes of text from which on a copy too many is worth avoiding.
+# Bytes of text from which on an extra copy is worth avoiding.
 _LARGE = 4 << 20
 
 
@@ -43,11 +42,11 @@ class PayloadBuilder(Protocol):
 
     Attributes
     ----------
-    size : bytes held, about; to cut batches by.
-    invalid_dates : what of the images appended since it was last cleared became null though it is
-        not NULL, as `source.invalid_dates` has it: ``after.d=0000-00-00``. The caller clears it.
-    rescued : what of them has no place in the column, as members of a JSON object: ``"c":1``.
-        Whoever reads it clears it.
+    size : approximate bytes held, to limit batches.
+    invalid_dates : values of the appended images that became null although they are not NULL, in
+        the format of `source.invalid_dates`: ``after.d=0000-00-00``. The caller clears it.
+    rescued : values of them without a place in the column, as members of a JSON object: ``"c":1``.
+        The reader clears it.
     """
 
     size: int
@@ -55,16 +54,16 @@ class PayloadBuilder(Protocol):
     rescued: list[str]
 
     def append(self, image: ImagePlan, data: bytes, pos: int) -> int:
-        """Read the image at `pos`; returns the position after it."""
+        """Read the image at `pos`; return the position after it."""
 
     def append_null(self) -> None:
-        """A row that has no such image."""
+        """Append a row that has no such image."""
 
     def missing(self, image: ImagePlan) -> tuple[str, ...]:
-        """Names of the columns that such an image does not give, excluded ones left out."""
+        """Return the names of the columns missing in such an image, without excluded columns."""
 
     def finish(self) -> pa.Array[Any]:
-        """The column of what was appended since the last finish; the builder is empty again."""
+        """Return the column of the images since the last finish; the builder is then empty."""
 
 
 # (before or after, the column's Arrow type) -> its builder.
@@ -72,7 +71,7 @@ PayloadFactory = Callable[[str, pa.DataType], PayloadBuilder]
 
 
 def skip_image(image: ImagePlan, data: bytes, pos: int) -> int:
-    """Pass over one row image; returns the position after it."""
+    """Skip one row image; return the position after it."""
     values = pos + image.bitmap_length
     if values > len(data):
         raise cut_short("its null bitmap", image.bitmap_length, data, pos)
@@ -86,17 +85,17 @@ def skip_image(image: ImagePlan, data: bytes, pos: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Texts:
-    """The constant texts of an image, with an empty text for each value, and where those stand."""
+    """The constant texts of an image, with an empty text per value, and the indexes of these."""
 
     template: tuple[str, ...]
     reads: tuple[tuple[int, ReadJson], ...]
 
 
 class JsonPayload:
-    """One JSON object per image: columns in table order, NULL as null, missing columns left out."""
+    """One JSON object per image: columns in table order, NULL as null, missing columns omitted."""
 
     __slots__ = ("_texts", "_type", "invalid_dates", "rescued", "size")
-    # Whether a JSON column's document is a JSON string that holds its text.
+    # Whether the document of a JSON column is a JSON string that contains its text.
     quotes_documents = False
 
     def __init__(self, arrow_type: pa.DataType) -> None:
@@ -130,7 +129,7 @@ class JsonPayload:
         return image.missing
 
     def finish(self) -> pa.Array[Any]:
-        # The stubs don't know that more than fits one array gives a ChunkedArray.
+        # The stubs omit that data beyond one array's capacity gives a ChunkedArray.
         texts, self._texts = self._texts, []
         array: Any
         if self.size > _LARGE and self.size < 1 << 31:
@@ -140,14 +139,14 @@ class JsonPayload:
         self.size = 0
         if not isinstance(array, pa.Array):
             raise UnsupportedEventError(
-                "a row's JSON is larger than 2 GB, the most that an Arrow string column holds;"
+                "a row's JSON is larger than 2 GB, the limit of an Arrow string column;"
                 " exclude its largest columns"
             )
         return array
 
 
 def _joined(texts: list[bytes | None], arrow_type: pa.DataType) -> pa.Array[Any]:
-    """A column of large texts: Arrow's own builder would grow by doubling, and copy as it does."""
+    """Build a column of large texts; Arrow's own builder would double and copy its memory."""
     lengths = [0 if text is None else len(text) for text in texts]
     offsets = pa.array([0, *accumulate(lengths)], type=pa.int32()).buffers()[1]
     valid = pa.array([text is not None for text in texts], type=pa.bool_()).buffers()[1]
@@ -163,9 +162,9 @@ def json_payload(_side: str, arrow_type: pa.DataType) -> JsonPayload:
 
 
 class JsonWithTexts(JsonPayload):
-    """As `JsonPayload`, with each document of a JSON column as a string.
+    """Like `JsonPayload`, but each document of a JSON column is a string.
 
-    So a reader need not know where a document ends, and JSON's null is not NULL.
+    Its end is then unambiguous for a reader, and JSON's null differs from NULL.
     """
 
     __slots__ = ()
@@ -186,7 +185,7 @@ def _quoting(read_json: ReadJson) -> ReadJson:
 
 
 def _compile(image: ImagePlan, nulls: bytes, *, quotes_documents: bool) -> _Texts:
-    """Texts and reads of images with this null bitmap (1 = NULL, present columns only)."""
+    """Return texts and reads of images with this null bitmap (1 = NULL, present columns only)."""
     bits = int.from_bytes(nulls, "little")
     template: list[str] = []
     reads: list[tuple[int, ReadJson]] = []

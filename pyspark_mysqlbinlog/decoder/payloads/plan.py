@@ -1,8 +1,8 @@
-"""The row plan: all that can be known before the first row of a table is read.
+"""The row plan: everything that is known before the first row of a table is read.
 
-Made once per (table map, schema): checks that the two fit, gives every column its codec or its
-skip. A rows event may hold only some columns (binlog_row_image minimal, noblob); each bitmap of
-present columns gives an `ImagePlan`, made once as well, so that the row loop only follows lists.
+It is made once per (table map, schema). It checks that the two fit, and gives each column its codec
+or its skip. A rows event may contain only some columns (binlog_row_image minimal, noblob); each
+bitmap of present columns has an `ImagePlan`, also made once, so that the row loop only reads lists.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ class ColumnPlan:
 
     Attributes
     ----------
-    json_key : the name as a JSON string with its colon.
-    codec : None when the column is excluded: skipped and never shown.
-    schema : None where names and types are not known, so that there is no codec either.
+    json_key : the name as a JSON string, with its colon.
+    codec : None if the column is excluded: skipped and not output.
+    schema : None if names and types are unknown; then there is no codec either.
     """
 
     name: str
@@ -41,7 +41,7 @@ class ColumnPlan:
 
     @property
     def before_image_unreliable(self) -> bool:
-        """Whether it is left out of the before images of updates: see ColumnSchema."""
+        """Whether it is omitted from the before images of updates: see ColumnSchema."""
         return self.codec is not None and (
             self.schema is not None and self.schema.before_image_unreliable
         )
@@ -49,14 +49,14 @@ class ColumnPlan:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ImagePlan:
-    """One kind of row image: the columns that it holds, in table order.
+    """One kind of row image: its columns, in table order.
 
     Attributes
     ----------
     bitmap_length : bytes of an image's null bitmap, which counts these columns only.
-    missing : names of the columns that the image does not hold, or not for certain, excluded ones
-        left out.
-    cache : room for what a payload builder compiles per null bitmap.
+    missing : names of the columns that are absent or unreliable in the image, without excluded
+        columns.
+    cache : data that a payload builder compiles per null bitmap.
     table : (database, table).
     """
 
@@ -68,7 +68,7 @@ class ImagePlan:
 
 
 class RowPlan:
-    """How the rows of one table map are read."""
+    """The plan for reading the rows of one table map."""
 
     __slots__ = ("_has_doubtful", "_images", "columns", "key", "schema", "table_map")
 
@@ -77,11 +77,11 @@ class RowPlan:
     ) -> None:
         self.table_map = table_map
         self.schema = schema
-        # None where it is not known: names made up for a table map tell no key.
+        # None if unknown: the generated names of a table map have no key.
         self.key: tuple[str, ...] | None = schema.primary_key
         self.columns = columns
         self._has_doubtful = any(column.before_image_unreliable for column in columns)
-        # With what is in doubt left out, and with all there is.
+        # Without the unreliable columns (True), and with all columns (False).
         self._images: dict[tuple[bytes, bool], ImagePlan] = {}
 
     @classmethod
@@ -95,8 +95,8 @@ class RowPlan:
 
         excluded : (database, table, column) -> whether the column is skipped.
 
-        Raises SchemaMismatchError where the two do not fit, SchemaError where a column that must be
-        decoded has a type or charset that is not built.
+        Raises SchemaMismatchError if the two do not fit, SchemaError if a column that must be
+        decoded has an unsupported type or charset.
         """
         check_fit(table_map, schema)
         columns = []
@@ -115,11 +115,11 @@ class RowPlan:
         return cls(table_map, schema, tuple(columns))
 
     def image(self, present: bytes, *, is_updated: bool = False) -> ImagePlan:
-        """The plan of images with these columns.
+        """Return the plan of images with these columns.
 
-        present : bitmap of (columns + 7) // 8 bytes, low bit first; bits past the last column are
-            not read (servers set them).
-        is_updated : of before images of an UPDATE, in which some columns are in doubt.
+        present : bitmap of (columns + 7) // 8 bytes, low bit first; bits after the last column are
+            ignored (servers set them).
+        is_updated : for before images of an UPDATE, in which some columns are unreliable.
         """
         is_updated = is_updated and self._has_doubtful
         plan = self._images.get((present, is_updated))
@@ -128,7 +128,7 @@ class RowPlan:
             for at, column in enumerate(self.columns):
                 if present[at >> 3] >> (at & 7) & 1:
                     if is_updated and column.before_image_unreliable:
-                        # Passed over as an excluded one, and named.
+                        # Skipped like an excluded column, and listed as missing.
                         held.append(replace(column, codec=None))
                         missing.append(column.name)
                     else:
@@ -141,7 +141,7 @@ class RowPlan:
                 tuple(missing),
                 table=(self.schema.database, self.schema.table),
             )
-            # A minimal log has one bitmap per set of columns that statements change.
+            # A binlog with minimal images has one bitmap per set of columns that statements change.
             if len(self._images) >= 256:
                 self._images.clear()
             self._images[present, is_updated] = plan

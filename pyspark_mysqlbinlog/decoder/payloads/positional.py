@@ -1,19 +1,19 @@
-"""Rows of tables whose columns nobody knows, under made-up names: @1, @2, ….
+"""Rows of tables with unknown columns, under generated names: @1, @2, ….
 
-A 5.7 table map has each column's type, and that is all that is used: what it does not tell is not
-guessed. So values are what the log holds, not what SELECT shows:
+Only the column types of a 5.7 table map are used; nothing else is guessed. Values are therefore as
+in the binlog, not as SELECT shows them:
 
 ==========================  =======================================================================
-integers                    read as signed: the log does not tell UNSIGNED, whose upper half comes
-                            out negative
-CHAR, VARCHAR, TEXT, BLOB   their bytes, as binary: the log tells neither the character set nor
-and BINARY, VARBINARY       whether there is one. Trailing spaces and zeros are as stored
+integers                    read as signed: the binlog does not contain UNSIGNED, whose upper half
+                            becomes negative
+CHAR, VARCHAR, TEXT, BLOB   their bytes, as binary: the binlog contains neither the character set
+and BINARY, VARBINARY       nor whether there is one. Trailing spaces and zeros are as stored
 ENUM                        the label's number, 0 for the invalid value
 SET                         the number whose bits are the labels
-BIT, FLOAT, DOUBLE, DECIMAL, JSON, GEOMETRY, dates and times    as ever: their types tell all
+BIT, FLOAT, DOUBLE, DECIMAL, JSON, GEOMETRY, dates and times    as usual: the type is sufficient
 ==========================  =======================================================================
 
-The primary key is not known either.
+The primary key is also unknown.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ _FRACTIONAL = (FieldType.TIME2, FieldType.DATETIME2, FieldType.TIMESTAMP2)
 
 
 def positional_plan(table_map: TableMap) -> RowPlan:
-    """How the rows of a table map are read without a schema.
+    """Return the plan for rows of a table map without a schema.
 
-    UnsupportedEventError for a column type whose values are not known.
+    UnsupportedEventError for a column type that requires a schema.
     """
     columns = []
     for at, (code, metadata) in enumerate(zip(table_map.types, table_map.metadata, strict=True)):
@@ -76,7 +76,7 @@ def _column(name: str, code: int, metadata: int, nullable: bool) -> tuple[Column
     if code == FieldType.STRING:
         real, size = real_string(metadata)
         if real != FieldType.STRING:
-            # ENUM and SET are little-endian numbers of that many bytes.
+            # ENUM and SET are little-endian numbers of `size` bytes.
             schema = ColumnSchema(name, "bigint", unsigned=True, nullable=nullable)
             return schema, numbers.integer(f"column `{name}`", size, unsigned=True)
         schema = ColumnSchema(name, "varbinary", nullable=nullable)
@@ -90,6 +90,6 @@ def _column(name: str, code: int, metadata: int, nullable: bool) -> tuple[Column
         schema = ColumnSchema(name, _TYPES[code], length, nullable=nullable)
     else:
         raise UnsupportedEventError(
-            f"column `{name}` has {field_type_name(code)}, which can't be read without a schema"
+            f"column `{name}` has {field_type_name(code)}, which cannot be read without a schema"
         )
     return schema, codec_for(code, metadata, schema)

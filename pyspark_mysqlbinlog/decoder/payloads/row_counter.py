@@ -1,6 +1,6 @@
-"""How many rows an event holds: row images passed over by their lengths, nothing decoded.
+"""Counts the rows of events by the lengths of their row images, without decoding.
 
-Needs no schema: a table map tells every value's length.
+It needs no schema: a table map determines the length of every value.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ _TABLE_MAP = int(EventType.TABLE_MAP_EVENT)
 
 
 class RowCounter:
-    """Feed it the events of whole transactions, table maps included."""
+    """Counts rows of events; feed it whole transactions, table maps included."""
 
     def __init__(self) -> None:
         self._table_maps = TableMapRegistry()
         self._columns: dict[int, tuple[TableMap, tuple[ColumnPlan, ...]]] = {}
 
     def rows(self, event: Event) -> int:
-        """Rows in this event; 0 for one that is no rows event."""
+        """Return the number of rows in this event; 0 if it is not a rows event."""
         if event.type == _TABLE_MAP:
             self._table_maps.add(event.file, event.body)
         if event.type not in OPERATIONS:
@@ -37,8 +37,8 @@ class RowCounter:
             if head.table_id in DUMMY_TABLE_IDS:
                 return 0
             raise MalformedEventError(
-                f"{type_name(event.type)} for table id {head.table_id}, which no table map"
-                " announced"
+                f"{type_name(event.type)} has table id {head.table_id}, expected one of a table map"
+                " before it"
             )
         images = [self._image(table_map, bits) for bits in (head.before, head.after) if bits]
         data, pos, count = event.body, head.rows_start, 0

@@ -1,16 +1,16 @@
 """Row images to a struct: one typed Arrow column for each column of the table.
 
-The struct's fields are settled before the first row is read, by what the query was promised; each
-image's columns find theirs by name, once per kind of image. What is in the struct and not in the
-image is null and named as missing. What is in the image and has no place in the struct (see
-`struct_match`) is rescued as JSON text, stops the read, or is passed over, as the query was told.
+The query's schema fixes the struct's fields before the first row is read. An image's columns
+are matched to them by name, once per kind of image. A field that the image lacks is null and listed
+as missing. A column that does not fit (see `struct_match`) is rescued as JSON text, stops
+the read, or is skipped, depending on the query's options.
 
-With several tables the struct is nested, `after.shop.orders.id`: a table's columns are filled by
-its own rows only and spread over the batch when it is finished, by Arrow's take. So a row costs
-what its own table's columns cost, and a null row costs nothing.
+With several tables the struct is nested, `after.shop.orders.id`. A table's columns contain only its
+own rows, and are expanded to the batch by Arrow's take when it is finished. A row therefore costs
+only its own table's columns, and a null row costs nothing.
 
-A date that is no day (0000-00-00, 2026-11-00) has no place in a typed column: it becomes null and
-is named, text and all, in `invalid_dates`; or it stops the read, as `zeroDates` says.
+A typed column cannot hold an invalid date (0000-00-00, 2026-11-00). Depending on `zeroDates`, it
+becomes null and is listed with its text in `invalid_dates`, or it stops the read.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _MAX_INT32 = (1 << 31) - 1
 _MAX_LAYOUTS = 1_024
 
 Put = Callable[[Any], None]
-# What becomes of a column that has no place in the struct.
+# The handling of a column that does not fit the struct.
 Unplaced = Literal["rescue", "stop", "ignore"]
 
 
@@ -67,29 +67,29 @@ class StructColumn:
         if pa.types.is_struct(self.type):
             array = _pairs(values, self.type)
         elif pa.types.is_decimal(self.type) and any(isinstance(value, str) for value in values):
-            # Digits as text: Arrow reads them faster than Python makes a Decimal of each.
+            # Digits as text: Arrow parses them faster than Python makes a Decimal of each.
             try:
                 digits = pa.array(values, type=pa.string())
             except pa.ArrowTypeError:
-                # Integers as well, of when the column was one.
+                # Includes integers, from when the column was an integer.
                 texts = [None if value is None else str(value) for value in values]
                 digits = pa.array(texts, type=pa.string())
             array = digits.cast(self.type)
         else:
             array = pa.array(values, type=self.type)
-        # What is bound to `append` stays bound to this list.
+        # Bound `append` methods refer to this list.
         values.clear()
         if not isinstance(array, pa.Array):
             raise UnsupportedEventError(
-                f"column `{self.name}` has values of more than 2 GB in one batch, the most that an"
-                " Arrow column holds; exclude it with excludeColumns"
+                f"column `{self.name}` has values of more than 2 GB in one batch, the limit of an"
+                " Arrow column; exclude it with excludeColumns"
             )
         return array
 
 
 def _pairs(values: list[Any], type_: pa.StructType) -> pa.Array[Any]:
-    """GEOMETRY's (srid, wkb), a variant's (value, metadata); None is a null pair."""
-    # A variant's fields are not nullable, not even under a null.
+    """Build GEOMETRY's (srid, wkb) or a variant's (value, metadata); None is a null pair."""
+    # A variant's fields are not nullable, even if the variant itself is null.
     filler = (None, None) if type_.field(0).nullable else (b"", b"")
     columns = zip(*[filler if pair is None else pair for pair in values], strict=True)
     arrays = [
@@ -101,7 +101,7 @@ def _pairs(values: list[Any], type_: pa.StructType) -> pa.Array[Any]:
 
 
 class _Steps(NamedTuple):
-    """What one image with one null bitmap is: the reads in its order, and the nulls."""
+    """The reads of an image with one null bitmap, in its order, and its nulls."""
 
     reads: tuple[tuple[Read, Put], ...]
     nulls: tuple[Put, ...]
@@ -109,13 +109,13 @@ class _Steps(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Layout:
-    """One kind of image, its columns matched with the struct's.
+    """One kind of image, with its columns matched to those of the struct.
 
     Attributes
     ----------
-    columns : how each of the image's columns is read, and put: the value, and a null.
-    missing : names of the struct's columns that the image does not have.
-    put_missing : their puts.
+    columns : per column of the image: its read, its put for a value, its put for a null.
+    missing : names of the struct's columns that the image lacks.
+    put_missing : the null puts of these.
     """
 
     rows: TableRows
@@ -140,7 +140,7 @@ class _Layout:
 
 
 class TableRows:
-    """The rows of one table: its columns, and which rows of the batch they are."""
+    """The rows of one table: its columns, and the indexes of its rows in the batch."""
 
     __slots__ = ("by_name", "columns", "places", "type")
 
@@ -151,7 +151,7 @@ class TableRows:
         self.places: list[int] = []
 
     def column(self, name: str) -> StructColumn | None:
-        """By name; names of columns are the same in any case, for MySQL and for Spark."""
+        """Find a column by name, in any case: MySQL and Spark compare column names that way."""
         found = self.by_name.get(name)
         if found is None:
             lower = fold(name)
@@ -159,7 +159,7 @@ class TableRows:
         return found
 
     def finish(self, count: int) -> pa.Array[Any]:
-        """The table's column of a batch of `count` rows; null in those that are not its own."""
+        """Return the table's column of a batch of `count` rows; null for other tables' rows."""
         if not self.places:
             return pa.nulls(count, self.type)
         array: pa.Array[Any] = pa.StructArray.from_arrays(
@@ -179,12 +179,12 @@ class StructPayload:
 
     Parameters
     ----------
-    side : ``before`` or ``after``, as names in `invalid_dates` begin.
+    side : ``before`` or ``after``, the prefix of names in `invalid_dates`.
     type_ : the struct; its fields are the table's columns, or with `nested` databases, whose
         fields are tables.
-    unplaced : what becomes of a column without a place: ``rescue`` gives it in `rescued`, ``stop``
-        raises SchemaChangedError, ``ignore`` passes over one that the struct does not have and
-        stops at one that has another type there.
+    unplaced : handling of a column that does not fit: ``rescue`` returns it in `rescued`, ``stop``
+        raises SchemaChangedError, ``ignore`` skips a column that the struct lacks, and raises for
+        one with another type there.
     """
 
     __slots__ = (
@@ -284,12 +284,12 @@ class StructPayload:
         )
 
     def rows_of(self, table: tuple[str, str]) -> TableRows:
-        """Where the rows of (database, table) go; SchemaChangedError when that is nowhere."""
+        """Return the builder of (database, table); SchemaChangedError if the struct has none."""
         if not self.nested:
             return self.tables["", ""]
         rows = self.tables.get(table)
         if rows is None:
-            # A server that does not tell names by case may log another spelling than it shows.
+            # A server with case-insensitive names may log another spelling than it shows.
             lower = [fold(name) for name in table]
             rows = next(
                 (rows for key, rows in self.tables.items() if [fold(n) for n in key] == lower),
@@ -297,13 +297,13 @@ class StructPayload:
             )
         if rows is None:
             raise SchemaChangedError(
-                f"the query's struct has no table {'.'.join(table)}; restart the query, so that its"
-                " schema is read again, or set payload=json"
+                f"the query's struct has no table {'.'.join(table)}; restart the query to read its"
+                " schema again, or set payload=json"
             )
         return rows
 
     def _layout(self, image: ImagePlan) -> _Layout:
-        """Match an image's columns with the struct's; once per kind of image."""
+        """Match an image's columns to the struct's; done once per kind of image."""
         rows = self.rows_of(image.table)
         columns: list[tuple[Read, Put, Put]] = []
         held = set()
@@ -326,7 +326,7 @@ class StructPayload:
             tuple(column.name for column in missing),
             tuple(column.values.append for column in missing),
         )
-        # A minimal log has one image per set of columns that statements change.
+        # With minimal images there is one per set of columns that statements change.
         if len(self._layouts) >= _MAX_LAYOUTS:
             self._layouts.clear()
         self._layouts[image] = layout
@@ -335,16 +335,16 @@ class StructPayload:
     def place(
         self, rows: TableRows, name: str, schema: ColumnSchema
     ) -> tuple[StructColumn, Convert] | None:
-        """A column's place and what makes its values fit; None where that is rescued or ignored."""
+        """Return a column's field and the conversion for it; None if it is rescued or ignored."""
         column = rows.column(name)
         if column is None:
             if self.unplaced != "stop":
                 return None
             raise SchemaChangedError(
-                f"column `{name}` ({schema.type}) is in the log here and not in the query's"
-                " struct: the table's columns are not those of when the query began; restart the"
-                " query, so that its schema is read again, or set schemaEvolutionMode=rescue or"
-                " payload=json, or exclude the column with excludeColumns"
+                f"column `{name}` ({schema.type}) is in the binlog but not in the query's struct:"
+                " the table's columns have changed since the query began; restart the query to read"
+                " its schema again, or set schemaEvolutionMode=rescue or payload=json, or exclude"
+                " the column with excludeColumns"
             )
         found = arrow_type(schema, self.options)
         convert = widening(found, column.type)
@@ -353,14 +353,14 @@ class StructPayload:
         if self.unplaced == "rescue":
             return None
         raise SchemaChangedError(
-            f"column `{name}` ({schema.type}) is {found} in the log here, expected {column.type} as"
-            " in the query's struct: its type was changed; restart the query, so that its schema is"
-            " read again, or set schemaEvolutionMode=rescue or payload=json, or exclude the column"
-            " with excludeColumns"
+            f"column `{name}` ({schema.type}) has the type {found} in the binlog, expected"
+            f" {column.type} as in the query's struct: its type was changed; restart the query to"
+            " read its schema again, or set schemaEvolutionMode=rescue or payload=json, or exclude"
+            " the column with excludeColumns"
         )
 
     def _without_place(self, plan: ColumnPlan, codec: Codec) -> tuple[Read, Put, Put]:
-        """How a column is read that has no place: as JSON text, or not at all."""
+        """Return the read and puts of a column that does not fit: as JSON text, or a skip."""
         if self.unplaced == "ignore":
             return skipping(plan.skip), _drop, _drop
         key, rescued = plan.json_key, self.rescued
@@ -376,7 +376,7 @@ class StructPayload:
     def _read_and_put(
         self, name: str, schema: ColumnSchema, codec: Codec, column: StructColumn, convert: Convert
     ) -> tuple[Read, Put]:
-        """How a value is read, and how it gets into its column: as it is, or made Arrow's."""
+        """Return the read of a value, and the put into its column, which may convert it."""
         append = column.values.append
         kind = schema.type
         on_invalid = self._on_invalid_date(name)
@@ -421,14 +421,14 @@ class StructPayload:
         return codec.read, puts.get(kind, append)
 
     def _on_invalid_date(self, name: str) -> Callable[[str], None]:
-        """Takes the JSON text of a date that is no day."""
+        """Return the function that handles the JSON text of an invalid date."""
 
         def note(text: str) -> None:
             self.invalid_dates.append(f"{self._side}.{name}={text[1:-1].replace('T', ' ')}")
 
         def fail(text: str) -> None:
             raise UnrepresentableValueError(
-                f"column `{name}` holds {text[1:-1].replace('T', ' ')}, which is no day, and"
+                f"column `{name}` holds the invalid date {text[1:-1].replace('T', ' ')}, and"
                 " zeroDates=fail; correct the value on the server, or set zeroDates=null"
             )
 
@@ -444,11 +444,11 @@ def _variant(tree: Any) -> tuple[bytes, bytes]:
 def _checked_geometry(name: str, value: tuple[int | None, bytes]) -> tuple[int | None, bytes]:
     if value[0] is not None and value[0] > _MAX_INT32:
         raise UnrepresentableValueError(
-            f"column `{name}` has the SRID {value[0]}, expected {_MAX_INT32} at most, which is what"
-            " an int holds; set payload=json or variant"
+            f"column `{name}` has the SRID {value[0]}, expected at most {_MAX_INT32}, the limit of"
+            " an int; set payload=json or variant"
         )
     return value
 
 
 def _drop(_: Any) -> None:
-    """Where an excluded column goes."""
+    """The put of an excluded column."""

@@ -1,6 +1,6 @@
-"""Values to bytes of Spark's VARIANT: the encoding of Parquet's variant format, version 1.
+"""Encode values as Spark's VARIANT: Parquet's variant format, version 1.
 
-A variant is two texts of bytes. `metadata` is the dictionary of all keys in it::
+A variant is two byte strings. `metadata` is the dictionary of all its keys::
 
     header u8: (offset size - 1) << 6 | sorted << 4 | version 1
     size | offsets[size + 1] | the keys in UTF-8                     each number of `offset size`
@@ -12,10 +12,10 @@ A variant is two texts of bytes. `metadata` is the dictionary of all keys in it:
     0w ii oo 10 object: size (u8, u32 if w) | ids[size] | offsets[size + 1] | values
     000 w oo 11 array:  size (u8, u32 if w) | offsets[size + 1] | values
 
-`ii` and `oo` are the bytes of an id and of an offset, less one. The ids of an object are in the
-order of their keys, the values in any order. That order is Java's here (UTF-16 units): Spark looks
-a key up in a large object by bisection with Java's compareTo. Beyond the format itself, Spark wants
-integers in the narrowest type and refuses a variant over `SIZE_LIMIT`.
+`ii` and `oo` are the bytes of an id and of an offset, minus one. The ids of an object are in the
+order of their keys, the values in any order. Keys are ordered as in Java (UTF-16 units), because
+Spark searches a key in a large object by bisection with Java's compareTo. Beyond the format itself,
+Spark requires integers in the narrowest type, and rejects a variant over `SIZE_LIMIT`.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ Keys = dict[str, int]
 
 
 def encode_integer(value: int) -> bytes:
-    """int1, int2, int4, int8, or a decimal beyond: UNSIGNED goes to 2^64 - 1."""
+    """Encode as int1, int2, int4, int8, or beyond as a decimal: UNSIGNED reaches 2^64 - 1."""
     if -0x80 <= value < 0x80:
         return _int1(3 << 2, value)
     if -0x8000 <= value < 0x8000:
@@ -93,12 +93,12 @@ def encode_double(value: float) -> bytes:
 
 
 def encode_float(value: float) -> bytes:
-    """The stored float32."""
+    """Encode the stored float32."""
     return _float(14 << 2, value)
 
 
 def decimal_value(unscaled: int, scale: int) -> bytes:
-    """decimal4, 8 or 16: the first whose 9, 18 or 38 digits hold both the digits and the scale."""
+    """Encode as decimal4, 8 or 16: the first whose 9, 18 or 38 digits hold digits and scale."""
     digits = max(len(str(abs(unscaled))), scale)
     if digits <= 9:
         return _decimal4(8 << 2, scale, unscaled)
@@ -109,23 +109,23 @@ def decimal_value(unscaled: int, scale: int) -> bytes:
 
 
 def encode_decimal(text: str) -> bytes:
-    """A decimal of up to 38 digits by its text, such as ``-12.50``; its scale is kept."""
+    """Encode a decimal of up to 38 digits from its text, such as ``-12.50``; keep its scale."""
     whole, _, fraction = text.partition(".")
     return decimal_value(int(whole + fraction), len(fraction))
 
 
 def encode_date(days: int) -> bytes:
-    """Days since 1970."""
+    """Encode days since 1970."""
     return _int4(11 << 2, days)
 
 
 def encode_timestamp(micros: int) -> bytes:
-    """Microseconds since 1970 UTC."""
+    """Encode microseconds since 1970 UTC."""
     return _int8(12 << 2, micros)
 
 
 def encode_timestamp_ntz(micros: int) -> bytes:
-    """Microseconds since 1970 on the clock that is shown."""
+    """Encode microseconds since 1970 in local time."""
     return _int8(13 << 2, micros)
 
 
@@ -142,7 +142,7 @@ def encode_string(text: str) -> bytes:
 
 
 def _width(number: int) -> int:
-    """Bytes of an id or offset that is at most `number`."""
+    """Return the bytes of an id or offset that is at most `number`."""
     return 1 if number < 1 << 8 else 2 if number < 1 << 16 else 3 if number < 1 << 24 else 4
 
 
@@ -154,19 +154,19 @@ def _numbers(numbers: Sequence[int], width: int) -> bytes:
 
 
 def key_order(key: str) -> bytes:
-    """What keys of an object are sorted by: Java's String.compareTo, unit by unit of UTF-16."""
+    """Return the sort key of an object's key: Java's String.compareTo, by UTF-16 units."""
     return key.encode("utf-16-be", "surrogatepass")
 
 
 def encode_object(values: Sequence[bytes], ids: Sequence[int], order: Sequence[int]) -> bytes:
-    """An object.
+    """Encode an object.
 
     Parameters
     ----------
-    values : encoded, in the order in which they are laid down.
+    values : encoded, in the order in which they are written.
     ids : of the keys, in the order of the keys.
-    order : for each id the index of its value. The last value may be one that is no field's: an
-        empty one.
+    order : for each id, the index of its value. The last value may be an empty one without a
+        field.
     """
     ends = [0, *accumulate(map(len, values))]
     size = len(ids)
@@ -188,7 +188,7 @@ def encode_object(values: Sequence[bytes], ids: Sequence[int], order: Sequence[i
 
 
 def encode_array(values: Sequence[bytes]) -> bytes:
-    """An array of encoded values."""
+    """Encode an array of encoded values."""
     ends = [0, *accumulate(map(len, values))]
     width = _width(ends[-1])
     large = len(values) > 0xFF
@@ -198,7 +198,7 @@ def encode_array(values: Sequence[bytes]) -> bytes:
 
 
 def encode_fields(fields: Mapping[str, bytes], keys: Keys) -> bytes:
-    """An object of encoded values by key; new keys get their ids."""
+    """Encode an object of encoded values by key; new keys get ids."""
     names = sorted(fields, key=key_order)
     place = {name: at for at, name in enumerate(fields)}
     ids = [keys.setdefault(name, len(keys)) for name in names]
@@ -206,7 +206,7 @@ def encode_fields(fields: Mapping[str, bytes], keys: Keys) -> bytes:
 
 
 def encode_metadata(keys: Iterable[str]) -> bytes:
-    """The dictionary: keys in the order of their ids."""
+    """Encode the dictionary: keys in the order of their ids."""
     raw = [key.encode() for key in keys]
     ends = [0, *accumulate(map(len, raw))]
     width = _width(max(ends[-1], len(raw)))
@@ -216,21 +216,21 @@ def encode_metadata(keys: Iterable[str]) -> bytes:
 
 
 def within_limit(encoded: bytes) -> bytes:
-    """A whole value or its metadata, as it is; UnrepresentableValueError where Spark refuses it."""
+    """Return a whole value or its metadata; UnrepresentableValueError if too large for Spark."""
     if len(encoded) > SIZE_LIMIT:
         raise UnrepresentableValueError(
-            f"the row's variant is {len(encoded)} bytes, expected at most {SIZE_LIMIT}, which is"
-            " all that Spark reads; exclude its largest columns with excludeColumns, or use"
+            f"the row's variant is {len(encoded)} bytes, expected at most {SIZE_LIMIT}, the limit"
+            " of Spark; exclude its largest columns with excludeColumns, or use"
             " payload=json"
         )
     return encoded
 
 
 def encode_tree(tree: JsonTree, keys: Keys) -> bytes:
-    """A JSON document; dates and opaque values in it are strings, as SELECT shows them.
+    """Encode a JSON document; dates and opaque values in it are strings, as SELECT shows them.
 
-    A decimal of more than 38 digits is a string, as a column's would be. Documents are at most 100
-    deep in MySQL, so recursion is safe.
+    A decimal of more than 38 digits is a string, as for a column. MySQL limits the depth of
+    documents to 100, so recursion is safe.
     """
     if isinstance(tree, str):
         return encode_string(tree)

@@ -1,9 +1,9 @@
-"""Row images to Spark's VARIANT: an object per image, its keys the columns that are there.
+"""Row images to Spark's VARIANT: an object per image, whose keys are the columns present.
 
-A missing column (partial image) has no key, a NULL is a variant null. All images of one kind have
-the same keys, so their dictionary and the order of their ids are made once; only the keys of JSON
-documents and of geometries are added row by row. What a value becomes is in
-docs/reference/type-mapping.md; the bytes are `variant`'s affair.
+A missing column (partial image) has no key; a NULL is a variant null. All images of one kind have
+the same keys, so that their dictionary and the order of their ids are made once. Only the keys of
+JSON documents and geometries are added row by row. The mapping of values is in
+docs/reference/type-mapping.md; `variant` encodes the bytes.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ Encode = Callable[[Any], bytes]
 
 
 class _Steps(NamedTuple):
-    """What one image with one null bitmap is: its values, and those that must be read.
+    """The values of an image with one null bitmap, and those that must be read.
 
-    The template has one value more than there are fields: an empty one, where excluded columns go.
+    The template has one more value than there are fields: an empty one, for excluded columns.
     """
 
     template: tuple[bytes, ...]
@@ -48,8 +48,8 @@ class _Layout:
 
     Attributes
     ----------
-    columns : of each of the image's columns: its place among the values, read, encode, and whether
-        it adds keys.
+    columns : per column of the image: the index of its value, read, encode, and whether it adds
+        keys.
     keys : the columns' names with their ids.
     ids, order : of the object, see `variant.encode_object`.
     metadata : the dictionary of `keys`.
@@ -87,7 +87,7 @@ class VariantPayload:
         self._values: list[bytes | None] = []
         self._metadata: list[bytes] = []
         self._layouts: dict[ImagePlan, _Layout] = {}
-        # The dictionary of the row at hand, where its values add keys.
+        # The dictionary of the current row, if its values add keys.
         self._keys: variant.Keys = {}
         self.invalid_dates: list[str] = []
         self.rescued: list[str] = []
@@ -126,7 +126,7 @@ class VariantPayload:
 
     def finish(self) -> pa.Array[Any]:
         mask = pa.array([value is None for value in self._values], type=pa.bool_())
-        # Not nullable, not even under a null.
+        # Not nullable, even if the variant itself is null.
         values = pa.array([value or b"" for value in self._values], type=pa.binary())
         metadata = pa.array(self._metadata, type=pa.binary())
         self._values, self._metadata = [], []
@@ -136,7 +136,7 @@ class VariantPayload:
     def _layout(self, image: ImagePlan) -> _Layout:
         names = [column.name for column in image.columns if column.codec is not None]
         keys = {name: at for at, name in enumerate(names)}
-        # A column's id is also its value's place: both count the columns that are shown.
+        # A column's id is also the index of its value: both count the columns that are output.
         ids = tuple(keys[name] for name in sorted(names, key=variant.key_order))
         layout = _Layout(
             tuple(self._column(column, keys, len(names)) for column in image.columns),
@@ -175,7 +175,7 @@ class VariantPayload:
 
 
 def _encoder(schema: ColumnSchema, codec: Codec) -> Encode:
-    """From the codec's value to a variant, for a column whose values add no keys."""
+    """Return the encoder of the codec's values, for a column whose values add no keys."""
     kind = schema.type
     if kind == "bit" and (schema.length or 1) == 1:
         return _boolean
@@ -192,7 +192,7 @@ def _encoder(schema: ColumnSchema, codec: Codec) -> Encode:
         return variant.encode_binary
 
     def text(value: Any) -> bytes:
-        """As SELECT shows it: the JSON text without its quotes and the T of ISO times."""
+        """Encode as SELECT shows it: JSON text without its quotes and the T of ISO times."""
         return variant.encode_string(codec.json(value)[1:-1].replace("T", " "))
 
     def date(ymd: int) -> bytes:
@@ -222,5 +222,5 @@ def _boolean(value: object) -> bytes:
 
 
 def _nothing(_: object) -> bytes:
-    """What an excluded column is."""
+    """The encoding of an excluded column."""
     return b""

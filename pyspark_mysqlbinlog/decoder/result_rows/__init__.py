@@ -1,8 +1,9 @@
-"""Rows of a SELECT as row images: what the log would hold of them.
+"""Rows of a SELECT as row images, as the binlog would contain them.
 
-A first load reads rows with a prepared SELECT, and everything behind that is the log's: the same
-table maps, rows events, decoders. So a row that was loaded is the row that the stream would give.
+A snapshot reads rows with a prepared SELECT. All later steps are the binlog's: the same table
+maps, rows events and decoders. Snapshot rows are therefore equal to those of the stream.
 
-`columns` says what to SELECT, and what each column of the result is; `encode` (the kernel has its
-twin) makes images of rows; `read` takes them out of a result; `events` wraps them for the decoder.
+`columns` makes the SELECT list and describes each column of the result; `encode` (also in the
+compiled kernel) makes row images; `read` reads them from a result; `events` wraps them for the
+decoder.
 """

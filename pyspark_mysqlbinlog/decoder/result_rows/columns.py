@@ -1,13 +1,13 @@
-"""What to SELECT of a table so that row images can be made of the rows.
+"""The SELECT list of a table, chosen so that row images can be made from the rows.
 
-Most columns are asked for as they are: the binary protocol gives the stored number, and texts in
-the column's own character set where the session has no ``character_set_results``. ENUM and SET are
-asked for as numbers, for their labels may be anything. A column that is excluded is asked for as
-NULL, which the decoder passes over. The table map that goes before the images is made of the
-schema, as `schemas/table_map_check.py` expects it.
+Most columns are selected unchanged: the binary protocol returns the stored number, and texts in the
+column's own character set if the session has no ``character_set_results``. ENUM and SET are read
+as numbers, because their labels may be anything. An excluded column is selected as NULL, which the
+decoder skips. The table map before the images is made from the schema, as
+`schemas/table_map_check.py` expects it.
 
-Beside a JSON column the types of some of its numbers may be asked for, in a column of the result
-that goes before it (see `json_types`).
+For a JSON column, the types of some of its numbers may be selected, in an extra column before it
+(see `json_types`).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from pyspark_mysqlbinlog.tables import (
 
 __all__ = ["TABLE_ID", "Kind", "ResultPlan", "SelectedColumn"]
 
-# Of the table map and of the rows events behind it; any but those of "no table".
+# Of the table map and of the rows events after it; any id except those of "no table".
 TABLE_ID = 1
 
 _TEXTS = frozenset({"tinytext", "text", "mediumtext", "longtext"})
@@ -48,7 +48,7 @@ _BLOBS = frozenset({"tinyblob", "blob", "mediumblob", "longblob"})
 _BLOB_CODES = frozenset(
     {FieldType.TINY_BLOB, FieldType.BLOB, FieldType.MEDIUM_BLOB, FieldType.LONG_BLOB}
 )
-# By the column's type: the type that its values have in a result.
+# By the column's type: the types of its values in a result.
 _COMES_AS: dict[str, frozenset[int]] = {
     "tinyint": frozenset({FieldType.TINY}),
     "smallint": frozenset({FieldType.SHORT}),
@@ -78,30 +78,30 @@ _NOTHING_ASKED = NumberTypeQuery()
 
 
 class Kind(IntEnum):
-    """How a value of the result becomes one of the row image.
+    """The conversion of a result's values to those of the row image.
 
-    The kernel has the same numbers.
+    The kernel uses the same numbers.
     """
 
-    # Nothing but NULL may come.
+    # Only NULL is valid.
     EXCLUDED = 0
-    # Little-endian bytes as they are stored: integers, FLOAT, DOUBLE.
+    # Little-endian bytes, stored unchanged: integers, FLOAT, DOUBLE.
     FIXED = 1
-    # MEDIUMINT: four bytes, stored are three.
+    # MEDIUMINT: four bytes, three of them stored.
     INT24 = 2
-    # ENUM and SET: eight bytes, stored are fewer.
+    # ENUM and SET: eight bytes, fewer of them stored.
     LABELS = 3
     YEAR = 4
     DATE = 5
     TIME = 6
     DATETIME = 7
     TIMESTAMP = 8
-    # Text, stored are packed digits.
+    # Text, stored as packed digits.
     DECIMAL = 9
     BIT = 10
-    # A length and bytes, in both.
+    # A length and bytes in both.
     BYTES = 11
-    # BINARY(n): without the zeros at its end.
+    # BINARY(n): without trailing zeros.
     BINARY = 12
     JSON = 13
 
@@ -113,12 +113,12 @@ class SelectedColumn:
     Attributes
     ----------
     schema : the table's column.
-    expression : what is asked for.
-    kind : how its values become those of the image.
+    expression : the selected expression.
+    kind : conversion of its values to those of the image.
     code, metadata : of the column in the table map.
-    size : bytes of a stored value; of the length in front of it where there is one.
-    numbers : of a JSON column: what is asked for beside it.
-    typed : of a JSON column: the types of all its numbers matter.
+    size : bytes of a stored value, or of the length before it.
+    numbers : of a JSON column: the number types to select with it.
+    typed : of a JSON column: whether the types of all its numbers matter.
     """
 
     schema: ColumnSchema
@@ -137,10 +137,10 @@ class SelectedColumn:
 
     @classmethod
     def of(cls, column: ColumnSchema, *, excluded: bool, typed: bool) -> SelectedColumn:
-        """The column's part of the SELECT. SchemaMismatchError for a type that is not known."""
+        """Plan the column's part of the SELECT. SchemaMismatchError for an unknown type."""
         code, metadata = next(expected_fields(column))
         name = quoted(column.name)
-        # MariaDB gives a CAST in as few bytes as it may need, and what a `|` makes always in eight.
+        # MariaDB returns a CAST in as few bytes as it may need, but the result of `|` in eight.
         labels = f"CAST({name} AS UNSIGNED) | 0"
         expression = labels if column.type in ("enum", "set") else name
         return cls(
@@ -155,21 +155,21 @@ class SelectedColumn:
 
     @property
     def beside(self) -> str | None:
-        """What is asked for in front of the column."""
+        """The expression selected before the column."""
         if self.kind != Kind.JSON:
             return None
         return self.numbers.expression(self.expression)
 
     def check(self, found: ResultColumn, table: str) -> None:
-        """SchemaMismatchError where the result has something else in the column's place."""
+        """Raise SchemaMismatchError if the result has a different column at its position."""
         if self.kind == Kind.EXCLUDED:
             return
         expected = _COMES_AS[self.schema.type]
         if found.type not in expected:
             raise SchemaMismatchError(
                 f"{self.what}: expected {field_type_name(min(expected))} from SELECT, found"
-                f" {field_type_name(found.type)}; the table was changed meanwhile: start again"
-                " with the same checkpoint",
+                f" {field_type_name(found.type)}; the table was altered meanwhile: restart with the"
+                " same checkpoint",
                 table=table,
             )
         if self.schema.charset is None or self.schema.type in ("enum", "set"):
@@ -178,7 +178,7 @@ class SelectedColumn:
         if charset != self.schema.charset:
             raise SchemaMismatchError(
                 f"{self.what}: expected texts in {self.schema.charset} from SELECT, found"
-                f" {charset}; the table was changed meanwhile: start again with the same"
+                f" {charset}; the table was altered meanwhile: restart with the same"
                 " checkpoint",
                 table=table,
             )
@@ -199,12 +199,12 @@ def _kind(column: ColumnSchema) -> Kind:
 
 @dataclass(frozen=True, slots=True)
 class ResultPlan:
-    """How the rows of one table are asked for, and what they are in the log.
+    """The SELECT of one table's rows, and their table map.
 
     Attributes
     ----------
-    columns : all of the table's, in its order.
-    table_map : the body of the TABLE_MAP event that goes before the images.
+    columns : all columns of the table, in its order.
+    table_map : the body of the TABLE_MAP event before the images.
     """
 
     schema: TableSchema
@@ -221,10 +221,10 @@ class ResultPlan:
     ) -> ResultPlan:
         """Plan a table.
 
-        excluded : (database, table, column) -> whether the column is left out.
-        typed_json : whether JSON documents become VARIANTs, in which the numbers have types.
+        excluded : (database, table, column) -> whether the column is excluded.
+        typed_json : whether JSON documents become VARIANTs, in which numbers have types.
 
-        Raises SchemaMismatchError for a type that is not known.
+        Raises SchemaMismatchError for an unknown type.
         """
         name = (schema.database, schema.table)
         columns = tuple(
@@ -239,22 +239,22 @@ class ResultPlan:
 
     @property
     def select_list(self) -> str:
-        """What stands between SELECT and FROM."""
+        """The expressions between SELECT and FROM."""
         asked = (each for column in self.columns for each in (column.beside, column.expression))
         return ", ".join(each for each in asked if each is not None)
 
     @property
     def asks_beside(self) -> bool:
-        """Whether the result has columns that are none of the table's."""
+        """Whether the result has columns that are not the table's."""
         return any(column.beside is not None for column in self.columns)
 
     @property
     def asks_for_sizes(self) -> bool:
-        """Whether it has JSON_STORAGE_SIZE in it, which servers before 5.7.22 don't have."""
+        """Whether it uses JSON_STORAGE_SIZE, which servers before 5.7.22 lack."""
         return any(column.beside and column.numbers.has_size for column in self.columns)
 
     def without_sizes(self) -> ResultPlan:
-        """For a server that does not have it."""
+        """Return the plan without JSON_STORAGE_SIZE."""
         columns = (
             replace(column, numbers=replace(column.numbers, has_size=False))
             for column in self.columns
@@ -262,7 +262,7 @@ class ResultPlan:
         return replace(self, columns=tuple(columns))
 
     def asking(self, paths: Mapping[str, Collection[JsonPath]]) -> ResultPlan:
-        """With the types of these numbers, by the names of their columns."""
+        """Return the plan that also selects the types of these numbers, by column name."""
         return replace(
             self,
             columns=tuple(
@@ -279,7 +279,7 @@ class ResultPlan:
         return f"{quoted(self.schema.database, self.schema.table)}"
 
     def check(self, found: Sequence[ResultColumn]) -> None:
-        """SchemaMismatchError unless a result has the columns that were asked for."""
+        """Raise SchemaMismatchError unless a result has the selected columns."""
         table = self.schema.full_name
         expected: list[SelectedColumn | None] = []
         for column in self.columns:

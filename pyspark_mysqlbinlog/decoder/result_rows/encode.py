@@ -1,15 +1,15 @@
 """Rows of a binary result to row images.
 
-A row is a null bitmap and the values that are not NULL; an image is the same, with the values as
-they are stored::
+A row is a null bitmap and the values that are not NULL; an image is the same, with the values in
+their stored form::
 
     row      0x00 | null bitmap, beginning at its third bit | values
     image    null bitmap | values
 
-The bits behind an image's last column are set, as the server sets them. What was asked for beside a
-JSON column is in the row, and not in the image. An encoder is made once per
-column and then called once per value: (payload, pos) -> (bytes of the image, pos behind the value).
-All reads are checked, and a row must end where its last value does.
+The bits after an image's last column are set, as by the server. The number types selected with a
+JSON column are in the row, but not in the image. An encoder is made once per column and called once
+per value: (payload, pos) -> (bytes of the image, pos after the value). All reads are checked, and a
+row must end where its last value does.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from pyspark_mysqlbinlog.protocol.result_set import MAX_PAYLOAD
 
 __all__ = ["IMAGES_BYTES", "Encoded", "RowImages"]
 
-# After so many bytes `encode` stops: on the way to the decoder they stay in a processor's cache,
-# and malloc has their memory at hand (for 128 kB or more it asks the system, page by page).
+# Bytes after which `encode` stops: until they reach the decoder they stay in a processor's cache,
+# and malloc has their memory ready (from 128 kB it asks the system, page by page).
 IMAGES_BYTES = 1 << 16
 
 _PACKET_HEAD = 4
@@ -33,13 +33,13 @@ _MAX_HELD = 1024
 
 
 class Encoded(NamedTuple):
-    """What `RowImages.encode` made of a part of a result.
+    """The result of `RowImages.encode` for a part of a result.
 
     Attributes
     ----------
-    consumed : bytes of the packets that it took.
+    consumed : bytes of the packets that were read.
     images : of `rows` rows.
-    ended : what comes next is no row: the result's end, or an error.
+    ended : the next packet is not a row: the result's end, or an error.
     """
 
     consumed: int
@@ -49,27 +49,27 @@ class Encoded(NamedTuple):
 
 
 class RowImages:
-    """Makes row images of one table's rows."""
+    """Makes row images from one table's rows."""
 
     __slots__ = ("_encoders", "_held", "_unused", "plan")
 
     def __init__(self, plan: ResultPlan) -> None:
         self.plan = plan
-        # In the order of the row; what stands beside a column is not shown.
+        # In the order of the row; additional columns are not in the image.
         self._encoders: list[tuple[Encode, bool]] = []
         for column in plan.columns:
             *beside, encode = encoders_of(column)
             self._encoders += [*((each, False) for each in beside), (encode, True)]
         count = len(plan.columns)
         self._unused = (1 << 8 * ((count + 7) // 8)) - (1 << count)
-        # Null bitmap of a row -> that of the image, and the encoders of the others.
+        # Null bitmap of a row -> that of the image, and the encoders of its values.
         self._held: dict[bytes, tuple[bytes, tuple[Encode, ...]]] = {}
 
     def encode(self, view: memoryview) -> Encoded:
         """Make images of the rows at the beginning of `view`.
 
-        Stops in front of a packet that is not all there, one that goes on in the next, and one that
-        is no row; and after `IMAGES_BYTES`. Raises what `encode_row` does.
+        Stops before a packet that is incomplete, that continues in the next one, or that is not a
+        row, and after `IMAGES_BYTES`. Raises the errors of `encode_row`.
         """
         images: list[bytes] = []
         pos = size = 0
@@ -89,13 +89,13 @@ class RowImages:
         return Encoded(pos, len(images), b"".join(images), ended)
 
     def encode_row(self, payload: bytes) -> bytes:
-        """The image of one row.
+        """Return the image of one row.
 
         Raises
         ------
-        MalformedResultError : with the table; the row is not what the plan says.
-        UntypedNumbers : a document's numbers have types that were not asked for.
-        UnrepresentableValueError : with the table; they can't be asked for.
+        MalformedResultError : with the table; the row does not match the plan.
+        UntypedNumbers : a document's numbers have types that were not selected.
+        UnrepresentableValueError : with the table; their types cannot be selected.
         """
         try:
             return self._image(payload)
@@ -118,7 +118,7 @@ class RowImages:
             parts.append(part)
         if pos != len(payload):
             raise MalformedResultError(
-                f"a row of {len(payload)} bytes has {len(payload) - pos} left over behind its last"
+                f"a row of {len(payload)} bytes has {len(payload) - pos} left over after its last"
                 " value"
             )
         return b"".join(parts)
@@ -127,7 +127,7 @@ class RowImages:
         bits = int.from_bytes(nulls, "little") >> 2
         if bits >> len(self._encoders):
             raise MalformedResultError(
-                f"a row has a NULL behind its {len(self._encoders)} columns (null bitmap"
+                f"a row has a NULL after its {len(self._encoders)} columns (null bitmap"
                 f" 0x{nulls.hex()})"
             )
         encoders: list[Encode] = []

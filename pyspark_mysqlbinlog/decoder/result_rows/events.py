@@ -1,4 +1,4 @@
-"""Row images as events, which the decoders take like a log's."""
+"""Row images as events, which the decoders accept like those of a binlog."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ def event_blocks(
     timestamp: int,
     server_id: int,
 ) -> Iterator[EventBlock]:
-    """A TABLE_MAP, and a WRITE_ROWS event (v2) for each part of the images.
+    """Return a TABLE_MAP, and a WRITE_ROWS event (v2) for each part of the images.
 
-    All of them begin at the same place, which no log has: so each is a block of its own, in which
-    positions never go back.
+    Unlike in a binlog, all of them begin at the same position. Therefore, each is a block of its
+    own, because positions within a block must not decrease.
 
     Parameters
     ----------
     images : whole row images, one or more in each part.
-    file, pos : where the events begin.
+    file, pos : start position of the events.
     timestamp, server_id : of their headers.
     """
 
@@ -47,7 +47,7 @@ def event_blocks(
             STMT_END_FLAG.to_bytes(2, "little"),
             b"\x02\x00",  # no extra data
             lenenc_int(count),
-            b"\xff" * ((count + 7) // 8),  # all columns are there
+            b"\xff" * ((count + 7) // 8),  # all columns are present
         )
     )
     yield block(EventType.TABLE_MAP_EVENT, plan.table_map)

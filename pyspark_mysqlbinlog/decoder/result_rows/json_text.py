@@ -1,19 +1,19 @@
-"""A JSON document's text, as SELECT shows it, to MySQL's binary form.
+"""Encode a JSON document's text, as SELECT shows it, in MySQL's binary form.
 
-The layout is drawn in `values/json_binary.py`. Keys come in the order in which they are stored.
-Dates and opaque values are strings in the text, and what the decoder makes of the stored ones are
-the same strings. Only of numbers the text does not always tell the type (measured on 5.7.41)::
+`values/json_binary.py` describes the layout. Keys come in stored order. Dates and opaque values are
+strings in the text; the decoder makes the same strings of the stored values. Only the types of
+numbers are not always clear from the text (measured on 5.7.41)::
 
     5, 5000000000         an integer, a DOUBLE (5.0 is shown as 5) or a DECIMAL without a fraction
     1.5                   a DOUBLE or a DECIMAL
     1.50                  a DECIMAL: a DOUBLE has no zeros at its end
     1e300, -0             a DOUBLE
 
-In the text of a payload the three are the same digits, but for a DOUBLE below 0.0001, which has an
-exponent there and none in the server's text. From 16 digits on a DOUBLE does not have those of each
-DECIMAL, and a DECIMAL has those of each DOUBLE: so there it is taken for one. In a VARIANT they are
-three types. What matters and is not told must be asked (see `columns.JsonNumbers`): JSON_TYPE of
-the number's path.
+In the text of a payload the three have the same digits, except for a DOUBLE below 0.0001, which has
+an exponent there but none in the server's text. From 16 digits on, a DOUBLE cannot represent the
+digits of every DECIMAL, but a DECIMAL can represent every DOUBLE's, so DECIMAL is assumed. In
+a VARIANT the three are different types. A type that matters and is unknown must be selected (see
+`json_types`): JSON_TYPE of the number's path.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ _LITERALS = {None: b"\x00", True: b"\x01", False: b"\x02"}
 # The narrowest first.
 _SIGNED = ((_INT16, Struct("<h")), (_INT32, Struct("<i")), (_INT64, Struct("<q")))
 _UNSIGNED = ((_UINT16, Struct("<H")), (_UINT32, Struct("<I")), (_UINT64, Struct("<Q")))
-# Types that stand in the value entry, by an offset's bytes.
+# Types that are stored in the value entry, by an offset's bytes.
 _INLINED = {
     2: frozenset({_LITERAL, _INT16, _UINT16}),
     4: frozenset({_LITERAL, _INT16, _UINT16, _INT32, _UINT32}),
 }
 # (Type, bytes) of a value.
 _Value = tuple[int, bytes]
-# What JSON_TYPE says of a number.
+# Results of JSON_TYPE for a number.
 _IS_INTEGER, _IS_UNSIGNED, _IS_DOUBLE, _IS_DECIMAL = (
     "INTEGER",
     "UNSIGNED INTEGER",
@@ -56,7 +56,7 @@ _IS_INTEGER, _IS_UNSIGNED, _IS_DOUBLE, _IS_DECIMAL = (
     "DECIMAL",
 )
 
-# Digits that a DOUBLE is shown with, and those of which each DECIMAL has a DOUBLE of its own.
+# Maximum digits shown for a DOUBLE, and digits up to which each DECIMAL has a DOUBLE of its own.
 _MOST_OF_DOUBLES, _MOST_OF_ALL_DECIMALS = 17, 15
 
 # The keys and indexes that lead to a value.
@@ -75,7 +75,7 @@ class _Object(list[tuple[str, Any]]):
 
 @dataclass(frozen=True, slots=True)
 class _Leg:
-    """The last step of a path in a document: a key or an index, behind those before it."""
+    """The last leg of a path in a document: a key or an index, after the previous legs."""
 
     behind: _Leg | None
     step: str | int
@@ -95,14 +95,14 @@ class Numbers:
 
     Parameters
     ----------
-    all_matter : a number's type is seen by whoever reads the payload.
-    known : path -> what JSON_TYPE says of it.
-    unsigned : integers that are not known come from unsigned columns.
+    all_matter : whether a number's type is visible in the payload.
+    known : path -> result of JSON_TYPE.
+    unsigned : integers of unknown type are from unsigned columns.
 
     Attributes
     ----------
-    untold : the paths of the numbers whose types matter and are not known.
-    as_they_look : no number's type was told that is not the likeliest.
+    untold : the paths of the numbers whose types matter and are unknown.
+    as_they_look : every known number has the likeliest type.
     """
 
     __slots__ = ("_all_matter", "_known", "_likely_integer", "as_they_look", "untold")
@@ -121,7 +121,7 @@ class Numbers:
         self.as_they_look = True
 
     def type_of(self, text: str, leg: _Leg | None) -> str:
-        """As JSON_TYPE says it; where that is not known, what is likeliest."""
+        """Return the JSON_TYPE of a number; if unknown, the likeliest one."""
         if "e" in text or "E" in text or text == "-0":
             return _IS_DOUBLE
         has_point = "." in text
@@ -144,13 +144,13 @@ class Numbers:
 
 
 def binary_json(text: bytes, what: str, numbers: Numbers) -> bytes:
-    """The binary document.
+    """Return the binary document.
 
-    Raises MalformedResultError, which names `what`, for a text that is no JSON, or has not the
-    numbers that were told.
+    Raises MalformedResultError that names `what`, for a text that is not JSON, or whose numbers do
+    not have the known types.
     """
     try:
-        # Not strict: 5.7 breaks the base64 of opaque values into lines and leaves them raw.
+        # Not strict: 5.7 breaks the base64 of opaque values by unescaped newlines.
         tree = json.loads(
             text.decode("utf-8"),
             strict=False,
@@ -162,14 +162,14 @@ def binary_json(text: bytes, what: str, numbers: Numbers) -> bytes:
         code, value = _encoded(tree, None, numbers)
     except (ValueError, OverflowError, RecursionError) as error:
         raise MalformedResultError(
-            f"{what} holds {len(text)} bytes that can't be read as JSON ({error}), expected a"
+            f"{what} holds {len(text)} bytes that cannot be parsed as JSON ({error}), expected a"
             " document as MySQL shows it"
         ) from None
     return bytes((code,)) + value
 
 
 def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no number of JSON")
+    raise ValueError(f"{name} is not a JSON number")
 
 
 def _encoded(tree: Any, leg: _Leg | None, numbers: Numbers) -> _Value:
@@ -189,7 +189,7 @@ def _encoded(tree: Any, leg: _Leg | None, numbers: Numbers) -> _Value:
 
 
 def _length(size: int) -> bytes:
-    """Seven bits a byte, the low ones first; 0x80: more come."""
+    """Encode a length: seven bits per byte, the low ones first; 0x80: more follow."""
     found = bytearray()
     while size >= 0x80:
         found.append(size & 0x7F | 0x80)
@@ -199,7 +199,7 @@ def _length(size: int) -> bytes:
 
 
 def _container(small: int, keys: Sequence[bytes] | None, values: Sequence[_Value]) -> _Value:
-    """An object, or an array where there are no keys: in two-byte numbers if they reach."""
+    """Encode an object, or an array if there are no keys: with two-byte numbers if they suffice."""
     content = _laid_out(2, keys, values)
     if content is not None:
         return small, content
@@ -210,7 +210,7 @@ def _container(small: int, keys: Sequence[bytes] | None, values: Sequence[_Value
 
 
 def _laid_out(width: int, keys: Sequence[bytes] | None, values: Sequence[_Value]) -> bytes | None:
-    """None where an offset needs more than `width` bytes."""
+    """Encode a container; None if an offset needs more than `width` bytes."""
     inlined = _INLINED[width]
     place = 2 * width + len(values) * (width + 1)
     heads: list[bytes] = []
@@ -255,7 +255,7 @@ def _number(text: str, kind: str) -> _Value:
     elif kind in (_IS_INTEGER, _IS_UNSIGNED):
         codes = _SIGNED
     else:
-        raise ValueError(f"JSON_TYPE calls the number {text[:40]} {kind[:40]!r}")
+        raise ValueError(f"JSON_TYPE of the number {text[:40]} is {kind[:40]!r}")
     for code, number in codes:
         try:
             return code, number.pack(value)
@@ -265,7 +265,7 @@ def _number(text: str, kind: str) -> _Value:
 
 
 def _decimal(text: str) -> _Value:
-    """An opaque value: precision u8 | scale u8 | digits as in a DECIMAL column."""
+    """Encode an opaque value: precision u8 | scale u8 | digits as in a DECIMAL column."""
     sign, digits = text.startswith("-"), text.removeprefix("-")
     whole, _, fraction = digits.partition(".")
     whole = whole.lstrip("0") or ("" if fraction else "0")

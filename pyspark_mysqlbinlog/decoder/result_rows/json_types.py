@@ -1,15 +1,14 @@
-"""How the server is asked for the types of the numbers in JSON documents.
+"""Selects the types of the numbers in JSON documents from the server.
 
-The text of a document does not tell them all (see `json_text`). So beside a JSON column stands what
-JSON_TYPE says of certain paths in it: those that were met in the table's documents. A document with
-a number whose type matters and whose path was not asked for is an `UntypedNumbers`, and the rows
-are asked for again with its paths. Documents of one table mostly have the same few.
+The text of a document does not determine them all (see `json_text`). Therefore, with a JSON column
+JSON_TYPE is selected for certain paths: those that occurred in the table's documents. A document
+with a number whose type matters and whose path was not selected raises `UntypedNumbers`, and the
+rows are selected again with its paths. Documents of one table mostly have the same few paths.
 
-Where they have not, or a document has very many numbers, its size decides: JSON_STORAGE_SIZE
-(5.7.22) is asked for as well. A document that takes as many bytes as the one that is made from its
-text, and whose numbers are what they look like wherever that is known, is taken for that one: an
-integer, a DOUBLE and a DECIMAL of the same digits differ in size, but for DECIMALs of four bytes of
-digits. Any other document is an error.
+If not, or if a document has very many numbers, its size is used: JSON_STORAGE_SIZE (5.7.22) is also
+selected. A document is accepted if it has as many bytes as the one made from its text, and all
+numbers of known type have the likeliest type: an integer, a DOUBLE and a DECIMAL of the same digits
+differ in size, except for DECIMALs with four bytes of digits. Any other document is an error.
 """
 
 from __future__ import annotations
@@ -24,15 +23,15 @@ from pyspark_mysqlbinlog.errors import MalformedResultError
 
 __all__ = ["MOST_IN_DOCUMENT", "MOST_PATHS", "NumberTypeQuery", "Told", "UntypedNumbers"]
 
-# Of one column.
+# Limit for one column.
 MOST_PATHS = 2000
 MOST_IN_DOCUMENT = 1000
-# Of a document that has more.
+# Number of paths taken of a document that has more.
 _SAMPLE = 50
 
 
-class UntypedNumbers(Exception):  # noqa: N818 - no error: the reader asks for them
-    """A document has numbers whose types were not asked for.
+class UntypedNumbers(Exception):  # noqa: N818 - not an error: the reader selects them
+    """A document has numbers whose types were not selected.
 
     Attributes
     ----------
@@ -46,9 +45,9 @@ class UntypedNumbers(Exception):  # noqa: N818 - no error: the reader asks for t
 
 
 class Told(NamedTuple):
-    """What the server says of one document.
+    """The server's data on one document.
 
-    size : None where it does not tell.
+    size : None if it is unknown.
     """
 
     types: Mapping[JsonPath, str]
@@ -57,13 +56,13 @@ class Told(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class NumberTypeQuery:
-    """What is asked for beside a JSON column.
+    """The data selected with a JSON column.
 
     Attributes
     ----------
-    paths : whose JSON_TYPE it is; none: nothing is asked for.
+    paths : the paths for JSON_TYPE; if empty, nothing is selected.
     is_full : there were more.
-    has_size : the documents' sizes, too; older servers don't tell.
+    has_size : whether the documents' sizes are selected; older servers do not support it.
     """
 
     paths: tuple[JsonPath, ...] = ()
@@ -71,13 +70,13 @@ class NumberTypeQuery:
     has_size: bool = True
 
     def more(self, paths: Collection[JsonPath]) -> NumberTypeQuery:
-        """With these paths, too."""
+        """Return a query that includes these paths."""
         added = sorted(set(paths).difference(self.paths), key=repr)
         wanted = (*self.paths, *added)
         return replace(self, paths=wanted[:MOST_PATHS], is_full=len(wanted) > MOST_PATHS)
 
     def expression(self, column: str) -> str | None:
-        """What to SELECT beside the column; None where there is nothing to ask.
+        """Return the expression to SELECT with the column; None if there is none.
 
         column : its name, quoted.
         """
@@ -89,22 +88,22 @@ class NumberTypeQuery:
         return f"CONCAT_WS(',', {listed})"
 
     def told(self, answer: bytes, what: str) -> Told:
-        """What the server gave for one row; MalformedResultError."""
+        """Parse the server's answer for one row; MalformedResultError."""
         if not self.paths:
             return Told({}, None)
         size, *types = answer.decode("latin-1").split(",")
         if len(types) != len(self.paths) or not (size.isdecimal() or not size):
             raise MalformedResultError(
-                f"{what}: expected its size and the types of {len(self.paths)} paths beside it,"
+                f"{what}: expected its size and the types of {len(self.paths)} paths with it,"
                 f" found {len(answer)} bytes with {len(types)} types"
             )
         return Told(dict(zip(self.paths, types, strict=True)), int(size) if size else None)
 
 
 def _extracted(column: str, path: JsonPath) -> str:
-    """JSON_EXTRACT of a path.
+    """Return JSON_EXTRACT of a path.
 
-    No path leads through an empty key (5.7: error 3143), but in its object it is always the first.
+    A path cannot contain an empty key (5.7: error 3143), but that key is always an object's first.
     """
     expression, legs = column, "$"
     for step in path:

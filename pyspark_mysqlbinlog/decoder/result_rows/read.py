@@ -1,4 +1,4 @@
-"""The row images of a whole SELECT, a part at a time, in bounded memory."""
+"""Reads the row images of a whole SELECT in parts, in bounded memory."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from pyspark_mysqlbinlog.protocol.session_settings import UNCACHED_SELECT
 
 __all__ = ["Asks", "RowImageEncoder", "read_images", "read_rows"]
 
-# Without a default database the server does not know where to look for one that it does not have.
+# Without a default database, the server cannot search for an unknown function.
 _NO_SUCH_FUNCTION = (1046, 1305)
 
 
 class Asks(Protocol):
-    """A connection that SELECTs can be asked of: `protocol.client.ReplicaClient`."""
+    """A connection that runs SELECTs: `protocol.client.ReplicaClient`."""
 
     def prepared(self, sql: str) -> ResultSet:
         """See `ReplicaClient.prepared`."""
@@ -28,7 +28,7 @@ class Asks(Protocol):
 
 
 class RowImageEncoder(Protocol):
-    """Both implementations: `encode.RowImages` and the kernel's."""
+    """Interface of both implementations: `encode.RowImages` and the kernel's."""
 
     @property
     def plan(self) -> ResultPlan: ...
@@ -48,26 +48,26 @@ def read_rows(
     behind: str = "",
     make: Callable[[ResultPlan], RowImageEncoder] = RowImages,
 ) -> Iterator[bytes]:
-    """The images of a table's rows, in parts as `read_images` gives them.
+    """Yield the images of a table's rows, in parts as `read_images` gives them.
 
-    Where documents in it have numbers whose types were not asked for, the same is asked again, and
-    rows may come twice; so it must be inside a transaction that sees one snapshot.
+    If documents have numbers whose types were not selected, the SELECT is repeated, and rows may
+    come twice. It must therefore run inside a transaction with one snapshot.
 
     Parameters
     ----------
     client : in a session for raw rows (`ReplicaClient.begin_raw_rows`).
-    behind : what stands behind the table's name: FORCE INDEX, WHERE, ….
-    make : makes the implementation that is wanted.
+    behind : SQL after the table's name: FORCE INDEX, WHERE, ….
+    make : makes the selected implementation.
 
     Raises
     ------
-    UnrepresentableValueError : the types of a document's numbers can't be told.
+    UnrepresentableValueError : the types of a document's numbers cannot be determined.
     SchemaMismatchError, MalformedResultError, LostConnectionError, ServerError : as `read_images`.
     """
     while True:
         images = make(plan)
         try:
-            # The names are quoted, and what follows them is ours.
+            # The names are quoted, and the rest is generated here.
             sql = f"{UNCACHED_SELECT} {plan.select_list} FROM {plan.source} {behind}"
             result = client.prepared(sql)
         except ServerError as error:
@@ -86,7 +86,7 @@ def read_rows(
 def _all_untold(
     result: ResultSet, images: RowImageEncoder, first: UntypedNumbers
 ) -> dict[str, set[JsonPath]]:
-    """What all the rows want that have not been taken out of the result; it is read to its end."""
+    """Read the result to its end; return the untyped numbers of all remaining rows."""
     paths = first.paths
     while (payload := result.next_row()) is not None:
         if any(len(each) > MOST_PATHS for each in paths.values()):
@@ -100,14 +100,14 @@ def _all_untold(
 
 
 def read_images(result: ResultSet, images: RowImageEncoder) -> Iterator[bytes]:
-    """The images of a result's rows, about `IMAGES_BYTES` in each part, or one row that is larger.
+    """Yield the images of a result's rows, about `IMAGES_BYTES` per part, or one larger row.
 
     Raises
     ------
-    SchemaMismatchError : the result has other columns than the plan; nothing has been given.
-    MalformedResultError : a row can't be read.
-    UntypedNumbers : a document has them; the rows behind are in the result still.
-    LostConnectionError, ServerError : what `ResultSet.next_row` raises.
+    SchemaMismatchError : the result has other columns than the plan; nothing was yielded.
+    MalformedResultError : a row cannot be read.
+    UntypedNumbers : a document has them; the following rows are still in the result.
+    LostConnectionError, ServerError : the errors of `ResultSet.next_row`.
     """
     images.plan.check(result.columns)
     parts: list[bytes] = []
@@ -119,7 +119,7 @@ def read_images(result: ResultSet, images: RowImageEncoder) -> Iterator[bytes]:
             parts.append(encoded.images)
             size += len(encoded.images)
         if size < IMAGES_BYTES and (encoded.ended or not result.fill()):
-            # The end, an error, or a row that the buffer has no room for.
+            # The end, an error, or a row larger than the buffer.
             payload = result.next_row()
             if payload is None:
                 break

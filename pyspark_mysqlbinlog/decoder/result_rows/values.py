@@ -1,8 +1,8 @@
-"""One value of a binary result, as the row image has it.
+"""Encoders from one value of a binary result to its form in the row image.
 
-What comes is the manual's "Binary Protocol Value": integers and floats little-endian, times as
-numbers behind their length, everything else as a length-encoded string. What goes out is what
-`decoder/values` reads; each layout is drawn there.
+The input is the manual's "Binary Protocol Value": integers and floats little-endian, times as
+numbers after their length, everything else as a length-encoded string. The output is the input of
+`decoder/values`, which describes each layout.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _TIME = Struct("<BIBBB")
 
 
 def encoders_of(column: SelectedColumn) -> tuple[Encode, ...]:
-    """The encoder of a column's values, behind that of what is asked for beside it.
+    """Return the encoder of a column's values, after that of its additional column, if any.
 
     They raise MalformedResultError.
     """
@@ -101,7 +101,7 @@ def _take(what: str, data: bytes, pos: int, length: int) -> tuple[bytes, int]:
 
 
 def _lenenc(what: str, data: bytes, pos: int) -> tuple[bytes, int]:
-    """The bytes behind their length-encoded number."""
+    """Read the bytes after their length-encoded length."""
     (first,), pos = _take(what, data, pos, 1)
     length = first
     if first >= 0xFB:
@@ -114,7 +114,7 @@ def _lenenc(what: str, data: bytes, pos: int) -> tuple[bytes, int]:
 
 def _excluded(what: str) -> Encode:
     def encode(data: bytes, pos: int) -> tuple[bytes, int]:
-        raise _bad(what, f"a value at offset {pos} of {len(data)}", "NULL, for it is excluded")
+        raise _bad(what, f"a value at offset {pos} of {len(data)}", "NULL, as it is excluded")
 
     return encode
 
@@ -164,10 +164,10 @@ def _year(what: str) -> Encode:
 
 
 def _moment(what: str, data: bytes, pos: int) -> tuple[int, int, int, int, int]:
-    """(year, month, day, microseconds of the day, pos behind) of a DATE, DATETIME or TIMESTAMP.
+    """Read (year, month, day, microseconds of the day, pos after) of DATE, DATETIME, TIMESTAMP.
 
     length u8 | year u16 | month u8 | day u8 | hour u8 | minute u8 | second u8 | microseconds u32,
-    of which 0, 4, 7 or 11 bytes are there; the others are 0.
+    of which 0, 4, 7 or 11 bytes are present; the others are 0.
     """
     (length,), pos = _take(what, data, pos, 1)
     if length not in (0, 4, 7, 11):
@@ -178,7 +178,7 @@ def _moment(what: str, data: bytes, pos: int) -> tuple[int, int, int, int, int]:
     hour, minute, second = _CLOCK.unpack_from(raw, 4)
     micros = int.from_bytes(raw[7:], "little")
     if year > 9999 or month > 12 or day > 31:
-        raise _bad(what, f"the date {year}-{month}-{day}", "one that MySQL can hold")
+        raise _bad(what, f"the date {year}-{month}-{day}", "one that MySQL supports")
     if hour > 23 or minute > 59 or second > 59 or micros > 999_999:
         raise _bad(what, f"the time {hour}:{minute}:{second}.{micros}", "one of a day")
     seconds = (hour * 60 + minute) * 60 + second
@@ -186,16 +186,16 @@ def _moment(what: str, data: bytes, pos: int) -> tuple[int, int, int, int, int]:
 
 
 def _fraction(what: str, fsp: int, micros: int) -> tuple[int, int]:
-    """(bytes, value) of the microseconds of a second in a column of `fsp` digits."""
+    """Return (bytes, value) of the microseconds of a second in a column of `fsp` digits."""
     size = (fsp + 1) // 2
     value, lost = divmod(micros, 10 ** (6 - 2 * size))
     if lost or micros % 10 ** (6 - fsp):
-        raise _bad(what, f"{micros} microseconds", f"{fsp} digits of a second at most")
+        raise _bad(what, f"{micros} microseconds", f"at most {fsp} digits of a second")
     return size, value
 
 
 def _clock(micros: int) -> tuple[int, int]:
-    """(hhhhh mmmmmm ssssss as bits, microseconds) of microseconds."""
+    """Return (hhhhh mmmmmm ssssss as bits, microseconds) of microseconds."""
     seconds, micros = divmod(micros, 1_000_000)
     minutes, second = divmod(seconds, 60)
     hour, minute = divmod(minutes, 60)
@@ -213,7 +213,7 @@ def _date(what: str) -> Encode:
 
 
 def _time(what: str, fsp: int) -> Encode:
-    """negative u8 | days u32 | hour u8 | minute u8 | second u8 | microseconds u32, behind a length
+    """negative u8 | days u32 | hour u8 | minute u8 | second u8 | microseconds u32, after a length
     of 0, 8 or 12 bytes.
     """
 
@@ -227,7 +227,7 @@ def _time(what: str, fsp: int) -> Encode:
         micros = int.from_bytes(raw[8:], "little")
         hour += days * 24
         if negative > 1 or hour > _MAX_HOURS or minute > 59 or second > 59 or micros > 999_999:
-            raise _bad(what, f"the time {hour}:{minute}:{second}.{micros}", "838:59:59 at most")
+            raise _bad(what, f"the time {hour}:{minute}:{second}.{micros}", "at most 838:59:59")
         size, fraction = _fraction(what, fsp, micros)
         packed = (hour << 12 | minute << 6 | second) << 8 * size | fraction
         offset = 0x800000 << 8 * size
@@ -248,7 +248,7 @@ def _datetime(what: str, fsp: int) -> Encode:
 
 
 def _timestamp(what: str, fsp: int) -> Encode:
-    """What comes is a date and a time of UTC, for that is the session's time zone."""
+    """The input is a date and time in UTC, the session's time zone."""
 
     def encode(data: bytes, pos: int) -> tuple[bytes, int]:
         year, month, day, micros, end = _moment(what, data, pos)
@@ -257,7 +257,7 @@ def _timestamp(what: str, fsp: int) -> Encode:
         try:
             days = dt.date(year, month, day).toordinal() - _EPOCH
         except ValueError:
-            raise _bad(what, f"the date {year}-{month}-{day}", "one that exists") from None
+            raise _bad(what, f"the date {year}-{month}-{day}", "a valid one") from None
         seconds, micros = divmod(micros, 1_000_000)
         seconds += days * 86_400
         if not 0 < seconds <= _LAST_SECOND:
@@ -269,7 +269,7 @@ def _timestamp(what: str, fsp: int) -> Encode:
 
 
 def _decimal(what: str, precision: int, scale: int) -> Encode:
-    """Digits in groups of up to nine, see `values/decimals.py`; zeros stand where ZEROFILL does."""
+    """Digits in groups of up to nine, see `values/decimals.py`; may have ZEROFILL's zeros."""
     size = decimal_size(precision, scale)
     left, right = digit_groups(precision, scale)
     groups = [(digits, BYTES_OF_DIGITS[digits]) for digits in left + right]
@@ -328,7 +328,7 @@ def _binary(what: str, size: int) -> Encode:
 
 
 class _JsonEncoder:
-    """JSON documents, and what was asked for beside them, which comes before each of them."""
+    """Encodes JSON documents; the answer for its number types precedes each document."""
 
     __slots__ = ("_answer", "_column")
 
@@ -337,12 +337,12 @@ class _JsonEncoder:
         self._answer = b""
 
     def beside(self, data: bytes, pos: int) -> tuple[bytes, int]:
-        """Take the answer for the document that comes next; nothing of the image."""
+        """Read the answer for the next document; adds nothing to the image."""
         self._answer, end = _lenenc(self._column.what, data, pos)
         return b"", end
 
     def encode(self, data: bytes, pos: int) -> tuple[bytes, int]:
-        """Raises UntypedNumbers, too; UnrepresentableValueError where asking is no way out."""
+        """Also raises UntypedNumbers; UnrepresentableValueError if selecting cannot help."""
         column = self._column
         what, asked = column.what, column.numbers
         raw, end = _lenenc(what, data, pos)
@@ -361,7 +361,7 @@ class _JsonEncoder:
 
     def _untellable(self, count: int) -> UnrepresentableValueError:
         return UnrepresentableValueError(
-            f"{self._column.what} holds a document with {count} numbers whose types its text does"
-            f" not tell, and more than {MOST_IN_DOCUMENT} of one document, or {MOST_PATHS} of all,"
-            " are not asked for; exclude the column with excludeColumns, or use payload=json"
+            f"{self._column.what} holds a document with {count} numbers of unknown type, and types"
+            f" are selected for at most {MOST_IN_DOCUMENT} of one document and {MOST_PATHS} of the"
+            " column; exclude the column with excludeColumns, or use payload=json"
         )

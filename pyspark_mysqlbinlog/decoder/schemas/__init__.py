@@ -1,1 +1,1 @@
-"""Whether a table map fits a schema, what metadata in the log tells, types of structs."""
+"""Table maps checked against schemas, metadata in the binlog, and types of structs."""

@@ -1,8 +1,8 @@
-"""Optional metadata of a TABLE_MAP: names, signs, character sets and labels from the log itself.
+"""Optional metadata of a TABLE_MAP: names, signs, charsets and labels from the binlog itself.
 
-MySQL 8.0 and MariaDB 10.5 append it (all of it with binlog_row_metadata=FULL); 5.7 has none. Where
-it is complete it says what the columns are at that very event, which nothing else can, so it is
-preferred to what was asked from the server or followed through DDL.
+MySQL 8.0 and MariaDB 10.5 append it (all of it with binlog_row_metadata=FULL); 5.7 has none. If it
+is complete, it describes the columns at exactly that event. Nothing else does, so it takes
+precedence over schemas from the server or from DDL.
 
 Layout (libbinlogevents, Table_map_event::Optional_metadata_fields): fields of ``type u8 | length
 lenenc | value``. Bitmaps are over the columns of one kind (numeric, character, ENUM and SET), high
@@ -79,16 +79,16 @@ _GEOMETRIES = (
 def described_schema(
     table_map: TableMap, known: TableSchema | None = None, *, is_mariadb: bool = False
 ) -> TableSchema | None:
-    """The schema that a table map's optional metadata gives; None when it is not complete.
+    """Return the schema in a table map's optional metadata; None if it is not complete.
 
-    is_mariadb : MariaDB counts YEAR among the numeric columns and geometries among the character
-        columns, MySQL does not.
-    known : what was known otherwise. Display widths are in no metadata: that a column is TINYINT(1)
-        is taken from there, where the column of that name is a TINYINT there too. So is that one
-        is MariaDB's UUID, INET4 or INET6, which the log has as BINARY, and that one is virtual.
+    is_mariadb : MariaDB counts YEAR among the numeric columns, and geometries among the character
+        columns; MySQL does not.
+    known : the schema known from elsewhere, for facts that metadata does not contain: that a column
+        is TINYINT(1) (display widths), if the known column of that name is also a TINYINT; that it
+        is MariaDB's UUID, INET4 or INET6, which the binlog has as BINARY; and that it is virtual.
 
     Raises MalformedEventError for metadata that does not fit its own columns, UnknownSchemaError
-    for a collation that nobody knows.
+    for an unknown collation.
     """
     if not table_map.optional:
         return None
@@ -108,17 +108,17 @@ def _fields(table_map: TableMap) -> dict[int, bytes]:
 
 
 def _real_type(code: int, metadata: int) -> int:
-    """The type, ENUM and SET told from STRING."""
+    """Return the type, with ENUM and SET distinguished from STRING."""
     return real_string(metadata)[0] if code == FieldType.STRING else code
 
 
 class _Description:
-    """One table's metadata, read kind by kind and handed out column by column."""
+    """The metadata of one table, parsed by kind and returned by column."""
 
     def __init__(self, table_map: TableMap, fields: dict[int, bytes], is_mariadb: bool) -> None:
         self._table_map = table_map
         self._is_mariadb = is_mariadb
-        # Measured on MariaDB 10.11; MySQL's own sources leave both out.
+        # Measured on MariaDB 10.11; MySQL's own sources exclude both.
         self._numeric = _NUMERIC | {FieldType.YEAR} if is_mariadb else _NUMERIC
         self._character = _CHARACTER | {FieldType.GEOMETRY} if is_mariadb else _CHARACTER
         self._fields = fields
@@ -131,7 +131,7 @@ class _Description:
         return [index for index, code in enumerate(self._types) if code in kinds]
 
     def _reader(self, code: int) -> Reader:
-        """A field's value; empty where it was not sent."""
+        """Return a reader of a field's value; empty if it was not sent."""
         return Reader(self._fields.get(code, b""), f"TABLE_MAP optional metadata field {code}")
 
     def schema(self, known: TableSchema | None) -> TableSchema | None:
@@ -189,7 +189,7 @@ class _Description:
         return names
 
     def _unsigned(self) -> set[int] | None:
-        """The unsigned columns; None where signs were not sent."""
+        """Return the unsigned columns; None if signs were not sent."""
         numeric = self._columns_of(self._numeric)
         if not numeric:
             return set()
@@ -201,12 +201,12 @@ class _Description:
         return {
             index
             for at, index in enumerate(numeric)
-            # A YEAR is always marked.
+            # The bit of a YEAR is always set.
             if bits[at >> 3] << (at & 7) & 0x80 and self._types[index] != FieldType.YEAR
         }
 
     def _charsets(self, default: int, each: int, columns: list[int]) -> dict[int, str]:
-        """The charset of each of these columns; {} where charsets were not sent."""
+        """Return the charset of each of these columns; {} if charsets were not sent."""
         collations: list[int]
         if each in self._fields:
             reader = self._reader(each)
@@ -238,7 +238,7 @@ class _Description:
         labels = {}
         for index in self._columns_of((kind,)):
             charset = charsets[index]
-            # A label in the binary charset is bytes to SELECT; as in DDL, it is read as UTF-8.
+            # SELECT returns a label in the binary charset as bytes; as in DDL, it is read as UTF-8.
             decode = text_decoder(
                 f"{reader.what} of column {index + 1}",
                 "utf8mb4" if charset == "binary" else charset,
@@ -276,7 +276,7 @@ class _Description:
     def _column(
         self, index: int, name: str, charset: str | None, geometry: str | None
     ) -> ColumnSchema | None:
-        """Type and lengths; None for a type that the log has but this version does not know."""
+        """Type and lengths; None for a type that this version does not support."""
         code, metadata = self._types[index], self._table_map.metadata[index]
         text_charset = None if charset == "binary" else charset
         if code in _INTEGERS:
@@ -311,7 +311,7 @@ class _Description:
 def _with_what_is_known(
     columns: list[ColumnSchema], known: TableSchema | None, is_mariadb: bool
 ) -> tuple[ColumnSchema, ...]:
-    """With what no metadata has, from the known columns of the same names."""
+    """Add facts that no metadata contains, from the known columns of the same names."""
     by_name = {} if known is None else {column.name: column for column in known.columns}
     return tuple(_completed(column, by_name.get(column.name), is_mariadb) for column in columns)
 

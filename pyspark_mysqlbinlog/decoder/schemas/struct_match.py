@@ -1,15 +1,15 @@
-"""Whether a column of the log has a place in a query's struct.
+"""Whether a column of the binlog fits a query's struct.
 
-A struct's fields are settled before the first row is read, and the log's tables change. A column
-has a place when the struct has a field of its name, in any case, that holds each of its values
+A struct's fields are fixed before the first row is read, but the tables in the binlog change. A
+column fits if the struct has a field of its name, in any case, that can hold each of its values
 exactly: the same type, or a wider one::
 
     an integer      a wider integer, a decimal with enough digits, a double that is exact, a string
     a decimal       one with no fewer digits on either side, a string
     float           double
 
-What has no place is for others to decide: the stream stops, or rescues the values, as
-`schemaEvolutionMode` says.
+The caller handles columns that do not fit: the stream stops, or rescues the values, as
+`schemaEvolutionMode` determines.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["columns_without_place", "field_of", "widening"]
 
 Convert = Callable[[Any], Any]
 
-# Decimal digits that any value of an integer type may need, and its bits.
+# Decimal digits that any value of an integer type may need.
 _DIGITS: dict[pa.DataType, int] = {pa.int8(): 3, pa.int16(): 5, pa.int32(): 10, pa.int64(): 19}
 _EXACT_FLOATS: dict[pa.DataType, tuple[pa.DataType, ...]] = {
     pa.float32(): (pa.int8(), pa.int16()),
@@ -36,7 +36,7 @@ _EXACT_FLOATS: dict[pa.DataType, tuple[pa.DataType, ...]] = {
 
 
 def field_of(struct: pa.StructType, name: str) -> pa.Field[Any] | None:
-    """By name; names of columns are the same in any case, for MySQL and for Spark."""
+    """Find a field by name, in any case: MySQL and Spark compare column names that way."""
     at = struct.get_field_index(name)
     if at >= 0:
         return struct.field(at)
@@ -45,7 +45,7 @@ def field_of(struct: pa.StructType, name: str) -> pa.Field[Any] | None:
 
 
 def widening(found: pa.DataType, wanted: pa.DataType) -> Convert | None:
-    """What makes a value of type `found` one of `wanted`; None when some value would not fit."""
+    """Return the conversion from type `found` to `wanted`; None if some value would not fit."""
     if found == wanted:
         return _same
     if found in _DIGITS:
@@ -77,7 +77,7 @@ def columns_without_place(
     options: StructOptions,
     excluded: Callable[[str, str, str], bool],
 ) -> Iterator[ColumnSchema]:
-    """The columns of a table that a struct can't take, excluded ones left out."""
+    """Return the columns of a table that do not fit a struct, without excluded columns."""
     for column in schema.columns:
         if excluded(schema.database, schema.table, column.name):
             continue

@@ -1,14 +1,14 @@
-"""What a MySQL column is in a `struct` payload: one Arrow type for each, by the column's schema.
+"""The Arrow type of each MySQL column in a `struct` payload, by the column's schema.
 
-The Spark types are made from these (connector/schemas/struct_schema.py), and the builders are
-chosen by them, so that what Spark was promised and what it gets are one table::
+The Spark types (connector/schemas/struct_schema.py) and the choice of builders both follow from
+these types, so that the data always has the declared types::
 
     integers, UNSIGNED ones   the narrowest signed integer that holds all; BIGINT UNSIGNED
                               decimal(20,0)
-    DECIMAL(p,s)              decimal(p,s); string above 38 digits, which is all that Spark has
+    DECIMAL(p,s)              decimal(p,s); string above 38 digits, the maximum of Spark
     BIT(1), BIT(n), BIT(64)   boolean, bigint, decimal(20,0)
-    TIME                      string, interval or microseconds, as `timeType` says
-    JSON                      string or variant, as `jsonType` says
+    TIME                      string, interval or microseconds, depending on `timeType`
+    JSON                      string or variant, depending on `jsonType`
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pyspark_mysqlbinlog.tables import INTEGER_TYPES, SPATIAL_TYPES, ColumnSchem
 
 __all__ = ["GEOMETRY", "MOST_DIGITS", "VARIANT", "StructOptions", "arrow_type"]
 
-# As pyspark's to_arrow_type makes it.
+# The type that pyspark's to_arrow_type makes.
 VARIANT = pa.struct(
     [
         pa.field("value", pa.binary(), nullable=False),
@@ -76,7 +76,7 @@ _TIMES: dict[str, pa.DataType] = {
 
 @dataclass(frozen=True, slots=True)
 class StructOptions:
-    """How the types are given that can be given in more than one way; the options of that name.
+    """How to represent types for which there is a choice; the options of the same names.
 
     Attributes
     ----------
@@ -93,7 +93,7 @@ class StructOptions:
 
 
 def arrow_type(column: ColumnSchema, options: StructOptions) -> pa.DataType:
-    """The type of a column's values; SchemaError for a column type that is not known."""
+    """Return the Arrow type of a column's values; SchemaError for an unknown column type."""
     kind = column.type
     if kind in INTEGER_TYPES:
         if kind == "tinyint" and column.length == 1 and options.tiny_int1_is_boolean:
@@ -115,4 +115,7 @@ def arrow_type(column: ColumnSchema, options: StructOptions) -> pa.DataType:
         return GEOMETRY
     if kind in _PLAIN:
         return _PLAIN[kind]
-    raise SchemaError(f"column `{column.name}` has the type {kind}, which no struct can hold")
+    raise SchemaError(
+        f"column `{column.name}` has the type {kind}, which a struct does not support; exclude it"
+        " with excludeColumns"
+    )

@@ -1,8 +1,8 @@
-"""Does a table map fit the schema that should hold there?
+"""Check that a table map fits the schema that should be valid at its position.
 
-The schema says what a column's entry in the table map must look like; an entry that looks otherwise
-means that the schema is of another moment, and reading on would give wrong values with right names.
-It is a second net only: swapped names, relabelled ENUMs and changed signs look the same.
+The schema determines the entry of each column in the table map. If an entry differs, the schema is
+of another time, and rows would have wrong values under the right names. This check cannot detect
+swapped names, relabelled ENUMs and changed signs, because their table maps are equal.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _PLAIN: dict[str, tuple[int, int]] = {
     "mediumblob": (FieldType.BLOB, 3),
     "longblob": (FieldType.BLOB, 4),
 }
-# Today's layout and the one from before 5.6, which tables keep until they are rebuilt.
+# The current layout, and the one from before 5.6, which tables keep until they are rebuilt.
 _TEMPORAL: dict[str, tuple[int, int]] = {
     "time": (FieldType.TIME2, FieldType.TIME),
     "datetime": (FieldType.DATETIME2, FieldType.DATETIME),
@@ -45,7 +45,7 @@ _TEMPORAL: dict[str, tuple[int, int]] = {
 
 
 def check_fit(table_map: TableMap, schema: TableSchema) -> None:
-    """SchemaMismatchError naming table, column, expected and found, unless all columns fit."""
+    """Raise SchemaMismatchError (table, column, expected, found) unless all columns fit."""
     name = table_map.full_name
     if table_map.column_count != len(schema.columns):
         raise SchemaMismatchError(
@@ -63,7 +63,7 @@ def check_fit(table_map: TableMap, schema: TableSchema) -> None:
                 f" {column.type}, found {describe_field(*found)} in the table map; {_CURE}",
                 table=name,
             )
-        # Whether a TIMESTAMP that says neither may be NULL hangs on a variable of the server's.
+        # Without NULL or NOT NULL, the nullability of a TIMESTAMP depends on a server variable.
         if table_map.nullable(index) != column.nullable and column.type != "timestamp":
             words = ("NOT NULL", "NULL")
             raise SchemaMismatchError(
@@ -74,7 +74,7 @@ def check_fit(table_map: TableMap, schema: TableSchema) -> None:
 
 
 _CURE = (
-    "the schema is of another moment: start from a position after the table's last ALTER, or"
+    "the schema is of another time: start from a position after the table's last ALTER, or"
     " correct the file of schemaDdl, or exclude the table"
 )
 
@@ -85,7 +85,7 @@ def _last_names(schema: TableSchema) -> str:
 
 
 def expected_fields(column: ColumnSchema) -> Iterator[tuple[int, int]]:
-    """(type, metadata) that a table map may have for the column."""
+    """Yield each (type, metadata) that a table map may have for the column."""
     kind, length = column.type, column.length or 0
     if kind in _PLAIN:
         yield _PLAIN[kind]
@@ -113,7 +113,7 @@ def expected_fields(column: ColumnSchema) -> Iterator[tuple[int, int]]:
         size = (len(column.labels) + 7) // 8
         yield FieldType.STRING, FieldType.SET << 8 | (size if size <= 4 else 8)
     else:
-        raise SchemaMismatchError(f"column `{column.name}` has the type {kind}, which is not known")
+        raise SchemaMismatchError(f"column `{column.name}` has the unknown type {kind}")
 
 
 def _char_metadata(length: int) -> int:
@@ -126,6 +126,6 @@ def _width(column: ColumnSchema) -> int:
     if width is None:
         raise SchemaMismatchError(
             f"column `{column.name}` has the character set {column.charset}, which MySQL 5.7 does"
-            " not have"
+            " not support"
         )
     return width

@@ -1,1 +1,1 @@
-"""What a statement does to which table: tokens, CREATE, ALTER, kinds of statements."""
+"""Effects of statements on tables: tokens, CREATE, ALTER, kinds of statements."""

@@ -1,13 +1,13 @@
-"""ALTER TABLE, CREATE INDEX and DROP INDEX, applied to a TableSchema.
+"""Apply ALTER TABLE, CREATE INDEX and DROP INDEX to a TableSchema.
 
-The statement is read whole (`alter_clauses`) and then applied in the order in which the server does
-it, whatever the order of the clauses (sql/sql_table.cc,
-mysql_prepare_alter_table): the columns that are there are dropped, redefined or renamed where they
-stand; then new ones, and those with FIRST or AFTER, go to their places, which the *new* names of
-the others tell; then the keys. A new default character set holds for all columns of the statement.
+The whole statement is parsed (`alter_clauses`), then applied in the server's order, regardless of
+their own order (sql/sql_table.cc, mysql_prepare_alter_table): existing columns are dropped,
+redefined or renamed in place; then new columns, and those with FIRST or AFTER, are moved to their
+positions, which refer to the *new* names of other columns; then the keys. A new default character
+set applies to all columns of the statement.
 
-A log has only statements that succeeded, so what does not fit here (a column that is not there)
-means that the schema was not that of the table: it raises, as does a clause that is not known.
+A binlog contains only statements that succeeded. If one does not fit (it names a missing column),
+the schema was not that of the table, and an error is raised; also for an unknown clause.
 """
 
 from __future__ import annotations
@@ -46,18 +46,18 @@ def apply_alter(
     session_charset: str | None,
     context: SqlContext = DEFAULT_CONTEXT,
 ) -> TableSchema:
-    """The table after the statement, under its old name (RENAME is the caller's).
+    """Return the table after the statement, under its old name (the caller handles RENAME).
 
     Parameters
     ----------
-    database_charset : of the database that the table is in, for CHARACTER SET DEFAULT.
-    session_charset : of the statement's default database, for CONVERT TO CHARACTER SET DEFAULT on a
-        MySQL; MariaDB takes that of the table's database there, too.
+    database_charset : of the table's database, for CHARACTER SET DEFAULT.
+    session_charset : of the statement's default database, for CONVERT TO CHARACTER SET DEFAULT on
+        MySQL; MariaDB uses that of the table's database there as well.
 
     Raises
     ------
     UnknownSchemaError
-        for a statement that can't be read, or that does not fit the table.
+        for a statement that cannot be parsed, or that does not fit the table.
     """
     try:
         alter = parse_alter(sql, context)
@@ -73,7 +73,7 @@ def _named(charset: str | None, default: str | None) -> str | None:
     if charset != DEFAULT:
         return charset
     if default is None:
-        raise SchemaError("its CHARACTER SET DEFAULT is that of a database that is not known")
+        raise SchemaError("CHARACTER SET DEFAULT is that of a database that is not known")
     return default
 
 
@@ -86,8 +86,8 @@ def _applied(
 ) -> TableSchema:
     convert_to = _named(alter.convert_to, session_charset)
     told = _named(alter.charset, database_charset)
-    # With both, MariaDB takes the option for the table. MySQL wants them to agree, or takes the
-    # last one where the option is DEFAULT: 5.6.24 and 5.7.41 do, later ones were not tried.
+    # With both, MariaDB uses the table option. MySQL requires that they agree, or uses the last one
+    # if the option is DEFAULT: true for 5.6.24 and 5.7.41; later versions were not tested.
     is_default = alter.charset == DEFAULT and not context.mariadb
     if convert_to and is_default and convert_to != told and context.server_version >= 50800:
         raise SchemaError("it has both CONVERT TO and CHARACTER SET DEFAULT")
@@ -96,7 +96,7 @@ def _applied(
     columns = _Columns(before, alter)
 
     def defined(definition: ColumnDefinition) -> ColumnSchema:
-        """CONVERT TO converts what the table's default made of a definition, where it converts."""
+        """Apply CONVERT TO, if present, to a definition with the table's default."""
         parsed = definition.parsed
         unconverted = parsed.charset or charset
         merely_collated = parsed.charset is None and parsed.collates_default
@@ -109,9 +109,9 @@ def _applied(
     found = columns.columns
     spelling = {fold(column.name): column.name for column in found}
     if len(spelling) != len(found):
-        raise SchemaError("two columns have one name behind it")
+        raise SchemaError("two columns have the same name after it")
     if not found:
-        raise SchemaError("no column is left behind it")
+        raise SchemaError("no column is left after it")
     key = columns.key(before.primary_key)
     found = with_key(found, key)
     key = tuple(spelling[fold(name)] for name in key)
@@ -126,7 +126,7 @@ def _applied(
 
 
 class _Columns:
-    """The columns while a statement is applied."""
+    """The columns while a statement is being applied."""
 
     def __init__(self, before: TableSchema, alter: AlterTable) -> None:
         self.before = before
@@ -136,8 +136,8 @@ class _Columns:
         self.renamed = {fold(old): new for old, new in alter.renames}
         self.changes = self._unconditional(there)
         self.changed: dict[str, ColumnChange] = {}
-        # In MariaDB a MODIFY may follow the ADD of its column, also where that replaces one that is
-        # dropped: the column is the MODIFY's.
+        # In MariaDB a MODIFY may follow the ADD of its column, even if that replaces a dropped
+        # column: the MODIFY's definition applies.
         self.added: set[str] = set()
         for each in self.changes:
             name = fold(each.definition.name)
@@ -167,7 +167,7 @@ class _Columns:
         return dropped
 
     def _unconditional(self, there: set[str]) -> list[ColumnChange]:
-        """Without what IF [NOT] EXISTS makes void."""
+        """Return the changes without those that IF [NOT] EXISTS makes void."""
         kept: list[ColumnChange] = []
         added: set[str] = set()
         for each in self.alter.changes:
@@ -220,7 +220,7 @@ class _Columns:
         raise SchemaError(f"it names column {name!r}, which the table does not have")
 
     def key(self, old: tuple[str, ...]) -> tuple[str, ...]:
-        """The primary key: its columns keep their places in it, whatever their names."""
+        """Return the primary key: its columns keep their order, even if renamed."""
         alter = self.alter
         if alter.key is not None and not (alter.key_is_conditional and old):
             return alter.key
@@ -229,7 +229,7 @@ class _Columns:
         return tuple(name for name in map(self._key_column, old) if name is not None)
 
     def unique_keys(self, old: Iterable[UniqueKey]) -> Iterator[UniqueKey]:
-        """Those that are left for sure, and the new ones."""
+        """Yield the keys that certainly remain, and the new ones."""
         lost = self.alter.lost_indexes
         for name, columns in old:
             kept = [*map(self._key_column, columns)]
@@ -242,28 +242,28 @@ class _Columns:
         yield from self.alter.unique_keys
 
     def _key_column(self, old: str) -> str | None:
-        """The key's column of this old name under its new one; None when it is dropped.
+        """Return the new name of the key's column of this old name; None if it is dropped.
 
-        The server takes the first that had the name, or, as a new one, has it (sql_table.cc,
-        mysql_prepare_alter_table): that may be another than the key's.
+        The server uses the first column that had the name or, if new, has it (sql_table.cc,
+        mysql_prepare_alter_table); that may be another column than the key's.
         """
         found = (placed.column.name for placed in self._placed if placed.was == fold(old))
         return next(found, None)
 
 
 class _Placed(NamedTuple):
-    """A column at its place; `was` is the name by which the old keys know it, in lower case."""
+    """A column at its position; `was` is its name in the old keys, in lower case."""
 
     was: str
     column: ColumnSchema
 
 
-# How long a text can be, in bytes.
+# Maximum length of a text in bytes.
 _TEXT_BYTES = {"tinytext": 255, "text": 65535, "mediumtext": 16777215}
 
 
 def _converted(column: ColumnSchema, charset: str | None) -> ColumnSchema:
-    """CONVERT TO CHARACTER SET: as many characters as before, in a type that holds their bytes."""
+    """Apply CONVERT TO CHARACTER SET: as many characters, in a type that holds their bytes."""
     if charset is None or column.charset in (None, "binary"):
         return column
     if column.type in ("enum", "set"):
@@ -282,19 +282,19 @@ def _rewritten(column: ColumnSchema, charset: str) -> ColumnSchema:
     return resolve(ParsedType(kind, length, charset=charset), column.name, column.nullable, None)
 
 
-# Character sets whose ASCII is not ASCII's bytes.
+# Character sets in which ASCII characters are not the ASCII bytes.
 _WIDE = frozenset({"ucs2", "utf16", "utf16le", "utf32", "swe7"})
 
 
 def _relabelled(column: ColumnSchema, charset: str) -> tuple[str, ...]:
-    """The labels of an ENUM or SET that CONVERT TO leaves alone.
+    """Return the labels of an ENUM or SET that CONVERT TO does not change.
 
-    The server keeps their bytes and reads them in the new character set (it converts new labels
-    only: mysql_prepare_create_table), so that `é` of utf8 becomes `Ã©` in latin1.
+    The server keeps their bytes and reads them in the new character set (it converts only new
+    labels: mysql_prepare_create_table), so that `é` of utf8 becomes `Ã©` in latin1.
     """
     old = column.charset or ""
     if old == charset or (old, charset) == ("utf8", "utf8mb4"):
         return column.labels
     if all(label.isascii() for label in column.labels) and not {old, charset} & _WIDE:
         return column.labels
-    raise SchemaError(f"labels of column {column.name!r} become others in {charset}")
+    raise SchemaError(f"labels of column {column.name!r} change in {charset}")

@@ -1,7 +1,7 @@
-"""What an ALTER TABLE says, clause by clause.
+"""Parser for the clauses of ALTER TABLE.
 
-Only what touches columns, the primary key, character sets or rows is kept. Clauses that touch none
-of them are stepped over by name; one that is not known raises: it might. (sql/sql_yacc.yy,
+It keeps only what concerns columns, the primary key, character sets or rows. Other clauses are
+skipped by name; an unknown clause raises, because it may be relevant. (sql/sql_yacc.yy,
 `alter_list_item`, of MySQL 5.5 to 8.0 and MariaDB.)
 """
 
@@ -39,9 +39,9 @@ __all__ = ["DEFAULT", "FIRST", "AlterTable", "ColumnChange", "parse_alter"]
 
 
 def parse_alter(sql: str, context: SqlContext = DEFAULT_CONTEXT) -> AlterTable:
-    """Read ALTER TABLE, CREATE UNIQUE INDEX … ON or DROP INDEX … ON.
+    """Parse ALTER TABLE, CREATE UNIQUE INDEX … ON or DROP INDEX … ON.
 
-    Raises SchemaError for a clause that is not known.
+    Raises SchemaError for an unknown clause.
     """
     if not sql.isascii():
         check_undecoded(sql)
@@ -79,7 +79,7 @@ def _created_index(stream: TokenStream) -> AlterTable:
     is_unique = stream.accept("UNIQUE")
     stream.accept_any("FULLTEXT", "SPATIAL", "VECTOR")
     if replaces:
-        # Behind INDEX.
+        # After INDEX.
         alter.lost_indexes.append(stream.peek(1).text)
     added = unique_key(stream) if is_unique else None
     if added is not None:
@@ -87,7 +87,7 @@ def _created_index(stream: TokenStream) -> AlterTable:
     return alter
 
 
-# Options of a table that may stand without `=`, and what comes before their value.
+# Table options that may have no `=`, and the words before their value.
 _OPTIONS = frozenset({
     "AUTO_INCREMENT", "AVG_ROW_LENGTH", "CHECKSUM", "COMMENT", "COMPRESSION", "CONNECTION",
     "DELAY_KEY_WRITE", "ENCRYPTION", "ENGINE", "INSERT_METHOD", "KEY_BLOCK_SIZE", "MAX_ROWS",
@@ -96,9 +96,9 @@ _OPTIONS = frozenset({
     "TRANSACTIONAL", "TYPE",
 })  # fmt: skip
 _INDEXES = ("INDEX", "KEY", "UNIQUE", "FULLTEXT", "SPATIAL", "FOREIGN", "CHECK")
-# ADD COLUMN may leave COLUMN out, but not in front of these.
+# ADD COLUMN may omit COLUMN, but not before these.
 _ADDED = frozenset({*_INDEXES, "PRIMARY", "CONSTRAINT"})
-# Verbs of PARTITION, standing alone in their statement, and whether rows go away.
+# Verbs of PARTITION, alone in their statement, and whether they remove rows.
 _PARTITION_VERBS = {
     "ANALYZE": False, "CHECK": False, "COALESCE": False, "OPTIMIZE": False, "REBUILD": False,
     "REORGANIZE": False, "REPAIR": False, "DISCARD": True, "EXCHANGE": True, "TRUNCATE": True,
@@ -107,7 +107,7 @@ _PARTITION_VERBS = {
 
 
 class _Clauses:
-    """The clauses of one statement, as they are read."""
+    """Parser state for the clauses of one statement."""
 
     def __init__(self, stream: TokenStream, context: SqlContext) -> None:
         self.stream = stream
@@ -139,7 +139,7 @@ class _Clauses:
             raise stream.unexpected("a comma or the end")
 
     def rest(self) -> None:
-        """To the end of the statement."""
+        """Skip to the end of the statement."""
         while not self.stream.at_end():
             self.stream.next()
 
@@ -232,7 +232,7 @@ class _Clauses:
                 ColumnChange(each, conditional=conditional) for each in definitions
             ]
             self.alter.key = key or self.alter.key
-            # Those of the columns are theirs, who may not be added.
+            # Unique keys of columns that may not be added.
             own = [(each.name, (each.name,)) for each in definitions if each.unique]
             self.alter.unique_keys += [each for each in unique_keys if each not in own]
             return
@@ -270,7 +270,7 @@ class _Clauses:
         elif word in ("INDEX", "KEY", "CONSTRAINT"):
             stream.next()
             stream.accept("IF", "EXISTS")
-            # The primary key is an index of this name.
+            # The name of the primary key's index.
             name = stream.name("an index")
             self.alter.drops_key |= name.upper() == "PRIMARY"
             self.alter.drops_index = True
@@ -296,7 +296,7 @@ class _Clauses:
             stream.accept_any("RESTRICT", "CASCADE")
 
     def rename(self) -> None:
-        """The table's new name is the classifier's affair."""
+        """The classifier handles the table's new name."""
         stream = self.stream
         if stream.accept("COLUMN"):
             if_exists = stream.accept("IF", "EXISTS")
@@ -304,7 +304,7 @@ class _Clauses:
             stream.expect("TO")
             new = stream.name("a column")
             if if_exists:
-                raise SchemaError("RENAME COLUMN IF EXISTS does not tell whether it did")
+                raise SchemaError("the effect of RENAME COLUMN IF EXISTS is not logged")
             self.alter.renames.append((old, new))
         elif stream.accept_any("INDEX", "KEY"):
             stream.accept("IF", "EXISTS")
@@ -357,7 +357,7 @@ class _Clauses:
     def option(self) -> None:
         stream = self.stream
         if stream.accept("UNION"):
-            # What a MERGE table shows is another set of rows.
+            # A MERGE table then shows another set of rows.
             stream.accept("=")
             stream.skip_parentheses()
             self.alter.changes_rows = True
@@ -374,7 +374,7 @@ class _Clauses:
         self.alter.loses_rows |= word == "ENGINE" and value.text.upper() == "BLACKHOLE"
 
     def order(self) -> None:
-        """ORDER BY column [ASC | DESC], …: behind a comma may be a column or the next clause."""
+        """ORDER BY column [ASC | DESC], …: after a comma, a column or the next clause."""
         stream = self.stream
         stream.expect("BY")
         while True:

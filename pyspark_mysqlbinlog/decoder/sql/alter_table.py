@@ -1,4 +1,4 @@
-"""What an ALTER TABLE says, as `alter_clauses` reads it."""
+"""A parsed ALTER TABLE, the result of `alter_clauses`."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pyspark_mysqlbinlog.tables import UniqueKey
 
 __all__ = ["DEFAULT", "FIRST", "AlterTable", "ColumnChange"]
 
-# ColumnChange.after: in front of all others.
+# ColumnChange.after: before all others.
 FIRST = ""
-# CHARACTER SET DEFAULT: a database's, and which one hangs on the clause and the server.
+# CHARACTER SET DEFAULT: of a database; which one depends on the clause and the server.
 DEFAULT = ""
 
 
@@ -22,7 +22,7 @@ class ColumnChange:
     Attributes
     ----------
     old : the column that CHANGE and MODIFY redefine; None for ADD.
-    after : the column that it goes behind, ``""`` for FIRST; None for its own place or the end.
+    after : the column that it follows, ``""`` for FIRST; None for its current position or the end.
     conditional : IF EXISTS, IF NOT EXISTS.
     """
 
@@ -34,22 +34,22 @@ class ColumnChange:
 
 @dataclass(slots=True)
 class AlterTable:
-    """What an ALTER TABLE says of columns and rows.
+    """The parts of an ALTER TABLE that concern columns and rows.
 
     Attributes
     ----------
     drops : columns, and whether IF EXISTS.
     renames : RENAME COLUMN, (old, new).
-    key : the new primary key; None when it gives none. `key_is_conditional`: IF NOT EXISTS.
+    key : the new primary key; None if there is none. `key_is_conditional`: IF NOT EXISTS.
     convert_to : CONVERT TO CHARACTER SET; ``""`` for DEFAULT.
     charset : [DEFAULT] CHARACTER SET or COLLATE; ``""`` for DEFAULT.
     converts_last : no CHARACTER SET follows CONVERT TO.
-    ignore : ALTER IGNORE: rows that a new unique key does not allow are deleted.
-    loses_rows, changes_rows : a clause does so by itself: partitions, tablespaces.
-    clauses : how many there are besides CONVERT TO; LOCK is none, and ALGORITHM only if COPY.
-    drops_index : the primary key among them; one that is added again may be the same.
+    ignore : ALTER IGNORE: rows that violate a new unique key are deleted.
+    loses_rows, changes_rows : a clause does so itself: partitions, tablespaces.
+    clauses : number of clauses except CONVERT TO and LOCK, and ALGORITHM other than COPY.
+    drops_index : includes the primary key; one that is added again may be the same.
     unique_keys : those that it adds, without those of added columns.
-    lost_indexes : names that no index has behind it, unless it adds one of that name.
+    lost_indexes : names that no index has afterwards, unless it adds one of that name.
     """
 
     changes: list[ColumnChange] = field(default_factory=list)
@@ -71,7 +71,7 @@ class AlterTable:
 
     @property
     def touches_schema(self) -> bool:
-        """Whether columns, the primary key or a character set may be others behind it."""
+        """Whether columns, the primary key or a character set may change."""
         return bool(
             self.changes
             or self.drops

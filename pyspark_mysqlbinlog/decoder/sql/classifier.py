@@ -1,10 +1,9 @@
-"""What the statement in a QUERY event does, and to which tables.
+"""Classify the statement of a QUERY event, and find its tables.
 
-Most QUERY events are BEGIN and COMMIT, so those never reach the tokenizer. Everything else is told
-apart by its first few tokens. Nothing is guessed: a text that does not begin like any statement
-known here, or whose beginning can't be read, is UNKNOWN, and the caller stops when it could touch a
-table that is wanted. Statements that change neither rows nor columns of a real table are OTHER.
-
+Most QUERY events are BEGIN and COMMIT, which never reach the tokenizer. Others are classified by
+their first tokens. Nothing is guessed: a text that does not begin like a known statement, or whose
+beginning cannot be parsed, is UNKNOWN, and the caller stops if it could concern a captured table.
+Statements that change neither rows nor columns of a real table are OTHER.
 The grammar is that of MySQL 5.5 to 8.0 and MariaDB (sql/sql_yacc.yy).
 """
 
@@ -31,29 +30,29 @@ _HEAD_LENGTH = 100
 _BEGIN = Statement(StatementKind.BEGIN, head="BEGIN")
 _COMMIT = Statement(StatementKind.COMMIT, head="COMMIT")
 
-# First words of statements that leave rows and columns of real tables alone.
+# First words of statements that do not change rows and columns of real tables.
 _OTHER = frozenset({
     "BACKUP", "BINLOG", "CACHE", "CHANGE", "CHECK", "CHECKSUM", "DEALLOCATE",
     "DESCRIBE", "DESC", "EXPLAIN", "FLUSH", "GRANT", "HELP", "INSTALL", "KILL", "LOCK",
     "OPTIMIZE", "PURGE", "REPAIR", "RESET", "REVOKE", "SET", "SHOW", "SHUTDOWN", "SIGNAL",
     "START", "STOP", "UNINSTALL", "UNLOCK", "USE",
 })  # fmt: skip
-# Objects that CREATE, ALTER and DROP take besides tables and databases.
+# Objects of CREATE, ALTER and DROP other than tables and databases.
 _OTHER_OBJECTS = frozenset({
     "AGGREGATE", "EVENT", "FULLTEXT", "FUNCTION", "INDEX", "INSTANCE", "LOGFILE", "PACKAGE",
     "PREPARE", "PROCEDURE", "RESOURCE", "ROLE", "SEQUENCE", "SERVER", "SPATIAL", "SQL",
     "TABLESPACE", "TEMPORARY", "TRIGGER", "UNDO", "UNIQUE", "USER", "VIEW",
 })  # fmt: skip
-# How the server empties a table that a restart has emptied, when a session with ANSI_QUOTES is the
-# first to open it: the event's sql_mode lacks ANSI_QUOTES (measured on 5.7.41). No client's
-# statement begins so without ANSI_QUOTES.
+# How the server empties a MEMORY table after a restart, if a session with ANSI_QUOTES is the first
+# to open it: the event's sql_mode lacks ANSI_QUOTES (measured on 5.7.41). No client's statement
+# begins like this without ANSI_QUOTES.
 _EMPTYING_IN_ANSI = ('TRUNCATE TABLE "', 'DELETE FROM "')
-# Statements that may run functions or blocks that write: which tables, the text does not tell.
+# Statements that may run writing functions or blocks: their text does not name the tables.
 _MAY_WRITE_ANYTHING = frozenset({"CALL", "DO", "EXECUTE", "HANDLER", "SELECT", "VALUES", "WITH"})
 
 
 def classify(sql: str, default_database: str, context: SqlContext = DEFAULT_CONTEXT) -> Statement:
-    """Tell what a statement does, from its first tokens; never raises for bad SQL.
+    """Classify a statement by its first tokens; never raises for bad SQL.
 
     Parameters
     ----------
@@ -144,13 +143,13 @@ class _Classifier:
             return Statement(StatementKind.DML, None)
         if first in _OTHER:
             return Statement(StatementKind.OTHER)
-        raise SchemaError("not a statement that is known here")
+        raise SchemaError("unknown kind of statement")
 
     def rollback(self) -> Statement:
         stream = self.stream
         stream.accept("WORK")
         if stream.accept("TO"):
-            # `ROLLBACK TO savepoint` names a savepoint that is called savepoint.
+            # `ROLLBACK TO savepoint` refers to a savepoint named savepoint.
             if stream.peek(1).kind is not TokenKind.END:
                 stream.accept("SAVEPOINT")
             return Statement(StatementKind.ROLLBACK_TO, savepoint=stream.name())
@@ -170,7 +169,7 @@ class _Classifier:
             "ROLLBACK": StatementKind.XA_ROLLBACK,
         }
         if verb not in kinds:
-            raise SchemaError("not an XA statement that is known here")
+            raise SchemaError("unknown kind of XA statement")
         gtrid = self.xid_part()
         bqual = self.xid_part() if stream.accept(",") else b""
         format_id = 1
@@ -227,7 +226,7 @@ class _Classifier:
         return self.other_object()
 
     def create_index(self) -> Statement:
-        """Of unique ones, and where another one is replaced: the table's keys are others then."""
+        """CREATE INDEX, unique or replacing another one: the table's keys change."""
         stream = self.stream
         ahead = [stream.peek(distance).word for distance in range(3)]
         if "INDEX" not in ahead:
@@ -241,7 +240,7 @@ class _Classifier:
         return Statement(StatementKind.ALTER_TABLE, (self.table(),), only_indexes=True)
 
     def holds_query(self) -> bool:
-        """Whether a query stands in a CREATE TABLE, behind its columns or in their place."""
+        """Whether CREATE TABLE contains a query, after or in place of its columns."""
         stream = self.stream
         while not (stream.at_end() or stream.at_query()):
             if stream.at("("):
@@ -251,10 +250,10 @@ class _Classifier:
         return not stream.at_end()
 
     def other_object(self) -> Statement:
-        # ALGORITHM = … and DEFINER = … come before VIEW, TRIGGER and the like only.
+        # ALGORITHM = … and DEFINER = … occur only before VIEW, TRIGGER and the like.
         if self.stream.accept_any("ALGORITHM", "DEFINER", "ONLINE", "OFFLINE", *_OTHER_OBJECTS):
             return Statement(StatementKind.OTHER)
-        raise self.stream.unexpected("what can be created, altered or dropped")
+        raise self.stream.unexpected("a kind of object to create, alter or drop")
 
     def drop(self) -> Statement:
         stream = self.stream
@@ -270,7 +269,7 @@ class _Classifier:
         return self.other_object()
 
     def drop_index(self) -> Statement:
-        """The primary key is an index of this name: the table is another without it."""
+        """DROP INDEX: the primary key has an index name, and dropping it changes the schema."""
         stream = self.stream
         stream.accept_any("ONLINE", "OFFLINE")
         stream.expect("INDEX")
@@ -298,7 +297,7 @@ class _Classifier:
         return self.other_object()
 
     def alter_table(self, table: Table) -> Statement:
-        """Other tables that it touches stand behind RENAME and EXCHANGE PARTITION."""
+        """ALTER TABLE: other tables that it affects follow RENAME and EXCHANGE PARTITION."""
         stream = self.stream
         stream.skip_wait()
         new_name: Table | None = None
@@ -390,7 +389,7 @@ _DATABASE_OPTIONS = frozenset({"DEFAULT", "CHARACTER", "CHARSET", "COLLATE", "CO
 
 
 def _database_option_next(stream: TokenStream) -> bool:
-    # ALTER DATABASE without a name; `CHARSET utf8` would be a database named so, then an option.
+    # ALTER DATABASE without a name; `CHARSET utf8` would be a database of that name and an option.
     token = stream.peek()
     if token.kind is not TokenKind.WORD or token.word not in _DATABASE_OPTIONS:
         return False

@@ -1,11 +1,10 @@
-"""What becomes of a table's columns, and of the rows that are there, from one version to the next.
+"""What happens to a table's columns and existing rows from one schema version to the next.
 
-Where no row of the stream tells of a statement, it changed the table's shape only (see
-decoder/sql/ddl_effect.py): columns were added that are NULL, widened or renamed. Then a column that
-is no longer there was renamed, for a statement that drops one is told, and so is one by which a
-column gets the name of another. Where a statement is told it can be followed all the same when all
-that it does to rows is to drop columns. After any other one nobody knows what the rows are, and the
-table has to be loaded.
+If the stream has no statement row, the statement changed only the table's shape (see
+decoder/sql/ddl_effect.py): it added columns that are NULL, or widened or renamed columns. A missing
+column was then renamed, because statements that drop a column, or give it the name of another one,
+have a statement row. A statement with a row can still be followed if dropping columns is all that
+it does to rows. After any other statement the rows are unknown, and the table needs a new snapshot.
 """
 
 from __future__ import annotations
@@ -23,15 +22,15 @@ __all__ = ["CannotFollowError", "renamed"]
 
 
 class CannotFollowError(Exception):
-    """Nobody knows what a statement made of the rows; the message says why."""
+    """The effect of a statement on the rows is unknown; the message contains the reason."""
 
 
 def renamed(before: TableSchema, after: TableSchema, told: str | None) -> Mapping[str, str]:
-    """What each column that stays is called: name before -> name after.
+    """Return the new name of each column that remains: name before -> name after.
 
-    told : the statement in between, where a row of the stream tells of it.
+    told : the statement in between, if the stream has a row for it.
 
-    Raises CannotFollowError where the rows may be others behind the statement.
+    Raises CannotFollowError if the statement may have changed rows.
     """
     if told is not None:
         return _of_statement(before, after, told)
@@ -39,16 +38,16 @@ def renamed(before: TableSchema, after: TableSchema, told: str | None) -> Mappin
     new = {fold(column.name): column.name for column in after.columns}
     gone = [name for folded, name in old.items() if folded not in new]
     come = [name for folded, name in new.items() if folded not in old]
-    # Of several it can't be told which one is which: the statement is not in the stream.
+    # With several columns the pairs are unknown, because the statement is not in the stream.
     if len(gone) > 1 or len(gone) > len(come) or (gone and len(come) > 1):
-        raise CannotFollowError(f"the columns {gone} were renamed, to which of {come} is not told")
+        raise CannotFollowError(f"columns {gone} were renamed, but to which of {come} is unknown")
     names = {old[folded]: new[folded] for folded in old if folded in new}
     return names | dict(zip(gone, come, strict=False))
 
 
 def _of_statement(before: TableSchema, after: TableSchema, told: str) -> Mapping[str, str]:
     shown = f"{told[:200]!r}"
-    not_told = f"a statement changed rows without telling the log which: {shown}"
+    not_told = f"a statement changed rows without row events: {shown}"
     try:
         alter = parse_alter(told)
     except MySQLBinlogError:
@@ -68,17 +67,17 @@ def _of_statement(before: TableSchema, after: TableSchema, told: str) -> Mapping
         if (folded := came_from.get(fold(column.name), fold(column.name))) in new
     }
     if len(names) != len(kept.columns):
-        raise CannotFollowError(f"the columns behind a statement are others than it says: {shown}")
+        raise CannotFollowError(f"the columns after a statement differ from its text: {shown}")
     held = {fold(column.name) for column in before.columns}
     came = {fold(now): fold(was) for was, now in names.items()}
     if any(folded in held and came.get(folded) != folded for folded in new):
-        # The columns look as before, and are others.
+        # The column names are the same, but the columns differ.
         raise CannotFollowError(not_told)
     return names
 
 
 def _came_from(alter: AlterTable) -> dict[str, str]:
-    """Name before -> name after, of the columns that the statement renames; folded."""
+    """Return name before -> name after of the columns that the statement renames; folded."""
     return {
         fold(each.old): fold(each.definition.name) for each in alter.changes if each.old is not None
     } | {fold(old): fold(new) for old, new in alter.renames}

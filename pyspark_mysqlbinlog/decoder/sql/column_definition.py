@@ -1,4 +1,4 @@
-"""One column of a CREATE or ALTER TABLE: its type, and the attributes behind it."""
+"""One column of a CREATE or ALTER TABLE: its type, and the attributes after it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pyspark_mysqlbinlog.tables import ColumnSchema
 
 __all__ = ["ColumnDefinition", "parse_column_definition", "parse_column_type", "skip_default"]
 
-# Of one word, and nothing to us.
+# Attributes of one word that are ignored.
 _PLAIN_ATTRIBUTES = ("VIRTUAL", "VISIBLE", "INVISIBLE", "ENFORCED")
 # DATE '2020-01-01'.
 _TYPED_LITERALS = ("DATE", "TIME", "TIMESTAMP")
@@ -30,17 +30,17 @@ _TYPED_LITERALS = ("DATE", "TIME", "TIMESTAMP")
 
 @dataclass(slots=True)
 class ColumnDefinition:
-    """One column as a statement defines it.
+    """One column in a statement.
 
     Attributes
     ----------
-    nullable : as far as the column's own definition tells; a primary key makes it False.
-    primary_key, unique : marked so inline.
-    fills : rows that are there already get a value: it has a default other than NULL, counts up,
-        or is computed.
-    counts : it is AUTO_INCREMENT, so that a 0 that is there already becomes another number.
+    nullable : by the column's own definition; a primary key makes it False.
+    primary_key, unique : declared inline.
+    fills : existing rows get a value: it has a default other than NULL, is AUTO_INCREMENT, or is
+        generated.
+    counts : it is AUTO_INCREMENT, so an existing 0 becomes another number.
     computed : it is a generated column.
-    virtual : as ColumnSchema has it.
+    virtual : as in ColumnSchema.
     """
 
     name: str
@@ -54,7 +54,7 @@ class ColumnDefinition:
     unique: bool = False
 
     def schema(self, default_charset: str | None) -> ColumnSchema:
-        """The column in a table of this character set; None where that is not known.
+        """Return the column for a table of this character set; None if that is unknown.
 
         Raises SchemaError for a label that the column's character set does not have.
         """
@@ -65,14 +65,14 @@ class ColumnDefinition:
 
 
 def parse_column_definition(stream: TokenStream, context: SqlContext) -> ColumnDefinition:
-    """Step over ``name type attribute …``, up to a comma, a parenthesis, FIRST/AFTER or partitions.
+    """Parse ``name type attribute …``, up to a comma, a parenthesis, FIRST/AFTER or partitions.
 
-    Raises SchemaError for an attribute that is not known.
+    Raises SchemaError for an unknown attribute.
     """
     name = stream.column_name("a column's name")
     try:
         parsed = parse_type(stream, context)
-        # TIMESTAMP is the one type that is NOT NULL by default.
+        # TIMESTAMP is the only type that is NOT NULL by default.
         nullable = parsed.type != "timestamp" or context.explicit_defaults_for_timestamp
         nullable = nullable and not parsed.not_null
         column = _attributes(stream, ColumnDefinition(name, parsed, nullable, False))
@@ -116,7 +116,7 @@ def _attributes(stream: TokenStream, column: ColumnDefinition) -> ColumnDefiniti
                 column.parsed.collates_default |= charset is None
         elif stream.accept("GENERATED", "ALWAYS"):
             if stream.at("AS", "ROW"):
-                raise SchemaError("system versioning can't be read")
+                raise SchemaError("system versioning is not supported")
         elif stream.accept("AS"):
             column.fills = column.computed = True
             stream.skip_parentheses()
@@ -147,13 +147,13 @@ def _attributes(stream: TokenStream, column: ColumnDefinition) -> ColumnDefiniti
             break
         else:
             raise stream.unexpected("a column's attribute")
-    # A generated column that says neither is VIRTUAL.
+    # A generated column with neither VIRTUAL nor STORED is VIRTUAL.
     column.virtual = column.computed and not is_stored
     return column
 
 
 def skip_default(stream: TokenStream) -> None:
-    """A literal, a call, an expression in parentheses; MariaDB's CASE, sequences and columns."""
+    """Skip a literal, a call, an expression in parentheses; MariaDB's CASE, sequences, columns."""
     stream.accept_any("+", "-")
     if stream.at("("):
         stream.skip_parentheses()
@@ -168,7 +168,7 @@ def skip_default(stream: TokenStream) -> None:
 
 
 def _skip_case(stream: TokenStream) -> None:
-    """``CASE … END``, which may hold others."""
+    """Skip ``CASE … END``, which may be nested."""
     depth = 0
     while True:
         if stream.at_end():
@@ -183,14 +183,14 @@ def _skip_case(stream: TokenStream) -> None:
 
 
 def _skip_dotted(stream: TokenStream) -> None:
-    """``table.column``, ``database.table.column``, ``sequence.NEXTVAL``."""
+    """Skip ``table.column``, ``database.table.column``, ``sequence.NEXTVAL``."""
     stream.name("a default value")
     while stream.accept("."):
         stream.name()
 
 
 def _skip_literal(stream: TokenStream) -> None:
-    """A literal with what may stand before it, or a word that a ``(…)`` may follow."""
+    """Skip a literal with its prefix, or a word that ``(…)`` may follow."""
     token = stream.next()
     if token.kind in (TokenKind.END, TokenKind.SYMBOL):
         raise SchemaError(f"expected a default value, found {token.text!r}")
@@ -208,7 +208,7 @@ def _skip_literal(stream: TokenStream) -> None:
 
 
 def _skip_references(stream: TokenStream) -> None:
-    """``REFERENCES table [(columns)] [MATCH word] [ON DELETE …] [ON UPDATE …]``."""
+    """Skip ``REFERENCES table [(columns)] [MATCH word] [ON DELETE …] [ON UPDATE …]``."""
     stream.qualified_name("")
     if stream.at("("):
         stream.skip_parentheses()
@@ -227,7 +227,7 @@ def _skip_references(stream: TokenStream) -> None:
 def parse_column_type(
     name: str, column_type: str, charset: str | None, nullable: bool, context: SqlContext
 ) -> ColumnSchema:
-    """A column from information_schema's COLUMN_TYPE, CHARACTER_SET_NAME and IS_NULLABLE."""
+    """Parse information_schema's COLUMN_TYPE, CHARACTER_SET_NAME and IS_NULLABLE."""
     stream = TokenStream(column_type, context)
     parsed = parse_type(stream, context)
     if parsed.type in CHARACTER_TYPES and charset is not None:
@@ -235,7 +235,7 @@ def parse_column_type(
     if parsed.type not in ("enum", "set"):
         return resolve(parsed, name, nullable, None)
     column = resolve(parsed, name, nullable, "binary")
-    # They are what the server has kept: 'a ' of an 'a \0b', of which a statement's 'a ' is 'a'.
+    # These are stored labels: 'a ' is kept of 'a \0b', while 'a ' in a statement becomes 'a'.
     shown = zip(parsed.raw_labels, column.labels, strict=True)
     labels = tuple(raw if isinstance(raw, str) else label for raw, label in shown)
     return replace(column, labels=labels)

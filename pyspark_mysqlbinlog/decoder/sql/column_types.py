@@ -1,9 +1,9 @@
 """MySQL's column types, from their tokens: `int(10) unsigned`, `enum('a','b')`, `long varchar`.
 
-One reader for both places where types are written: CREATE TABLE statements in the log and
-information_schema's COLUMN_TYPE. Synonyms are resolved to the base type that the server stores, and
-what depends on the character set is left to `resolve`, since that may come after the type, or from
-the table, or from the database. (MySQL: sql/sql_yacc.yy `type:`, sql/field.cc Create_field::init.)
+The parser reads both sources of types: statements in the binlog, and information_schema's
+COLUMN_TYPE. Synonyms are resolved to the base type that the server stores. `resolve` adds what
+depends on the character set, which may come after the type, or from the table or the database.
+(MySQL: sql/sql_yacc.yy `type:`, sql/field.cc Create_field::init.)
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _SYNONYMS = {
     "SQL_TSI_YEAR": "year",
     "GEOMCOLLECTION": "geometrycollection",
 }
-# In sql_mode ORACLE (MariaDB's sql_yacc.yy); NUMBER, too, but what it is hangs on its digits.
+# In sql_mode ORACLE (MariaDB's sql_yacc.yy); also NUMBER, whose meaning depends on its digits.
 _ORACLE_SYNONYMS = {
     "VARCHAR2": "varchar",
     "RAW": "varbinary",
@@ -64,7 +64,7 @@ _ORACLE_SYNONYMS = {
 }
 _ORACLE_SCHEMA, _MAXDB_SCHEMA = "ORACLE_SCHEMA", "MAXDB_SCHEMA"
 _TYPE_SCHEMAS = frozenset({"MARIADB_SCHEMA", _ORACLE_SCHEMA, _MAXDB_SCHEMA})
-# With character set `binary` a character type is the binary one.
+# With character set `binary`, a character type becomes the binary type.
 _BINARY_TWINS = {
     "char": "binary",
     "varchar": "varbinary",
@@ -74,23 +74,23 @@ _BINARY_TWINS = {
     "longtext": "longblob",
 }
 _TEXT_SIZES = ((255, "tiny"), (65535, ""), (16777215, "medium"), (4294967295, "long"))
-# Longer ones become texts outside strict mode, with no more than a warning.
+# Longer ones become texts outside strict mode, with only a warning.
 _MAX_VARCHAR_BYTES = 65535
 _MAX_VARCHAR_BYTES_MARIADB = 65532
 _MAX_FLOAT_PRECISION = 24
 _NATIONAL = "utf8"
-# A byte of 0 is part of every other letter.
+# Character sets in which letters contain bytes of 0.
 _WIDE_SETS = frozenset({"ucs2", "utf16", "utf16le", "utf32"})
-# MariaDB's own, stored as fixed binaries: named, so that they can be refused by name.
+# MariaDB's own types, stored as fixed binaries: listed so that errors can name them.
 MARIADB_TYPES = frozenset({"uuid", "inet4", "inet6"})
 
 
 @dataclass(slots=True)
 class ParsedType:
-    """A type as it is written, before its character set is known.
+    """A type as written, before its character set is known.
 
-    `raw_labels` are text, or bytes where they were written as a hex or bit literal.
-    `collates_default`: BINARY or COLLATE DEFAULT, a collation of whatever character set it is in.
+    `raw_labels` are text, or bytes if written as a hex or bit literal.
+    `collates_default`: BINARY or COLLATE DEFAULT, a collation of the column's character set.
     `has_whole_labels`: labels are kept whole (MariaDB), not up to a byte of 0.
     """
 
@@ -108,9 +108,9 @@ class ParsedType:
 
 
 def parse_type(stream: TokenStream, context: SqlContext) -> ParsedType:
-    """Step over a type and the attributes that belong to it: UNSIGNED, CHARACTER SET, BYTE, ….
+    """Parse a type and the attributes that belong to it: UNSIGNED, CHARACTER SET, BYTE, ….
 
-    Raises SchemaError for what is no type.
+    Raises SchemaError for anything that is not a type.
     """
     parsed = _base_type(stream, context)
     if context.mariadb:
@@ -210,11 +210,11 @@ def _base_type(stream: TokenStream, context: SqlContext) -> ParsedType:
             return ParsedType("json")
     if name in SPATIAL_TYPES or (context.mariadb and name in MARIADB_TYPES):
         return ParsedType(name)
-    raise SchemaError(f"column type {token.text[:40]!r} is not known")
+    raise SchemaError(f"unknown column type {token.text[:40]!r}")
 
 
 def _qualifier(stream: TokenStream, context: SqlContext) -> str | None:
-    """Step over ``schema.`` before a type, by which MariaDB says whose DATE it means."""
+    """Parse ``schema.`` before a type, by which MariaDB selects the variant of DATE."""
     word = stream.peek().word
     if not (context.mariadb and word in _TYPE_SCHEMAS and stream.peek(1).word == "."):
         return None
@@ -233,7 +233,7 @@ def _character(stream: TokenStream, name: str, charset: str | None = None) -> Pa
 
 
 def _parenthesised(stream: TokenStream) -> int | None:
-    """``(n)``, if it is there."""
+    """Parse ``(n)``, if present."""
     if not stream.accept("("):
         return None
     number = stream.integer()
@@ -242,7 +242,7 @@ def _parenthesised(stream: TokenStream) -> int | None:
 
 
 def _precision_and_scale(stream: TokenStream) -> tuple[int | None, int | None]:
-    """``(p)`` or ``(p, s)``, if it is there."""
+    """Parse ``(p)`` or ``(p, s)``, if present."""
     if not stream.accept("("):
         return None, None
     precision = stream.integer()
@@ -271,7 +271,7 @@ def _labels(stream: TokenStream) -> tuple[str | bytes, ...]:
 
 
 def accept_charset(stream: TokenStream) -> bool:
-    """Step over ``CHARACTER SET`` in any of its spellings, if it comes next."""
+    """Skip ``CHARACTER SET`` in any of its spellings, if it comes next."""
     return (
         stream.accept("CHARSET")
         or stream.accept("CHARACTER", "SET")
@@ -280,7 +280,7 @@ def accept_charset(stream: TokenStream) -> bool:
 
 
 def parse_charset_name(stream: TokenStream) -> str | None:
-    """After CHARACTER SET or CHARSET: its name, or None for DEFAULT."""
+    """Parse the name after CHARACTER SET or CHARSET; None for DEFAULT."""
     if stream.accept("DEFAULT"):
         return None
     token = stream.next()
@@ -288,23 +288,23 @@ def parse_charset_name(stream: TokenStream) -> str | None:
         raise SchemaError(f"expected a character set, found {token.text[:40]!r}")
     name = canonical_charset(token.text)
     if not is_known_charset(name):
-        raise UnknownSchemaError(f"character set {token.text[:40]!r} is not known")
+        raise UnknownSchemaError(f"unknown character set {token.text[:40]!r}")
     return name
 
 
 def collation_charset(stream: TokenStream) -> str | None:
-    """After COLLATE: the collation's character set, or None where it says nothing of one."""
+    """Parse the name after COLLATE; return its character set, or None if it implies none."""
     token = stream.next()
     if token.kind not in (TokenKind.WORD, TokenKind.NAME, TokenKind.STRING):
         raise SchemaError(f"expected a collation, found {token.text[:40]!r}")
     name = token.text.lower()
     if name == "default" or name.startswith("uca1400"):
-        return None  # MariaDB: the character set that holds anyway
+        return None  # MariaDB: the character set that applies anyway
     return charset_of_collation(name)
 
 
 def _type_attributes(stream: TokenStream, parsed: ParsedType) -> None:
-    """What may follow a type and changes it; in any order, as the grammar's parts allow."""
+    """Parse the attributes of a type that change it; in any order, as the grammar's parts allow."""
     while True:
         if stream.accept_any("UNSIGNED", "ZEROFILL"):
             parsed.unsigned = True
@@ -321,8 +321,8 @@ def _type_attributes(stream: TokenStream, parsed: ParsedType) -> None:
         elif stream.accept("BINARY"):
             parsed.collates_default = True  # the _bin one
         elif stream.accept("COMPRESSED"):
-            # MariaDB stores these columns, and logs them, in a format of their own.
-            raise UnknownSchemaError("MariaDB's COMPRESSED columns can't be read")
+            # MariaDB stores these columns, and logs them, in its own format.
+            raise UnknownSchemaError("MariaDB's COMPRESSED columns are not supported")
         else:
             return
 
@@ -330,9 +330,9 @@ def _type_attributes(stream: TokenStream, parsed: ParsedType) -> None:
 def resolve(
     parsed: ParsedType, name: str, nullable: bool, default_charset: str | None
 ) -> ColumnSchema:
-    """The column, now that the character set that it would inherit is known.
+    """Return the column, given the character set that it would inherit.
 
-    Raises UnknownSchemaError when it needs one and there is none.
+    Raises UnknownSchemaError if it needs one and there is none.
     """
     kind = parsed.type
     if kind not in CHARACTER_TYPES:
@@ -347,8 +347,8 @@ def resolve(
     charset = parsed.charset or default_charset
     if charset is None:
         raise UnknownSchemaError(
-            f"column {name!r} has a character set that neither its definition nor the table nor"
-            " the database tells"
+            f"column {name!r} has a character set that its definition, the table and the database"
+            " do not contain"
         )
     if kind in ("enum", "set"):
         whole = parsed.has_whole_labels or charset in _WIDE_SETS
@@ -368,14 +368,14 @@ def resolve(
 
 
 def check_labels(name: str, labels: tuple[str, ...], charset: str) -> None:
-    """SchemaError for labels that the character set does not have: the server writes others."""
+    """Raise SchemaError for labels that the character set cannot hold: the server changes them."""
     for label in labels:
         if not can_hold(charset, label) and charset != "binary":
-            raise SchemaError(f"{charset} does not have label {label!r} of column {name!r}")
+            raise SchemaError(f"{charset} cannot hold label {label!r} of column {name!r}")
 
 
 def _sized(kind: str, in_bytes: int) -> str:
-    """TEXT(n) and BLOB(n) are the smallest type that holds n; 0 stands for no length given."""
+    """Return the smallest type that holds TEXT(n) or BLOB(n); 0: no length given."""
     if not in_bytes:
         return kind
     for limit, prefix in _TEXT_SIZES:
@@ -385,9 +385,9 @@ def _sized(kind: str, in_bytes: int) -> str:
 
 
 def _label(raw: str | bytes, charset: str, *, whole: bool) -> str:
-    """A label as the server keeps it: without trailing spaces, then up to a byte of 0.
+    """Return a label as the server stores it: without trailing spaces, then up to a byte of 0.
 
-    whole : a byte of 0 is as any other. (Measured on 5.6.24, 5.7.41 and MariaDB 10.11.)
+    whole : a byte of 0 does not end it. (Measured on 5.6.24, 5.7.41 and MariaDB 10.11.)
     """
     text = raw if isinstance(raw, str) else _decoded_label(raw, charset)
     stripped = text if charset == "binary" else text.rstrip(" ")
@@ -395,12 +395,12 @@ def _label(raw: str | bytes, charset: str, *, whole: bool) -> str:
 
 
 def _decoded_label(raw: bytes, charset: str) -> str:
-    """A label that was written as hex: bytes in the column's character set."""
+    """Decode a label that was written as hex: bytes in the column's character set."""
     if charset == "binary" and raw.isascii():
         return raw.decode("ascii")
     decode = decoder_of(charset)
     if decode is None:
-        raise SchemaError(f"label x'{raw.hex()}' in {charset} can't be read here")
+        raise SchemaError(f"label x'{raw.hex()}' in {charset} cannot be decoded")
     try:
         return decode(raw)
     except UnicodeDecodeError:

@@ -1,10 +1,10 @@
-"""CREATE TABLE to TableSchema.
+"""Parse CREATE TABLE to a TableSchema.
 
-The statement is read by its own small grammar instead of a general SQL parser: a wrong column is
-worse than none, and general parsers drop executable comments (and the UNSIGNED in them), take REAL
-for FLOAT, and refuse a third of MySQL's type synonyms. What is not understood here raises; it is
-never skipped, except where nothing about a column's name, type or nullability can stand (defaults,
-comments, expressions, index definitions, partitions).
+The module has its own small grammar instead of a general SQL parser. A wrong column is worse than
+none, and general parsers drop executable comments (and the UNSIGNED in them), read REAL as FLOAT,
+and reject a third of MySQL's type synonyms. Unknown syntax raises. It is skipped only where it
+cannot affect a column's name, type or nullability (defaults, comments, expressions, index
+definitions, partitions).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ __all__ = [
     "with_key",
 ]
 
-# Variables that say how a statement is read.
+# Variables that determine how a statement is parsed.
 _READ_WITH = frozenset({"SQL_MODE", "OLD_MODE", "EXPLICIT_DEFAULTS_FOR_TIMESTAMP"})
 
 
@@ -54,20 +54,20 @@ def parse_create_table(
     lookup: Callable[[str, str], TableSchema | None] | None = None,
     context: SqlContext = DEFAULT_CONTEXT,
 ) -> TableSchema:
-    """Read CREATE TABLE or CREATE TABLE … LIKE.
+    """Parse CREATE TABLE or CREATE TABLE … LIKE.
 
     Parameters
     ----------
     default_database : for a name without one.
-    default_charset : the database's, for a table that does not tell; None when it is not known.
+    default_charset : the database's, for a table without its own; None if it is unknown.
     lookup : the schema of (database, table) at this moment, for LIKE.
     context : the session's sql_mode, the server's version, explicit_defaults_for_timestamp.
 
     Raises
     ------
     UnknownSchemaError
-        for a definition that can't be read, a character set that nobody tells, CREATE TABLE …
-        SELECT, or LIKE a table that is not known.
+        for a definition that cannot be parsed, an unknown character set, CREATE TABLE … SELECT, or
+        LIKE an unknown table.
     """
     table: str | None = None
     try:
@@ -92,12 +92,12 @@ def parse_create_table(
 
 
 def check_undecoded(sql: str) -> None:
-    """SchemaError for a text with bytes that could not be decoded (see statement_text.py)."""
+    """Raise SchemaError for a text with undecodable bytes (see statement_text.py)."""
     try:
         sql.encode()
     except UnicodeEncodeError:
         raise SchemaError(
-            "its text is not in the character set that its client said it wrote, or may be in UTF-8"
+            "its text is not in the character set that its client declared, or may be UTF-8"
         ) from None
 
 
@@ -109,7 +109,7 @@ def _copy(
 ) -> TableSchema:
     found = lookup(*original) if lookup is not None else None
     if found is None:
-        raise UnknownSchemaError(f"it is LIKE {'.'.join(original)}, which is not known")
+        raise UnknownSchemaError(f"it is LIKE {'.'.join(original)}, whose columns are unknown")
     return replace(found, database=database, table=name)
 
 
@@ -127,18 +127,18 @@ def _table(
     columns = with_key(tuple(each.schema(charset) for each in definitions), key)
     spelling = {fold(column.name): column.name for column in columns}
     if len(spelling) != len(columns):
-        raise SchemaError("two of its columns have one name")
+        raise SchemaError("two of its columns have the same name")
     key = tuple(spelling[fold(each)] for each in key)
     keys = row_keys(columns, key, spelled(unique_keys, spelling))
     return TableSchema(database, name, columns, key, charset, keys)
 
 
 def with_key(columns: tuple[ColumnSchema, ...], key: tuple[str, ...]) -> tuple[ColumnSchema, ...]:
-    """A primary key's columns are NOT NULL, whatever their definitions say."""
+    """Make a primary key's columns NOT NULL, regardless of their definitions."""
     wanted = {fold(name) for name in key}
     missing = wanted - {fold(column.name) for column in columns}
     if missing:
-        raise SchemaError(f"its primary key names {min(missing)!r}, which is no column of it")
+        raise SchemaError(f"its primary key contains the unknown column {min(missing)!r}")
     return tuple(
         replace(column, nullable=False) if fold(column.name) in wanted else column
         for column in columns
@@ -146,17 +146,17 @@ def with_key(columns: tuple[ColumnSchema, ...], key: tuple[str, ...]) -> tuple[C
 
 
 def skip_set_statement(stream: TokenStream) -> None:
-    """Step over SET STATEMENT; SchemaError where it sets what statements are read with.
+    """Skip SET STATEMENT; SchemaError if it sets a variable that affects parsing.
 
-    The server has read the statement with the session's own by then, which the log does not tell.
+    The server has parsed the statement with the session's own value, which is not logged.
     """
     words = stream.skip_set_statement() & _READ_WITH
     if words:
-        raise SchemaError(f"its SET STATEMENT has {min(words)}, and not the session's own")
+        raise SchemaError(f"its SET STATEMENT changes {min(words)}, the session's value is unknown")
 
 
 class Elements(NamedTuple):
-    """What stands in the parentheses."""
+    """The contents of the parentheses."""
 
     definitions: list[ColumnDefinition]
     key: tuple[str, ...]
@@ -164,7 +164,7 @@ class Elements(NamedTuple):
 
 
 def elements(stream: TokenStream, context: SqlContext) -> Elements:
-    """What stands in the parentheses: the columns, the primary key, the unique keys."""
+    """Parse the contents of the parentheses: the columns, the primary key, the unique keys."""
     stream.expect("(")
     definitions: list[ColumnDefinition] = []
     key: tuple[str, ...] = ()
@@ -187,13 +187,13 @@ def elements(stream: TokenStream, context: SqlContext) -> Elements:
 
 
 class Index(NamedTuple):
-    """What stands among the columns and is none.
+    """An element among the columns that is not a column.
 
     Attributes
     ----------
     key : its columns, if it is the primary key.
-    conditional : it is the primary key IF NOT EXISTS, if the table has none.
-    unique_keys : it, where it is a unique key whose columns can be told, and no other.
+    conditional : it is PRIMARY KEY IF NOT EXISTS.
+    unique_keys : the key itself, if it is a unique key with known columns; otherwise empty.
     """
 
     key: tuple[str, ...] = ()
@@ -202,7 +202,7 @@ class Index(NamedTuple):
 
 
 def index_or_constraint(stream: TokenStream) -> Index | None:
-    """Step over an index or a constraint; None where a column comes next."""
+    """Parse an index or a constraint; None if a column comes next."""
     if stream.accept("PRIMARY"):
         return _primary_key(stream)
     if stream.accept("CONSTRAINT"):
@@ -247,7 +247,7 @@ def _primary_key(stream: TokenStream) -> Index:
             stream.skip_parentheses()
         stream.accept_any("ASC", "DESC")
         if stream.at("WITHOUT", "OVERLAPS"):
-            raise SchemaError("a primary key WITHOUT OVERLAPS can't be read")
+            raise SchemaError("a primary key WITHOUT OVERLAPS is not supported")
         if not stream.accept(","):
             break
     stream.expect(")")
@@ -262,7 +262,7 @@ def _unique_key(stream: TokenStream, name: str = "") -> Index:
 
 
 def skip_element(stream: TokenStream) -> None:
-    """Up to the comma, the parenthesis or the end that ends this element."""
+    """Skip to the comma, the parenthesis or the end that ends this element."""
     while not stream.at_end() and stream.peek().word not in (",", ")", ";"):
         if stream.at("("):
             stream.skip_parentheses()
@@ -271,7 +271,7 @@ def skip_element(stream: TokenStream) -> None:
 
 
 def _table_charset(stream: TokenStream, default_charset: str | None) -> str | None:
-    """The table options, up to the partitions: the character set, if they tell one."""
+    """Parse the table options, up to the partitions; return the character set, if present."""
     charset: str | None = None
     while not stream.at_end():
         _check_query(stream)
@@ -296,7 +296,7 @@ def _table_charset(stream: TokenStream, default_charset: str | None) -> str | No
 
 
 def _skip_partitions(stream: TokenStream) -> None:
-    """To the end of the statement, in which a query may follow them."""
+    """Skip to the end of the statement; a query may follow the partitions."""
     while not stream.at_end():
         _check_query(stream)
         if stream.at("("):
@@ -313,9 +313,9 @@ def _check_query(stream: TokenStream) -> None:
 def parse_database_charset(
     sql: str, server_charset: str | None = None, context: SqlContext = DEFAULT_CONTEXT
 ) -> str | None:
-    """The default character set that a CREATE or ALTER DATABASE tells; None when it does not.
+    """Return the default character set in a CREATE or ALTER DATABASE; None if it has none.
 
-    server_charset : what ``CHARACTER SET DEFAULT`` stands for.
+    server_charset : for ``CHARACTER SET DEFAULT``.
     """
     stream = TokenStream(sql, context)
     while not stream.at_end() and stream.peek().word not in ("DATABASE", "SCHEMA"):

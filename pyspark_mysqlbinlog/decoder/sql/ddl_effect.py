@@ -1,7 +1,7 @@
-"""What a DDL statement does to the rows that a table already has.
+"""The effect of a DDL statement on the rows that a table already has.
 
-Rows that DDL changes or removes by itself leave no row events, so a consumer must be told. A
-statement whose text can't be read counts as the worst.
+DDL that changes or removes rows writes no row events, so consumers must be notified. A statement
+whose text cannot be parsed has the worst effect.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ def ddl_effect(
     after: TableSchema | None,
     context: SqlContext = DEFAULT_CONTEXT,
 ) -> DdlEffect:
-    """Class a DDL statement by what it does to existing rows.
+    """Classify a DDL statement by its effect on existing rows.
 
     Parameters
     ----------
     sql : the statement's text.
-    before, after : the table that it is about, on both sides of it; None where that is not known,
-        or where the table does not exist.
-    context : what the text is to be read with.
+    before, after : the table before and after the statement; None if its schema is unknown, or the
+        table does not exist.
+    context : for parsing the text.
     """
     kind = statement.kind
     if kind in _LOSING or statement.or_replace:
         return DdlEffect.DATA_LOSING
     if kind is StatementKind.RENAME_TABLE:
-        # A swap: under a name that was there are another table's rows.
+        # A swap: an existing name then has another table's rows.
         freed: set[tuple[str, str]] = set()
         for old, new in statement.renames:
             if new in freed:
@@ -68,7 +68,7 @@ def ddl_effect(
 def alter_effect(
     alter: AlterTable, before: TableSchema | None, after: TableSchema | None
 ) -> DdlEffect:
-    """Class what an ALTER TABLE says."""
+    """Classify an ALTER TABLE."""
     if alter.loses_rows or alter.drops or alter.ignore:
         return DdlEffect.DATA_LOSING
     if alter.changes_rows:
@@ -92,7 +92,7 @@ def alter_effect(
         name = fold(column.name)
         source = None if name in added else came_from.get(name, name)
         if name in old and source != name:
-            # Under a name that was there are another column's values, or new ones.
+            # An existing name then has another column's values, or new ones.
             return DdlEffect.DATA_CHANGING
         previous = None if source is None else old.get(source)
         keeps = column.nullable if previous is None else _keeps_values(previous, column)
@@ -102,9 +102,9 @@ def alter_effect(
 
 
 def _makes_values(change: ColumnChange, *, is_new: bool) -> bool:
-    """Whether the server makes up values of the column, or may make others of those it has.
+    """Whether the server generates values of the column, or may change its existing values.
 
-    Whether the old column counted and rounded as well, no schema tells.
+    No schema records whether the old column was AUTO_INCREMENT or rounded.
     """
     definition = change.definition
     if definition.computed or is_new:

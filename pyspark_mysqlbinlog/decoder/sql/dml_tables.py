@@ -1,8 +1,8 @@
-"""The tables that INSERT, UPDATE and DELETE write, from their tokens.
+"""Find the tables that INSERT, UPDATE and DELETE write, from their tokens.
 
-Wanted only to name what a statement-format change touches. An UPDATE of several tables writes those
-that its SET names: here all of its tables count, since a bare column name does not tell. What holds
-a shape that is not read here (a table in parentheses) gives None: not told by the text.
+Only used to name the tables of a statement-format change. An UPDATE of several tables writes only
+those that its SET names. Here all of its tables are returned, because a bare column name does not
+identify its table. Unsupported syntax (a table in parentheses) gives None: unknown.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ __all__ = ["delete_tables", "insert_tables", "update_tables"]
 _PRIORITIES = ("LOW_PRIORITY", "HIGH_PRIORITY", "DELAYED", "QUICK", "IGNORE")
 # Words that end the list of tables.
 _REFERENCES_END = frozenset({"SET", "WHERE", "ORDER", "LIMIT", "RETURNING", ";"})
-# Words that may follow a table's name and are no alias of it.
+# Words that may follow a table's name and are not an alias.
 _NO_ALIAS = frozenset(
     {
         "CROSS",
@@ -37,7 +37,7 @@ _NO_ALIAS = frozenset(
 
 
 def _skip_priorities(stream: TokenStream) -> None:
-    # A table may be named `quick`, but then another name or `.` can't follow the word itself.
+    # A table may be named `quick`, but then no other name and no `.` can follow the word.
     while stream.peek().word in _PRIORITIES and stream.peek(1).kind in (
         TokenKind.WORD,
         TokenKind.NAME,
@@ -62,7 +62,7 @@ def update_tables(stream: TokenStream, database: str) -> tuple[Table, ...] | Non
 
 
 def delete_tables(stream: TokenStream, database: str) -> tuple[tuple[Table, ...] | None, bool]:
-    """DELETE, after its first word: the tables, and whether it empties the one that it names."""
+    """DELETE, after its first word: the tables, and whether it deletes all rows of its table."""
     _skip_priorities(stream)
     if stream.accept("FROM"):
         targets = _targets(stream, database)
@@ -79,7 +79,7 @@ def delete_tables(stream: TokenStream, database: str) -> tuple[tuple[Table, ...]
 
 
 def _targets(stream: TokenStream, database: str) -> list[tuple[Table, bool]]:
-    """Names as ``t``, ``db.t``, ``t.*``, ``db.t.*``; with whether a database was written."""
+    """Parse names as ``t``, ``db.t``, ``t.*``, ``db.t.*``; with whether a database is given."""
     targets = []
     while True:
         first = stream.name("a table name")
@@ -103,7 +103,7 @@ def _resolved(
     tables = []
     for target, explicit in targets:
         # `DELETE a FROM t AS a`: the target is an alias. Aliases are compared without case here;
-        # where the server is stricter, the wider match only names a table more.
+        # if the server is stricter, the wider match only returns one more table.
         matches = [
             table
             for table, alias in references
@@ -116,9 +116,9 @@ def _resolved(
 
 
 def _references(stream: TokenStream, database: str) -> list[tuple[Table, str]] | None:
-    """Tables with their aliases up to SET, WHERE or the end; None for what is not read here.
+    """Parse tables with aliases up to SET, WHERE or the end; None for unsupported syntax.
 
-    A derived table can't be written, so ``( SELECT … )`` is stepped over.
+    A derived table cannot be written to, so ``( SELECT … )`` is skipped.
     """
     references: list[tuple[Table, str]] = []
     expects_table = True

@@ -1,13 +1,13 @@
-"""Whether ENUM and SET labels reached the server as the statement has them.
+"""Check that ENUM and SET labels reached the server as the statement has them.
 
-A literal is read in the client's character set and converted to that of its connection, and only
-then to the column's: `SET NAMES utf8` makes `????` of an emoji, `character_set_connection=latin1` a
-`?` of all that is not Western, whatever the column could hold. Names don't go that way. With
-`SET NAMES binary` nothing is converted: the bytes are the column's, in whatever set that is.
-(MySQL: sql/sql_yacc.yy, TEXT_STRING_literal, of which `text_string` is made.)
+A literal is read in the client's character set, converted to that of its connection, and only then
+to the column's: `SET NAMES utf8` turns an emoji into `????`, and `character_set_connection=latin1`
+turns all characters outside latin1 into `?`, even if the column could hold them. Names are not
+converted this way. With `SET NAMES binary` nothing is converted: the bytes are in the column's
+character set. (MySQL: sql/sql_yacc.yy, TEXT_STRING_literal, the source of `text_string`.)
 
-A backslash is one where the session's mode is NO_BACKSLASH_ESCAPES, but the server doubles those in
-its own texts all the same: where either may have written it, nobody knows how many there are.
+With NO_BACKSLASH_ESCAPES in the session, a backslash is literal, but the server still doubles
+backslashes in its own texts. If either may be the author, their number is unknown.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _BEYOND = re.compile("[\U00010000-\U0010ffff]")
 
 
 def check_written_labels(query: Query, before: TableSchema | None, after: TableSchema) -> None:
-    """SchemaError for a label that the server did not get as the statement has it.
+    """Raise SchemaError for a label that the server did not receive as the statement has it.
 
-    before : columns that it has as well were not written by this statement.
+    before : this statement did not write the columns that exist in it as well.
     """
     known = set(before.columns) if before is not None else set()
     written = [column for column in after.columns if column.labels and column not in known]
@@ -41,11 +41,11 @@ def check_written_labels(query: Query, before: TableSchema | None, after: TableS
     author = create_author(query)
     if author is Author.SERVER:
         _check_no_lost_letters(written)
-        return  # what the server has, in its own words
+        return  # the stored labels, in the server's own text
     if author is Author.EITHER and SqlContext.of(query.sql_mode, "").no_backslash_escapes:
         for label in labels:
             if "\\" in label:
-                raise SchemaError(f"label {label!r} may have backslashes of the server's own")
+                raise SchemaError(f"label {label!r} may have backslashes added by the server")
     collations = (query.collation_client, query.collation_connection)
     for charset in {charset_of_collation(each) for each in collations if each is not None}:
         for column in written:
@@ -57,15 +57,15 @@ def _check_no_lost_letters(written: list[ColumnSchema]) -> None:
         label = label_of_lost_letters(column)
         if label is not None:
             raise SchemaError(
-                f"label {label!r} of column {column.name!r} may have letters beyond U+FFFF, for"
-                " which the server writes ? in its own statements"
+                f"label {label!r} of column {column.name!r} may have letters beyond U+FFFF, which"
+                " the server writes as ? in its own statements"
             )
 
 
 def label_of_lost_letters(column: ColumnSchema) -> str | None:
-    """A label that may be another one; None where there is none.
+    """Return a label that may have lost letters; None if there is none.
 
-    The server writes its texts in utf8, and ``?`` for each letter beyond U+FFFF.
+    The server writes its texts in utf8, with ``?`` for each letter beyond U+FFFF.
     """
     if not can_hold(column.charset or "", "😀"):
         return None
@@ -73,9 +73,9 @@ def label_of_lost_letters(column: ColumnSchema) -> str | None:
 
 
 def with_letters(shown: TableSchema, told: TableSchema) -> TableSchema:
-    """A table as the server shows it, with the letters that its statements had in labels.
+    """Return a table from the server, with the letters that its statements had in labels.
 
-    told : the same table, as its own statements tell.
+    told : the same table, from its own statements.
     """
     known = {column.name: column for column in told.columns if column.labels}
     columns = [
@@ -88,12 +88,12 @@ def with_letters(shown: TableSchema, told: TableSchema) -> TableSchema:
 
 
 def _shown(column: ColumnSchema) -> tuple[str, ...]:
-    """Its labels as the server's own texts have them."""
+    """Return its labels as they are in the server's own texts."""
     return tuple(_BEYOND.sub("?", label) for label in column.labels)
 
 
 def _check(column: ColumnSchema, charset: str) -> None:
-    # The statement was read as UTF-8 then: only there its bytes are the column's.
+    # The statement was then read as UTF-8: only in that charset its bytes are the column's.
     if charset == "binary":
         charset = column.charset or ""
         if charset not in ("utf8", "utf8mb4"):
@@ -102,5 +102,5 @@ def _check(column: ColumnSchema, charset: str) -> None:
         if not can_hold(charset, label):
             raise SchemaError(
                 f"label {label!r} of column {column.name!r} is not in {charset}, the character set"
-                " of the client's connection: the server has another"
+                " of the client's connection: the server has stored another label"
             )

@@ -1,4 +1,4 @@
-"""A QUERY event read whole: its text in the right charset, and what the statement does."""
+"""A completely parsed QUERY event: its text in the right charset, and its classification."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ __all__ = ["LoggedStatement"]
 
 @dataclass(frozen=True, slots=True)
 class LoggedStatement:
-    """One statement of the log.
+    """One statement of the binlog.
 
     Attributes
     ----------
     query : the event.
-    context : what the text is to be read with, as its author wrote it.
+    context : for parsing the text, as its author wrote it.
     text : of the statement, in the client's character set.
-    statement : what it does.
+    statement : the classified statement.
     """
 
     query: Query
@@ -31,14 +31,14 @@ class LoggedStatement:
 
     @classmethod
     def read(cls, body: bytes, server_version: str, *, loads_data: bool = False) -> LoggedStatement:
-        """Read the body of a QUERY event, or of an EXECUTE_LOAD_QUERY, which loads data.
+        """Parse the body of a QUERY event, or with `loads_data` of an EXECUTE_LOAD_QUERY.
 
         server_version : of the server that wrote it, as ``5.7.41-log``.
         """
         query = Query.parse(body, loads_data=loads_data)
         context = SqlContext.of(query.sql_mode, server_version)
         if context.no_backslash_escapes and create_author(query) is Author.SERVER:
-            # Its own strings have escapes whatever the session's mode is.
+            # The server's own strings have escapes in every mode of the session.
             context = replace(context, no_backslash_escapes=False)
         text = statement_text(query)
         return cls(query, context, text, classify(text, query.database, context))

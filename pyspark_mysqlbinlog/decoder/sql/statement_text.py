@@ -1,13 +1,13 @@
-"""The text of a statement in the log, in the character set that it was written in.
+"""The text of a logged statement, in the character set in which it was written.
 
-A server logs a client's bytes as they came, in the client's character set; what it writes itself (a
-CREATE TABLE for CREATE … SELECT, DROP TABLE with its comment) is in UTF-8, whatever the client's.
-Names, labels and comments in a statement are only right when it is read in its own character set,
-and in gbk, sjis and big5 the second byte of a character may be a backslash or a quote.
+A server logs a client's bytes unchanged, in the client's character set. Its own texts (a CREATE
+TABLE for CREATE … SELECT, DROP TABLE with its comment) are in UTF-8, regardless of the client.
+Names, labels and comments are correct only if a statement is read in its own character set. In gbk,
+sjis and big5 the second byte of a character may be a backslash or a quote.
 
-No event says who wrote it. The server's CREATE TABLE for a SELECT looks as SHOW CREATE TABLE shows
-it, but for the options at its end; with those it may as well be a client's, who copied one (and
-whose bytes may be UTF-8 over a connection that says latin1). Then its text is not known.
+No event contains the author. The server's CREATE TABLE for a SELECT looks like SHOW CREATE TABLE,
+without the options at its end. With these options a client may also have written it, as a copy (in
+UTF-8, possibly over a connection declared as latin1). The text is then unknown.
 """
 
 from __future__ import annotations
@@ -24,15 +24,16 @@ from pyspark_mysqlbinlog.protocol.messages import Query, is_server_made
 __all__ = ["Author", "create_author", "statement_text"]
 
 _UTF8 = frozenset({"utf8", "utf8mb4"})
-# A letter that is read as a backslash, and escapes nothing.
+# A letter that decodes to a backslash, but escapes nothing.
 _SJIS_BACKSLASH = b"\x81\x5f"
-# How the server's own texts begin and end (sql/sql_show.cc, store_create_info; sql_table.cc).
+# Beginnings and endings of the server's own texts (sql/sql_show.cc, store_create_info;
+# sql_table.cc).
 _SERVER_CREATES = ("CREATE TABLE ", "CREATE OR REPLACE TABLE ", "CREATE TABLE IF NOT EXISTS ")
 _WITH_OPTIONS = re.compile(r"\n\) ENGINE=[^\n]*\Z")
 
 
 class Author(Enum):
-    """Who wrote a statement's text."""
+    """The author of a statement's text."""
 
     CLIENT = "client"
     SERVER = "server"
@@ -40,7 +41,7 @@ class Author(Enum):
 
 
 def statement_text(query: Query) -> str:
-    """The statement's text; bytes that its character set does not have are surrogate escapes."""
+    """Return the statement's text; bytes invalid in its character set are surrogate escapes."""
     sql = query.sql
     if sql.isascii() or query.collation_client is None:
         return sql
@@ -64,7 +65,7 @@ def statement_text(query: Query) -> str:
 
 
 def create_author(query: Query) -> Author:
-    """Who wrote a CREATE TABLE, as far as its text tells."""
+    """Determine the author of a CREATE TABLE from its text."""
     sql = query.sql
     quote = '"' if SqlContext.of(query.sql_mode, "").ansi_quotes else "`"
     begins = tuple(begin + quote for begin in _SERVER_CREATES)

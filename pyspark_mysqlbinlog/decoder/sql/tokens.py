@@ -1,11 +1,11 @@
 """SQL text to tokens, by MySQL's own lexical rules.
 
-A QUERY event holds the statement as the client sent it, so what a comment, a quote or a backslash
-means is the server's to say, and two things depend on the session: ANSI_QUOTES and
-NO_BACKSLASH_ESCAPES in its sql_mode. Executable comments (``/*!50100 … */``) are text to a server
-of that version, and are read as such here: a general SQL tokenizer drops them, and an ``UNSIGNED``
-with them. Tokens are made one at a time: the kind of most statements is in the first three, and a
-statement may be megabytes long. (MySQL: sql/sql_lex.cc, lex_one_token.)
+A QUERY event contains the statement as the client sent it, so comments, quotes and backslashes have
+the server's meaning. Two rules depend on the session: ANSI_QUOTES and NO_BACKSLASH_ESCAPES in its
+sql_mode. Executable comments (``/*!50100 … */``) are text to a server of that version, and are read
+as such; a general SQL tokenizer drops them, and an ``UNSIGNED`` in them. Tokens are made one at a
+time: the first three determine the kind of most statements, and a statement may have megabytes.
+(MySQL: sql/sql_lex.cc, lex_one_token.)
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = [
     "TokenStream",
 ]
 
-# Of a server that nothing tells (statements that a user gives): read as the last 5.7 would.
+# For an unknown server (statements that a user supplies): read as the last 5.7 would.
 UNTOLD_VERSION = 50799
 
 # Bits of sql_mode (Q_SQL_MODE_CODE in a QUERY event's status variables; sql/query_options.h).
@@ -41,16 +41,15 @@ _NO_BACKSLASH_ESCAPES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class SqlContext:
-    """What the meaning of a statement's text depends on.
+    """Session and server settings that affect how a statement's text is read.
 
     Attributes
     ----------
     ansi_quotes, no_backslash_escapes, real_as_float, maxdb : the session's sql_mode.
-    oracle : the session's sql_mode, on a MariaDB: only there it changes what types mean.
+    oracle : the session's sql_mode, on MariaDB; only there it changes the meaning of types.
     server_version : as in executable comments, 50741 is 5.7.41; newer ones are comments.
     mariadb : JSON is LONGTEXT, ``/*M! … */`` is text, ``/*!50700`` to ``/*!99999`` is not.
-    explicit_defaults_for_timestamp : off (5.7's default), a TIMESTAMP that does not say NULL is
-        NOT NULL.
+    explicit_defaults_for_timestamp : off (5.7's default): a TIMESTAMP without NULL is NOT NULL.
     """
 
     ansi_quotes: bool = False
@@ -70,7 +69,7 @@ class SqlContext:
         server_version: str,
         explicit_defaults_for_timestamp: bool = False,
     ) -> SqlContext:
-        """From a QUERY event's sql_mode bits and a version text such as ``5.7.41-log``."""
+        """Make it from a QUERY event's sql_mode bits and a version text such as ``5.7.41-log``."""
         match = re.match(r"(\d+)\.(\d+)\.(\d+)", server_version.removeprefix("5.5.5-"))
         number = UNTOLD_VERSION
         mariadb = "mariadb" in server_version.lower()
@@ -90,9 +89,9 @@ class SqlContext:
 
     @property
     def most_version_digits(self) -> int:
-        """Of the version in an executable comment: a sixth is text to MySQL before 8.0.
+        """Maximum digits of an executable comment's version: MySQL before 8.0 reads five.
 
-        (Seen on 5.6.24, 5.7.41 and MariaDB 10.11; 8.0 was not tried.)
+        (Measured on 5.6.24, 5.7.41 and MariaDB 10.11; 8.0 was not tested.)
         """
         return 5 if self.server_version < 80000 and not self.mariadb else 6
 
@@ -103,7 +102,7 @@ class SqlContext:
         if version is None:
             return True
         if self.mariadb and not for_mariadb and 50700 <= version < 100000:
-            return False  # MariaDB shares no history with MySQL from 5.7 on
+            return False  # MariaDB diverged from MySQL at 5.7
         return version <= self.server_version
 
 
@@ -111,7 +110,7 @@ DEFAULT_CONTEXT = SqlContext()
 
 
 class TokenKind(IntEnum):
-    """What a token is."""
+    """The kind of a token."""
 
     WORD = 1  # a keyword or a bare name
     NAME = 2  # a quoted name
@@ -124,14 +123,14 @@ class TokenKind(IntEnum):
 
 
 class Token(NamedTuple):
-    """One token: its kind and its text, a WORD as it was written."""
+    """One token: its kind and its text; a WORD as written."""
 
     kind: TokenKind
     text: str
 
     @property
     def word(self) -> str:
-        """The keyword in upper case, or the symbol; empty for all that is quoted."""
+        """The keyword in upper case, or the symbol; empty for quoted tokens."""
         if self.kind is TokenKind.WORD:
             return self.text.upper()
         return self.text if self.kind is TokenKind.SYMBOL else ""
@@ -152,7 +151,7 @@ _QUOTED_PLAIN = {
 }
 _BEYOND_BMP = re.compile("[\U00010000-\U0010ffff]")
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
-# `\%` and `\_` keep their backslash; any other character stands for itself.
+# `\%` and `\_` keep their backslash; any other escaped character becomes itself.
 _ESCAPES = {
     "0": "\0",
     "b": "\b",
@@ -167,7 +166,7 @@ _ESCAPES = {
 
 @cache
 def _pattern() -> re.Pattern[str]:
-    """What any token matches. It takes long to compile, and to read rows alone does not need it."""
+    """Return the pattern of any token; compiled on first use, because that takes long."""
     # A digit may begin a name (`2a`), but `2e5` is a number; `$` and all beyond ASCII are letters.
     return re.compile(
         r"""
@@ -187,7 +186,7 @@ def _pattern() -> re.Pattern[str]:
 
 
 def _unescape(text: str, quote: str) -> str:
-    # One pass: a doubled quote and an escaped one must not see each other's result.
+    # In one pass, so that doubled and escaped quotes do not affect each other's result.
     if "\\" not in text:
         return text.replace(quote * 2, quote)
     parts = _ESCAPE.split(text)  # plain, escaped character, plain, …
@@ -199,7 +198,7 @@ def _unescape(text: str, quote: str) -> str:
 
 
 def _skip_comment(sql: str, pos: int, nested: bool) -> int:
-    """The position after the ``*/`` that ends the comment; one may be nested in a skipped one."""
+    """Return the position after the ``*/`` of a comment; a skipped one may contain another."""
     end = sql.find("*/", pos)
     if nested:
         inner = sql.find("/*", pos)
@@ -216,9 +215,9 @@ def _skip_comment(sql: str, pos: int, nested: bool) -> int:
 
 
 def tokens(sql: str, context: SqlContext = DEFAULT_CONTEXT) -> Iterator[Token]:
-    """The tokens of a statement, without comments and space.
+    """Yield the tokens of a statement, without comments and spaces.
 
-    Raises SchemaError for a quote or comment that does not end.
+    Raises SchemaError for an unterminated quote or comment.
     """
     pos = 0
     length = len(sql)
@@ -227,7 +226,7 @@ def tokens(sql: str, context: SqlContext = DEFAULT_CONTEXT) -> Iterator[Token]:
     pattern = _pattern()
     while pos < length:
         match = pattern.match(sql, pos)
-        assert match is not None  # the last alternative takes any character
+        assert match is not None  # the last alternative matches any character
         pos = match.end()
         group = match.lastgroup
         if group == "number" and match.start() == name_end and sql[name_end] == ".":
@@ -287,7 +286,7 @@ def tokens(sql: str, context: SqlContext = DEFAULT_CONTEXT) -> Iterator[Token]:
 
 
 class TokenStream:
-    """Tokens with a look ahead, and the few verbs that a parser of them needs."""
+    """Tokens with lookahead, and the basic operations of a parser."""
 
     __slots__ = ("_ahead", "_source")
 
@@ -296,20 +295,20 @@ class TokenStream:
         self._ahead: list[Token] = []
 
     def peek(self, distance: int = 0) -> Token:
-        """The token this many behind the next one; END behind the last one."""
+        """Return the token this many after the next one; END after the last one."""
         ahead = self._ahead
         while len(ahead) <= distance:
             ahead.append(next(self._source, END))
         return ahead[distance]
 
     def next(self) -> Token:
-        """Step over one token; END when there is none left."""
+        """Consume one token; END if there is none left."""
         token = self.peek()
         del self._ahead[0]
         return token
 
     def at_end(self) -> bool:
-        """Whether no token is left."""
+        """Whether no tokens are left."""
         return self.peek().kind is TokenKind.END
 
     def at(self, *words: str) -> bool:
@@ -317,7 +316,7 @@ class TokenStream:
         return all(self.peek(index).word == word for index, word in enumerate(words))
 
     def accept(self, *words: str) -> bool:
-        """Step over these keywords or symbols if they come next, all or none."""
+        """Consume these keywords or symbols if they come next, all or none."""
         if not self.at(*words):
             return False
         for _ in words:
@@ -325,7 +324,7 @@ class TokenStream:
         return True
 
     def accept_any(self, *words: str) -> str | None:
-        """Step over one of these keywords or symbols; the one that was there."""
+        """Consume one of these keywords or symbols, and return it."""
         word = self.peek().word
         if word and word in words:
             self.next()
@@ -333,7 +332,7 @@ class TokenStream:
         return None
 
     def expect(self, *words: str) -> None:
-        """Step over these, or raise SchemaError."""
+        """Consume these, or raise SchemaError."""
         for word in words:
             if not self.accept(word):
                 raise self.unexpected(word)
@@ -349,9 +348,9 @@ class TokenStream:
         return word in ("SELECT", "VALUES", "TABLE")
 
     def skip_set_statement(self) -> frozenset[str]:
-        """Step over MariaDB's ``SET STATEMENT variable = value, … FOR``, where that comes next.
+        """Skip MariaDB's ``SET STATEMENT variable = value, … FOR``, if it comes next.
 
-        Returns the words of it, in upper case.
+        Return its words in upper case.
         """
         words = set()
         while self.at("SET", "STATEMENT") and self.peek(2).kind in (TokenKind.WORD, TokenKind.NAME):
@@ -365,33 +364,33 @@ class TokenStream:
         return frozenset(words)
 
     def skip_wait(self) -> None:
-        """Step over MariaDB's ``WAIT n`` or ``NOWAIT`` behind a table's name, if it is there."""
+        """Skip MariaDB's ``WAIT n`` or ``NOWAIT`` after a table's name, if present."""
         if self.accept("WAIT"):
             self.integer()
         else:
             self.accept("NOWAIT")
 
     def name(self, what: str = "a name") -> str:
-        """Step over a name, quoted or not, as the server keeps it: with no letter beyond U+FFFF."""
+        """Consume a name, quoted or not; return it without letters beyond U+FFFF, as stored."""
         if self.peek().kind in (TokenKind.WORD, TokenKind.NAME):
             return _BEYOND_BMP.sub("?", self.next().text)
         raise self.unexpected(what)
 
     def string(self, what: str = "a string") -> str:
-        """Step over a string literal; what it stands for, unescaped."""
+        """Consume a string literal; return its unescaped value."""
         if self.peek().kind is TokenKind.STRING:
             return self.next().text
         raise self.unexpected(what)
 
     def integer(self, what: str = "a number") -> int:
-        """Step over a number without sign, fraction or exponent."""
+        """Consume a number without sign, fraction or exponent."""
         token = self.peek()
         if token.kind is TokenKind.NUMBER and token.text.isdigit():
             return int(self.next().text)
         raise self.unexpected(what)
 
     def qualified_name(self, default_database: str) -> tuple[str, str]:
-        """Step over ``table`` or ``database.table``; ``.table`` is in the default database."""
+        """Consume ``table`` or ``database.table``; ``.table`` is in the default database."""
         if self.accept("."):
             return default_database, self.name("a table name")
         first = self.name("a table name")
@@ -400,7 +399,7 @@ class TokenStream:
         return default_database, first
 
     def column_name(self, what: str = "a column") -> str:
-        """Step over ``column``, which its table and database may precede; the last part.
+        """Consume ``column``, optionally after its table and database; return the last part.
 
         The server accepts the names of this very table only (sql/sql_yacc.yy, `field_ident`).
         """
@@ -412,7 +411,7 @@ class TokenStream:
         return name
 
     def skip_parentheses(self) -> None:
-        """Step over ``( … )``, whatever it holds."""
+        """Skip ``( … )`` with any content."""
         self.expect("(")
         depth = 1
         while depth:
@@ -423,7 +422,7 @@ class TokenStream:
                 depth += (token.text == "(") - (token.text == ")")
 
     def unexpected(self, expected: str) -> SchemaError:
-        """The error for a token that is not what should be next; the caller raises it."""
+        """Return the error for a token other than the expected one; the caller raises it."""
         token = self.peek()
         found = "the end" if token.kind is TokenKind.END else repr(token.text[:40])
         return SchemaError(f"expected {expected} in a statement, found {found}")

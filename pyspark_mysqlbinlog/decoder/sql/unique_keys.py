@@ -1,9 +1,9 @@
 """Unique keys, as statements define, drop and rename them.
 
-They stand in for a primary key where a table has none. So what is kept of them must be true and
-need not be all: whatever may have taken a key away, has. The server makes up the names of indexes
-that have none, by rules that hang on all the table's indexes; here is only known what such a name
-can be.
+They replace the primary key of a table that has none. The known keys must be correct, but need not
+be complete: a statement that may have removed a key counts as having removed it. The server
+generates the names of unnamed indexes by rules that depend on all indexes of the table; only the
+possible forms of such a name are known here.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from pyspark_mysqlbinlog.tables import UniqueKey
 
 __all__ = ["may_be_called", "spelled", "unique_key"]
 
-# How an index is kept.
+# Index types.
 _WAYS = ("BTREE", "HASH", "RTREE")
 
 
 def unique_key(stream: TokenStream, name: str = "") -> UniqueKey | None:
-    """After UNIQUE: ``[KEY] [IF NOT EXISTS] [name] [USING BTREE] [ON table] (column, …)``.
+    """Parse after UNIQUE: ``[KEY] [IF NOT EXISTS] [name] [USING BTREE] [ON table] (column, …)``.
 
-    A prefix, ``column(9)``, tells rows apart, and so does the whole column then. None for what
-    can't be told: whether IF NOT EXISTS made one, expressions, WITHOUT OVERLAPS.
+    If a prefix, ``column(9)``, is unique, the whole column is as well. None for unknown keys:
+    IF NOT EXISTS (may have made none), expressions, WITHOUT OVERLAPS.
 
-    name : that of the constraint, which the index has where it has none of its own.
+    name : that of the constraint, used if the index has no name of its own.
     """
     stream.accept_any("KEY", "INDEX")
     conditional = stream.accept("IF", "NOT", "EXISTS")
@@ -43,7 +43,7 @@ def unique_key(stream: TokenStream, name: str = "") -> UniqueKey | None:
 
 
 def _columns(stream: TokenStream) -> tuple[str, ...]:
-    """The columns in parentheses; none where there is anything else."""
+    """Parse the columns in parentheses; empty if they contain anything else."""
     columns: list[str] = []
     is_told = stream.accept("(")
     while is_told and not stream.accept(")"):
@@ -65,9 +65,9 @@ def _columns(stream: TokenStream) -> tuple[str, ...]:
 
 
 def spelled(keys: Iterable[UniqueKey], spelling: Mapping[str, str]) -> list[UniqueKey]:
-    """Keys with their columns' names as the columns have them.
+    """Return the keys with their columns' names spelled as the columns are.
 
-    spelling : name in lower case -> name. A key with another column is left out.
+    spelling : name in lower case -> name. A key with an unknown column is omitted.
     """
     return [
         (name, tuple(spelling[fold(each)] for each in columns))

@@ -1,5 +1,5 @@
-"""One value of one column: bytes to value, bytes to JSON text, or passed over.
+"""Codecs of column values: bytes to value, bytes to JSON text, or skipped.
 
-By MySQL's families of types: `numbers`, `decimals`, `strings` (with `charsets`), `temporals`;
-`select_codec` picks the codec of a column.
+By MySQL's type families: `numbers`, `decimals`, `strings` (with `charsets`), `temporals`;
+`select_codec` selects the codec of a column.
 """

@@ -1,12 +1,12 @@
-"""MySQL's character sets: how wide a character can be, and bytes to str.
+"""MySQL's character sets: maximum bytes per character, and bytes to str.
 
-The characters are those that SELECT shows: MySQL's own tables, which are Python's codecs but for
-the differences in `charset_tables` (swept from live servers, every code of every set). A code that
-has no character in the set's table is ``?``, as SELECT shows it; bytes that no column of the set
-can hold are an error.
+The characters are those that SELECT shows: MySQL's own tables, which are Python's codecs except for
+the differences in `charset_tables` (swept from live servers, every code of every set). A code
+without a character in the set's table becomes ``?``, as in SELECT; bytes that no column of the
+set can hold are an error.
 
-utf8mb4 and utf8 are not converted by the server, so invalid bytes in them are an error too. ucs2
-has no characters beyond U+FFFF: a surrogate in it is an error.
+The server does not convert utf8mb4 and utf8, so invalid bytes in them are an error. ucs2 has no
+characters beyond U+FFFF: a surrogate in it is an error.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = [
 
 Decode = Callable[[bytes], str]
 
-# The nearest of Python's codecs; `charset_tables` has what is different.
+# The closest of Python's codecs; `charset_tables` contains the differences.
 PYTHON_CODECS = {
     "armscii8": "ascii",
     "ascii": "ascii",
@@ -90,7 +90,7 @@ _WIDE = {"utf16": "utf-16-be", "utf16le": "utf-16-le", "utf32": "utf-32-be"}
 
 
 def bytes_per_character(charset: str | None) -> int | None:
-    """mbmaxlen; None for a set that 5.7 does not have."""
+    """Return mbmaxlen; None for a set that 5.7 does not have."""
     return 1 if charset is None else MAX_BYTES_PER_CHARACTER.get(canonical_charset(charset))
 
 
@@ -129,7 +129,7 @@ def _differences(charset: str) -> dict[bytes, str]:
 
 
 def _single_byte(charset: str) -> Decode:
-    """A table of 256 characters. Only swe7 has other characters than ASCII below 0x80."""
+    """Decode by a table of 256 characters. Below 0x80 only swe7 differs from ASCII."""
     different = _differences(charset)
     codec = PYTHON_CODECS[charset]
     codes = [bytes([byte]) for byte in range(256)]
@@ -145,13 +145,13 @@ def _single_byte(charset: str) -> Decode:
 
 
 class _Characters(dict[bytes, str]):
-    """The characters of codes, looked up in Python's codec when they are first met."""
+    """The characters of codes; each is decoded by Python's codec on first use."""
 
     def __init__(self, charset: str) -> None:
         super().__init__(_differences(charset))
         self._codec = PYTHON_CODECS[charset]
         if _CODES[charset] is _EUC_JP:
-            # MySQL stores this one although it is no code, and shows its bytes one by one.
+            # MySQL stores this invalid code, and shows its bytes one by one.
             self[b"\x8e\xa0"] = "??"
 
     def __missing__(self, code: bytes) -> str:
@@ -164,7 +164,7 @@ class _Characters(dict[bytes, str]):
 
 
 def _multi_byte(charset: str) -> Decode:
-    """Split into codes, then look each one up: never a character of half of two codes."""
+    """Split into codes, then look up each, so that halves of two codes are never combined."""
     is_valid = re.compile(rb"(?:[\x00-\x7f]|" + _CODES[charset] + rb")*+")
     split = re.compile(rb"[\x00-\x7f]+|" + _CODES[charset]).findall
     characters = _Characters(charset)
@@ -183,9 +183,9 @@ def _multi_byte(charset: str) -> Decode:
 
 @cache
 def decoder_of(charset: str) -> Decode | None:
-    """bytes -> str for a charset by its canonical name; raises UnicodeDecodeError.
+    """Return bytes -> str for a charset by its canonical name; it raises UnicodeDecodeError.
 
-    None when there is no such charset in MySQL 5.7.
+    None if MySQL 5.7 has no such charset.
     """
     if charset in ("utf8", "utf8mb4"):
         return _decode_utf8
@@ -200,7 +200,7 @@ def decoder_of(charset: str) -> Decode | None:
 
 @cache
 def _known_characters(charset: str) -> frozenset[str]:
-    """Those that Python's codec may lack; all of them for sets of one byte."""
+    """Return the characters that Python's codec may lack; all of them for sets of one byte."""
     if charset in _CODES:
         return frozenset("".join(text for _, text in DIFFERENCES.get(charset, ())))
     decode = decoder_of(charset)
@@ -209,7 +209,7 @@ def _known_characters(charset: str) -> frozenset[str]:
 
 
 def can_hold(charset: str, text: str) -> bool:
-    """Whether all characters of a text are in a character set, as far as is known here."""
+    """Whether a character set certainly contains all characters of a text."""
     if text.isascii() and charset not in ("swe7", "binary"):
         return True
     if charset in ("utf8mb4", "utf16", "utf16le", "utf32"):
@@ -234,14 +234,14 @@ def _encodes(character: str, charset: str) -> bool:
 
 
 def text_decoder(what: str, charset: str | None) -> Decode:
-    """bytes -> str for a charset by MySQL's name; raises MalformedEventError on invalid bytes.
+    """Return bytes -> str for a charset by MySQL's name; MalformedEventError on invalid bytes.
 
-    SchemaError when there is no such charset in MySQL 5.7.
+    SchemaError if MySQL 5.7 has no such charset.
     """
     decode = decoder_of(canonical_charset(charset or ""))
     if decode is None:
         raise SchemaError(
-            f"{what} has the character set {charset}, which MySQL 5.7 does not have; exclude the"
+            f"{what} has the character set {charset}, which MySQL 5.7 does not support; exclude the"
             " column"
         )
 
@@ -260,14 +260,14 @@ def text_decoder(what: str, charset: str | None) -> Decode:
 
 @cache
 def ambiguous_characters(charset: str) -> frozenset[str]:
-    """The characters of which a text does not tell by which of several codes they are stored.
+    """Return the characters that are stored by more than one code.
 
-    Among them ``?``, as which every code without a character is shown.
+    They include ``?``, which stands for every code without a character.
 
     charset : by its canonical name.
     """
     if charset == "gb18030":
-        # Of its 1,611,668 codes each that has a character has one of its own.
+        # Each of its 1,611,668 codes with a character has a character of its own.
         return frozenset("?")
     decode = decoder_of(charset)
     if decode is None or charset not in PYTHON_CODECS:
@@ -277,14 +277,14 @@ def ambiguous_characters(charset: str) -> frozenset[str]:
 
 
 def _codes(charset: str) -> Iterator[bytes]:
-    """Every code that a column of the set can hold."""
+    """Yield every code that a column of the set can hold."""
     single = [bytes([byte]) for byte in range(256)]
     if charset not in _CODES:
         yield from single
         return
     is_code = re.compile(rb"[\x00-\x7f]|" + _CODES[charset]).fullmatch
     pairs = (bytes(pair) for pair in product(range(256), repeat=2))
-    # Only the sets of EUC have codes of three bytes.
+    # Only the EUC sets have codes of three bytes.
     triples = (b"\x8f" + bytes(pair) for pair in product(range(0xA1, 0xFF), repeat=2))
     for codes in (single, pairs, triples):
         yield from filter(is_code, codes)

@@ -1,9 +1,9 @@
-"""The codec: how one column's value is read, skipped and written as JSON text.
+"""The codec: reads and skips one column's values, and writes them as JSON text.
 
-A codec is made once per column of a table map and then called once per cell, so it is a bundle of
-plain functions over (data, pos), closed over what the column's type needs. All reads are checked:
-`struct` refuses a buffer that is too short, and slices are compared with the end first. NULL never
-gets here: the row image's null bitmap is the loop's affair.
+A codec is made once per column of a table map and called once per cell. It therefore consists of
+plain functions over (data, pos), closed over the properties of the column's type. All reads are
+checked: `struct` rejects a buffer that is too short, and slices are compared with the end first.
+NULL is never passed to a codec: the row loop handles it by the image's null bitmap.
 """
 
 from __future__ import annotations
@@ -31,20 +31,21 @@ Read = Callable[[bytes, int], tuple[Any, int]]
 ReadJson = Callable[[bytes, int], tuple[str, int]]
 Skip = Callable[[bytes, int], int]
 
-# A str as a JSON string: quotes, backslashes and controls escaped, everything else as it is.
+# A str as a JSON string: quotes, backslashes and control characters escaped, no others.
 quote = encode_basestring
 
 
 @dataclass(frozen=True, slots=True)
 class Codec:
-    """One column's value.
+    """Functions for the values of one column.
 
     Attributes
     ----------
-    read : (data, pos) -> (value, position after it). What a value is, the maker says.
+    read : (data, pos) -> (value, position after it). The function that makes the codec defines the
+        value.
     skip : (data, pos) -> position after the value.
     json : value -> JSON text.
-    read_json : the two in one call, for the hot path.
+    read_json : read and json in one call, for the hot path.
 
     All raise MalformedEventError, never read past the end and never return a short value.
     """
@@ -58,7 +59,7 @@ class Codec:
 def make_codec(
     read: Read, skip: Skip, json: Callable[[Any], str], read_json: ReadJson | None = None
 ) -> Codec:
-    """A codec whose read_json is read, then json, unless there is a faster one."""
+    """Make a codec; unless given, read_json is read followed by json."""
 
     def read_then_json(data: bytes, pos: int) -> tuple[str, int]:
         value, pos = read(data, pos)
@@ -68,7 +69,7 @@ def make_codec(
 
 
 def skipping(skip: Skip, value: Any = None) -> Read:
-    """The read of an excluded column: passed over, and always the same value."""
+    """Return the read of an excluded column: it skips, and always returns the same value."""
 
     def read(data: bytes, pos: int) -> tuple[Any, int]:
         return value, skip(data, pos)
@@ -77,7 +78,7 @@ def skipping(skip: Skip, value: Any = None) -> Read:
 
 
 def cut_short(what: str, length: int, data: bytes, pos: int) -> MalformedEventError:
-    """The error of a value that the event ends in the middle of."""
+    """Return the error for an event that ends inside a value."""
     return MalformedEventError(
         f"row image is cut short in {what}: expected {length} bytes at offset {pos}, found"
         f" {max(len(data) - pos, 0)}"
@@ -85,7 +86,7 @@ def cut_short(what: str, length: int, data: bytes, pos: int) -> MalformedEventEr
 
 
 def fixed_skip(what: str, length: int) -> Skip:
-    """Skip for values that always take `length` bytes."""
+    """Return the skip for values that always have `length` bytes."""
 
     def skip(data: bytes, pos: int) -> int:
         end = pos + length

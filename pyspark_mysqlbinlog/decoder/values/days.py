@@ -1,4 +1,4 @@
-"""MySQL's dates as days since 1970, where there is such a day.
+"""MySQL's dates as days since 1970, for valid dates.
 
 A date is the number year * 10000 + month * 100 + day, as the temporal codecs read it.
 """
@@ -17,10 +17,10 @@ _EPOCH = dt.date(1970, 1, 1).toordinal()
 
 @lru_cache(maxsize=8192)
 def day_number(ymd: int) -> int | None:
-    """Days since 1970, proleptic Gregorian as Spark's and MySQL's dates are.
+    """Return days since 1970, proleptic Gregorian as in Spark and MySQL.
 
-    None for what is no day: 0000-00-00, 2026-11-00, 2026-02-31 (ALLOW_INVALID_DATES), and the
-    year 0, which is before Spark's and Python's first date.
+    None for an invalid date: 0000-00-00, 2026-11-00, 2026-02-31 (ALLOW_INVALID_DATES), and the year
+    0, which is before the first date of Spark and Python.
     """
     try:
         return dt.date(ymd // 10_000, ymd // 100 % 100, ymd % 100).toordinal() - _EPOCH

@@ -1,14 +1,14 @@
-"""DECIMAL: digits packed by nine, exact text out.
+"""DECIMAL: digits packed in groups of nine, decoded to exact text.
 
-strings/decimal.c, decimal2bin: the digits before the point are cut into groups of nine from the
-point leftwards, those after it from the point rightwards; a full group takes 4 bytes big-endian, a
-rest of 1..8 digits takes 1, 1, 2, 2, 3, 3, 4, 4 bytes. The first bit is inverted so that the bytes
-sort; a negative number has every bit inverted. decimal(14,4) with 1234567890.1234::
+strings/decimal.c, decimal2bin: the digits before the point are divided into groups of nine from the
+point leftwards, those after it from the point rightwards. A full group takes 4 bytes big-endian; a
+group of 1..8 digits takes 1, 1, 2, 2, 3, 3, 4, 4 bytes. The first bit is inverted so that the bytes
+sort; in a negative number every bit is inverted. decimal(14,4) with 1234567890.1234::
 
     81 0d fb 38 d2 04 d2       81 -> 1 | 0d fb 38 d2 -> 234567890 | 04 d2 -> 1234
 
-The whole value is read as one big integer, and the groups are shifted out of it: no float is ever
-involved.
+The whole value is read as one big integer, from which the groups are shifted out; floats are not
+used.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ BYTES_OF_DIGITS = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
 
 
 def digit_groups(precision: int, scale: int) -> tuple[list[int], list[int]]:
-    """Digits of each group, before and after the point."""
+    """Return the digits of each group, before and after the point."""
     before, after = precision - scale, scale
     left = ([before % 9] if before % 9 else []) + [9] * (before // 9)
     right = [9] * (after // 9) + ([after % 9] if after % 9 else [])
@@ -31,7 +31,7 @@ def digit_groups(precision: int, scale: int) -> tuple[list[int], list[int]]:
 
 
 def decimal_size(precision: int, scale: int) -> int:
-    """Bytes of a stored DECIMAL(precision, scale)."""
+    """Return the bytes of a stored DECIMAL(precision, scale)."""
     left, right = digit_groups(precision, scale)
     return sum(BYTES_OF_DIGITS[digits] for digits in left + right)
 

@@ -1,7 +1,7 @@
-"""GEOMETRY and kin: a 4-byte SRID, little-endian, and the well-known binary form (WKB).
+"""GEOMETRY and its subtypes: a 4-byte SRID, little-endian, and well-known binary (WKB).
 
-The WKB is passed on as it is stored (always little-endian, byte order mark included): every
-geometry library reads it.
+The WKB is returned as stored (always little-endian, with the byte order mark), so that geometry
+libraries can read it.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ _SRID_BYTES = 4
 def geometry(what: str, length_bytes: int) -> Codec:
     """GEOMETRY, POINT, …. Value: (srid, WKB); JSON: ``{"srid":4326,"wkb":base64}``.
 
-    Old servers hold values that are too short for an SRID: an empty one where a NOT NULL column
-    got none (INSERT IGNORE), and what a BLOB held when ALTER made it a geometry. They have no SRID,
-    and their bytes stand in place of a WKB, as SELECT shows them.
+    On old servers, values may be too short for an SRID: an empty one if a NOT NULL column got no
+    value (INSERT IGNORE), and the contents of a BLOB that ALTER made a geometry. They have no SRID,
+    and their bytes replace the WKB, as SELECT shows them.
     """
     skip = prefixed_skip(what, length_bytes)
 

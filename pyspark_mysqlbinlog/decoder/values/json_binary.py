@@ -12,12 +12,12 @@ container's `count`::
     string    length, 7 bits a byte, low bits first, 0x80 = more | UTF-8
     opaque    column type u8 | length as above | bytes
 
-The tree is made of what JSON has (dict in stored order, list, str, bool, None, int, float) and of
-what MySQL puts into its JSON beside that: `decimal.Decimal`, `JsonDate`, `JsonTime`, `JsonDateTime`
-and `JsonOpaque`, whose `text` is the string that SELECT shows for them.
+The tree contains JSON values (dict in stored order, list, str, bool, None, int, float) and MySQL's
+additional types: `decimal.Decimal`, `JsonDate`, `JsonTime`, `JsonDateTime` and `JsonOpaque`, whose
+`text` is the string that SELECT shows for them.
 
-An offset is followed only forwards and only inside its container, and what all values of a document
-take together can't exceed its length, so that no document makes this loop or grow.
+Offsets are followed only forwards and inside their container, and all values of a document together
+cannot exceed its length. Therefore, no document can cause a loop or unbounded memory use.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ __all__ = [
     "parse_json",
 ]
 
-# What a parsed document is made of; Any stands for the recursion.
+# Contents of a parsed document; Any stands for the recursion.
 JsonTree: TypeAlias = (
     "dict[str, Any] | list[Any] | str | bool | int | float | Decimal"
     " | JsonDate | JsonTime | JsonDateTime | JsonOpaque | None"
 )
 
-# JSON_DOCUMENT_MAX_DEPTH: the server refuses deeper documents.
+# JSON_DOCUMENT_MAX_DEPTH: the server rejects deeper documents.
 _MAX_DEPTH = 100
 
 _SMALL_OBJECT, _LARGE_OBJECT, _SMALL_ARRAY, _LARGE_ARRAY = 0x00, 0x01, 0x02, 0x03
@@ -70,7 +70,7 @@ _NUMBERS = {
     _UINT64: struct.Struct("<Q"),
     _DOUBLE: struct.Struct("<d"),
 }
-# Types that stand in the value entry instead of an offset, by the offset's size.
+# Types that are stored in the value entry instead of an offset, by the offset's size.
 _INLINED = {
     2: frozenset({_LITERAL, _INT16, _UINT16}),
     4: frozenset({_LITERAL, _INT16, _UINT16, _INT32, _UINT32}),
@@ -112,7 +112,7 @@ class JsonTime:
 
 @dataclass(frozen=True, slots=True)
 class JsonDateTime:
-    """A DATETIME, or a TIMESTAMP as its writer's session saw it, inside a document.
+    """A DATETIME, or a TIMESTAMP in its session's time zone, inside a document.
 
     micros : of the day.
     """
@@ -128,21 +128,21 @@ class JsonDateTime:
 
 @dataclass(frozen=True, slots=True)
 class JsonOpaque:
-    """A value of a type that JSON does not have: its MySQL column type and its bytes."""
+    """A value of a type that JSON lacks: its MySQL column type and its bytes."""
 
     field_type: int
     data: bytes
 
     @property
     def text(self) -> str:
-        """``base64:type16:BQ==``; the server breaks base64 into lines of 76, and so does this."""
+        """``base64:type16:BQ==``; base64 is broken into lines of 76, as by the server."""
         encoded = b64encode(self.data).decode("ascii")
         lines = (encoded[at : at + _BASE64_LINE] for at in range(0, len(encoded), _BASE64_LINE))
         return f"base64:type{self.field_type}:" + "\n".join(lines)
 
 
 def json_document(what: str, length_bytes: int) -> Codec:
-    """JSON. Value: the document's tree."""
+    """JSON. Value: the document tree."""
     skip = prefixed_skip(what, length_bytes)
 
     def read(data: bytes, pos: int) -> tuple[JsonTree, int]:
@@ -153,18 +153,18 @@ def json_document(what: str, length_bytes: int) -> Codec:
 
 
 def parse_json(document: bytes, what: str = "a JSON document") -> JsonTree:
-    """The tree of a whole document.
+    """Return the tree of a whole document.
 
-    An empty document is JSON null: the server itself leaves one where a NOT NULL column got no
-    value (INSERT IGNORE, ALTER), and reads it so (Field_json::val_json).
+    An empty document is JSON null: the server itself stores one if a NOT NULL column gets no value
+    (INSERT IGNORE, ALTER), and reads it as null (Field_json::val_json).
 
-    Raises MalformedEventError, which names `what`.
+    Raises MalformedEventError that names `what`.
     """
     return _Parser(document, what).parse() if document else None
 
 
 class _Container(NamedTuple):
-    """An object or array: offsets in it count from `start`, its values lie behind `head` bytes."""
+    """An object or array: its offsets count from `start`, its values follow `head` bytes."""
 
     start: int
     elements: int
@@ -190,13 +190,13 @@ class _Parser:
         return self._value(self._data[0], 1, self._end, 0)
 
     def _spend(self, size: int, pos: int) -> None:
-        """Values don't overlap: together they can't take more than the document has."""
+        """Values do not overlap: together they cannot exceed the document's size."""
         self._left -= size
         if self._left < 0:
-            raise self._bad(pos, "values that overlap", "each byte to belong to one value")
+            raise self._bad(pos, "values that overlap", "each byte in one value")
 
     def _take(self, pos: int, size: int, end: int) -> bytes:
-        """The only read: `size` bytes that lie before `end`."""
+        """The only read: `size` bytes before `end`."""
         if pos + size > end:
             raise MalformedEventError(
                 f"{self._what} holds JSON that is cut short: expected {size} bytes at offset {pos},"
@@ -214,7 +214,7 @@ class _Parser:
         )
 
     def _value(self, code: int, pos: int, end: int, depth: int) -> JsonTree:
-        """The value that begins at `pos` and lies before `end`."""
+        """Return the value that begins at `pos` and ends before `end`."""
         number = _NUMBERS.get(code)
         if number is not None:
             raw = self._take(pos, number.size, end)
@@ -247,7 +247,7 @@ class _Parser:
             raise self._bad(start + error.start, "a text that is not UTF-8", "UTF-8") from None
 
     def _extent(self, pos: int, end: int) -> tuple[int, int]:
-        """Start and end of what a variable-length size at `pos` announces."""
+        """Return start and end of the bytes after the variable-length size at `pos`."""
         length = 0
         for at in range(5):
             byte = self._take(pos + at, 1, end)[0]
@@ -260,14 +260,16 @@ class _Parser:
         raise self._bad(pos, "a length of more than 5 bytes", "at most 5")
 
     def _container(self, pos: int, end: int, width: int, depth: int, entry: int) -> _Container:
-        """The head of the object or array at `pos`, whose elements have `entry` bytes in it."""
+        """Parse the head of the object or array at `pos`, with `entry` bytes per element."""
         if depth > _MAX_DEPTH:
-            raise self._bad(pos, f"more than {_MAX_DEPTH} levels", "the depth that servers allow")
+            raise self._bad(
+                pos, f"more than {_MAX_DEPTH} levels", f"at most {_MAX_DEPTH}, the limit of servers"
+            )
         count = self._uint(pos, width, end)
         size = self._uint(pos + width, width, end)
         head = 2 * width + count * entry
         if size < head:
-            raise self._bad(pos, f"{count} elements in {size} bytes", f"{head} bytes at least")
+            raise self._bad(pos, f"{count} elements in {size} bytes", f"at least {head} bytes")
         self._take(pos, size, end)
         self._spend(head, pos)
         return _Container(pos, count, head, pos + size, width, depth)
@@ -295,18 +297,18 @@ class _Parser:
         ]
 
     def _key(self, pos: int, container: _Container) -> str:
-        """The key of the key entry at `pos`."""
+        """Return the key of the key entry at `pos`."""
         width, end = container.width, container.end
         offset, length = self._uint(pos, width, end), self._uint(pos + width, 2, end)
         if offset < container.head:
-            raise self._bad(pos, f"the key offset {offset}", f"{container.head} at least")
+            raise self._bad(pos, f"the key offset {offset}", f"at least {container.head}")
         start = container.start + offset
         self._take(start, length, end)
         self._spend(length, pos)
         return self._text(start, start + length)
 
     def _element(self, pos: int, container: _Container) -> JsonTree:
-        """The value of the value entry at `pos`."""
+        """Return the value of the value entry at `pos`."""
         width, end = container.width, container.end
         code = self._uint(pos, 1, end)
         if code in _INLINED[width]:
@@ -317,7 +319,7 @@ class _Parser:
             return value
         offset = self._uint(pos + 1, width, end)
         if offset < container.head:
-            raise self._bad(pos + 1, f"the offset {offset}", f"{container.head} at least")
+            raise self._bad(pos + 1, f"the offset {offset}", f"at least {container.head}")
         return self._value(code, container.start + offset, end, container.depth)
 
     def _opaque(self, pos: int, end: int) -> JsonTree:
@@ -337,7 +339,7 @@ class _Parser:
         """precision u8 | scale u8 | digits as in a DECIMAL column."""
         precision, scale = (raw[0], raw[1]) if len(raw) >= 2 else (0, 0)
         if not 0 < precision <= 81 or scale > precision:
-            raise self._bad(pos, f"a DECIMAL({precision},{scale})", "one that MySQL can hold")
+            raise self._bad(pos, f"a DECIMAL({precision},{scale})", "one that MySQL supports")
         if len(raw) != 2 + decimal_size(precision, scale):
             raise self._bad(
                 pos,
@@ -357,17 +359,17 @@ class _Parser:
         fraction, packed = packed & 0xFFFFFF, packed >> 24
         second, minute, rest = packed & 63, packed >> 6 & 63, packed >> 12
         if fraction > 999_999 or second > 59 or minute > 59:
-            raise self._bad(pos, f"the time {minute}:{second}.{fraction}", "one that exists")
+            raise self._bad(pos, f"the time {minute}:{second}.{fraction}", "a valid one")
         below_hours = (minute * 60 + second) * 1_000_000 + fraction
         if field_type == FieldType.TIME:
             if rest > 838:
-                raise self._bad(pos, f"a TIME of {rest} hours", "838 at most")
+                raise self._bad(pos, f"a TIME of {rest} hours", "at most 838")
             micros = rest * 3_600_000_000 + below_hours
             return JsonTime(-micros if negative else micros)
         hour, day, months = rest & 31, rest >> 5 & 31, rest >> 10
         year, month = divmod(months, 13)
         if negative or hour > 23 or year > 9999:
-            raise self._bad(pos, f"the date {year}-{month}-{day} {hour}h", "one that exists")
+            raise self._bad(pos, f"the date {year}-{month}-{day} {hour}h", "a valid one")
         date = JsonDate(year, month, day)
         if field_type == FieldType.DATE:
             return date
@@ -375,9 +377,9 @@ class _Parser:
 
 
 def json_text(tree: JsonTree) -> str:
-    """The tree as JSON: keys in stored order, every number exact, dates as SELECT's strings.
+    """Return the tree as JSON: keys in stored order, exact numbers, dates as SELECT's strings.
 
-    Doubles have the shortest digits that read back the same; -0.0 keeps its point.
+    Doubles have the shortest digits that parse to the same value; -0.0 keeps its point.
     """
     parts: list[str] = []
     _write(tree, parts.append)

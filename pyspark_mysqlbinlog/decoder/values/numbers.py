@@ -1,7 +1,7 @@
 """Integers, FLOAT, DOUBLE, BIT and YEAR.
 
-Integers and floats are little-endian and of fixed size; only BIT is big-endian. The sign of an
-integer is not in the table map, it comes from the schema.
+Integers and floats are little-endian and of fixed size; only BIT is big-endian. The schema, not the
+table map, determines the sign of an integer.
 """
 
 from __future__ import annotations
@@ -56,27 +56,27 @@ _SMALLEST_NORMAL_FLOAT = 2.0**-126
 
 
 def float64_text(value: float, what: str = "a value") -> str:
-    """Shortest digits that read back as the same double; whole numbers without ``.0``.
+    """Return the shortest digits that parse to the same double; integers without ``.0``.
 
-    -0.0 keeps its point: JSON readers would take ``-0`` for the integer 0.
+    -0.0 keeps its point: JSON readers would parse ``-0`` as the integer 0.
     """
     if not math.isfinite(value):
         raise MalformedEventError(
-            f"{what} holds {value}, which MySQL can't store and JSON can't show"
+            f"{what} holds {value}, which MySQL cannot store and JSON cannot represent"
         )
     text = repr(value)
     return text[:-2] if text.endswith(".0") and text != "-0.0" else text
 
 
 def float32_text(value: float, what: str = "a value") -> str:
-    """Shortest digits that read back as the same float32, in the form of `float64_text`."""
+    """Return the shortest digits that parse to the same float32, formatted as `float64_text`."""
     if not math.isfinite(value):
         raise MalformedEventError(
-            f"{what} holds {value}, which MySQL can't store and JSON can't show"
+            f"{what} holds {value}, which MySQL cannot store and JSON cannot represent"
         )
     stored = _float_bytes(value)
-    # Any decimal of up to 6 digits survives a normal float32, so if a shorter one gives this value,
-    # %.6g finds it; nothing like that holds below the normal range.
+    # Any decimal of up to 6 digits survives a normal float32, so %.6g finds a shorter one if it
+    # gives this value. Below the normal range that is not true.
     first = 6 if abs(value) >= _SMALLEST_NORMAL_FLOAT else 1
     for digits in range(first, 9):
         short = float(f"{value:.{digits}g}")
@@ -84,7 +84,7 @@ def float32_text(value: float, what: str = "a value") -> str:
             if _float_bytes(short) == stored:
                 return float64_text(short)
         except OverflowError:
-            # Rounded up beyond the largest float32: needs more digits.
+            # Rounded up beyond the largest float32; more digits are needed.
             continue
     return float64_text(float(f"{value:.9g}"))
 
@@ -124,7 +124,7 @@ def bit(what: str, bits: int) -> Codec:
             raise cut_short(what, size, data, pos)
         value = int.from_bytes(data[pos:end], "big")
         if value >= limit:
-            raise MalformedEventError(f"{what} holds 0x{value:x}, expected {bits} bits at most")
+            raise MalformedEventError(f"{what} holds 0x{value:x}, expected at most {bits} bits")
         return (value == 1, end) if bits == 1 else (value, end)
 
     def json(value: int | bool) -> str:

@@ -1,7 +1,7 @@
-"""Which codec a column gets, and how a column is skipped without one.
+"""Selects the codec of a column, or its skip.
 
-Skipping needs the table map only; reading needs the schema too (sign, charset, labels). So a column
-of a type that is not built can still be skipped when it is excluded.
+Skipping requires only the table map; reading also requires the schema (sign, charset, labels). An
+excluded column of an unsupported type can therefore still be skipped.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["codec_for", "skip_for"]
 
 
 def skip_for(code: int, metadata: int, what: str) -> Skip:
-    """How to pass over a value of this type; `what` names the column in errors."""
+    """Return the skip for values of this type; `what` names the column in errors."""
     try:
         stored = stored_size(code, metadata)
     except UnsupportedEventError as error:
@@ -31,9 +31,9 @@ def skip_for(code: int, metadata: int, what: str) -> Skip:
 
 
 def codec_for(code: int, metadata: int, column: ColumnSchema) -> Codec:
-    """The codec of a column whose type, metadata and schema fit (see table_map_check.py).
+    """Return the codec of a column whose type, metadata and schema fit (see table_map_check.py).
 
-    SchemaError when its type or charset is not built yet.
+    SchemaError if its type or charset is not supported.
     """
     what = f"column `{column.name}` ({column.type})"
     match code:
@@ -82,7 +82,7 @@ def codec_for(code: int, metadata: int, column: ColumnSchema) -> Codec:
             return _string(what, stored_size(code, metadata).size, column)
         case _:
             raise SchemaError(
-                f"{what} can't be decoded: {field_type_name(code)} is not built yet; exclude the"
+                f"{what} cannot be decoded: {field_type_name(code)} is not supported; exclude the"
                 " column or the table"
             )
 

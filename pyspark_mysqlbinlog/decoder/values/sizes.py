@@ -1,4 +1,4 @@
-"""How many bytes a value takes in a row image, from its table map alone.
+"""The size of a value in a row image in bytes, from its table map alone.
 
 (calc_field_size in libbinlogevents/src/binary_log_funcs.cpp.)
 """
@@ -29,13 +29,13 @@ _FIXED: dict[int, int] = {
     FieldType.DATETIME: 8,
     FieldType.TIMESTAMP: 4,
 }
-# Before the fraction, whose number of digits is the metadata.
+# Without the fraction, whose number of digits is the metadata.
 _FRACTIONAL: dict[int, int] = {
     FieldType.TIME2: 3,
     FieldType.DATETIME2: 5,
     FieldType.TIMESTAMP2: 4,
 }
-# Their metadata is how many bytes their length has.
+# Their metadata is the number of bytes of their length.
 _BLOBS = frozenset(
     {
         FieldType.BLOB,
@@ -49,14 +49,14 @@ _BLOBS = frozenset(
 
 
 class StoredSize(NamedTuple):
-    """Bytes of a value; of the length in front of it, where that `is_prefix`."""
+    """Bytes of a value; if `is_prefix`, bytes of the length before it."""
 
     size: int
     is_prefix: bool = False
 
 
 def stored_size(code: int, metadata: int) -> StoredSize:
-    """The size of a column's values; UnsupportedEventError for a type that is not known."""
+    """Return the size of a column's values; UnsupportedEventError for an unknown type."""
     if code in _FIXED:
         return StoredSize(_FIXED[code])
     if code in _FRACTIONAL:
@@ -74,7 +74,7 @@ def stored_size(code: int, metadata: int) -> StoredSize:
         if real == FieldType.STRING:
             return StoredSize(_length_bytes(length), is_prefix=True)
         return StoredSize(length)  # ENUM and SET
-    raise UnsupportedEventError(f"{field_type_name(code)}, whose length is not known")
+    raise UnsupportedEventError(f"{field_type_name(code)}, whose length is unknown")
 
 
 def _length_bytes(longest: int) -> int:

@@ -1,9 +1,9 @@
-"""CHAR, VARCHAR, TEXT, their binary kin, ENUM and SET.
+"""CHAR, VARCHAR, TEXT, their binary counterparts, ENUM and SET.
 
-Strings are a little-endian length of 1 to 4 bytes and that many bytes. CHAR arrives without its
-trailing spaces and BINARY without its trailing zeros (Field_string::pack); SELECT shows CHAR the
-same way but BINARY in full, so BINARY is padded again. ENUM and SET are numbers here: the labels
-come from the schema.
+Strings are a little-endian length of 1 to 4 bytes and that many bytes. CHAR is stored without its
+trailing spaces, and BINARY without its trailing zeros (Field_string::pack). SELECT shows CHAR the
+same way but BINARY in full, so BINARY is padded again. ENUM and SET are stored as numbers; the
+labels are in the schema.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def _raw_read(what: str, length_bytes: int) -> RawRead:
 
 
 def prefixed_skip(what: str, length_bytes: int) -> Skip:
-    """Skip for everything that is a length of `length_bytes` and that many bytes."""
+    """Return the skip for values that are a length of `length_bytes` and that many bytes."""
 
     def skip(data: bytes, pos: int) -> int:
         start = pos + length_bytes
@@ -90,7 +90,7 @@ def binary(what: str, length_bytes: int, padded: int | None = None) -> Codec:
     def read_padded(data: bytes, pos: int) -> tuple[bytes, int]:
         raw, pos = raw_read(data, pos)
         if len(raw) > (padded or 0):
-            raise MalformedEventError(f"{what} holds {len(raw)} bytes, expected {padded} at most")
+            raise MalformedEventError(f"{what} holds {len(raw)} bytes, expected at most {padded}")
         return raw.ljust(padded or 0, b"\x00"), pos
 
     def json(value: bytes) -> str:
@@ -126,7 +126,7 @@ def enum(what: str, size: int, labels: tuple[str, ...]) -> Codec:
 def label_set(what: str, size: int, labels: tuple[str, ...]) -> Codec:
     """SET: one bit per label, low bit first. Value: the labels joined by commas, as SELECT.
 
-    As in MySQL, there is no comma behind a label '' that nothing stands in front of.
+    As in MySQL, no comma follows a leading empty label ''.
     """
 
     def read(data: bytes, pos: int) -> tuple[str, int]:

@@ -1,8 +1,8 @@
-"""DATE, TIME, DATETIME and TIMESTAMP, in today's layout and in the one from before 5.6.
+"""DATE, TIME, DATETIME and TIMESTAMP, in the current layout and in the one from before 5.6.
 
-A value is numbers (days, microseconds), the JSON text is made from them. Zero and partial-zero
-dates exist in MySQL and nowhere else: their text is the one that SELECT shows, with a space, so
-that no reader takes them for ISO times.
+A value is numbers (days, microseconds), from which the JSON text is made. Only MySQL has zero and
+partial-zero dates: their text is as SELECT shows it, with a space, so that readers do not parse it
+as an ISO time.
 
 Fractions of f digits take (f + 1) // 2 bytes, big-endian, as hundredths, ten-thousandths or
 millionths; f is in the table map. Sources: my_time.c, my_*_packed_from_binary.
@@ -34,14 +34,14 @@ _MAX_HOURS = 838
 
 
 def _fraction(fsp: int) -> tuple[int, int, int]:
-    """(bytes, units in a second, microseconds of a unit) of a fraction of `fsp` digits."""
+    """Return (bytes, units per second, microseconds per unit) of a fraction of `fsp` digits."""
     size = (fsp + 1) // 2
     units: int = 100**size
     return size, units, _MICROS_PER_SECOND // units
 
 
 def _clock(micros: int, fsp: int) -> str:
-    """``10:00:00.123``: `fsp` digits of the microseconds of a day (or of a TIME)."""
+    """Return ``10:00:00.123``: `fsp` digits of the microseconds of a day (or of a TIME)."""
     seconds, fraction = divmod(micros, _MICROS_PER_SECOND)
     minutes, second = divmod(seconds, 60)
     hour, minute = divmod(minutes, 60)
@@ -52,11 +52,11 @@ def _clock(micros: int, fsp: int) -> str:
 
 
 def _bad(what: str, found: str) -> MalformedEventError:
-    return MalformedEventError(f"{what} holds {found}, which is no value of that type")
+    return MalformedEventError(f"{what} holds {found}, which is not a value of that type")
 
 
 def _checked_date(what: str, year: int, month: int, day: int) -> int:
-    """year * 10000 + month * 100 + day, zero parts allowed."""
+    """Return year * 10000 + month * 100 + day; zero parts are allowed."""
     if year > 9999 or month > 12 or day > 31:
         raise _bad(what, f"the date {year}-{month}-{day}")
     return year * 10_000 + month * 100 + day
@@ -71,12 +71,12 @@ def _checked_clock(what: str, hour: int, minute: int, second: int, max_hour: int
 
 @lru_cache(maxsize=8192)
 def _date_text(ymd: int) -> str:
-    """``2026-11-20`` of 20261120."""
+    """Return ``2026-11-20`` for 20261120."""
     return f"{ymd // 10_000:04d}-{_TWO[ymd // 100 % 100]}-{_TWO[ymd % 100]}"
 
 
 def _is_zero_date(ymd: int) -> bool:
-    """No month or no day: 0000-00-00, 2026-00-00, 2026-11-00, 2026-00-20."""
+    """Whether month or day is zero: 0000-00-00, 2026-00-00, 2026-11-00, 2026-00-20."""
     return ymd % 100 == 0 or ymd % 10_000 < 100
 
 
@@ -102,10 +102,11 @@ def date(what: str) -> Codec:
 
 
 def time2(what: str, fsp: int) -> Codec:
-    """TIME(fsp), 3 bytes and the fraction. Value: microseconds, negative ones too.
+    """TIME(fsp), 3 bytes and the fraction. Value: microseconds, may be negative.
 
-    The bits are one big-endian number, fraction included, stored plus 2^23 (and the fraction's
-    bits): a negative TIME is the negative of the whole number, so -00:00:01.5 is not -1 and .5::
+    The bits are one big-endian number including the fraction, with an offset of 2^23 (times the
+    fraction's range). A negative TIME is the negative of that number, so -00:00:01.5 is not -1
+    and .5::
 
         1h hhhh hhhh hh  mm mmmm  ss ssss  f...
     """
@@ -216,7 +217,7 @@ def _timestamp_json(fsp: int) -> Callable[[int | None], str]:
 
 @lru_cache(maxsize=8192)
 def _text_of_day(days: int) -> str:
-    """``2026-11-20`` of the days since 1970."""
+    """Return ``2026-11-20`` for days since 1970."""
     return (dt.date(1970, 1, 1) + dt.timedelta(days)).isoformat()
 
 

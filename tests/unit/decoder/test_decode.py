@@ -277,7 +277,7 @@ def test_dummy_rows_event_only_ends_a_statement(table_id: int) -> None:
 def test_rows_in_a_form_that_is_not_read_are_not_passed_over(kind: str) -> None:
     log = Log()
     log.add(EventType[kind], bytes(20))
-    with pytest.raises(UnsupportedEventError, match=f"{kind} is not read.*:100"):
+    with pytest.raises(UnsupportedEventError, match=f"{kind} is not supported.*:100"):
         log.rows()
 
 

@@ -31,11 +31,11 @@ def test_every_flipped_bit_is_found() -> None:
     for bit in range(8 * len(raw)):
         damaged = bytearray(raw)
         damaged[bit >> 3] ^= 1 << (bit & 7)
-        with pytest.raises(ChecksumError, match=r"0x[0-9a-f]{8} where its bytes give 0x"):
+        with pytest.raises(ChecksumError, match=r"expected CRC32 0x[0-9a-f]{8}, found 0x"):
             verify(bytes(damaged))
 
 
 def test_the_message_tells_the_event() -> None:
     raw = raw_event(EventType.XID_EVENT, b"12345678", log_pos=100)
-    with pytest.raises(ChecksumError, match="XID_EVENT of 31 bytes has CRC32 0x00000000"):
+    with pytest.raises(ChecksumError, match=r"XID_EVENT of 31 bytes .* found 0x00000000"):
         verify(raw[:-4] + bytes(4))

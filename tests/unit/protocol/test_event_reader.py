@@ -260,7 +260,7 @@ def _ends(lengths: list[int]) -> list[int]:
 
 
 @pytest.mark.parametrize(
-    ("log_pos", "words"), [(440, "says it ends at 440, expected 441"), (442, "says it ends at 442")]
+    ("log_pos", "words"), [(440, "has log_pos 440, expected 441"), (442, "has log_pos 442")]
 )
 def test_drift_of_log_pos(log_pos: int, words: str) -> None:
     walker = walker_behind(389)

@@ -129,7 +129,7 @@ def test_rows_query_length_is_only_modulo_256() -> None:
 
 
 def test_a_file_name_that_is_no_utf8() -> None:
-    with pytest.raises(MalformedEventError, match="ROTATE names a file that is not UTF-8: 0x62e9"):
+    with pytest.raises(MalformedEventError, match="a file name that is not UTF-8: 0x62e9"):
         Rotate.parse(bytes(8) + b"b\xe9")
 
 

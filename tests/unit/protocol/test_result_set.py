@@ -165,14 +165,17 @@ def test_an_error_in_place_of_a_result() -> None:
 @pytest.mark.parametrize(
     ("sent", "message"),
     [
-        (packets(b"\x00\x00\x00\x02\x00\x00\x00"), r"7 bytes that begins with 0x00 where a number"),
+        (
+            packets(b"\x00\x00\x00\x02\x00\x00\x00"),
+            "expected a number of columns, found 7 bytes that begin with 0x00",
+        ),
         (packets(b""), "a result is cut short: expected 1 bytes"),
-        (packets(b"\x01", definition("a", 3, 63), b"\x00row"), "begins with 0x00 where the end of"),
+        (packets(b"\x01", definition("a", 3, 63), b"\x00row"), "expected the end of .* 0x00"),
         (packets(b"\x01", definition("a", 3, 63)[:-9]), "a column of the result is cut short"),
-        (HEAD + packets(b"\x01"), "1 bytes that begins with 0x01 where a row was expected"),
-        (HEAD + packets(b""), "packet of 0 bytes that begins with 0x where a row was expected"),
-        (HEAD + packets(b"\xfe" + bytes(8)), "9 bytes that begins with 0xfe where a row"),
-        (HEAD + packets(END, b"\x00"), "sent 5 bytes behind the end of a result, expected none"),
+        (HEAD + packets(b"\x01"), "expected a row, found 1 bytes that begin with 0x01"),
+        (HEAD + packets(b""), "expected a row, found 0 bytes that begin with 0x$"),
+        (HEAD + packets(b"\xfe" + bytes(8)), "expected a row, found 9 bytes that begin with 0xfe"),
+        (HEAD + packets(END, b"\x00"), "sent 5 bytes after the end of a result, expected none"),
     ],
 )
 def test_what_is_no_result(sent: bytes, message: str) -> None:

@@ -46,13 +46,13 @@ DUMP: list[tuple[int, str, type[MySQLBinlogError], str]] = [
         "A slave with the same server_uuid/server_id as this slave has connected to the master"
         + TAIL,
         ServerError,
-        "another replica took our identity",
+        "another replica uses the same server_id or UUID",
     ),
     (
         1236,
         "A slave with the same server_uuid as this slave has connected to the master" + TAIL,
         ServerError,
-        "another replica took our identity",
+        "another replica uses the same server_id or UUID",
     ),
     (
         1236,
@@ -103,7 +103,7 @@ DUMP: list[tuple[int, str, type[MySQLBinlogError], str]] = [
         1236,
         "binlog truncated in the middle of event",
         InvalidPositionError,
-        "no whole event begins",
+        "no complete event begins",
     ),
     (
         1227,
@@ -142,13 +142,13 @@ REFUSALS: list[tuple[Exception, str, type[MySQLBinlogError], str]] = [
         wrapped(socket.gaierror(-2, "Name or service not known")),
         "connecting",
         ConnectionFailedError,
-        "no host of that name: h:3306 (Name or service not known)",
+        "unknown host: h:3306 (Name or service not known)",
     ),
     (
         wrapped(socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")),
         "connecting",
         LostConnectionError,
-        "can't be looked up now (Temporary failure in name resolution)",
+        "cannot be resolved now (Temporary failure in name resolution)",
     ),
     (
         wrapped(ConnectionRefusedError(111, "Connection refused")),
@@ -182,7 +182,7 @@ REFUSALS: list[tuple[Exception, str, type[MySQLBinlogError], str]] = [
         OperationalError(1129, "Host 'h' is blocked because of many connection errors"),
         "connecting",
         ServerError,
-        "refused this host: Host 'h' is blocked because of many connection errors; FLUSH HOSTS",
+        "rejected this host: Host 'h' is blocked because of many connection errors; run FLUSH",
     ),
     (
         OperationalError(1045, "Access denied for user 'u'@'h' (using password: YES)"),
@@ -212,7 +212,7 @@ REFUSALS: list[tuple[Exception, str, type[MySQLBinlogError], str]] = [
         OperationalError(1130, "Host 'h' is not allowed to connect"),
         "connecting",
         AccessDeniedError,
-        "create the user for it",
+        "create the user for this host",
     ),
     (OperationalError(1040, "Too many connections"), "connecting", LostConnectionError, "Too many"),
     (
@@ -225,7 +225,7 @@ REFUSALS: list[tuple[Exception, str, type[MySQLBinlogError], str]] = [
         OperationalError(1226, "User 'u' has exceeded the 'max_questions' resource (value: 1)"),
         "running 'SELECT 1'",
         LostConnectionError,
-        "refused running 'SELECT 1' for now: the account has used up what it may",
+        "rejected running 'SELECT 1' for now: the account has reached a resource limit",
     ),
     (
         OperationalError(1862, "Your password has expired."),
@@ -243,13 +243,13 @@ REFUSALS: list[tuple[Exception, str, type[MySQLBinlogError], str]] = [
         OperationalError(2059, "Authentication plugin 'b'kerberos'' not configured"),
         "connecting",
         AccessDeniedError,
-        "by a plugin that is not known here",
+        "uses an unsupported authentication plugin",
     ),
     (
         RuntimeError("'cryptography' package is required for sha256_password"),
         "connecting",
         AccessDeniedError,
-        "the password can't be sent to h:3306",
+        "the password cannot be sent to h:3306",
     ),
     (
         OperationalError(2006, "MySQL server has gone away (BrokenPipeError(32))"),
@@ -270,7 +270,7 @@ REFUSALS: list[tuple[Exception, str, type[MySQLBinlogError], str]] = [
         OperationalError(2013, "Lost connection (SSLEOFError: EOF occurred)"),
         "connecting",
         LostConnectionError,
-        "where it always does, check sslMode, sslCert and sslKey",
+        "if it always does, check sslMode, sslCert and sslKey",
     ),
     (
         pymysql.err.ProgrammingError(1064, "You have an error in your SQL syntax"),
@@ -288,9 +288,9 @@ REFUSALS: list[tuple[Exception, str, type[MySQLBinlogError], str]] = [
         pymysql.err.InternalError("Packet sequence number wrong - got 45 expected 0"),
         "connecting",
         ConnectionFailedError,
-        "not MySQL's",
+        "did not answer like a MySQL server",
     ),
-    (IndexError("out of range"), "connecting", ConnectionFailedError, "not MySQL's"),
+    (IndexError("out of range"), "connecting", ConnectionFailedError, "like a MySQL server"),
     (ConnectionResetError(104, "reset"), "reading the binlog", LostConnectionError, "broke while"),
     (EOFError("closed"), "reading the binlog", LostConnectionError, "broke while reading"),
     (TimeoutError("timed out"), "reading the binlog", LostConnectionError, "timed out"),

@@ -90,7 +90,7 @@ def test_table_ids_are_reused() -> None:
 def test_an_id_of_another_transaction_is_not_known() -> None:
     log = LogBuilder().begin().rows(1, "t", 1).xid().begin()
     log.add(T.WRITE_ROWS_EVENT, rows_body(1, 2))
-    with pytest.raises(MalformedEventError, match="table id 1, which no table map"):
+    with pytest.raises(MalformedEventError, match="table id 1, expected one of a table map"):
         filtered(log)
 
 

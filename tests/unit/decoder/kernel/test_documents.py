@@ -399,7 +399,7 @@ def test_a_row_of_the_largest_size() -> None:
     assert made == table.python(image)
     image = b"\x00" + (size + 1).to_bytes(4, "little") + bytes(size + 1)
     assert table.kernel.variant(image) is None
-    with pytest.raises(MySQLBinlogError, match="is all that Spark"):
+    with pytest.raises(MySQLBinlogError, match="the limit of Spark"):
         table.payload.append(table.image, image, 0)
 
 
@@ -413,7 +413,7 @@ def test_a_document_of_the_largest_size(head: int) -> None:
         made = VARIANTS.variant(document)
         if length > size:
             assert made is None
-            with pytest.raises(MySQLBinlogError, match="is all that Spark"):
+            with pytest.raises(MySQLBinlogError, match="the limit of Spark"):
                 variant.within_limit(variant.encode_tree(parse_json(document), {}))
         else:
             assert made is not None

@@ -70,7 +70,7 @@ def test_missing_kernel_that_was_asked_for(without_kernel: Path) -> None:
     assert asked.returncode == 1
     line = last_line(asked.stderr)
     assert line.startswith(
-        "pyspark_mysqlbinlog.errors.KernelNotFoundError: MYSQLBINLOG_IMPL=c asks"
+        "pyspark_mysqlbinlog.errors.KernelNotFoundError: MYSQLBINLOG_IMPL=c requires"
     )
     assert KERNEL_MODULES[0] in line
 
@@ -81,7 +81,7 @@ def test_kernel_that_does_not_load(without_kernel: Path, tmp_path: Path) -> None
     (tmp_path / PACKAGE.name / "decoder/kernel" / f"{name}.so").write_bytes(b"no library")
     asked = ask(None, tmp_path)
     assert asked.stdout == "python\n"
-    assert f"{KERNEL_MODULES[0]} can't be imported: " in asked.stderr
+    assert f"{KERNEL_MODULES[0]} cannot be imported: " in asked.stderr
     assert ask("c", tmp_path).returncode == 1
 
 
@@ -90,8 +90,9 @@ def test_misspelt(misspelt: str) -> None:
     asked = ask(misspelt)
     assert asked.returncode == 1
     assert last_line(asked.stderr) == (
-        "pyspark_mysqlbinlog.errors.OptionError: the environment variable MYSQLBINLOG_IMPL is c or"
-        f" python, found {misspelt!r}; unset, the compiled kernel runs where there is one"
+        "pyspark_mysqlbinlog.errors.OptionError: the environment variable MYSQLBINLOG_IMPL must be"
+        f" c or python, found {misspelt!r}; if unset, the compiled kernel is used where there is"
+        " one"
     )
 
 

@@ -147,7 +147,7 @@ def test_nothing_is_read_where_nothing_is_open() -> None:
     scanner = kernel.Scanner(whole_maps=False)
     reads = [scanner.scan_transactions, scanner.skip_rows, scanner.statement]
     for read in reads:
-        with pytest.raises(ValueError, match="nothing is open"):
+        with pytest.raises(ValueError, match="no chunk is open"):
             read()
     with pytest.raises(IndexError):
         scanner.pack(0, 1)

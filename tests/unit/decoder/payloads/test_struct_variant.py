@@ -287,7 +287,7 @@ def test_what_is_no_day(column: ColumnSchema, value: bytes, shown: str) -> None:
     with pytest.raises(UnrepresentableValueError) as caught:
         one_struct(column, value, StructOptions(zero_dates="fail"))
     assert str(caught.value) == (
-        f"column `c` holds {shown}, which is no day, and zeroDates=fail; correct the value on the"
+        f"column `c` holds the invalid date {shown}, and zeroDates=fail; correct the value on the"
         " server, or set zeroDates=null (at mysql-bin.000003:2000, table d.t)"
     )
 
@@ -317,7 +317,7 @@ def test_a_column_that_the_struct_lacks_stops() -> None:
     promised = simple_schema(ColumnSchema("a", "int"))
     made = struct_decoder([TWO], promised=[promised])
     with pytest.raises(
-        SchemaChangedError, match=r"column `b` \(varchar\) is in the log here and not"
+        SchemaChangedError, match=r"column `b` \(varchar\) is in the binlog but not"
     ):
         list(rows_of(made, events_of(TWO, [ROW])))
 

@@ -52,7 +52,7 @@ def altered(version: str, *statements: str) -> TableSchema:
 def test_each_version(version: str, default: str | None) -> None:
     assert altered(version, NUMBERS, CONVERT).charset == default
     if default is None:
-        with pytest.raises(UnknownSchemaError, match="neither its definition"):
+        with pytest.raises(UnknownSchemaError, match="that its definition"):
             altered(version, NUMBERS, CONVERT, "ALTER TABLE t ADD note TEXT")
     else:
         after = altered(version, NUMBERS, CONVERT, "ALTER TABLE t ADD note TEXT")
