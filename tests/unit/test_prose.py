@@ -1,0 +1,105 @@
+"""The words that docs, docstrings, comments and messages avoid (docs/contributing/style.md)."""
+
+from __future__ import annotations
+
+import re
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = sorted((ROOT / "pyspark_mysqlbinlog").rglob("*.py"))
+DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
+
+# What to write instead, by the expression that finds a word.
+INSTEAD = {
+    r"anew": "again",
+    r"nobody|whoever": "name the actor, or use the passive",
+    r"behind": "after; behind is for lag only",
+    r"in front of": "before",
+    r"in step": "in sync",
+    r"by itself": "automatically, alone",
+    r"go(?:es)? on": "continue, resume",
+    r"side by side": "in parallel",
+    r"tells|told by|knows of no": "contain, show, record, report",
+    r"br(?:ings?|ought) in": "apply",
+    r"comes? again": "is replayed, is sent again",
+    r"pass(?:es|ed)? over": "skip",
+    r"look(?:s|ed) at|looked for": "check, inspect, search",
+    r"in vain|for ever|seldom|mend(?:s|ed)?": "a modern word",
+    r"(?<!-)our|ours|us(?!-)|we": "name the software",
+    r"twins?": "reference implementation, compiled kernel",
+    r"whole numbers?": "integer",
+}
+_FOUND = re.compile(rf"\b(?:{'|'.join(INSTEAD)})\b", re.IGNORECASE)
+# Of a line: its file and a part of it -> why the word is right there.
+ALLOWED = {
+    ("docs/contributing/style.md", ""): "it quotes the words",
+    ("pyspark_mysqlbinlog/connector/tail/lag.py", "lag behind its server"): "lag",
+    ("pyspark_mysqlbinlog/protocol/server_errors.py", "while this stream was behind"): "lag",
+    ("pyspark_mysqlbinlog/decoder/result_rows/read.py", "behind : SQL"): "a parameter's name",
+    ("docs/explanation/delta-mirror-internals.md", "if the mirror is behind"): "lag",
+    ("docs/how-to/initial-snapshot.md", "left far behind"): "lag",
+    ("docs/how-to/troubleshoot.md", "the query is behind"): "lag",
+    ("docs/how-to/tune.md", "fall behind the binlog"): "lag",
+    ("docs/reference/errors.md", "the stream was behind"): "lag",
+    ("docs/reference/glossary.md", "delivery is behind"): "lag",
+}
+# From Python 3.12 on, the text of an f-string is a token of another kind.
+_PROSE = {tokenize.COMMENT, tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING)}
+_CODE = re.compile(r"^```.*?^```$|`[^`\n]*`", re.DOTALL | re.MULTILINE)
+
+
+def _texts(path: Path) -> Iterator[tuple[int, str]]:
+    """The comments and strings of a module, with their first line."""
+    with path.open("rb") as file:
+        for token in tokenize.tokenize(file.readline):
+            # A string without a space is a name.
+            if token.type in _PROSE and " " in token.string:
+                yield token.start[0], re.sub(r"\{[^{}]*\}", "{}", token.string)
+
+
+def _found(text: str, first: int) -> Iterator[tuple[int, str]]:
+    """The lines of a text, without code in it, that have one of the words."""
+    plain = _CODE.sub(lambda code: re.sub(r"[^\n]", " ", code[0]), text)
+    for number, line in enumerate(plain.splitlines(), first):
+        if _FOUND.search(line):
+            yield number, line.strip()
+
+
+def _unexpected(path: Path, texts: Iterator[tuple[int, str]]) -> list[str]:
+    name = path.relative_to(ROOT).as_posix()
+    allowed = [part for file, part in ALLOWED if file == name]
+    return [
+        f"{name}:{number}: {line}"
+        for first, text in texts
+        for number, line in _found(text, first)
+        if not any(part in line for part in allowed)
+    ]
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_documents_have_none_of_the_words(path: Path) -> None:
+    assert _unexpected(path, iter([(1, path.read_text(encoding="utf-8"))])) == []
+
+
+def test_docstrings_comments_and_messages_have_none_of_the_words() -> None:
+    assert [line for path in PACKAGE for line in _unexpected(path, _texts(path))] == []
+
+
+def test_exceptions_are_few_and_used() -> None:
+    assert len(ALLOWED) <= 30
+    for file, part in ALLOWED:
+        text = (ROOT / file).read_text(encoding="utf-8")
+        assert any(part in line for line in text.splitlines() if _FOUND.search(line)), (file, part)
+
+
+@pytest.mark.parametrize("text", ["the row behind it", "Nobody reads it", "# begun anew"])
+def test_words_are_found(text: str) -> None:
+    assert [*_found(text, 1)] == [(1, text)]
+
+
+def test_words_in_code_are_not_prose() -> None:
+    assert [*_found("a `behind` b\n```\nanew\n```\n", 1)] == []
