@@ -91,8 +91,8 @@ DAMAGES: list[tuple[str, Callable[[bytes], bytes], str, str]] = [
     ("a byte lost", lambda data: data[:1030] + data[1031:], "ChecksumError", "damaged"),
     ("zeroes", lambda data: data[:1017] + bytes(len(data) - 1017), "MalformedEventError", "length"),
     ("encrypted", lambda data: b"\xfdbin" + data[4:], "UnsupportedEventError", "encrypted"),
-    ("no binlog", lambda _: b"id,name\n1,alpha\n" * 99, "FormatError", "no binlog"),
-    ("empty", lambda _: b"", "FormatError", "no binlog"),
+    ("no binlog", lambda _: b"id,name\n1,alpha\n" * 99, "FormatError", "not a binlog"),
+    ("empty", lambda _: b"", "FormatError", "not a binlog"),
     (
         "an event that claims more than there is",
         lambda data: data[: 1017 + 9] + (1 << 30).to_bytes(4, "little") + data[1017 + 13 :],

@@ -51,7 +51,7 @@ def test_a_tail(log: LogBuilder, tmp_path: Path) -> None:
     ("data", "error", "words"),
     [
         (b"", FormatError, "begins with 0x, expected 0xfe62696e"),
-        (b"\xfebi", FormatError, "no binlog"),
+        (b"\xfebi", FormatError, "not a binlog"),
         (b"PK\x03\x04" + bytes(50), FormatError, "begins with 0x504b0304"),
         (b"\xfdbin" + bytes(512), UnsupportedEventError, "encrypted"),
     ],

@@ -158,7 +158,7 @@ def test_a_file_that_is_not_there() -> None:
 def test_what_is_no_binlog_is_told_when_it_is_read(tmp_path: Path) -> None:
     touch(tmp_path, "b.index", data=b"./b.000001\n")
     log = FileLog.find(str(tmp_path / "b.index"))
-    with pytest.raises(FormatError, match="this is no binlog") as caught:
+    with pytest.raises(FormatError, match="this is not a binlog") as caught:
         list(log.events(log.begins()[0]))
     assert caught.value.file == "b.index"
 
