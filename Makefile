@@ -107,7 +107,7 @@ clean: ## Remove all that make made
 	find pyspark_mysqlbinlog -name '*.so' -delete
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# Dependencies change seldom; our own package is installed again whenever a source changes. It is a
+# Dependencies change rarely; this package is installed again whenever a source changes. It is a
 # plain install: an editable one is invisible to Spark's discovery of data sources. And it is built
 # by the Cython of .venv: a fresh one would find every file of the kernel older than itself.
 $(VENV)/dependencies: pyproject.toml
@@ -147,7 +147,7 @@ sanitize: $(VENV)/dependencies ## Run the decoder's tests on a kernel under Addr
 	$(VENV)/bin/pytest $(WATCHED) $(PYTEST_ARGS)
 
 # Hypothesis makes other examples every time; what fails is kept and tried again.
-fuzz: $(VENV)/installed ## Compare the twins on random and damaged logs (FUZZ_MINUTES=10)
+fuzz: $(VENV)/installed ## Compare the two implementations on random and damaged binlogs (FUZZ_MINUTES=10)
 	MYSQLBINLOG_FUZZ_MINUTES=$(FUZZ_MINUTES) $(VENV)/bin/pytest tests/fuzz --timeout=0 \
 		--log-cli-level=INFO $(PYTEST_ARGS)
 

@@ -41,7 +41,7 @@ ALLOWED = {
     ("pyspark_mysqlbinlog/protocol/server_errors.py", "while this stream was behind"): "lag",
     ("pyspark_mysqlbinlog/decoder/result_rows/read.py", "behind : SQL"): "a parameter's name",
     ("docs/explanation/delta-mirror-internals.md", "if the mirror is behind"): "lag",
-    ("docs/how-to/initial-snapshot.md", "left far behind"): "lag",
+    ("docs/how-to/initial-snapshot.md", "behind the binlog"): "lag",
     ("docs/how-to/troubleshoot.md", "the query is behind"): "lag",
     ("docs/how-to/tune.md", "fall behind the binlog"): "lag",
     ("docs/reference/errors.md", "the stream was behind"): "lag",
