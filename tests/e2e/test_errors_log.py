@@ -61,7 +61,7 @@ def test_two_phase_xa(
     )
     for error in (by_path, streamed):
         assert error.name == "UnsupportedTransactionError"
-        assert "two-phase XA is not followed yet" in error.message
+        assert "two-phase XA is not supported yet" in error.message
     assert len(rows) > 0
     assert not any("xa" in (row.after or "") for row in rows)
 
@@ -97,7 +97,7 @@ DAMAGES: list[tuple[str, Callable[[bytes], bytes], str, str]] = [
         "an event that claims more than there is",
         lambda data: data[: 1017 + 9] + (1 << 30).to_bytes(4, "little") + data[1017 + 13 :],
         "MalformedEventError",
-        "claims 1073741824 bytes",
+        "has a length of 1073741824 bytes",
     ),
 ]
 
