@@ -54,7 +54,8 @@ class DeltaMirror:
         Spark's checkpoint directory of this mirror; no other query can use it.
     options
         Options of the source (docs/reference/options.md): server, account, tables. The mirror sets
-        `payload`, `jsonType`, `operations` and `snapshotExactKeyless`. `startingOffset` defaults to ``snapshot``.
+        `payload`, `jsonType`, `operations` and `snapshotExactKeyless`. `startingOffset` defaults to
+        ``snapshot``.
     change_log
         Path or URI of the change logs, as `target`: every change is appended there.
     engine
