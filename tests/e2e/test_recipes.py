@@ -167,8 +167,6 @@ def test_mirror_tutorial(tutorial: Shop, capfd: pytest.CaptureFixture[str]) -> N
     for _ in range(2):
         mirror.start(tutorial.spark, availableNow=True).awaitTermination()
     tutorial.python(compare)
-    # Its transaction would keep the tables from being dropped.
-    tutorial.names["mysql"].close()
     assert capfd.readouterr().out.count("2 rows: equal") == 2
 
 
