@@ -327,7 +327,7 @@ def test_a_column_of_another_type_stops() -> None:
     for unplaced in ("stop", "ignore"):
         made = struct_decoder([TWO], promised=[promised], unplaced=unplaced)
         with pytest.raises(
-            SchemaChangedError, match=r"column `a` \(int\) is int32 .* expected int16"
+            SchemaChangedError, match=r"column `a` \(int\) has the type int32 .* expected int16"
         ):
             list(rows_of(made, events_of(TWO, [ROW])))
 

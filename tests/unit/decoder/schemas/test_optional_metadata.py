@@ -147,7 +147,7 @@ def test_types_that_the_log_has_as_binary(kind: str) -> None:
     known = TableSchema("d", "t", (C("u", kind),))
     described = described_schema(table_map, known, is_mariadb=True)
     assert described == known
-    with pytest.raises(SchemaMismatchError, match=f"column `u` has the type {kind}"):
+    with pytest.raises(SchemaMismatchError, match=f"column `u` has the unknown type {kind}"):
         check_fit(table_map, described)
     other = TableSchema("d", "t", (C("v", kind),))
     assert described_schema(table_map, other, is_mariadb=True) == described_schema(table_map)
