@@ -46,7 +46,7 @@ def delta_load(bench: Bench) -> Found:
     )
     found = Found(
         told=(
-            f"{rows:,} rows of 12 columns, {rounds} rounds by turns; pymysql reads"
+            f"{rows:,} rows of 12 columns, {rounds} interleaved rounds; pymysql reads"
             f" {bench.scale.slow_rows:,} of them. Whole queries with their start; medians."
             " MB: the most that one process of a kind had."
         ),

@@ -44,7 +44,7 @@ def first_rows(bench: Bench) -> Found:
     found = Found(
         told=(
             "Seconds from the start of a query to the commit of its first batch with rows, noop"
-            f" sink, payload struct (json for the small tables), {rounds} rounds by turns in a"
+            f" sink, payload struct (json for the small tables), {rounds} interleaved rounds in a"
             " session that has run each before; medians."
         ),
         head=(
