@@ -114,6 +114,7 @@ def test_threads_inherit_properties_and_do_not_share_them(spark: SparkSession) -
         found = [*side_by_side(write, range(4), spark)]
         assert context.getLocalProperty("p") == "the caller's"
     finally:
+        # None removes it, which PySpark's annotation leaves out.
         context.setLocalProperty("p", None)  # type: ignore[arg-type]
     assert found == [("the caller's", str(number)) for number in range(4)]
 

@@ -149,6 +149,7 @@ def test_a_load_s_batch_that_runs_again(
 
     def twice(batch: object, number: int) -> None:
         for _ in range(2):
+            # foreachBatch passes a DataFrame; its annotation here is wider.
             mirror(batch, number)  # type: ignore[arg-type]
         calls.append(number)
 
@@ -274,6 +275,7 @@ def test_a_load_that_another_query_goes_on_without(
     mirror = logged.mirror()
 
     def until_some_are_there(batch: object, number: int) -> None:
+        # foreachBatch passes a DataFrame; its annotation here is wider.
         mirror(batch, number)  # type: ignore[arg-type]
         path = log_of(logged, "t")
         if any(row["op"] == "r" for row in rows_of_log(logged, "t")):

@@ -53,6 +53,7 @@ def main(port: str, file: str, name: str, payload: str, pause: str) -> None:
         rows += batch.num_rows
         size += batch.nbytes
         time.sleep(float(pause))
+    # The parent process reads it.
     print(  # noqa: T201
         json.dumps(
             {

@@ -372,6 +372,7 @@ def test_no_table_is_altered_under_its_rows(
 
 @pytest.mark.parametrize("when", ["before", "behind the watermark", "behind the snapshot"])
 @pytest.mark.parametrize("what", ["DROP TABLE {t}", "RENAME TABLE {t} TO {t}_old"])
+# pytest passes fixtures by name.
 def test_gone_tables(  # noqa: PLR0917
     server: Server,
     monkeypatch: pytest.MonkeyPatch,
@@ -523,6 +524,7 @@ def test_closed_in_the_middle(large: Server) -> None:
     before = threading.active_count()
     batches = Reading(large, Chunk(T)).batches()
     next(batches)
+    # It is a generator, annotated as an iterator.
     batches.close()  # type: ignore[attr-defined]
     assert threading.active_count() == before
     query = "SELECT ID FROM information_schema.PROCESSLIST WHERE INFO LIKE 'SELECT SQL_NO_CACHE%'"

@@ -26,6 +26,7 @@ TABLES = ("customers", "products", "orders", "order_items")
 @pytest.fixture
 def shop_compare(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.syspath_prepend(str(EXAMPLES))
+    # The examples are no package: the line before puts their folder on the path.
     import shop_compare  # type: ignore[import-not-found]
 
     return shop_compare
@@ -34,6 +35,7 @@ def shop_compare(monkeypatch: pytest.MonkeyPatch) -> Any:
 @pytest.fixture
 def shop(live_server: Server, shop_compare: Any) -> Iterator[Server]:
     """A server with the shop's tables, and a few rows in them."""
+    # The examples are no package: the line before puts their folder on the path.
     import shop_workload  # type: ignore[import-not-found]
 
     live_server.execute(*(text for text in shop_workload.SETUP if not text.startswith("GRANT")))

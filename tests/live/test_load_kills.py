@@ -34,6 +34,7 @@ def test_killed_in_a_load(
 ) -> None:
     """Some kills come before a batch's rows are in the sink, some behind its commit."""
     seed = random.randrange(1 << 30)
+    # pytest shows it if the test fails.
     print(f"seed {seed}")  # noqa: T201
     chance = random.Random(seed)
     tables = [f"{database}.t{number}" for number in range(TABLES)]

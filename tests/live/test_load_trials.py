@@ -176,10 +176,12 @@ PROOFS = ("auto", "gtid", "innodb_trx", "lock")
         ),
     ],
 )
+# pytest passes fixtures by name.
 def test_nothing_is_lost_under_writers(  # noqa: PLR0917
     synced: Server, table: str, queries: list[Query], count: int, rounds: int, proof: str
 ) -> None:
     seed = random.randrange(1 << 30)
+    # pytest shows it if the test fails.
     print(f"seed {seed}")  # noqa: T201
     chance = random.Random(seed)
     fill(synced, table, count)

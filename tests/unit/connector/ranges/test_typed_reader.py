@@ -60,6 +60,7 @@ class Frame:
         schema = arrow_schema(SLIM_IPC_ROWS)
         self._table = pa.Table.from_batches([*packets(iter(batches), SLIM_IPC_ROWS)], schema)
 
+    # PySpark's name of the method.
     def toArrow(self) -> pa.Table:  # noqa: N802
         return self._table
 

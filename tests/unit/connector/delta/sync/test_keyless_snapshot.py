@@ -36,6 +36,7 @@ def load(pos: int, *rows: int, attempt: int = 1) -> list[Change]:
 
 
 class Mirrored(TableBatches):
+    # It takes what these tests vary, and passes on the rest.
     def batch(  # type: ignore[override]
         self,
         end: int,

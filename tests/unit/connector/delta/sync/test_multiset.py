@@ -71,6 +71,7 @@ def mark(pos: int) -> Mark:
 
 def counted(target: DeltaTarget) -> Counter[str]:
     """The rows of a Delta table."""
+    # The protocol has no method that gives the rows; the engine's own table has.
     held = target._there().to_pyarrow_table().select(COLUMNS.names)  # type: ignore[attr-defined]
     return shown(held)
 

@@ -150,4 +150,5 @@ def test_numbers_of_labels(
 
 def test_a_chunk_without_rows_is_refused() -> None:
     with pytest.raises(ValueError, match="expected a chunk of 1 or more rows, found 0"):
+        # It fails before it uses the client.
         next_bound(None, ("d", "t"), ENUM, None, ("1",), rows=0)  # type: ignore[arg-type]
