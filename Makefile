@@ -42,7 +42,7 @@ SANITIZERS := -fsanitize=address,undefined -fno-sanitize-recover=all
 FORGET_COPIES = @test ! -d build || find build -path 'build/lib*' -type f -not -name '*.so' -delete
 
 .PHONY: help demo test test-min-versions test-slow fuzz bench build-kernel sanitize lint format docs \
-	servers clean java classes
+	servers newer-servers clean java classes
 
 help: ## Show this help
 	@echo "pyspark-mysqlbinlog: MySQL's row changes as a Spark stream"
@@ -52,7 +52,7 @@ help: ## Show this help
 demo: $(VENV)/installed java servers ## Keep a small shop on a real MySQL in Delta tables, and compare them
 	$(PYTHON) examples/shop_demo.py
 
-test: $(VENV)/installed java servers classes ## Install the package and run every test (PYTEST_ARGS=… for some)
+test: $(VENV)/installed java servers newer-servers classes ## Install the package and run every test (PYTEST_ARGS=… for some)
 	$(VENV)/bin/pytest -n $(TEST_WORKERS) --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 
 # The bounds of pyproject.toml's dependencies, as versions; cryptography is for the tests' servers.
@@ -73,7 +73,7 @@ test-min-versions: $(MIN_VERSIONS_VENV)/dependencies $(VENV)/installed java serv
 	PYTHONPATH=tests PYTHONSAFEPATH=1 PYSPARK_PYTHON= PYSPARK_DRIVER_PYTHON= \
 		$(MIN_VERSIONS_VENV)/bin/python tests/smoke_spark.py
 
-test-slow: $(VENV)/installed java servers classes ## Run the long tests: 100,000 changes, kills, 50 MB of backlog, memory
+test-slow: $(VENV)/installed java servers newer-servers classes ## Run the long tests: 100,000 changes, kills, 50 MB of backlog, memory
 	$(VENV)/bin/pytest -m slow --log-cli-level=INFO $(PYTEST_ARGS)
 
 lint: $(VENV)/installed ## Check style, types and who imports whom
@@ -182,3 +182,7 @@ servers: ## Get a MySQL to test on, if there is none
 			"server as mysql://user:password@host:port"; \
 		exit 1; \
 	fi
+
+# Debian's newest MySQL and MariaDB, in folders of their own; elsewhere their tests are skipped.
+newer-servers: ## Get MySQL 9 and MariaDB 11 to test on, where apt is
+	@$(BASE_PYTHON) tests/helpers/servers/unpacked.py

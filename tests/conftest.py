@@ -20,7 +20,15 @@ from pyspark.sql import SparkSession
 import pyspark_mysqlbinlog
 from helpers.forked_python import quick_workers
 from helpers.live_log import new_database
-from helpers.servers import MariaDBServer, MySQL56Server, Server, captured_files, serve_binlogs
+from helpers.servers import (
+    MariaDB11Server,
+    MariaDBServer,
+    MySQL9Server,
+    MySQL56Server,
+    Server,
+    captured_files,
+    serve_binlogs,
+)
 from helpers.servers.available import KINDS, MISSING, live_kind
 from helpers.spark_session import make_spark
 from pyspark_mysqlbinlog.decoder.kernel.implementation import (
@@ -113,10 +121,23 @@ def mariadb() -> Iterator[Server]:
 
 
 @pytest.fixture(scope="session")
+def mysql9() -> Iterator[Server]:
+    """The newest MySQL 9, shared by the whole run: use databases of your own."""
+    yield from _running(MySQL9Server)
+
+
+@pytest.fixture(scope="session")
+def mariadb11() -> Iterator[Server]:
+    """MariaDB 11.8, shared by the whole run: use databases of your own."""
+    yield from _running(MariaDB11Server)
+
+
+@pytest.fixture(scope="session")
 def live_server(request: pytest.FixtureRequest) -> Iterator[Server]:
     """The MySQL for live writes (see `live_kind`): use databases of your own."""
-    if live_kind() is MySQL56Server:
-        yield request.getfixturevalue("mysql56")
+    shared: dict[type[Server], str] = {MySQL56Server: "mysql56", MySQL9Server: "mysql9"}
+    if live_kind() in shared:
+        yield request.getfixturevalue(shared[live_kind()])
     else:
         yield from _running(live_kind())
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from helpers.servers.base import LocalServer, Server, ServerStartError
 from helpers.servers.captured import captured_files, serve_binlogs
 from helpers.servers.certificates import Certificates, write_certificates
-from helpers.servers.mariadb import MariaDBServer
+from helpers.servers.mariadb import MariaDB11Server, MariaDBServer
+from helpers.servers.mysql9 import MySQL9Server
 from helpers.servers.mysql56 import MySQL56Server
 from helpers.servers.remote import DockerMySQL57, ExternalServer
 
@@ -14,7 +15,9 @@ __all__ = [
     "DockerMySQL57",
     "ExternalServer",
     "LocalServer",
+    "MariaDB11Server",
     "MariaDBServer",
+    "MySQL9Server",
     "MySQL56Server",
     "Server",
     "ServerStartError",

@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
+import os
+
 from helpers.servers.base import Server
-from helpers.servers.mariadb import MariaDBServer
+from helpers.servers.mariadb import MariaDB11Server, MariaDBServer
+from helpers.servers.mysql9 import MySQL9Server
 from helpers.servers.mysql56 import MySQL56Server
 from helpers.servers.remote import DockerMySQL57, ExternalServer
 
 __all__ = ["KINDS", "MISSING", "every_server", "live_kind"]
 
 # In the order in which they are preferred for live writes.
-KINDS: tuple[type[Server], ...] = (ExternalServer, DockerMySQL57, MySQL56Server, MariaDBServer)
+KINDS: tuple[type[Server], ...] = (
+    ExternalServer,
+    DockerMySQL57,
+    MySQL56Server,
+    MySQL9Server,
+    MariaDBServer,
+    MariaDB11Server,
+)
 MISSING: dict[type[Server], str | None] = {kind: kind.missing() for kind in KINDS}
 
 
 def live_kind() -> type[Server]:
-    """The MySQL that live tests write to: the first that is there; 5.6 stands for none."""
+    """The MySQL that live tests write to: the one that MYSQLBINLOG_TEST_SERVER names (`mysql9`, …),
+    else the first that is there; 5.6 stands for none.
+    """
+    named = os.environ.get("MYSQLBINLOG_TEST_SERVER")
+    if named:
+        return next(kind for kind in KINDS if kind.name == named)
     live = (ExternalServer, DockerMySQL57, MySQL56Server)
     return next((kind for kind in live if MISSING[kind] is None), MySQL56Server)
 

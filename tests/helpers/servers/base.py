@@ -121,7 +121,10 @@ class Server:
 
     def position(self) -> tuple[str, int]:
         """(file, byte offset) where the next event will be written."""
-        row = self.execute("SHOW MASTER STATUS")[0]
+        try:
+            row = self.execute("SHOW MASTER STATUS")[0]
+        except pymysql.err.ProgrammingError:
+            row = self.execute("SHOW BINARY LOG STATUS")[0]  # 8.4 and later
         return str(row[0]), int(row[1])
 
     def dump_threads(self) -> list[int]:

@@ -1,5 +1,7 @@
 """MariaDB, as Debian's package mariadb-server-core ships it: only the server, no client tools.
 
+Two versions: the system's own (10.11 on Debian 12), and 11.8 unpacked (see unpacked.py).
+
 The package's own installer needs the client packages, so the data folder is made as the
 installer would make it: the server in bootstrap mode reads the shipped SQL of the system tables.
 """
@@ -12,8 +14,9 @@ import subprocess
 from pathlib import Path
 
 from helpers.servers.base import LocalServer, ServerStartError
+from helpers.servers.unpacked import MARIADB
 
-__all__ = ["MariaDBServer"]
+__all__ = ["MariaDB11Server", "MariaDBServer"]
 
 # /usr/share/mysql up to Debian 12, /usr/share/mariadb in later packages.
 SHARE_FOLDERS = ("/usr/share/mysql", "/usr/share/mariadb")
@@ -49,11 +52,12 @@ class MariaDBServer(LocalServer):
             return "MariaDB is not installed: run `apt-get install mariadb-server-core`"
         return None
 
-    def _tools(self) -> tuple[str, Path]:
+    def _tools(self) -> tuple[list[str], Path]:
+        """The program, with a loader before it where it needs one, and its messages and SQL."""
         program, share = _program(), _share()
         if program is None or share is None:
             raise FileNotFoundError(self.missing())
-        return program, share
+        return [program], share
 
     def create_datadir(self, datadir: Path) -> None:
         _, share = self._tools()
@@ -77,7 +81,7 @@ class MariaDBServer(LocalServer):
     def command(self, folder: Path, datadir: Path) -> list[str]:
         program, share = self._tools()
         return [
-            program,
+            *program,
             "--no-defaults",
             f"--lc-messages-dir={share}",
             f"--tmpdir={folder / 'tmp'}",
@@ -89,3 +93,16 @@ class MariaDBServer(LocalServer):
 
     def _has_tls(self) -> bool:
         return any(argument.startswith("--ssl-cert=") for argument in self.arguments)
+
+
+class MariaDB11Server(MariaDBServer):
+    """MariaDB 11.8 with its own defaults: events inside a transaction have no end position."""
+
+    name = "mariadb11"
+
+    @classmethod
+    def missing(cls) -> str | None:
+        return MARIADB.missing()
+
+    def _tools(self) -> tuple[list[str], Path]:
+        return MARIADB.command(), MARIADB.root / "usr" / "share" / "mariadb"

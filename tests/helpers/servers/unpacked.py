@@ -1,0 +1,148 @@
+"""Programs of newer Debian suites, unpacked into .cache and run there: the system keeps its own.
+
+    python tests/helpers/servers/unpacked.py
+
+fetches MySQL 9.x and MariaDB 11.8, each with all the libraries that it depends on, by apt with
+folders of its own, which needs no root. They run through the dynamic loader that came with them.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["MARIADB", "MYSQL", "UnpackedProgram"]
+
+CACHE = Path(__file__).resolve().parents[3] / ".cache"
+_KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
+# Debian's multiarch folders, by what `uname -m` prints.
+_LIBRARIES = {"x86_64": "x86_64-linux-gnu", "aarch64": "aarch64-linux-gnu"}
+
+
+@dataclass(frozen=True)
+class UnpackedProgram:
+    """One server of one suite.
+
+    Attributes
+    ----------
+    name : the folder in .cache.
+    suite : of Debian. `sid` has the newest version, which is not known beforehand.
+    packages : to unpack, with what they depend on.
+    program : path of the server below the folder that the packages are unpacked into.
+    """
+
+    name: str
+    suite: str
+    packages: tuple[str, ...]
+    program: str
+
+    @property
+    def home(self) -> Path:
+        """The folder of all of it: `root` below it holds what the packages hold."""
+        given = os.environ.get("MYSQLBINLOG_SERVERS")
+        return (Path(given) if given else CACHE) / self.name
+
+    @property
+    def root(self) -> Path:
+        return self.home / "root"
+
+    def missing(self) -> str | None:
+        """Why it cannot run here, and what installs it; None if it can."""
+        if platform.system() != "Linux" or platform.machine() not in _LIBRARIES:
+            return f"{self.name} from Debian runs on Linux only: this is {platform.platform()}"
+        if not (self.home / "complete").is_file():
+            return f"{self.name} is not installed: run `make newer-servers` on Debian"
+        return None
+
+    def command(self) -> list[str]:
+        """The loader, its libraries and the program."""
+        libraries = self.root / "usr" / "lib" / _LIBRARIES[platform.machine()]
+        loader = next((self.root / "usr").glob("lib*/**/ld-linux-*.so.*"))
+        return [
+            str(loader),
+            "--library-path",
+            f"{libraries}:{libraries / 'private'}",
+            str(self.root / self.program),
+        ]
+
+    def install(self) -> None:
+        """Fetch and unpack the packages; what an interrupted call left is removed first.
+
+        Raises
+        ------
+        subprocess.CalledProcessError : of apt or dpkg, which print the reason.
+        LookupError : no mirror of Debian is known.
+        """
+        shutil.rmtree(self.home, ignore_errors=True)
+        apt = self.home / "apt"
+        for folder in ("lists/partial", "archives/partial"):
+            (apt / folder).mkdir(parents=True)
+        (apt / "sources.list").write_text(
+            f"deb [signed-by={_KEYRING}] {_debian_mirror()} {self.suite} main\n"
+        )
+        settings = {
+            "Dir::Etc::sourcelist": apt / "sources.list",
+            "Dir::Etc::sourceparts": "/dev/null",
+            "Dir::State": apt,
+            "Dir::State::lists": apt / "lists",
+            # Nothing counts as installed: each library comes from the suite.
+            "Dir::State::status": "/dev/null",
+            "Dir::Cache": apt,
+            "Dir::Cache::archives": apt / "archives",
+            "APT::Sandbox::User": "",
+            "Debug::NoLocking": "1",
+        }
+        options = [part for name, value in settings.items() for part in ("-o", f"{name}={value}")]
+        for command in (
+            ["update"],
+            ["install", "--download-only", "--yes", "--no-install-recommends", *self.packages],
+        ):
+            subprocess.run(
+                ["apt-get", "-qq", *options, *command], check=True, stdout=subprocess.DEVNULL
+            )
+        for package in sorted((apt / "archives").glob("*.deb")):
+            subprocess.run(["dpkg-deb", "--extract", str(package), str(self.root)], check=True)
+        shutil.rmtree(apt)
+        (self.home / "complete").touch()
+
+
+MYSQL = UnpackedProgram("mysql9", "sid", ("mysql-server-core",), "usr/sbin/mysqld")
+MARIADB = UnpackedProgram("mariadb11", "trixie", ("mariadb-server-core",), "usr/sbin/mariadbd")
+
+
+def _debian_mirror() -> str:
+    """The mirror that this system's own packages come from."""
+    formatted = "$(REPO_URI) $(ORIGIN) $(SUITE)"
+    done = subprocess.run(
+        ["apt-get", "indextargets", "--format", formatted],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    for line in done.stdout.splitlines():
+        uri, origin, suite = line.split(maxsplit=2)
+        if origin == "Debian" and "security" not in f"{uri} {suite}":
+            return uri
+    raise LookupError("apt's sources name no mirror of Debian")
+
+
+def main() -> None:
+    for program in (MYSQL, MARIADB):
+        if program.missing() and shutil.which("apt-get") and shutil.which("dpkg-deb"):
+            sys.stdout.write(f"unpacking {program.name} from Debian's {program.suite}\n")
+            sys.stdout.flush()
+            try:
+                program.install()
+            except (subprocess.CalledProcessError, LookupError) as error:
+                # Its tests are skipped then, and fail in CI.
+                sys.stdout.write(f"{program.name} could not be unpacked: {error}\n")
+        sys.stdout.write(f"{program.name}: {program.missing() or 'installed'}\n")
+
+
+if __name__ == "__main__":
+    main()
