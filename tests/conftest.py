@@ -22,14 +22,13 @@ from helpers.forked_python import quick_workers
 from helpers.live_log import new_database
 from helpers.servers import (
     MariaDB11Server,
-    MariaDBServer,
     MySQL9Server,
     MySQL56Server,
     Server,
     captured_files,
     serve_binlogs,
 )
-from helpers.servers.available import KINDS, MISSING, live_kind
+from helpers.servers.available import KINDS, MISSING, live_kind, mariadb_kind
 from helpers.spark_session import make_spark
 from pyspark_mysqlbinlog.decoder.kernel.implementation import (
     VARIABLE,
@@ -69,7 +68,8 @@ def pytest_report_header() -> list[str]:
     jars = " and Delta's jars" if os.environ.get("MYSQLBINLOG_DELTA_JARS") else ""
     absent = [f"  no {kind.name}: {reason}" for kind, reason in MISSING.items() if reason]
     return [
-        f"servers under test: {', '.join(there) or 'none'}; live writes to {live_kind().name}",
+        f"servers under test: {', '.join(there) or 'none'}",
+        f"live writes to {live_kind().name} and {mariadb_kind().name}",
         *absent,
         f"implementation under test: {described()}",
         f"with Spark {version('pyspark')}, deltalake {version('deltalake')}{jars}",
@@ -116,8 +116,8 @@ def mysql56() -> Iterator[Server]:
 
 @pytest.fixture(scope="session")
 def mariadb() -> Iterator[Server]:
-    """Debian's MariaDB, shared by the whole run: use databases of your own."""
-    yield from _running(MariaDBServer)
+    """MariaDB (see `mariadb_kind`), shared by the whole run: use databases of your own."""
+    yield from _running(mariadb_kind())
 
 
 @pytest.fixture(scope="session")

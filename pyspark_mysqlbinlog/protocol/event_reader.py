@@ -2,12 +2,15 @@
 
 A dump differs from the bytes of the file. It begins with an artificial ROTATE, repeats the file's
 FORMAT_DESCRIPTION if it starts in mid-file, and contains heartbeats. The reader tracks the position
-by adding up lengths (a header's log_pos wraps at 4 GiB, and is 0 in artificial events), verifies
-every checksum, and returns only events that are in the binlog.
+by adding up lengths, verifies every checksum, and returns only events that are in the binlog. A
+header's log_pos wraps at 4 GiB, and is 0 in artificial events. MariaDB 11.4 and later leave it 0 in
+the events between the GTID event of a transaction and its end, too (binlog_legacy_event_pos=OFF,
+the default); wherever it is sent, it is compared.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -33,7 +36,14 @@ __all__ = ["EventReader", "FileHead"]
 
 _FORMAT_DESCRIPTION = int(EventType.FORMAT_DESCRIPTION_EVENT)
 _ROTATE = int(EventType.ROTATE_EVENT)
+_GTID_LIST = int(EventType.MARIADB_GTID_LIST_EVENT)
 _HEARTBEATS = (int(EventType.HEARTBEAT_LOG_EVENT), int(EventType.HEARTBEAT_LOG_EVENT_V2))
+
+
+# In a server's version. binlog_legacy_event_pos exists from 11.4 on (its documentation); 10.11
+# sends all positions, 11.8 as described above (measured on both).
+_MARIADB_VERSION = re.compile(r"(?:5\.5\.5-)?(\d+)\.(\d+)\.\d+-MariaDB")
+_FIRST_WITHOUT_POSITIONS = (11, 4)
 
 
 class FileHead(NamedTuple):
@@ -68,6 +78,7 @@ class EventReader:
     ----------
     file, pos : end of the last event that was read, and start of the next.
     head : of the current file; None before its FORMAT_DESCRIPTION.
+    may_lack_positions : the server that wrote the file leaves log_pos 0 inside transactions.
     """
 
     def __init__(
@@ -86,6 +97,7 @@ class EventReader:
         self._checksum = checksum
         self._start = pos
         self.head: FileHead | None = None
+        self.may_lack_positions = False
         self._told_version = told_version
         self._on_heartbeat = on_heartbeat
         self._on_file = on_file
@@ -151,7 +163,8 @@ class EventReader:
             if self._on_heartbeat is not None:
                 self._on_heartbeat()
             return None
-        if flags & ARTIFICIAL_FLAG or (log_pos == 0 and not self._ends_at_a_wrap(kind, size)):
+        lacks_position = log_pos == 0 and not self._ends_at_a_wrap(kind, size)
+        if flags & ARTIFICIAL_FLAG or (lacks_position and not self._is_of_file(kind)):
             if kind == _ROTATE:
                 rotate = Rotate.parse(body)
                 if self._on_file is not None:
@@ -167,7 +180,7 @@ class EventReader:
 
         start = self.pos
         end = start + size
-        if end & 0xFFFFFFFF != log_pos:
+        if end & 0xFFFFFFFF != log_pos and not lacks_position:
             raise MalformedEventError(
                 f"{type_name(kind)} of {size} bytes has log_pos {log_pos}, expected"
                 f" {end & 0xFFFFFFFF}"
@@ -182,6 +195,10 @@ class EventReader:
         else:
             self.pos = end
         return event
+
+    def _is_of_file(self, kind: int) -> bool:
+        """Whether an event without a position, and without the artificial flag, is in the file."""
+        return self.may_lack_positions and kind not in (_FORMAT_DESCRIPTION, _ROTATE, _GTID_LIST)
 
     def _ends_at_a_wrap(self, kind: int, size: int) -> bool:
         """Whether a log_pos of 0 is genuine: the event ends at a multiple of 4 GiB."""
@@ -202,6 +219,10 @@ class EventReader:
         if self._on_head is not None:
             self._on_head(head, format_description)
         self._checksum = format_description.checksum
+        version = _MARIADB_VERSION.match(format_description.server_version)
+        self.may_lack_positions = (
+            version is not None and (int(version[1]), int(version[2])) >= _FIRST_WITHOUT_POSITIONS
+        )
         if self._told_version is not None:
             self._told_version(format_description.server_version)
         end = -CHECKSUM_LENGTH if format_description.carries_checksum else len(raw)

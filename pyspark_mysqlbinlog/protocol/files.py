@@ -11,13 +11,20 @@ from pathlib import Path
 from typing import Self
 
 from pyspark_mysqlbinlog.errors import FormatError, MalformedEventError, UnsupportedEventError
-from pyspark_mysqlbinlog.protocol.events import HEADER_LENGTH, EventHeader
+from pyspark_mysqlbinlog.protocol.events import HEADER_LENGTH, EventHeader, EventType
 from pyspark_mysqlbinlog.protocol.receive_buffer import ReceiveBuffer
 
 __all__ = ["MAGIC", "FileStream", "is_binlog"]
 
 MAGIC = b"\xfebin"
 _ENCRYPTED_MAGIC = b"\xfdbin"
+# What begins or ends a transaction of MariaDB.
+_POSITIONED_TYPES = (
+    EventType.MARIADB_GTID_EVENT,
+    EventType.XID_EVENT,
+    EventType.XA_PREPARE_LOG_EVENT,
+    EventType.QUERY_EVENT,
+)
 
 
 class FileStream:
@@ -108,8 +115,7 @@ def _next_event(
         )
     rest = read(length - HEADER_LENGTH)
     if len(rest) < length - HEADER_LENGTH:
-        # A damaged length would hide all later events, but does not match the event's log_pos.
-        if may_be_cut and (here + length) & 0xFFFFFFFF == EventHeader.parse(header).log_pos:
+        if may_be_cut and _is_cut(EventHeader.parse(header), rest, here):
             return None
         raise MalformedEventError(
             f"an event has a length of {length} bytes, found {HEADER_LENGTH + len(rest)}: the file"
@@ -118,3 +124,25 @@ def _next_event(
             position=here,
         )
     return header + rest
+
+
+def _is_cut(header: EventHeader, rest: bytes, here: int) -> bool:
+    """Whether the file ends inside this event; else its length is damaged, and hides later events.
+
+    Parameters
+    ----------
+    rest : what the file has after the header.
+    here : position of the header.
+    """
+    if header.log_pos:
+        return (here + header.length) & 0xFFFFFFFF == header.log_pos
+    # MariaDB sends no position here (see event_reader.py), but where transactions begin and end.
+    for kind in _POSITIONED_TYPES:
+        at = rest.find(kind, 4) - 4
+        while 0 <= at <= len(rest) - HEADER_LENGTH:
+            hidden = EventHeader.parse(rest, at)
+            end = here + HEADER_LENGTH + at + hidden.length
+            if hidden.length >= HEADER_LENGTH and hidden.log_pos == end & 0xFFFFFFFF:
+                return False
+            at = rest.find(kind, at + 5) - 4
+    return True

@@ -114,7 +114,7 @@ REFUSED = {
 
 
 def assert_rejected(follower: Follower, refused: list[str], at_most: int) -> None:
-    words = REFUSED["mariadb" if follower.server.name == "mariadb" else "mysql56"]
+    words = REFUSED["mariadb" if follower.server.is_mariadb else "mysql56"]
     assert [each for each in refused if not any(word in each for word in words)] == []
     assert len(refused) <= at_most
 

@@ -284,7 +284,7 @@ def test_executable_comments(server: LocalServer) -> None:
         read = TokenStream(sql, context)
         read.expect("SELECT")
         assert (read.integer(), read.accept("+")) == (1, found == 2), sql
-    if server.name == "mariadb":  # where a version may have six digits
+    if server.is_mariadb:  # where a version may have six digits
         for version in VERSIONS:
             if len(version) == 6:
                 ((found,),) = server.execute(f"SELECT /*!{version} 1 + */ 1")

@@ -52,7 +52,7 @@ def test_statements_in_executable_comments(
     """Which are text and which are comments hangs on the kind of server and its version."""
     query = Query(any_server, table, payload="json", operations="truncate,ddl").start()
     queries.append(query)
-    is_mariadb = any_server.name == "mariadb"
+    is_mariadb = any_server.is_mariadb
     statements = [
         ("/*!50000 ALTER TABLE {t} DROP a */", True),
         ("ALTER TABLE {t} ADD c INT /*!50600 NOT NULL DEFAULT 7 */", True),

@@ -286,7 +286,7 @@ def test_a_huge_transaction_is_read_in_pieces(
     assert stream.latest(start) == start
     other = table.replace(".t", ".other")
     with any_server.connect() as connection, connection.cursor() as cursor:
-        texts = "annotate_row_events" if any_server.name == "mariadb" else "rows_query_log_events"
+        texts = "annotate_row_events" if any_server.is_mariadb else "rows_query_log_events"
         cursor.execute(f"SET SESSION binlog_{texts} = ON")
         cursor.execute(f"ALTER TABLE {other} ADD filler VARCHAR(20000) CHARACTER SET latin1")
         cursor.execute("BEGIN")

@@ -250,7 +250,7 @@ def test_generated_columns(server: Server, scratch: str) -> None:
     server.execute(
         "CREATE TABLE t (id INT PRIMARY KEY, a INT, s VARCHAR(20), v INT AS (a + 1) VIRTUAL,"
         " w VARCHAR(40) AS (CONCAT(s, '!')) PERSISTENT, x DECIMAL(9,2) AS (a / 3) VIRTUAL)".replace(
-            "PERSISTENT", "PERSISTENT" if server.name == "mariadb" else "STORED"
+            "PERSISTENT", "PERSISTENT" if server.is_mariadb else "STORED"
         ),
         "INSERT INTO t (id, a, s) VALUES (1, 2, 'three'), (2, NULL, NULL), (3, -7, '')",
         database=scratch,

@@ -65,7 +65,7 @@ def write_log(server: Server, database: str) -> Log:
         for _ in range(20):
             server.execute(f"INSERT INTO {table} (v) VALUES (REPEAT('é', 60))", database=database)
     rows = ",".join(["(REPEAT('x', 450))"] * 3000)
-    texts = "annotate_row_events" if server.name == "mariadb" else "rows_query_log_events"
+    texts = "annotate_row_events" if server.is_mariadb else "rows_query_log_events"
     with server.connect(database=database, autocommit=False) as connection:
         cursor = connection.cursor()
         cursor.execute(f"SET SESSION binlog_{texts} = ON")

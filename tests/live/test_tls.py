@@ -36,7 +36,7 @@ def tls_server(mariadb: Server, certificates: Certificates) -> Iterator[Server]:
 
     (`mariadb` decides whether one can run here at all.)
     """
-    assert mariadb.name == "mariadb"
+    assert mariadb.is_mariadb
     with MariaDBServer(options=certificates.server_options) as server:
         server.execute(
             "CREATE USER tls@'%' IDENTIFIED BY 'secret' REQUIRE SSL",
@@ -128,7 +128,7 @@ def moved_server(
     mariadb: Server, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Server, Certificates]]:
     """Its certificate is for another address than the one that it is reached by."""
-    assert mariadb.name == "mariadb"
+    assert mariadb.is_mariadb
     made = write_certificates(tmp_path_factory.mktemp("moved"), host="127.0.0.2")
     with MariaDBServer(options=made.server_options) as server:
         yield server, made

@@ -15,6 +15,7 @@ class Scanner:
         *,
         packets: bool,
         checksum: bool,
+        may_lack_positions: bool,
         verified: int,
     ) -> None: ...
     def scan_transactions(self) -> None: ...

@@ -65,6 +65,9 @@ inline uint64_t load48(const uint8_t* at) {
 inline uint64_t load64(const uint8_t* at) {
     return load32(at) | static_cast<uint64_t>(load32(at + 4)) << 32;
 }
+inline void store32(uint8_t* to, uint32_t value) {
+    for (size_t n = 0; n < 4; ++n) to[n] = static_cast<uint8_t>(value >> 8 * n);
+}
 // The same, big-endian.
 inline uint32_t load_big16(const uint8_t* at) { return static_cast<uint32_t>(at[0] << 8 | at[1]); }
 inline uint32_t load_big24(const uint8_t* at) { return load_big16(at) << 8 | at[2]; }

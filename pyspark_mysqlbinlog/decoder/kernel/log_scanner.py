@@ -189,6 +189,7 @@ class LogScanner:
             limit,
             packets=stream.packets,
             checksum=walker.has_checksums,
+            may_lack_positions=walker.may_lack_positions,
             verified=self._verified,
         )
         if between:

@@ -69,13 +69,15 @@ public:
     // --- the chunk
 
     // packets: events come as a dump's packets, otherwise back to back. checksum: each has a CRC32.
+    // may_lack_positions: a log_pos of 0 is no reason to stop (see event_reader.py).
     // verified: number of bytes that an earlier scan has checked, which stopped for more.
     void open(const uint8_t* data, size_t size, int64_t pos, int64_t limit, bool packets,
-              bool checksum, size_t verified) {
+              bool checksum, bool may_lack_positions, size_t verified) {
         data_ = data;
         size_ = size;
         limit_ = limit;
         packets_ = packets;
+        may_lack_positions_ = may_lack_positions;
         trailer_ = checksum ? EVENT_CHECKSUM : 0;
         verified_ = verified;
         at_ = 0;
@@ -105,6 +107,7 @@ public:
     uint32_t last_checksum() const {
         if (last_length_ == 0) return 0;
         const uint8_t* head = data_ + last_offset_;
+        if (EventHeader::read(head).log_pos == 0) return placed_checksum(head);
         if (trailer_ != 0) return load32(head + last_length_ - EVENT_CHECKSUM);
         return crc32(head, last_length_);
     }
@@ -127,9 +130,11 @@ public:
         for (size_t n = first; n < last; ++n) size += segments_[n].size;
         return size;
     }
+    // Each header gets its position, which the server may have left out.
     void pack(size_t first, size_t last, uint8_t* out) const {
         for (size_t n = first; n < last; ++n) {
             std::memcpy(out, data_ + segments_[n].offset, segments_[n].size);
+            store32(out + EVENT_LOG_POS, static_cast<uint32_t>(segments_[n].end));
             out += segments_[n].size;
         }
     }
@@ -298,9 +303,12 @@ private:
         const EventHeader header = EventHeader::read(head);
         event.kind = kind_of(header.type);
         event.end = pos_ + static_cast<int64_t>(length);
-        if (event.kind == Kind::Odd || header.length != length || header.log_pos == 0 ||
-            static_cast<uint32_t>(event.end) != header.log_pos || event.end > limit_ ||
-            header.flags & ARTIFICIAL_FLAG || length < EVENT_HEADER + trailer_) {
+        const bool is_placed = header.log_pos == 0
+                                   ? may_lack_positions_
+                                   : static_cast<uint32_t>(event.end) == header.log_pos;
+        if (event.kind == Kind::Odd || header.length != length || !is_placed ||
+            event.end > limit_ || header.flags & ARTIFICIAL_FLAG ||
+            length < EVENT_HEADER + trailer_) {
             return stopped(ScanStop::Odd);
         }
         event.offset = offset;
@@ -341,6 +349,15 @@ private:
 
     Wanted wanted_map(const Event& event) {
         return known_.find(as_text(event.body, event.body_size));
+    }
+
+    // The CRC32 of the last event with the position that its header lacks, as Python computes it.
+    uint32_t placed_checksum(const uint8_t* head) const {
+        uint8_t log_pos[4];
+        store32(log_pos, static_cast<uint32_t>(pos_));
+        constexpr size_t after = EVENT_LOG_POS + sizeof log_pos;
+        const uint32_t before = crc32(log_pos, sizeof log_pos, crc32(head, EVENT_LOG_POS));
+        return crc32(head + after, last_length_ - after - trailer_, before);
     }
 
     static bool is_query(const Event& event, std::string_view text) {
@@ -437,6 +454,7 @@ private:
     uint32_t time_ = 0;
     int64_t limit_ = 0;
     bool packets_ = false;
+    bool may_lack_positions_ = false;
     ScanStop stop_ = ScanStop::More;
     uint64_t kept_ = 0;
     std::vector<Segment> segments_;

@@ -10,7 +10,7 @@ from helpers.servers.mysql9 import MySQL9Server
 from helpers.servers.mysql56 import MySQL56Server
 from helpers.servers.remote import DockerMySQL57, ExternalServer
 
-__all__ = ["KINDS", "MISSING", "every_server", "live_kind"]
+__all__ = ["KINDS", "MISSING", "every_server", "live_kind", "mariadb_kind"]
 
 # In the order in which they are preferred for live writes.
 KINDS: tuple[type[Server], ...] = (
@@ -30,9 +30,20 @@ def live_kind() -> type[Server]:
     """
     named = os.environ.get("MYSQLBINLOG_TEST_SERVER")
     if named:
-        return next(kind for kind in KINDS if kind.name == named)
+        return _named(named)
     live = (ExternalServer, DockerMySQL57, MySQL56Server)
     return next((kind for kind in live if MISSING[kind] is None), MySQL56Server)
+
+
+def mariadb_kind() -> type[Server]:
+    """The MariaDB of most tests: the one that MYSQLBINLOG_TEST_MARIADB names (`mariadb11`), else
+    the system's.
+    """
+    return _named(os.environ.get("MYSQLBINLOG_TEST_MARIADB", MariaDBServer.name))
+
+
+def _named(name: str) -> type[Server]:
+    return next(kind for kind in KINDS if kind.name == name)
 
 
 def every_server() -> list[str]:

@@ -53,6 +53,7 @@ class Server:
     """
 
     name: ClassVar[str] = "server"
+    is_mariadb: ClassVar[bool] = False
 
     host: str = "127.0.0.1"
     port: int = 0

@@ -45,6 +45,7 @@ class MariaDBServer(LocalServer):
     """Debian's MariaDB: rows v1, events of its own, TLS where options give it certificates."""
 
     name = "mariadb"
+    is_mariadb = True
 
     @classmethod
     def missing(cls) -> str | None:

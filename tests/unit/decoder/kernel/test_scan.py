@@ -151,7 +151,7 @@ def test_nothing_is_read_where_nothing_is_open() -> None:
             read()
     with pytest.raises(IndexError):
         scanner.pack(0, 1)
-    scanner.open(b"", 4, 100, packets=False, checksum=True, verified=0)
+    scanner.open(b"", 4, 100, packets=False, checksum=True, may_lack_positions=False, verified=0)
     scanner.scan_transactions()
     assert (scanner.stop, scanner.statement()) == ("more", [])
 
