@@ -200,7 +200,8 @@ def dump_error(code: int, text: str, file: str | None, position: int | None) -> 
     if "could not find first log file" in lower or "purged" in lower:
         return BinlogPurgedError(
             f"the server no longer has this binlog: {text}; restore it, or start again with a new"
-            " checkpoint (the changes in between are lost), and raise expire_logs_days",
+            " checkpoint (the changes in between are lost), and raise"
+            " expire_logs_days (8.0 and later: binlog_expire_logs_seconds)",
             file=file,
             position=position,
         )

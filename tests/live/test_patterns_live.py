@@ -132,6 +132,42 @@ def test_tables_that_describe_themselves(
         )
 
 
+def test_active_roles_and_partial_revokes_count(
+    mysql9: Server, new_stream: NewStream, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As for information_schema: a role that is not active grants nothing."""
+    mysql9.execute(
+        "SET GLOBAL partial_revokes = ON",
+        "CREATE DATABASE by_role",
+        "CREATE TABLE by_role.t (id INT PRIMARY KEY)",
+        f"CREATE USER {USER}@'%' IDENTIFIED BY 'secret'",
+        f"GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO {USER}@'%'",
+        "CREATE ROLE role_patterns",
+        "GRANT SELECT ON by_role.* TO role_patterns",
+        f"GRANT role_patterns TO {USER}@'%'",
+    )
+    reader = {"user": USER, "password": "secret"}
+    try:
+        assert "`by_role`.*" in _refused(new_stream(mysql9, "by_role.*", **reader))
+        mysql9.execute(f"SET DEFAULT ROLE ALL TO {USER}@'%'")
+        with caplog.at_level(logging.WARNING, "pyspark_mysqlbinlog"):
+            assert new_stream(mysql9, "by_role.*", **reader).initial()["file"]
+        assert caplog.records == []
+        mysql9.execute(
+            f"SET DEFAULT ROLE NONE TO {USER}@'%'",
+            f"GRANT SELECT ON *.* TO {USER}@'%'",
+            f"REVOKE SELECT ON by_role.* FROM {USER}@'%'",
+        )
+        assert "`by_role`.*" in _refused(new_stream(mysql9, "by_role.*", **reader))
+    finally:
+        mysql9.execute(
+            "DROP DATABASE by_role",
+            f"DROP USER {USER}@'%'",
+            "DROP ROLE role_patterns",
+            "SET GLOBAL partial_revokes = OFF",
+        )
+
+
 def test_a_role(mariadb: Server, new_stream: NewStream, caplog: pytest.LogCaptureFixture) -> None:
     """What it grants counts where it is set, as it does for information_schema."""
     mariadb.execute(

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pyspark_mysqlbinlog.connector.options.pattern_databases import named_databases, reaches
 from pyspark_mysqlbinlog.connector.options.table_filter import TableFilter
 from pyspark_mysqlbinlog.connector.server.settings import master_status
+from pyspark_mysqlbinlog.connector.server.statements import REPLICA_STATUS
 from pyspark_mysqlbinlog.connector.server.warn_once import warn_once
 from pyspark_mysqlbinlog.errors import (
     AccessDeniedError,
@@ -154,8 +155,10 @@ def _check_replica(client: ReplicaClient) -> None:
 def _replica_state(client: ReplicaClient) -> tuple[bool, bool]:
     """Return whether the server applies another one's changes, and whether it is configured to."""
     try:
-        show = "SHOW ALL SLAVES STATUS" if client.is_mariadb else "SHOW SLAVE STATUS"
-        sources = client.records(show)
+        if client.is_mariadb:
+            sources = client.records("SHOW ALL SLAVES STATUS")
+        else:
+            sources = REPLICA_STATUS.run(client.records)
     except AccessDeniedError:
         if not client.is_mariadb:
             raise
@@ -167,7 +170,11 @@ def _replica_state(client: ReplicaClient) -> tuple[bool, bool]:
     except ServerError as error:
         warn_once(f"not checked whether the server is a replica: {error.message}")
         return False, False
-    return any(source.get("Slave_SQL_Running") == "Yes" for source in sources), bool(sources)
+    applies = any(
+        "Yes" in (source.get("Slave_SQL_Running"), source.get("Replica_SQL_Running"))
+        for source in sources
+    )
+    return applies, bool(sources)
 
 
 def _names(shown: str) -> tuple[str, ...]:

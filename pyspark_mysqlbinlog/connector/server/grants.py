@@ -4,9 +4,10 @@ information_schema omits what the account has no privilege on: whole tables, and
 privileges are granted on columns only. So only the grants reveal what it does not show.
 
 SHOW GRANTS needs no privilege. MariaDB lists the grants of the roles that are set, and of PUBLIC,
-after the account's own; MySQL 8.0 names a role without its grants. Before 8.0 MySQL also applies
-grants to the same user at other hosts, and to the anonymous user, which are not listed: an account
-may see more than these lines show.
+after the account's own, and MySQL those of the active roles (measured on 9.7.4; on 8.x the lines of
+an account with roles count as incomplete). With partial_revokes=ON a REVOKE line takes a database
+out of a grant on all of them. Before 8.0 MySQL also applies grants to the same user at other hosts,
+and to the anonymous user, which are not listed: an account may see more than these lines show.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from functools import lru_cache
 from itertools import groupby
 
 from pyspark_mysqlbinlog.errors import LostConnectionError, ServerError
-from pyspark_mysqlbinlog.names import Table, table_folding
+from pyspark_mysqlbinlog.names import SYSTEM_DATABASES, Table, folding, table_folding
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 
 __all__ = ["Grant", "Grants", "like"]
@@ -26,6 +27,9 @@ __all__ = ["Grant", "Grants", "like"]
 _SKIPS_GRANTS = 1290  # mysqld --skip-grant-tables: all accounts have all privileges
 _NAME = r"`((?:[^`]|``)*)`"
 _GRANT = re.compile(rf"GRANT (.*?) ON (?:\*\.\*|{_NAME}\.(?:\*|{_NAME})) TO (\S+)", re.DOTALL)
+# Of partial revokes: the database is a name, not a pattern.
+_REVOKE = re.compile(rf"REVOKE (.*?) ON {_NAME}\.\* FROM ", re.DOTALL)
+_LISTS_ACTIVE_ROLES = 9  # the first version of MySQL on which it was measured
 # Column names are not quoted in MySQL up to 5.7.
 _COLUMNS = re.compile(r" \(.*?\)(?=, [A-Z]|$)", re.DOTALL)
 # These grant nothing on tables.
@@ -92,11 +96,13 @@ class Grants:
     grants : those on tables.
     is_complete : whether every line was understood.
     case_sensitive : whether names of databases and tables differ by case.
+    revoked : (database, privilege) that no grant on all databases gives.
     """
 
     grants: tuple[Grant, ...]
     is_complete: bool
     case_sensitive: bool
+    revoked: frozenset[tuple[str, str]] = frozenset()
     # Tables with grants on columns; each table is looked up, and there may be thousands of grants.
     _on_columns: frozenset[Table] = field(default=frozenset(), repr=False)
 
@@ -116,16 +122,28 @@ class Grants:
             if error.code != _SKIPS_GRANTS:
                 return cls((), is_complete=False, case_sensitive=case_sensitive)
             lines = ["GRANT ALL PRIVILEGES ON *.* TO ``"]
-        return cls.parse(lines, case_sensitive=case_sensitive, mariadb=client.is_mariadb)
+        major = client.server_version.partition(".")[0]
+        lists_roles = client.is_mariadb or int(major) >= _LISTS_ACTIVE_ROLES
+        return cls.parse(lines, case_sensitive=case_sensitive, lists_roles=lists_roles)
 
     @classmethod
-    def parse(cls, lines: Sequence[str], *, case_sensitive: bool, mariadb: bool = False) -> Grants:
-        """Parse the lines of SHOW GRANTS."""
-        grants, is_complete = [], True
+    def parse(
+        cls, lines: Sequence[str], *, case_sensitive: bool, lists_roles: bool = False
+    ) -> Grants:
+        """Parse the lines of SHOW GRANTS.
+
+        lists_roles : they contain what the active roles grant.
+        """
+        grants, revoked, is_complete = [], set(), True
         for line in lines:
-            # A role of MySQL 8.0 may grant anything.
-            if _ROLE.match(line) and not mariadb:
+            # A role whose grants are not listed may grant anything.
+            if _ROLE.match(line) and not lists_roles:
                 is_complete = False
+            found = _REVOKE.match(line)
+            if found is not None:
+                database = found[2].replace("``", "`")
+                revoked |= {(database, privilege) for privilege in found[1].split(", ")}
+                continue
             try:
                 grant = Grant.parse(line)
             except ValueError:
@@ -136,12 +154,18 @@ class Grants:
         on_columns = frozenset(
             fold((grant.database or "", grant.table or "")) for grant in grants if grant.on_columns
         )
-        return cls(tuple(grants), is_complete, case_sensitive, on_columns)
+        return cls(tuple(grants), is_complete, case_sensitive, frozenset(revoked), on_columns)
 
     @property
     def selects_everything(self) -> bool:
-        """Whether the account may SELECT from every table."""
-        return any(grant.database is None and grant.privileges & _SELECTS for grant in self.grants)
+        """Whether the account may SELECT from every table that can be captured."""
+        hides_one = any(
+            privilege in _SELECTS and database not in SYSTEM_DATABASES
+            for database, privilege in self.revoked
+        )
+        return not hides_one and any(
+            grant.database is None and grant.privileges & _SELECTS for grant in self.grants
+        )
 
     @property
     def selects_nothing(self) -> bool:
@@ -198,7 +222,8 @@ class Grants:
         for _, granted in groupby(self.grants, key=lambda grant: grant.grantee):
             on_databases = [grant for grant in granted if grant.table is None]
             if any(
-                grant.database is None and grant.privileges & privileges for grant in on_databases
+                grant.database is None and grant.privileges & privileges - self._revoked(database)
+                for grant in on_databases
             ):
                 return True
             matching = [
@@ -211,6 +236,13 @@ class Grants:
             if matching and all(grant.privileges & privileges for grant in matching):
                 return True
         return False
+
+    def _revoked(self, database: str) -> set[str]:
+        """Return the privileges that grants on all databases do not give on this one."""
+        if not self.revoked:
+            return set()
+        fold = folding(self.case_sensitive)
+        return {privilege for name, privilege in self.revoked if fold(name) == fold(database)}
 
 
 @lru_cache(maxsize=1024)

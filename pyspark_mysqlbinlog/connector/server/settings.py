@@ -7,6 +7,7 @@ from typing import Any
 
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.server.information_schema import read_database_charsets
+from pyspark_mysqlbinlog.connector.server.statements import BINLOG_STATUS
 from pyspark_mysqlbinlog.errors import BinlogSettingsError, ServerError
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 
@@ -23,8 +24,6 @@ __all__ = [
     "server_uuid",
 ]
 
-_PARSE_ERROR = 1064
-
 
 def check_settings(client: ReplicaClient) -> None:
     """Raise BinlogSettingsError unless the server logs rows."""
@@ -34,7 +33,9 @@ def check_settings(client: ReplicaClient) -> None:
             " --binlog-format=ROW and a --server-id"
         )
     binlog_format = client.variable("binlog_format")
-    if binlog_format != "ROW":
+    # Deprecated since 8.0, ROW will be the only one. DML that is logged as a statement stops the
+    # stream anyway.
+    if binlog_format not in ("ROW", None):
         raise BinlogSettingsError(
             f"the server logs statements (binlog_format is {binlog_format}), expected ROW; SET"
             " GLOBAL binlog_format = 'ROW' and reconnect its clients"
@@ -92,12 +93,7 @@ def current_position(client: ReplicaClient) -> Position:
 
 def master_status(client: ReplicaClient) -> tuple[Any, ...]:
     """Return the file, its end, binlog_do_db and binlog_ignore_db; as `current_position`."""
-    try:
-        rows = client.query("SHOW MASTER STATUS")
-    except ServerError as error:
-        if error.code != _PARSE_ERROR:
-            raise
-        rows = client.query("SHOW BINARY LOG STATUS")  # 8.2 and later
+    rows = BINLOG_STATUS.run(client.query)
     if not rows:
         raise BinlogSettingsError(
             "the server writes no binlog; start it with --log-bin, --binlog-format=ROW and a"

@@ -1,4 +1,4 @@
-"""Lines of SHOW GRANTS, as MySQL 5.6 and 5.7 and MariaDB 10.11 gave them."""
+"""Lines of SHOW GRANTS, as MySQL 5.6, 5.7 and 9.7 and MariaDB 10.11 gave them."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ ROLES = (
 )
 
 
-def grants(*lines: str, case_sensitive: bool = True, mariadb: bool = False) -> Grants:
-    return Grants.parse(lines, case_sensitive=case_sensitive, mariadb=mariadb)
+def grants(*lines: str, case_sensitive: bool = True, lists_roles: bool = False) -> Grants:
+    return Grants.parse(lines, case_sensitive=case_sensitive, lists_roles=lists_roles)
 
 
 @pytest.mark.parametrize(
@@ -49,9 +49,8 @@ def test_of_two_grants_that_match_one_holds() -> None:
 
 
 def test_roles() -> None:
-    assert grants(*ROLES, mariadb=True).sees_all_of("other")
-    assert grants(*ROLES, mariadb=True).is_complete
-    # MySQL 8.0 does not list what a role grants.
+    assert grants(*ROLES, lists_roles=True).sees_all_of("other")
+    assert grants(*ROLES, lists_roles=True).is_complete
     assert not grants(*ROLES).is_complete
 
 
@@ -67,8 +66,37 @@ def test_grants_of_other_things_are_none_on_tables() -> None:
 
 
 def test_what_is_not_understood() -> None:
-    found = grants("REVOKE SELECT ON `mysql`.* FROM `u`@`%`", "GRANT SELECT ON *.* TO `u`@`%`")
+    found = grants("REVOKE SELECT ON `a`.`t` FROM `u`@`%`", "GRANT SELECT ON *.* TO `u`@`%`")
     assert not found.is_complete
+
+
+def test_partial_revoke_hides_a_database_from_a_grant_on_all() -> None:
+    found = grants(
+        "GRANT SELECT, REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO `u`@`%`",
+        "REVOKE SELECT ON `hidden`.* FROM `u`@`%`",
+    )
+    assert found.is_complete
+    assert found.sees_all_of("shop")
+    assert not found.sees_all_of("hidden")
+    assert found.sees_all_of("Hidden")
+    assert not found.selects_everything
+    assert found.allows("REPLICATION CLIENT")
+
+
+def test_partial_revoke_of_a_system_database_hides_no_captured_table() -> None:
+    found = grants(
+        "GRANT SELECT ON *.* TO `u`@`%`", "REVOKE SELECT, INSERT ON `mysql`.* FROM `u`@`%`"
+    )
+    assert found.selects_everything
+
+
+def test_grant_on_a_database_counts_beside_its_partial_revoke() -> None:
+    found = grants(
+        "GRANT SELECT ON *.* TO `u`@`%`",
+        "GRANT SELECT ON `hidden`.* TO `u`@`%`",
+        "REVOKE SELECT ON `hidden`.* FROM `u`@`%`",
+    )
+    assert found.sees_all_of("hidden")
 
 
 @pytest.mark.parametrize(
