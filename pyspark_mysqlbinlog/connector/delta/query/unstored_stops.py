@@ -13,7 +13,7 @@ from itertools import islice
 
 from pyspark_mysqlbinlog.connector.delta.query.table_failures import may_concern_table
 from pyspark_mysqlbinlog.connector.delta.store.interface import DeltaTarget
-from pyspark_mysqlbinlog.connector.delta.sync.table import STOPPED
+from pyspark_mysqlbinlog.connector.delta.sync.constants import STOPPED
 from pyspark_mysqlbinlog.errors import MirrorError
 from pyspark_mysqlbinlog.names import Table
 

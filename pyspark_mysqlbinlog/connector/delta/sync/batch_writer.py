@@ -41,6 +41,10 @@ from pyspark_mysqlbinlog.connector.delta.rows.states import (
 from pyspark_mysqlbinlog.connector.delta.store.commit_markers import Mark
 from pyspark_mysqlbinlog.connector.delta.store.interface import DeltaTarget
 from pyspark_mysqlbinlog.connector.delta.store.partition_checks import check_partition_values
+from pyspark_mysqlbinlog.connector.delta.sync.constants import (
+    KEYED_SNAPSHOT_OF_KEYLESS_TABLE,
+    RELOAD_HINT,
+)
 from pyspark_mysqlbinlog.connector.delta.sync.ddl import is_drop, kind_of, may_add_rows
 from pyspark_mysqlbinlog.connector.delta.sync.multiset import (
     apply_multiset,
@@ -56,20 +60,12 @@ from pyspark_mysqlbinlog.errors import MirrorError, SchemaError, Unrepresentable
 from pyspark_mysqlbinlog.tables import TableSchema
 
 __all__ = [
-    "KEYED_SNAPSHOT_OF_KEYLESS_TABLE",
-    "RELOAD_HINT",
     "TableSnapshot",
     "Walk",
     "delta_schema",
 ]
 
 
-RELOAD_HINT = "reload the table"
-KEYED_SNAPSHOT_OF_KEYLESS_TABLE = (
-    "the table has no key at this position of the binlog, but its rows were read by a key: it was"
-    " altered during its snapshot, or excludeColumns excludes a key column, or its key is unknown;"
-    f" {RELOAD_HINT}, or start with a new checkpoint, which reads the schema again"
-)
 _STATEMENTS = pa.array(["t", "ddl"])
 
 

@@ -32,6 +32,7 @@ from pyspark_mysqlbinlog.connector.delta.store.commit_markers import LogIdentity
 from pyspark_mysqlbinlog.connector.delta.store.interface import DeltaTarget
 from pyspark_mysqlbinlog.connector.delta.sync.applied_state import AppliedState
 from pyspark_mysqlbinlog.connector.delta.sync.batch import Batch
+from pyspark_mysqlbinlog.connector.delta.sync.constants import CHANGE_LOG_SOURCE, STOPPED
 from pyspark_mysqlbinlog.connector.delta.sync.ddl import is_drop
 from pyspark_mysqlbinlog.connector.delta.sync.keyless_snapshot import drops_after
 from pyspark_mysqlbinlog.connector.delta.sync.log_identity import (
@@ -40,7 +41,7 @@ from pyspark_mysqlbinlog.connector.delta.sync.log_identity import (
     held_fingerprint,
     position_of,
 )
-from pyspark_mysqlbinlog.connector.delta.sync.table import STOPPED
+from pyspark_mysqlbinlog.connector.delta.sync.synced_table import SyncedTable
 from pyspark_mysqlbinlog.connector.delta.sync.versions import TableVersions
 from pyspark_mysqlbinlog.errors import MirrorError, OptionError
 from pyspark_mysqlbinlog.names import Table
@@ -77,8 +78,6 @@ _COLUMNS: list[pa.Field[Any]] = [
     pa.field("source", pa.struct(_SOURCE)),
 ]
 COLUMNS = pa.schema(_COLUMNS)
-# A property: identity of the binlog that its changes come from.
-_CHANGES = "mysqlbinlog.changeLogSource"
 # A transaction identifier: the snapshot of the table in progress; 0 for none.
 _LOADING = "mysqlbinlog:loading"
 # A transaction identifier: the last snapshot of the table that began.
@@ -109,14 +108,12 @@ class _Held:
         return cls(*(target.applied(name) or 0 for name in numbers))
 
 
-class ChangeLog:
+class ChangeLog(SyncedTable):
     """One table's change log. `append` raises MirrorError if a change would be missing.
 
     Attributes
     ----------
     uri : of its Delta table.
-    stopped : why nothing is appended any more; None if it is not stopped.
-    state : its state after the query's last batch; None if not known.
     """
 
     def __init__(
@@ -126,16 +123,11 @@ class ChangeLog:
         look_at: FingerprintAt,
         state: AppliedState | None = None,
     ) -> None:
-        self.state = state
-        self._table = table
-        self._name = ".".join(table)
-        self._target = target
+        super().__init__(table, target, look_at, state)
         self._same_log = LogIdentityCheck(self._name, target, look_at, _LOAD_ANEW)
         self.uri = target.uri
-        self._is_joined = self._is_left = False
-        self._joined_in: LogIdentity | None = None
+        self._is_left = False
         self._loading = 0
-        self.stopped = target.properties().get(STOPPED) or None
 
     def stop(self, error: MirrorError, batch: Batch) -> None:
         """Stop appending, in this query and later ones, until one can join the change log again.
@@ -162,19 +154,18 @@ class ChangeLog:
     def append(self, changes: pa.Table, now: TableVersions, batch: Batch) -> int:
         """Append the new changes of one batch; returns how many."""
         if batch.log_before is not None:
-            if not self._is_left and (missing := None if self._is_joined else self._missing(batch)):
+            missing = None if self._is_left or self._is_checked else self._missing(batch)
+            if missing is not None:
                 raise missing
             self._enter_log(batch.log_before, batch)
             if not self._is_left and self._target.columns() is not None:
                 self.state = AppliedState.of(self._target, batch)
             return 0
-        if self._joined_in != batch.mark.log:
-            # A table that did not exist where the previous binlog ended has not entered this one.
-            self._joined_in, self._is_joined = batch.mark.log, False
+        self._check_again_in(batch.mark.log)
         is_loaded = batch.loads(self._table)
         left = _renamed_away(changes, now.versions, pack_position(batch.start))
         is_quiet = not (changes.num_rows or left or is_loaded or self._loading)
-        if is_quiet and (self._is_joined or not _is_known(now.versions)):
+        if is_quiet and (self._is_checked or not _is_known(now.versions)):
             return 0
         if not (changes.num_rows or is_loaded) and self._only_passed_by(now, batch):
             return 0
@@ -190,7 +181,7 @@ class ChangeLog:
                 # The Delta table does not have the stop.
                 raise self._error(self.state.stopped)
             return 0
-        missing = None if self._is_joined else self._missing(batch)
+        missing = None if self._is_checked else self._missing(batch)
         if missing is not None:
             if not may_begin:
                 raise missing
@@ -202,7 +193,7 @@ class ChangeLog:
             begins = self._join(now, batch, may_begin=may_begin)
         elif self.stopped is not None:
             self._go_on_again()  # another query could not join
-        if done is not None and not self._is_joined:
+        if done is not None and not self._is_checked:
             self._check_log(now, batch, may_begin=may_begin)
         held = _Held.of(self._target, batch.mark.log)
         if missing is not None or is_left:
@@ -213,7 +204,7 @@ class ChangeLog:
         if is_done and held.boundary >= batch.mark.version and not is_new_load:
             self._remember(held.loading, batch)
             return 0
-        if done is not None and not self._is_joined:
+        if done is not None and not self._is_checked:
             self._same_log.check_resumable(held.boundary, batch.start, batch.mark.log)
         load = self._load_of(batch, held) if is_loaded else 0
         if load and load != held.loading:
@@ -252,30 +243,31 @@ class ChangeLog:
             return  # stopped
         if done is None:
             return  # later changes are appended after this query has joined it
-        known = self._target.properties().get(_CHANGES)
+        known = self._target.properties().get(CHANGE_LOG_SOURCE)
         if known in {None, str(batch.mark.log)}:
             return
         if known != str(before):
             raise self._of_another_log(known, before)
         log, held = batch.mark.log, _Held.of(self._target, before)
         more = (_last_of(log), 0), (_LOADING, held.loading)
-        self._target.set_properties({_CHANGES: str(log)}, replace(batch.mark, more=more))
+        self._target.set_properties({CHANGE_LOG_SOURCE: str(log)}, replace(batch.mark, more=more))
 
     def _check_log(self, now: TableVersions, batch: Batch, *, may_begin: bool) -> None:
         """MirrorError unless it has entered the binlog of this batch.
 
         may_begin : all rows of the table follow.
         """
-        log, known = batch.mark.log, self._target.properties().get(_CHANGES, "")
+        log, known = batch.mark.log, self._target.properties().get(CHANGE_LOG_SOURCE, "")
         if known == str(log):
             return
         if may_begin and batch.loads(self._table) and log.continues(known):
-            self._target.set_properties({_CHANGES: str(log)})
+            self._target.set_properties({CHANGE_LOG_SOURCE: str(log)})
             return
         # A table that did not exist where the previous binlog ended lacks nothing of it.
         if not known.startswith(log.of_server) or _begins_in(now, batch.start) is None:
             raise self._of_another_log(known, log)
-        self._target.set_properties({_CHANGES: str(log)}, Mark(log, pack_position(batch.start)))
+        mark = Mark(log, pack_position(batch.start))
+        self._target.set_properties({CHANGE_LOG_SOURCE: str(log)}, mark)
 
     def _of_another_log(self, known: str | None, log: LogIdentity) -> MirrorError:
         # After a change of the base name the epoch is larger, and `seq` stays in order.
@@ -283,7 +275,7 @@ class ChangeLog:
         return self._error(f"its changes are from another binlog ({known}, now {log}): {remedy}")
 
     def _remember(self, loading: int, batch: Batch) -> None:
-        self._is_joined, self._loading = True, loading
+        self._is_checked, self._loading = True, loading
         if self._target.columns() is not None:
             self.state = AppliedState.of(self._target, batch)
 
@@ -347,7 +339,7 @@ class ChangeLog:
             raise OptionError(
                 f"change_log: {self.uri} has other columns than a change log: set another path"
             )
-        known = self._target.properties().get(_CHANGES)
+        known = self._target.properties().get(CHANGE_LOG_SOURCE)
         held = _Held.of(self._target, batch.mark.log)
         new = _begins_in(now, batch.start)
         begins: int | None = None
@@ -362,9 +354,9 @@ class ChangeLog:
         else:
             begins = self._go_on(held, new, batch)
         if columns is None:
-            self._target.create(COLUMNS, {_CHANGES: log})
+            self._target.create(COLUMNS, {CHANGE_LOG_SOURCE: log})
         elif known != log:
-            self._target.set_properties({_CHANGES: log})
+            self._target.set_properties({CHANGE_LOG_SOURCE: log})
         if self.stopped is not None:
             self._go_on_again()
         return begins
@@ -427,9 +419,6 @@ class ChangeLog:
             mark = replace(mark, version=held.boundary, fingerprint=fingerprint)
         last = max(held.last, pc.max(packed_positions(rows)).as_py() or 0)
         return replace(mark, more=((_last_of(log), last), (_LOADING, held.loading)))
-
-    def _error(self, message: str) -> MirrorError:
-        return MirrorError(message, table=self._name)
 
 
 def _last_of(log: LogIdentity) -> str:

@@ -20,7 +20,8 @@ from pyspark_mysqlbinlog.connector.delta.rows.arrow_utils import pc
 from pyspark_mysqlbinlog.connector.delta.rows.columns import ROW_BEFORE_ALL, SEQ, SEQ_TYPE
 from pyspark_mysqlbinlog.connector.delta.rows.packed_position import pack, pack_position
 from pyspark_mysqlbinlog.connector.delta.rows.row_images import RowImageReader
-from pyspark_mysqlbinlog.connector.delta.sync.batch_writer import RELOAD_HINT, delta_schema
+from pyspark_mysqlbinlog.connector.delta.sync.batch_writer import delta_schema
+from pyspark_mysqlbinlog.connector.delta.sync.constants import RELOAD_HINT
 from pyspark_mysqlbinlog.errors import MirrorError, SchemaError, UnrepresentableValueError
 from pyspark_mysqlbinlog.tables import TableSchema
 

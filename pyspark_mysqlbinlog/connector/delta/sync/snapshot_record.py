@@ -17,11 +17,7 @@ from pyspark_mysqlbinlog.connector.delta.rows.packed_position import pack, pack_
 from pyspark_mysqlbinlog.connector.delta.sync.batch import Batch
 from pyspark_mysqlbinlog.names import Table
 
-__all__ = ["LAST_LOADED", "LOADING", "SnapshotRecord"]
-
-# The table properties.
-LAST_LOADED = "mysqlbinlog.lastSnapshot"
-LOADING = "mysqlbinlog.snapshotInProgress"
+__all__ = ["SnapshotRecord"]
 
 
 @dataclass(frozen=True, slots=True)
