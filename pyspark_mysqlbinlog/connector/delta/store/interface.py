@@ -16,15 +16,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 __all__ = [
-    "MAX_COMMIT_ATTEMPTS",
     "DeltaTarget",
     "Engine",
     "check_same_deletes",
-    "commit_conflict_error",
 ]
-
-# How often a commit is tried again after such commits of others.
-MAX_COMMIT_ATTEMPTS = 5
 
 
 class DeltaTarget(Protocol):
@@ -167,11 +162,3 @@ def check_same_deletes(target: DeltaTarget, names: Collection[str]) -> None:
             f"{target.uri} was created by a mirror that is to {was} deleted rows: keep that"
             " setting, or set another target"
         )
-
-
-def commit_conflict_error(uri: str) -> RuntimeError:
-    """Return the error for a commit that others' commits have preceded each time."""
-    return RuntimeError(
-        f"{uri}: another writer committed {MAX_COMMIT_ATTEMPTS} times while one commit was being"
-        " written; compact the table less often"
-    )

@@ -14,7 +14,7 @@ import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 from pyarrow import dataset
 
-from pyspark_mysqlbinlog.connector.delta.rows.arrow_utils import pc
+from pyspark_mysqlbinlog.connector.delta.rows.arrow_utils import pc, with_tombstone
 from pyspark_mysqlbinlog.connector.delta.rows.columns import GONE, SEQ
 from pyspark_mysqlbinlog.connector.delta.rows.row_bytes import canonical_row_bytes
 from pyspark_mysqlbinlog.connector.delta.store.deltars.sql import quoted
@@ -73,8 +73,8 @@ def rewrite_equal_rows(
         return 0
     source = pa.concat_tables(
         [
-            _with_gone(gone.select(held), is_tombstone=True),
-            _with_gone(rows.select(held), is_tombstone=False),
+            with_tombstone(gone.select(held), is_tombstone=True),
+            with_tombstone(rows.select(held), is_tombstone=False),
         ]
     )
     metrics = (
@@ -91,10 +91,6 @@ def rewrite_equal_rows(
         .execute()
     )
     return int(metrics["num_target_rows_deleted"])
-
-
-def _with_gone(rows: pa.Table, *, is_tombstone: bool) -> pa.Table:
-    return rows.append_column(GONE, pa.repeat(is_tombstone, rows.num_rows))
 
 
 def _equal(gone: pa.Table) -> Iterator[str]:

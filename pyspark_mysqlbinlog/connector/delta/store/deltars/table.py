@@ -5,10 +5,9 @@ table: the minimum and the maximum of each key column in the batch, by which del
 If no row can have one of the keys there is no merge, and for a few rows neither (see
 `fast_writes`).
 
-A commit is made on the very version that was read, and never moved after other commits: delta-rs
-would move an overwrite after a compaction, and the table would have each row twice. If the commits
-in between did not change rows, it is tried again; else the batch fails. Columns whose statistics
-would be wrong have none (see `deltars.stats`).
+A commit is made on the very version that was read (see `commits`), and never moved after other
+commits: delta-rs would move an overwrite after a compaction, and the table would have each row
+twice. Columns whose statistics would be wrong have none (see `deltars.stats`).
 """
 
 from __future__ import annotations
@@ -30,12 +29,18 @@ from deltalake.exceptions import CommitFailedError, TableNotFoundError
 from deltalake.fs import DeltaStorageHandler
 from pyarrow.fs import PyFileSystem
 
-from pyspark_mysqlbinlog.connector.delta.rows.columns import DELETED, GONE, SEQ, SEQ_TYPE
+from pyspark_mysqlbinlog.connector.delta.rows.columns import (
+    DELETED,
+    GONE,
+    OLDEST_SEQ,
+    SEQ,
+    SEQ_TYPE,
+)
 from pyspark_mysqlbinlog.connector.delta.store.commit_markers import Mark
+from pyspark_mysqlbinlog.connector.delta.store.commits import CommittingTarget
 from pyspark_mysqlbinlog.connector.delta.store.compactions import (
     Commit,
     removed_files,
-    repeated_compaction,
 )
 from pyspark_mysqlbinlog.connector.delta.store.deltars.fast_writes import append_or_replace
 from pyspark_mysqlbinlog.connector.delta.store.deltars.multiset import (
@@ -54,15 +59,8 @@ from pyspark_mysqlbinlog.connector.delta.store.deltars.stats import (
     wide_decimal_columns,
     wide_decimals_in_files,
 )
-from pyspark_mysqlbinlog.connector.delta.store.foreign_writes import (
-    check_no_foreign_writes,
-    is_restored,
-)
-from pyspark_mysqlbinlog.connector.delta.store.interface import (
-    MAX_COMMIT_ATTEMPTS,
-    check_same_deletes,
-    commit_conflict_error,
-)
+from pyspark_mysqlbinlog.connector.delta.store.foreign_writes import check_no_foreign_writes
+from pyspark_mysqlbinlog.connector.delta.store.interface import check_same_deletes
 from pyspark_mysqlbinlog.connector.delta.store.metadata_markers import MARKS, MetadataMarkers
 from pyspark_mysqlbinlog.connector.delta.store.predicates import bounds, is_before
 
@@ -71,8 +69,6 @@ if TYPE_CHECKING:
 
 __all__ = ["DeltalakeEngine", "DeltalakeTarget"]
 
-# A `seq` before all others.
-_OLDEST = -1
 # Two compactions at once leave rows twice (see `compactions`): this prevents it in one process.
 _COMPACTING = Lock()
 _DATAFUSION = {pa.int32(): "Int32", pa.int64(): "Int64"}
@@ -107,7 +103,7 @@ class DeltalakeEngine:
         )
 
 
-class DeltalakeTarget:
+class DeltalakeTarget(CommittingTarget):
     """One Delta table; see `interface.DeltaTarget`."""
 
     # Spark reads the instants of delta-rs's partition values in its session's time zone.
@@ -122,15 +118,12 @@ class DeltalakeTarget:
         *,
         soft_delete: bool,
     ) -> None:
-        self.uri = uri
+        super().__init__(uri)
         self._storage = dict(storage_options)
         self._properties = dict(properties)
         self._partition_by = list(partition_by)
         self.soft_deletes = soft_delete
         self._table: DeltaTable | None = None
-        # The version that decisions are based on: of the first read or the last commit. None if an
-        # error left it open what was written.
-        self._known: int | None = None
         # A version of the table, and its commit markers, if Delta for Spark wrote them.
         self._handed: tuple[int, Mapping[str, int]] | None = None
         # Columns without statistics; None until the table's files were inspected.
@@ -177,25 +170,31 @@ class DeltalakeTarget:
         long : columns in which long decimals are, or may be, written.
         columns : that the table has then; None if they do not change.
         """
-        for _ in range(MAX_COMMIT_ATTEMPTS):
-            table = self._now()
+
+        def attempt(_: int) -> int:
+            table = self._there()
+            self._take_over(table)
+            self._keep_stats_exact(table, long, columns)
+            self._check_no_foreign_writes(table)
             version = table.version()
-            try:
-                self._take_over(table)
-                self._keep_stats_exact(table, long, columns)
-                self._check_no_foreign_writes(table)
-                version = table.version()
-                write(table)
-            except Exception as error:
-                known, self._known = self._known, None
-                if not isinstance(error, CommitFailedError) or self._now().version() == version:
-                    raise
-                self._known = known
-            else:
-                # A merge without a row to write makes no commit.
-                self._known = min(version + 1, table.version())
-                return
-        raise commit_conflict_error(self.uri)
+            write(table)
+            # A merge without a row to write makes no commit.
+            return min(version + 1, table.version())
+
+        self._known = self._until_committed(attempt)
+
+    def _newest_version(self) -> int:
+        return self._now().version()
+
+    def _history(self, count: int) -> list[Commit]:
+        return [Commit.of(each) for each in self._there().history(count)]
+
+    def _commits_after(self, version: int) -> list[Commit]:
+        count = self._there().version() - version
+        return self._history(count) if count > 0 else []
+
+    def _is_conflict(self, error: Exception) -> bool:
+        return isinstance(error, CommitFailedError)
 
     def _keep_stats_exact(
         self,
@@ -238,8 +237,15 @@ class DeltalakeTarget:
             self.uri,
             [Commit.of(each) for each in since],
             version - known,
-            lambda each: _removed_files(table, each),
+            self._removed_files,
         )
+
+    def _removed_files(self, version: int) -> AbstractSet[str]:
+        # pyarrow accepts it as one of its own handlers; the stubs have no common class.
+        handler: Any = DeltaStorageHandler.from_table(self._there()._table)
+        store = PyFileSystem(handler)
+        with store.open_input_stream(f"_delta_log/{version:020}.json") as commit:
+            return removed_files(commit.readall().decode().splitlines())
 
     def _of_spark(self, table: DeltaTable) -> Mapping[str, int] | None:
         """Return the commit markers of a table that Delta for Spark wrote last; else None."""
@@ -307,7 +313,7 @@ class DeltalakeTarget:
         zero = (
             "named_struct("
             + ", ".join(
-                f"'{field.name}', arrow_cast({_OLDEST}, '{_DATAFUSION[field.type]}')"
+                f"'{field.name}', arrow_cast({OLDEST_SEQ}, '{_DATAFUSION[field.type]}')"
                 for field in SEQ_TYPE
             )
             + ")"
@@ -322,25 +328,6 @@ class DeltalakeTarget:
 
     def is_empty(self) -> bool:
         return not self.count()
-
-    def version(self) -> int:
-        self._there()
-        assert self._known is not None
-        return self._known
-
-    def was_restored(self, since: int = -1) -> bool:
-        table = self._there()
-        return is_restored(
-            lambda n: [each.get("operation") for each in table.history(n)], table.version() - since
-        )
-
-    def repeated_compaction(self, since: int) -> Commit | None:
-        table = self._there()
-        count = table.version() - since
-        commits = table.history(count) if count > 0 else []
-        return repeated_compaction(
-            map(Commit.of, commits), lambda each: _removed_files(table, each)
-        )
 
     def look_again(self) -> None:
         self._table = self._known = self._handed = self._long = None
@@ -505,14 +492,6 @@ def _reshaped(
         for field in columns
     ]
     return pa.RecordBatch.from_arrays(values, schema=columns)
-
-
-def _removed_files(table: DeltaTable, version: int) -> AbstractSet[str]:
-    # pyarrow accepts it as one of its own handlers; the stubs have no common class.
-    handler: Any = DeltaStorageHandler.from_table(table._table)
-    store = PyFileSystem(handler)
-    with store.open_input_stream(f"_delta_log/{version:020}.json") as commit:
-        return removed_files(commit.readall().decode().splitlines())
 
 
 def _pyarrow(schema: Schema) -> pa.Schema:

@@ -1,12 +1,13 @@
 """Delta tables with Delta's jars in the Spark session (`delta-spark`): each commit is a Spark job.
 
-A commit that conflicts with one that did not change rows is tried again (see `deltars.table`).
+A commit that conflicts with one that did not change rows is tried again (see `commits`).
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,18 +18,19 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import BooleanType, StructType
 
-from pyspark_mysqlbinlog.connector.delta.rows.columns import DELETED, GONE, SEQ, SEQ_TYPE
+from pyspark_mysqlbinlog.connector.delta.rows.arrow_utils import with_tombstone
+from pyspark_mysqlbinlog.connector.delta.rows.columns import (
+    DELETED,
+    GONE,
+    OLDEST_SEQ,
+    SEQ,
+    SEQ_TYPE,
+)
 from pyspark_mysqlbinlog.connector.delta.store.commit_markers import Mark
-from pyspark_mysqlbinlog.connector.delta.store.compactions import Commit, repeated_compaction
-from pyspark_mysqlbinlog.connector.delta.store.foreign_writes import (
-    check_no_foreign_writes,
-    is_restored,
-)
-from pyspark_mysqlbinlog.connector.delta.store.interface import (
-    MAX_COMMIT_ATTEMPTS,
-    check_same_deletes,
-    commit_conflict_error,
-)
+from pyspark_mysqlbinlog.connector.delta.store.commits import CommittingTarget
+from pyspark_mysqlbinlog.connector.delta.store.compactions import Commit
+from pyspark_mysqlbinlog.connector.delta.store.foreign_writes import check_no_foreign_writes
+from pyspark_mysqlbinlog.connector.delta.store.interface import check_same_deletes
 from pyspark_mysqlbinlog.connector.delta.store.metadata_markers import (
     MARKS,
     MetadataMarkers,
@@ -61,8 +63,6 @@ _EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 _CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 _CONFLICT = re.compile(r"DELTA_(CONCURRENT|METADATA_CHANGED|PROTOCOL_CHANGED)")
 _LITE_IMPOSSIBLE = "DELTA_CANNOT_VACUUM_LITE"
-# A `seq` before all others.
-_OLDEST = -1
 _STATES = "mysqlbinlog_states"
 
 
@@ -134,7 +134,7 @@ class _Told:
     settings: Mapping[str, str] = field(default_factory=dict)
 
 
-class SparkTarget:
+class SparkTarget(CommittingTarget):
     """One Delta table; see `interface.DeltaTarget`."""
 
     preserves_partition_time_zone = True
@@ -147,14 +147,11 @@ class SparkTarget:
         *,
         soft_delete: bool,
     ) -> None:
-        self.uri = table.uri
+        super().__init__(table.uri)
         self._table = table
         self._properties = dict(properties)
         self._partition_by = list(partition_by)
         self.soft_deletes = soft_delete
-        # The version that decisions are based on: of the first read or the last commit. None if an
-        # error left it open what was written.
-        self._known: int | None = None
 
     def _opened(self) -> Snapshot | None:
         snapshot = self._table.last()
@@ -178,32 +175,41 @@ class SparkTarget:
 
         told : the commit's metadata, instead of that of `mark`.
         """
-        for _ in range(MAX_COMMIT_ATTEMPTS):
-            version = self._there().version
+
+        def attempt(version: int) -> tuple[str, _Told | None]:
             self._check_no_foreign_writes(version)
             commit_id = str(uuid4())
-            try:
-                if mark is not None:
-                    told = self._marking(mark)
-                settings = {METADATA: user_metadata(commit_id)}
-                if told is not None:
-                    metadata = told.marks.commit_metadata(told.numbers, commit_id)
-                    settings = {**told.settings, METADATA: metadata}
-                with self._table.setting(settings):
-                    write()
-            except Exception as error:
-                self._known = None
-                if not _CONFLICT.search(str(error)) or self._there().version == version:
-                    raise
-                self._known = version
-            else:
-                now = self._there().version
-                is_committed = self._check_no_foreign_writes(now, commit_id)
-                if told is not None and is_committed:
-                    self._table.note(now, told.marks.application, told.numbers)
-                self._table.release()
-                return
-        raise commit_conflict_error(self.uri)
+            this = told if mark is None else self._marking(mark)
+            settings = {METADATA: user_metadata(commit_id)}
+            if this is not None:
+                metadata = this.marks.commit_metadata(this.numbers, commit_id)
+                settings = {**this.settings, METADATA: metadata}
+            with self._table.setting(settings):
+                write()
+            return commit_id, this
+
+        commit_id, this = self._until_committed(attempt)
+        now = self._there().version
+        is_committed = self._check_no_foreign_writes(now, commit_id)
+        if this is not None and is_committed:
+            self._table.note(now, this.marks.application, this.numbers)
+        self._table.release()
+
+    def _newest_version(self) -> int:
+        return self._there().version
+
+    def _history(self, count: int) -> list[Commit]:
+        return [Commit.of(row.asDict()) for row in self._table.history(count)]
+
+    def _commits_after(self, version: int) -> list[Commit]:
+        commits = self._table.commits(version, self._there().version)
+        return [Commit.of(row.asDict()) for row in commits]
+
+    def _removed_files(self, version: int) -> AbstractSet[str]:
+        return self._table.removed_files(version)
+
+    def _is_conflict(self, error: Exception) -> bool:
+        return bool(_CONFLICT.search(str(error)))
 
     def _marking(self, mark: Mark) -> _Told:
         """Return the metadata of a commit with a marker."""
@@ -245,7 +251,7 @@ class SparkTarget:
             if commit_id is None or not has_commit_id(row["userMetadata"], commit_id)
         ]
         own = len(commits) - len(others)
-        check_no_foreign_writes(self.uri, others, version - known - own, self._table.removed_files)
+        check_no_foreign_writes(self.uri, others, version - known - own, self._removed_files)
         return own > 0
 
     def _with_properties(self, properties: Mapping[str, str]) -> str:
@@ -299,7 +305,7 @@ class SparkTarget:
 
     def reset_seq(self) -> None:
         oldest = ", ".join(
-            f"'{field.name}', CAST({_OLDEST} AS {sql_type(field.type)})" for field in SEQ_TYPE
+            f"'{field.name}', CAST({OLDEST_SEQ} AS {sql_type(field.type)})" for field in SEQ_TYPE
         )
         self._commit(
             lambda: self._table.sql(f"UPDATE {self._table.name} SET {SEQ} = named_struct({oldest})")
@@ -314,23 +320,6 @@ class SparkTarget:
 
     def is_empty(self) -> bool:
         return self._opened() is None or not self._has_rows()
-
-    def version(self) -> int:
-        self._there()
-        assert self._known is not None
-        return self._known
-
-    def was_restored(self, since: int = -1) -> bool:
-        return is_restored(
-            lambda n: [row["operation"] for row in self._table.history(n)],
-            self._there().version - since,
-        )
-
-    def repeated_compaction(self, since: int) -> Commit | None:
-        commits = self._table.commits(since, self._there().version)
-        return repeated_compaction(
-            [Commit.of(row.asDict()) for row in commits], self._table.removed_files
-        )
 
     def look_again(self) -> None:
         self._known = None
@@ -444,7 +433,8 @@ class SparkTarget:
             self.append(rows, mark)
             return 0
         names = rows.column_names
-        both = pa.concat_tables([_with_gone(gone.select(names), True), _with_gone(rows, False)])
+        removing = with_tombstone(gone.select(names), is_tombstone=True)
+        both = pa.concat_tables([removing, with_tombstone(rows, is_tombstone=False)])
         statement = multiset_merge_sql(self._table.name, _STATES, names, equality_conditions(gone))
         removed = 0
 
@@ -512,7 +502,7 @@ class SparkTarget:
         try:
             self._table.sql(f"OPTIMIZE {self._table.name}")
         except Exception as error:
-            if not _CONFLICT.search(str(error)):
+            if not self._is_conflict(error):
                 raise
             return False
         return True
@@ -545,7 +535,3 @@ def _is_without_zone(field: pa.Field[Any]) -> bool:
 
 def _equal(columns: pa.Schema, others: pa.Schema) -> bool:
     return [(field.name, field.type) for field in columns] == [(f.name, f.type) for f in others]
-
-
-def _with_gone(rows: pa.Table, is_tombstone: bool) -> pa.Table:
-    return rows.append_column(GONE, pa.repeat(is_tombstone, rows.num_rows))
