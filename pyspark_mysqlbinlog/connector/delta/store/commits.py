@@ -12,7 +12,11 @@ from collections.abc import Set as AbstractSet
 from typing import TypeVar
 
 from pyspark_mysqlbinlog.connector.delta.store.compactions import Commit, repeated_compaction
-from pyspark_mysqlbinlog.connector.delta.store.foreign_writes import is_restored
+from pyspark_mysqlbinlog.connector.delta.store.foreign_writes import (
+    RESTORED,
+    is_restored,
+    repeated_compaction_reason,
+)
 
 __all__ = ["CommittingTarget", "commit_conflict_error"]
 
@@ -79,15 +83,20 @@ class CommittingTarget(ABC):
         assert self._known is not None
         return self._known
 
-    def was_restored(self, since: int = -1) -> bool:
-        """Return whether an older version of its rows was restored after the version `since`."""
-        return is_restored(
-            lambda count: [each.operation for each in self._history(count)], self.version() - since
-        )
+    def was_restored(self) -> bool:
+        """Return whether an older version of its rows was restored."""
+        return is_restored(lambda count: [each.operation for each in self._history(count)])
 
-    def repeated_compaction(self, since: int) -> Commit | None:
-        """Return a compaction after the version `since` that left rows twice; else None."""
-        return repeated_compaction(self._commits_after(since), self._removed_files)
+    def damage_since(self, version: int) -> str | None:
+        """Return why its rows are wrong after others' commits since a version; else None.
+
+        The history is read once.
+        """
+        commits = self._commits_after(version)
+        if is_restored(lambda count: [each.operation for each in commits[:count]]):
+            return RESTORED
+        repeated = repeated_compaction(commits, self._removed_files)
+        return None if repeated is None else repeated_compaction_reason(repeated)
 
 
 def commit_conflict_error(uri: str) -> RuntimeError:

@@ -9,7 +9,6 @@ import pyarrow as pa
 
 from pyspark_mysqlbinlog.connector.delta.rows.columns import DELETED, SEQ
 from pyspark_mysqlbinlog.connector.delta.store.commit_markers import Mark
-from pyspark_mysqlbinlog.connector.delta.store.compactions import Commit
 from pyspark_mysqlbinlog.errors import OptionError
 
 if TYPE_CHECKING:
@@ -69,11 +68,11 @@ class DeltaTarget(Protocol):
     def version(self) -> int:
         """Return the Delta version that decisions are based on; the table must exist."""
 
-    def was_restored(self, since: int = -1) -> bool:
-        """Return whether an older version of its rows was restored after the version `since`."""
+    def was_restored(self) -> bool:
+        """Return whether an older version of its rows was restored."""
 
-    def repeated_compaction(self, since: int) -> Commit | None:
-        """Return a compaction after the version `since` that left rows twice; else None."""
+    def damage_since(self, version: int) -> str | None:
+        """Return why its rows are wrong after others' commits since a version; else None."""
 
     def look_again(self) -> None:
         """Forget its state: it may have been replaced or removed."""

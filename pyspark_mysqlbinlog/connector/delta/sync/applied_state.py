@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from pyspark_mysqlbinlog.connector.delta.rows.packed_position import unpack_position
-from pyspark_mysqlbinlog.connector.delta.store.foreign_writes import repeated_compaction_reason
 from pyspark_mysqlbinlog.connector.delta.store.interface import DeltaTarget
 from pyspark_mysqlbinlog.connector.delta.sync.batch import Batch
 
@@ -87,11 +86,7 @@ class AppliedState:
                 f" {_told(self.version, self.place, self.batch)}; it was replaced by an older copy"
                 " or by another table"
             )
-        if target.was_restored(self.version):
-            return "an older version of its rows was restored"
-        if (repeated := target.repeated_compaction(self.version)) is not None:
-            return repeated_compaction_reason(repeated)
-        return None
+        return target.damage_since(self.version)
 
     def is_stopped(self, target: DeltaTarget, query: str) -> bool:
         """Return whether the table was stopped, and had no snapshot since."""

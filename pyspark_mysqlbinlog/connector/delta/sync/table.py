@@ -25,6 +25,7 @@ from pyspark_mysqlbinlog.connector.delta.rows.sections import (
 )
 from pyspark_mysqlbinlog.connector.delta.rows.states import sorted_by_seq
 from pyspark_mysqlbinlog.connector.delta.store.commit_markers import LogIdentity, Mark
+from pyspark_mysqlbinlog.connector.delta.store.foreign_writes import RESTORED
 from pyspark_mysqlbinlog.connector.delta.store.interface import DeltaTarget
 from pyspark_mysqlbinlog.connector.delta.sync.applied_state import AppliedState
 from pyspark_mysqlbinlog.connector.delta.sync.batch import Batch
@@ -201,7 +202,7 @@ class MirroredTable(SyncedTable):
         if known != str(before):
             raise self._of_another_log(known, before)
         if self._is_restored():
-            raise self._error(f"an older version of its rows was restored; {RELOAD_HINT}")
+            raise self._error(f"{RESTORED}; {RELOAD_HINT}")
         applied = target.applied(str(before)) or 0
         if applied > pack_position(batch.start):
             number, pos = unpack_position(applied)
@@ -317,7 +318,7 @@ class MirroredTable(SyncedTable):
         if known != str(log):
             raise self._of_another_log(known, log)
         if self._is_restored():
-            raise self._error(f"an older version of its rows was restored; {RELOAD_HINT}")
+            raise self._error(f"{RESTORED}; {RELOAD_HINT}")
         snapshot = self._snapshot.record
         if snapshot and snapshot.query != batch.query:
             raise self._error(f"a snapshot by another query is incomplete; {RELOAD_HINT}")

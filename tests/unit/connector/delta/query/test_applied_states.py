@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
 
 from pyspark_mysqlbinlog.connector.delta.query.applied_states import AppliedStates
 from pyspark_mysqlbinlog.connector.delta.store.commit_markers import LogIdentity, Mark
@@ -39,6 +40,22 @@ def test_table_that_has_what_was_written_down(target: DeltalakeTarget) -> None:
 
 def test_table_that_has_more(target: DeltalakeTarget) -> None:
     assert replace(STATE, version=1, place=100, batch=5).missing_in(target, QUERY) is None
+
+
+def test_later_commits_are_read_from_the_history_once(
+    target: DeltalakeTarget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[int] = []
+    history = DeltaTable.history
+
+    def counted(table: DeltaTable, limit: int | None = None) -> list[dict[str, Any]]:
+        read.append(limit or 0)
+        return history(table, limit)
+
+    monkeypatch.setattr(DeltaTable, "history", counted)
+    assert replace(STATE, version=1, place=100, batch=5).missing_in(target, QUERY) is None
+    assert STATE.missing_in(target, QUERY) is None
+    assert read == [2]
 
 
 @pytest.mark.parametrize(
