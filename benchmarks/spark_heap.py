@@ -25,8 +25,8 @@ from pyspark.sql import SparkSession
 
 from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
 from pyspark_mysqlbinlog.connector.delta.query.parallel import side_by_side
-from pyspark_mysqlbinlog.connector.delta.rows.columns import GONE, SEQ, SEQ_TYPE
-from pyspark_mysqlbinlog.connector.delta.store.commit_markers import LogIdentity, Mark
+from pyspark_mysqlbinlog.connector.delta.rows.columns import SEQ, SEQ_TYPE, TOMBSTONE
+from pyspark_mysqlbinlog.connector.delta.store.commit_markers import CommitMarker, LogIdentity
 from pyspark_mysqlbinlog.connector.delta.store.interface import DeltaTarget
 from pyspark_mysqlbinlog.connector.delta.store.spark.table import SparkEngine
 
@@ -112,13 +112,13 @@ def _merge(target: DeltaTarget, number: int) -> None:
             "v": str(number),
             "w": None,
             SEQ: {"epoch": 0, "file": 1, "pos": number, "row": row},
-            GONE: False,
+            TOMBSTONE: False,
         }
         for row in range(_ROWS)
     ]
-    states = pa.Table.from_pylist(rows, _COLUMNS.append(pa.field(GONE, pa.bool_())))
+    states = pa.Table.from_pylist(rows, _COLUMNS.append(pa.field(TOMBSTONE, pa.bool_())))
     query = ("mysqlbinlog:query:bench", number)
-    target.merge(states, ["id"], Mark(_LOG, number, Fingerprint(1000, 1, 10, 100), query))
+    target.merge(states, ["id"], CommitMarker(_LOG, number, Fingerprint(1000, 1, 10, 100), query))
 
 
 def _report(spark: SparkSession, what: str) -> None:

@@ -28,8 +28,8 @@ from helpers.waiting import wait_until
 from pyspark_mysqlbinlog import DeltaMirror
 from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
 from pyspark_mysqlbinlog.connector.delta.query.parallel import side_by_side
-from pyspark_mysqlbinlog.connector.delta.rows.columns import GONE, SEQ, SEQ_TYPE
-from pyspark_mysqlbinlog.connector.delta.store.commit_markers import LogIdentity, Mark
+from pyspark_mysqlbinlog.connector.delta.rows.columns import SEQ, SEQ_TYPE, TOMBSTONE
+from pyspark_mysqlbinlog.connector.delta.store.commit_markers import CommitMarker, LogIdentity
 from pyspark_mysqlbinlog.connector.delta.store.deltars.table import DeltalakeEngine
 from pyspark_mysqlbinlog.connector.delta.store.interface import DeltaTarget, Engine
 from pyspark_mysqlbinlog.connector.delta.store.maintenance import Maintenance
@@ -47,7 +47,7 @@ _FIELDS: list[pa.Field[Any]] = [
     pa.field(SEQ, SEQ_TYPE),
 ]
 _COLUMNS = pa.schema(_FIELDS)
-_STATES = _COLUMNS.append(pa.field(GONE, pa.bool_()))
+_STATES = _COLUMNS.append(pa.field(TOMBSTONE, pa.bool_()))
 
 
 @pytest.fixture(scope="module")
@@ -159,22 +159,24 @@ def engines(delta: SparkSession) -> dict[str, Engine]:
     return {"deltalake": DeltalakeEngine(), "spark": spark}
 
 
-def _mark(place: int, batch: int | None = None, log: LogIdentity = _LOG) -> Mark:
+def _mark(place: int, batch: int | None = None, log: LogIdentity = _LOG) -> CommitMarker:
     fingerprint = Fingerprint(1000 + place, 1, 10 + place, 100 + place)
-    return Mark(log, place, fingerprint, None if batch is None else ("mysqlbinlog:query:q", batch))
+    return CommitMarker(
+        log, place, fingerprint, None if batch is None else ("mysqlbinlog:query:q", batch)
+    )
 
 
 def _seq(pos: int, row: int) -> dict[str, int]:
     return {"epoch": 0, "file": 1, "pos": pos, "row": row}
 
 
-def _merge(target: DeltaTarget, mark: Mark, *ids: int) -> None:
+def _merge(target: DeltaTarget, mark: CommitMarker, *ids: int) -> None:
     rows = [
         {
             "id": number,
             "v": str(mark.version),
             SEQ: _seq(mark.version, number),
-            GONE: False,
+            TOMBSTONE: False,
         }
         for number in ids
     ]
@@ -188,7 +190,7 @@ def _rows(path: Path) -> dict[int, str]:
     return found
 
 
-def _assert_marks(target: DeltaTarget, mark: Mark) -> None:
+def _assert_marks(target: DeltaTarget, mark: CommitMarker) -> None:
     found = {name: target.applied(name) for name, _ in mark.identifiers}
     assert found == dict(mark.identifiers)
 
@@ -259,7 +261,7 @@ def test_rows_in_several_batches_some_of_them_empty(
     def states(*numbers: list[int]) -> pa.Table:
         tables = [
             pa.Table.from_pylist(
-                [{"id": n, "v": str(n), SEQ: _seq(n, n), GONE: False} for n in some], _STATES
+                [{"id": n, "v": str(n), SEQ: _seq(n, n), TOMBSTONE: False} for n in some], _STATES
             )
             for some in numbers
         ]
@@ -271,12 +273,12 @@ def test_rows_in_several_batches_some_of_them_empty(
         target.create(_COLUMNS, {})
         target.merge(states([1], [], [2, 3], [], [4]), ["id"], _mark(1))
         assert _rows(path).keys() == {1, 2, 3, 4}
-        target.append(states([5], [], [6]).drop([GONE]), _mark(2))
+        target.append(states([5], [], [6]).drop([TOMBSTONE]), _mark(2))
         assert _rows(path).keys() == {1, 2, 3, 4, 5, 6}
-        assert target.copies(states([1], [], [6]).drop([GONE])) == [1, 1]
-        target.replace(states([7], [], [8], []).drop([GONE]), _mark(3))
+        assert target.copies(states([1], [], [6]).drop([TOMBSTONE])) == [1, 1]
+        target.replace(states([7], [], [8], []).drop([TOMBSTONE]), _mark(3))
         assert _rows(path).keys() == {7, 8}
-        target.replace(states([], []).drop([GONE]), _mark(4))
+        target.replace(states([], []).drop([TOMBSTONE]), _mark(4))
         assert target.is_empty()
 
 

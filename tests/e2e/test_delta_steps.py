@@ -23,7 +23,7 @@ from helpers.mirror_steps import (
 from helpers.mixed_changes import CREATE, TABLES, change
 from helpers.servers import Server
 from pyspark_mysqlbinlog.connector.delta.query.batch_runner import BatchRunner
-from pyspark_mysqlbinlog.connector.delta.read.direct_read import Step
+from pyspark_mysqlbinlog.connector.delta.read.direct_read import SubBatch
 
 
 @pytest.fixture
@@ -157,7 +157,7 @@ def test_the_source_gives_batches_of_several_steps(
     taken, sizes = list[int](), list[int]()
     take = BatchRunner._take_step
 
-    def counted(runner: BatchRunner, step: Step, number: int, *rest: Any) -> None:
+    def counted(runner: BatchRunner, step: SubBatch, number: int, *rest: Any) -> None:
         taken.append(number)
         sizes.append(step.last.position.pos - step.first.position.pos)
         take(runner, step, number, *rest)

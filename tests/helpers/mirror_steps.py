@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from pyspark_mysqlbinlog.connector.delta.query.batch_runner import BatchRunner
-from pyspark_mysqlbinlog.connector.delta.read.direct_read import DirectReader, Step
+from pyspark_mysqlbinlog.connector.delta.read.direct_read import DirectReader, SubBatch
 from pyspark_mysqlbinlog.connector.delta.rows.precomputed import PrecomputedStates
 
 __all__ = ["CHECKPOINTS", "checkpoint_names", "killed_behind", "made_ahead", "with_short_steps"]
@@ -36,7 +36,7 @@ def with_short_steps(monkeypatch: pytest.MonkeyPatch, size: int = 1) -> list[int
         made(reading, *given, **named)
         reading._step_bytes = size
 
-    def counted(reading: DirectReader, *given: Any) -> Iterator[Step]:
+    def counted(reading: DirectReader, *given: Any) -> Iterator[SubBatch]:
         counts.append(0)
         for step in read(reading, *given):
             counts[-1] += 1

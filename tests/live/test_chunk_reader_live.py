@@ -21,7 +21,7 @@ from helpers.servers.available import every_server
 from helpers.waiting import wait_until
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.snapshot_state import Chunk, SnapshotState, TableSnapshotState
-from pyspark_mysqlbinlog.connector.log.prefetch import Interrupt
+from pyspark_mysqlbinlog.connector.log.prefetch import CancelToken
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.connector.schemas.struct_schema import read_payload_type
 from pyspark_mysqlbinlog.connector.snapshot.chunks.chunk_bounds import last_bound, next_bound
@@ -357,13 +357,13 @@ def test_no_table_is_altered_under_its_rows(
         altered.set()
 
     thread = threading.Thread(target=alter, daemon=True)
-    release = Interrupt.release
+    release = CancelToken.release
 
-    def releasing(self: Interrupt) -> None:
+    def releasing(self: CancelToken) -> None:
         release(self)
         thread.start()
 
-    monkeypatch.setattr(Interrupt, "release", releasing)
+    monkeypatch.setattr(CancelToken, "release", releasing)
     # All rows are there, and the sink has taken the first batch only.
     assert next(batches).num_rows
     assert altered.wait(30)

@@ -314,8 +314,8 @@ def test_a_time_is_found_in_the_order_of_the_index(shop: LocalServer) -> None:
 def test_lag_counts_through_the_names(
     shop: LocalServer, new_stream: NewStream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lag_module, "_LOOK_EVERY", 0.05)
-    monkeypatch.setattr(lag_module, "_ASK_AFTER", 0.2)
+    monkeypatch.setattr(lag_module, "_POLL_SECONDS", 0.05)
+    monkeypatch.setattr(lag_module, "_ASK_AFTER_SECONDS", 0.2)
     stream = new_stream(shop, TABLE)
     start = begun(stream)
     stream.reader.stop()

@@ -18,7 +18,7 @@ from pyspark_mysqlbinlog.connector.log.reconnecting import ReconnectingLog
 from pyspark_mysqlbinlog.connector.ranges.blocks import scanned_blocks, wanted_blocks
 from pyspark_mysqlbinlog.connector.ranges.split import RangePartition
 from pyspark_mysqlbinlog.connector.tail.buffer import LogBuffer
-from pyspark_mysqlbinlog.connector.tail.span_index import Mark, Span
+from pyspark_mysqlbinlog.connector.tail.span_index import BoundaryState, Span
 from pyspark_mysqlbinlog.connector.tail.tail import Tail
 from pyspark_mysqlbinlog.decoder.filtering.event_filter import EventFilter
 from pyspark_mysqlbinlog.decoder.kernel.implementation import Implementation, using
@@ -94,7 +94,7 @@ def spans_of(
 ) -> list[Span]:
     """What a tail makes of a stretch of log."""
     start, end, wants = log
-    mark = Mark(start, SchemaHistory())
+    mark = BoundaryState(start, SchemaHistory())
     buffer = LogBuffer(mark, capacity=buffer_bytes, granularity=granularity)
     with using(which):
         tail = Tail(

@@ -50,7 +50,7 @@ Found = TypeVar("Found", bound="Run | Event")
 
 NO_LIMIT = (1 << 63) - 1
 # Up to here a file is read at a start, to find the event before the position.
-_MOST_LOOKED_THROUGH = 64 << 20
+_MAX_SEARCHED_BYTES = 64 << 20
 
 
 class Log(Protocol):
@@ -192,7 +192,7 @@ class ServerLog:
 
 def is_looked_for(position: Position) -> bool:
     """Whether `look_at` searches the event before a position."""
-    return 0 < position.pos - FIRST_EVENT <= _MOST_LOOKED_THROUGH
+    return 0 < position.pos - FIRST_EVENT <= _MAX_SEARCHED_BYTES
 
 
 def _found_in(dump: Dump, end: int) -> Iterator[Run | Event]:

@@ -22,7 +22,7 @@ __all__ = ["parse_options"]
 _NAMES = {name.lower(): name for name in FIELDS}
 # Not shown in messages: the value may be a secret given under the wrong name.
 _SECRETS = frozenset({"password"})
-_SHOWN_CHARACTERS = 80
+_MAX_SHOWN_CHARACTERS = 80
 
 
 def parse_options(given: Mapping[str, str]) -> Options:
@@ -70,7 +70,7 @@ def _known(given: Mapping[str, str]) -> dict[str, str]:
 
 def _wrong(name: str, texts: Mapping[str, str]) -> OptionError:
     expects = told(name, "expects")
-    text = texts[name] if len(texts[name]) <= _SHOWN_CHARACTERS else texts[name][:77] + "..."
+    text = texts[name] if len(texts[name]) <= _MAX_SHOWN_CHARACTERS else texts[name][:77] + "..."
     found = "" if name in _SECRETS else f", found {text!r}"
     return OptionError(f"option {name}: expected {expects}{found}")
 

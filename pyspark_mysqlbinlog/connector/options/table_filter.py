@@ -22,7 +22,7 @@ from pyspark_mysqlbinlog.names import SYSTEM_DATABASES, Table, fold, folding, ta
 __all__ = ["ColumnFilter", "Part", "Pattern", "TableFilter"]
 
 # Cached answers. A server with more tables costs an occasional evaluation, not memory.
-_REMEMBERED = 10_000
+_MAX_CACHED_ANSWERS = 10_000
 
 
 class _Form(NamedTuple):
@@ -121,7 +121,7 @@ class TableFilter:
         key = (database, table)
         answer = self._answers.get(key)
         if answer is None:
-            if len(self._answers) >= _REMEMBERED:
+            if len(self._answers) >= _MAX_CACHED_ANSWERS:
                 self._answers.clear()
             answer = self._answers[key] = self._decide(database, table)
         return answer

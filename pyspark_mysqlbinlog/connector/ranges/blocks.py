@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator
 from dataclasses import replace
 
 from pyspark_mysqlbinlog.connector.log.logs import ScannedLog
-from pyspark_mysqlbinlog.connector.log.prefetch import Interrupt, prefetched
+from pyspark_mysqlbinlog.connector.log.prefetch import CancelToken, prefetched
 from pyspark_mysqlbinlog.connector.log.reconnecting import ReconnectingLog
 from pyspark_mysqlbinlog.connector.ranges.range_end import RangeBounds, check_between
 from pyspark_mysqlbinlog.connector.ranges.split import RangePartition
@@ -71,7 +71,7 @@ def scanned_blocks(
     wants: Callable[[str, str], bool],
     *,
     operations: frozenset[str],
-    interrupt: Interrupt | None = None,
+    interrupt: CancelToken | None = None,
     steps: SubBatchBoundaries | None = None,
 ) -> Generator[EventBlock]:
     """Yield the blocks, without a thread; stops early if the interrupt is set.

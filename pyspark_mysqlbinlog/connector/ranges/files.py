@@ -9,8 +9,8 @@ from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.log.logs import NO_LIMIT, FileLog
 from pyspark_mysqlbinlog.connector.log.retry import LOG
 from pyspark_mysqlbinlog.connector.ranges.range_end import RangeBounds, check_between
-from pyspark_mysqlbinlog.connector.ranges.split import Cut, cut
-from pyspark_mysqlbinlog.connector.tail.buffer import LogBuffer, Mark
+from pyspark_mysqlbinlog.connector.ranges.split import RangePlan, cut
+from pyspark_mysqlbinlog.connector.tail.buffer import BoundaryState, LogBuffer
 from pyspark_mysqlbinlog.connector.tail.prepared_xa import PreparedXaSearch
 from pyspark_mysqlbinlog.connector.tail.transaction_scanner import TransactionScanner
 from pyspark_mysqlbinlog.decoder.filtering.event_filter import EventFilter
@@ -21,7 +21,7 @@ from pyspark_mysqlbinlog.protocol.events import Event
 __all__ = ["cut_files"]
 
 # Each range contains the schemas, and costs Spark some time.
-_MOST_RANGES = 1024
+_MAX_RANGES = 1024
 # Ranges deviate from the target by this part at most.
 _PARTS_OF_RANGE = 8
 
@@ -36,7 +36,7 @@ def cut_files(
     server_version: str,
     target_bytes: int,
     is_open: bool = False,
-) -> list[Cut]:
+) -> list[RangePlan]:
     """Split into ranges of about `target_bytes` of binlog, also inside of long transactions.
 
     is_open : the end is the end of the files, not one that was set. It may be inside a
@@ -58,7 +58,7 @@ def cut_files(
         search.check_not_captured(xid)
         earlier.append(xid)
 
-    def walked() -> list[Cut]:
+    def walked() -> list[RangePlan]:
         filtering = EventFilter(
             wants,
             tuple(sorted(set(earlier))),
@@ -81,9 +81,9 @@ def _walked(
     *,
     target_bytes: int,
     is_open: bool,
-) -> list[Cut]:
+) -> list[RangePlan]:
     pending_xa = filtering.pending_xa
-    begin = Mark(start, SchemaHistory(), pending_xa)
+    begin = BoundaryState(start, SchemaHistory(), pending_xa)
     # Without capacity for events; and without other readers of spans there is no waiting.
     buffer = LogBuffer(begin, capacity=0, granularity=max(target_bytes // _PARTS_OF_RANGE, 1))
     buffer.take_all()
@@ -114,7 +114,7 @@ def _walked(
         buffer.finished(),
         pending_xa=pending_xa,
         target_bytes=target_bytes,
-        max_fetches=_MOST_RANGES,
+        max_fetches=_MAX_RANGES,
     )
 
 

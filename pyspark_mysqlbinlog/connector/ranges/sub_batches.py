@@ -17,9 +17,9 @@ from pyspark_mysqlbinlog.protocol.events import Event, EventType
 
 __all__ = ["Boundary", "SubBatchBoundaries", "max_snapshot_sub_batches", "max_sub_batches"]
 
-_MOST_STEPS = 8
+_MAX_SUB_BATCHES = 8
 # Sub-batches of a snapshot are larger, and binlog changes wait for their end.
-_MOST_LOAD_STEPS = 4
+_MAX_SNAPSHOT_SUB_BATCHES = 4
 
 # Events between two files; after a crash only the last one. Everywhere else the boundary before
 # them is the beginning of the next file.
@@ -33,12 +33,12 @@ def max_sub_batches() -> int:
 
     Only the kernel reads in sub-batches.
     """
-    return 1 if implementation() == "python" else _MOST_STEPS
+    return 1 if implementation() == "python" else _MAX_SUB_BATCHES
 
 
 def max_snapshot_sub_batches() -> int:
     """Return the same limit for a batch with snapshot rows."""
-    return 1 if implementation() == "python" else _MOST_LOAD_STEPS
+    return 1 if implementation() == "python" else _MAX_SNAPSHOT_SUB_BATCHES
 
 
 @dataclass(frozen=True, slots=True)

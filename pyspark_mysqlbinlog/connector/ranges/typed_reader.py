@@ -36,7 +36,7 @@ __all__ = ["read_typed_range", "read_typed_stretches"]
 
 # Of all tables together, if there are several: each has columns in each batch until the batch is
 # split.
-_MOST_COLUMNS = 256
+_MAX_COLUMNS = 256
 
 
 def read_typed_range(
@@ -109,7 +109,7 @@ def _tables(
             columns = [each for each in shapes[0].columns if not excludes(*table, each.name)]
             found[table] = columns
             count += len(columns)
-            if not columns or (len(found) > 1 and count > _MOST_COLUMNS):
+            if not columns or (len(found) > 1 and count > _MAX_COLUMNS):
                 return None
     return found
 

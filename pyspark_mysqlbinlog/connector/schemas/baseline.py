@@ -21,7 +21,7 @@ from pyspark_mysqlbinlog.checkpoints.position import END_OF_SEQUENCE, Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.log.logs import ScannedLog, statement_events
 from pyspark_mysqlbinlog.connector.schemas.tracker import (
-    MOST_UNWANTED_COLUMNS,
+    MAX_UNCAPTURED_COLUMNS,
     SchemaTracker,
     last_change,
 )
@@ -48,7 +48,7 @@ Captures = Callable[[str, str], bool]
 
 _QUERY = int(EventType.QUERY_EVENT)
 _FORMAT_DESCRIPTION = int(EventType.FORMAT_DESCRIPTION_EVENT)
-_TRIES = 30
+_MAX_TRIES = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ def history_of_server(
     ------
     SchemaChangedError : the tables were altered continuously.
     """
-    for attempt in range(_TRIES):
+    for attempt in range(_MAX_TRIES):
         before = _end_of(log, client)
         tables = read_table_schemas(client, wants, others=unwanted)
         charsets = database_charsets(client)
@@ -99,8 +99,8 @@ def history_of_server(
         sleep(0.02 * attempt)
     else:
         raise SchemaChangedError(
-            f"{_TRIES} reads of information_schema each overlapped with DDL of a captured table;"
-            " start when the tables are not being altered",
+            f"{_MAX_TRIES} reads of information_schema each overlapped with DDL of a captured"
+            " table; start when the tables are not being altered",
             file=after.file,
             position=after.pos,
         )
@@ -199,7 +199,7 @@ def _bounded(others: list[TableSchema], near: set[str]) -> list[TableSchema]:
     kept, columns = [], 0
     for schema in sorted(others, key=lambda each: each.database not in near):
         columns += len(schema.columns)
-        if columns > MOST_UNWANTED_COLUMNS:
+        if columns > MAX_UNCAPTURED_COLUMNS:
             break
         kept.append(schema)
     return kept

@@ -33,7 +33,7 @@ from pyspark_mysqlbinlog.protocol.events import Event
 __all__ = ["SchemaGuard", "learned", "unknown_among"]
 
 # Table maps that passed; servers repeat them byte for byte.
-_REMEMBERED = 10_000
+_MAX_PASSED_MAPS = 10_000
 
 
 class SchemaGuard:
@@ -101,7 +101,7 @@ class SchemaGuard:
         schema = described or schema
         if schema is not None and self._evolution is not None:
             self._evolution.check(schema)
-        if history is not self._history or len(self._passed) >= _REMEMBERED:
+        if history is not self._history or len(self._passed) >= _MAX_PASSED_MAPS:
             self._passed.clear()
             self._history = history
         self._passed.add(event.body)

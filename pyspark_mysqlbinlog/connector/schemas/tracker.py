@@ -31,7 +31,7 @@ from pyspark_mysqlbinlog.names import SYSTEM_DATABASES, Table, folding
 from pyspark_mysqlbinlog.protocol.events import THREAD_SPECIFIC_FLAG, Event
 from pyspark_mysqlbinlog.tables import TableSchema
 
-__all__ = ["MOST_UNWANTED_COLUMNS", "SchemaTracker", "last_change"]
+__all__ = ["MAX_UNCAPTURED_COLUMNS", "SchemaTracker", "last_change"]
 
 _KIND = StatementKind
 # A schema, or the reason why there is none; None if the table never occurred.
@@ -45,7 +45,7 @@ _WITHOUT_CHARSETS = 0x100 | 0x200 | 0x400 | 0x800 | 0x1000 | 0x4000 | 0x10000 | 
 # ER_BAD_TABLE_ERROR: DROP TABLE has dropped those of its tables that existed.
 _UNKNOWN_TABLE = 1051
 # Maximum columns of all uncaptured tables that are remembered, and stored in offsets.
-MOST_UNWANTED_COLUMNS = 1500
+MAX_UNCAPTURED_COLUMNS = 1500
 
 
 @dataclass(slots=True)
@@ -175,7 +175,7 @@ class SchemaTracker:
             columns += len(state.columns) if isinstance(state, TableSchema) else 0
             # No row needs the versions before the last; but they show what was renamed.
             renamed = [each for each in versions if is_dropped(each) and each[0] in came]
-            is_within = isinstance(state, TableSchema) and columns <= MOST_UNWANTED_COLUMNS
+            is_within = isinstance(state, TableSchema) and columns <= MAX_UNCAPTURED_COLUMNS
             last = () if is_dropped(versions[-1]) else versions[-1:]
             kept[name] = (*renamed, *last) if renamed or is_within else ()
         self.history = self._pruned = history.with_versions(kept)

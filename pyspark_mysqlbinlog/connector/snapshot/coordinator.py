@@ -31,7 +31,7 @@ from pyspark_mysqlbinlog.connector.snapshot.planning.table_set import (
     record_high_watermark,
     reload_tables,
 )
-from pyspark_mysqlbinlog.connector.snapshot.progress import LoadProgress
+from pyspark_mysqlbinlog.connector.snapshot.progress import SnapshotProgress
 from pyspark_mysqlbinlog.connector.snapshot.reading.partition import ChunkPartition
 from pyspark_mysqlbinlog.connector.snapshot.tasks import load_tasks
 from pyspark_mysqlbinlog.connector.snapshot.visibility.checker import VisibilityChecker
@@ -39,12 +39,12 @@ from pyspark_mysqlbinlog.connector.snapshot.visibility.watermark import Watermar
 from pyspark_mysqlbinlog.names import Table
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 
-__all__ = ["Load"]
+__all__ = ["SnapshotCoordinator"]
 
 
 # Seconds that binlog changes wait for the chunks of their batch: a visibility check may take
 # minutes.
-_PATIENCE = 2.0
+_PLANNING_SECONDS = 2.0
 # A sink of IPC messages holds a batch in memory. A snapshot row takes a quarter of the memory of a
 # change: it has one image, and its size is the server's estimate, which includes partly empty
 # pages.
@@ -90,7 +90,7 @@ class _Proofs:
         return watermark
 
 
-class Load:
+class SnapshotCoordinator:
     """One query's snapshot, in one process.
 
     Parameters
@@ -108,14 +108,14 @@ class Load:
         self._case_sensitive = case_sensitive
         self._tables = options.table_filter(case_sensitive)
         check_condition_tables(options, case_sensitive)
-        self._progress = LoadProgress()
+        self._progress = SnapshotProgress()
         self._noted: tuple[Offset, SnapshotState, SnapshotState] | None = None
         self.unknown_rows: InvalidatedTables | None = None
         if options.reload_after_ddl:
             self.unknown_rows = InvalidatedTables(self._tables.wants, case_sensitive=case_sensitive)
 
     @classmethod
-    def of(cls, options: Options, *, case_sensitive: bool) -> Load:
+    def of(cls, options: Options, *, case_sensitive: bool) -> SnapshotCoordinator:
         """Create it for these options, with a planner that connects on first use."""
         planner = ChunkPlanner(
             options.server_settings(),
@@ -246,7 +246,9 @@ class Load:
     def try_planned(self, state: SnapshotState, limits: BatchLimits) -> SnapshotState | None:
         """Like `planned`, but return None if planning takes long; then call it again."""
         until, lost = state.high_watermarks, state.invalidated_at
-        planned = self._planner.next_batch(_without_places(state), limits, patience=_PATIENCE)
+        planned = self._planner.next_batch(
+            _without_places(state), limits, patience=_PLANNING_SECONDS
+        )
         if planned is None:
             return None
         planned = replace(planned, high_watermarks=until, invalidated_at=lost)

@@ -19,8 +19,8 @@ from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.connector.options.values import FilePosition
 from pyspark_mysqlbinlog.connector.ranges.files import cut_files
 from pyspark_mysqlbinlog.connector.ranges.reader import read_range
-from pyspark_mysqlbinlog.connector.ranges.split import Cut, RangePartition
-from pyspark_mysqlbinlog.connector.snapshot.coordinator import Load
+from pyspark_mysqlbinlog.connector.ranges.split import RangePartition, RangePlan
+from pyspark_mysqlbinlog.connector.snapshot.coordinator import SnapshotCoordinator
 from pyspark_mysqlbinlog.connector.snapshot.planning.planner import BatchLimits
 from pyspark_mysqlbinlog.connector.snapshot.reading.chunk_reader import read_chunks
 from pyspark_mysqlbinlog.connector.snapshot.reading.partition import ChunkPartition
@@ -82,7 +82,7 @@ class MySQLBinlogReader(DataSourceReader):
         options = self._options
         start = start_of_server(options, streaming=False)
         case_sensitive = start.facts.case_sensitive
-        load = Load.of(options, case_sensitive=case_sensitive)
+        load = SnapshotCoordinator.of(options, case_sensitive=case_sensitive)
         try:
             state = load.planned(
                 start.load(options.table_filter(case_sensitive).wants), BatchLimits()
@@ -92,7 +92,7 @@ class MySQLBinlogReader(DataSourceReader):
         last = replace(start.offset, snapshot=state.pack())
         return load.tasks(last, options.max_connections)
 
-    def _cut(self, start: ResolvedStart, log: FileLog, end: Position) -> list[Cut]:
+    def _cut(self, start: ResolvedStart, log: FileLog, end: Position) -> list[RangePlan]:
         if start.position >= end:
             return []
         options = self._options
@@ -147,7 +147,7 @@ def _range(start: ResolvedStart, begin: Position, end: Position, schemas: str) -
     )
 
 
-def _files_of(log: FileLog, part: Cut) -> FileLog:
+def _files_of(log: FileLog, part: RangePlan) -> FileLog:
     """Return the files of a range, up to the one whose beginning shows the range's end."""
     first = bisect_left(log.numbers, part.start.number)
     behind = bisect_left(log.numbers, part.end.number) + 1

@@ -73,7 +73,7 @@ class MySQLBinlogDataSource(DataSource):
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Return a streaming read, of a server only.
 
-        Raises none of this package's errors: the reader does, see `RefusedStreamReader`.
+        Raises none of this package's errors: the reader does, see `FailingStreamReader`.
         """
         from pyspark_mysqlbinlog.errors import MySQLBinlogError
 
@@ -81,10 +81,10 @@ class MySQLBinlogDataSource(DataSource):
             return self._stream_reader(schema)
         except MySQLBinlogError as error:
             from pyspark_mysqlbinlog.connector.source.failing_stream_reader import (
-                RefusedStreamReader,
+                FailingStreamReader,
             )
 
-            return RefusedStreamReader(error)
+            return FailingStreamReader(error)
 
     def _stream_reader(self, schema: StructType) -> DataSourceStreamReader:
         from pyspark_mysqlbinlog.connector.options.checks import check_stream

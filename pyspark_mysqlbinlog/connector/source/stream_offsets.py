@@ -16,7 +16,7 @@ from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.connector.schemas.initial_history import history_for_other_tables
 from pyspark_mysqlbinlog.connector.schemas.schema_guard import learned, unknown_among
 from pyspark_mysqlbinlog.connector.source.stream_server import StreamServer
-from pyspark_mysqlbinlog.connector.tail.buffer import Mark
+from pyspark_mysqlbinlog.connector.tail.buffer import BoundaryState
 from pyspark_mysqlbinlog.errors import OptionError
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 
@@ -51,7 +51,7 @@ class StreamOffsets:
             )
         return offset
 
-    def at_end(self, start: Offset, mark: Mark, load: SnapshotState | None) -> Offset:
+    def at_end(self, start: Offset, mark: BoundaryState, load: SnapshotState | None) -> Offset:
         """Return the offset of a batch's end, with every schema that is valid within the batch."""
         history = mark.history.from_position(start.position)
         if self._packed is None or self._packed[0] != history:
@@ -68,10 +68,10 @@ class StreamOffsets:
             tables=self._options.table_filter_hash,
         )
 
-    def boundary(self, offset: Offset, load_at: LoadAt) -> Mark:
+    def boundary(self, offset: Offset, load_at: LoadAt) -> BoundaryState:
         """Return the boundary state of an offset."""
         history = self._with_loaded(self.history(offset), offset, load_at)
-        return Mark(offset.position, history, self.prepared_xa(offset), offset.fingerprint)
+        return BoundaryState(offset.position, history, self.prepared_xa(offset), offset.fingerprint)
 
     def _with_loaded(
         self, history: SchemaHistory, offset: Offset, load_at: LoadAt

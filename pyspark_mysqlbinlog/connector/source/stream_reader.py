@@ -67,7 +67,7 @@ from pyspark_mysqlbinlog.connector.source.start_offset import start_of_server
 from pyspark_mysqlbinlog.connector.source.stream_offsets import StreamOffsets
 from pyspark_mysqlbinlog.connector.source.stream_server import StreamServer
 from pyspark_mysqlbinlog.connector.source.stream_snapshot import StreamSnapshot
-from pyspark_mysqlbinlog.connector.tail.buffer import LogBuffer, Mark
+from pyspark_mysqlbinlog.connector.tail.buffer import BoundaryState, LogBuffer
 from pyspark_mysqlbinlog.connector.tail.lag import EndOfLog
 from pyspark_mysqlbinlog.connector.tail.tail import Tail
 from pyspark_mysqlbinlog.decoder.kernel.implementation import described
@@ -80,7 +80,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MySQLBinlogStreamReader"]
 
-_COARSEST_SPAN = 65_536
+_MAX_SPAN_BYTES = 65_536
 
 
 class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -304,7 +304,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
             offset.epoch + 1,
         )
         self._moved_at = monotonic()
-        mark = Mark(begin, history, last.pending_xa, fingerprint)
+        mark = BoundaryState(begin, history, last.pending_xa, fingerprint)
         state = self._load.next_sequence(offset, begin, lambda: self._server.end_of_log(offset))
         return replace(
             self._offsets.at_end(offset, mark, state), epoch=offset.epoch + 1, tables=offset.tables
@@ -312,7 +312,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
 
     def _idle_move(
         self, buffer: LogBuffer, position: Position, target: Position | None, *, at_once: bool
-    ) -> Mark | None:
+    ) -> BoundaryState | None:
         """Return a boundary after traffic of uncaptured tables only, once per interval."""
         tip = buffer.tip.position
         if tip <= position:
@@ -448,7 +448,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
             buffer=LogBuffer(
                 mark,
                 capacity=self._options.buffer_bytes,
-                granularity=min(_COARSEST_SPAN, limit // 8),
+                granularity=min(_MAX_SPAN_BYTES, limit // 8),
             ),
             retry_timeout=self._options.retry_timeout,
             watch=SchemaGuard(

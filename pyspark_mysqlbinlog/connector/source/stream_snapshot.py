@@ -15,11 +15,11 @@ from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.checkpoints.snapshot_state import SnapshotState
 from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.connector.snapshot.reading.partition import ChunkPartition
-from pyspark_mysqlbinlog.connector.tail.buffer import LogBuffer, Mark
+from pyspark_mysqlbinlog.connector.tail.buffer import BoundaryState, LogBuffer
 from pyspark_mysqlbinlog.connector.tail.tail import OnStatement, Tail
 
 if TYPE_CHECKING:
-    from pyspark_mysqlbinlog.connector.snapshot.coordinator import Load
+    from pyspark_mysqlbinlog.connector.snapshot.coordinator import SnapshotCoordinator
     from pyspark_mysqlbinlog.connector.snapshot.planning.planner import BatchLimits
 
 __all__ = ["StreamSnapshot"]
@@ -50,7 +50,7 @@ class StreamSnapshot:
         self._most_steps = max_sub_batches
         self._is_case_sensitive = is_case_sensitive
         self._history_of = history_of
-        self._load: Load | None = None
+        self._load: SnapshotCoordinator | None = None
         # An offset that was written with other options, and its state for the current options.
         self._resumed: tuple[Offset, SnapshotState | None] | None = None
 
@@ -88,7 +88,7 @@ class StreamSnapshot:
         position: Position,
         most_bytes: int | None,
         target: Position | None,
-    ) -> tuple[SnapshotState, Mark | None]:
+    ) -> tuple[SnapshotState, BoundaryState | None]:
         """Return the state after a batch with the next chunks, and the end of its binlog part.
 
         Half of the limits is for the binlog, which must not lag during a snapshot of hours. So a
@@ -150,7 +150,7 @@ class StreamSnapshot:
         return any(schema is None or not schema.row_key for schema in schemas)
 
     def followed(
-        self, tail: Tail, state: SnapshotState | None, start: Position, mark: Mark
+        self, tail: Tail, state: SnapshotState | None, start: Position, mark: BoundaryState
     ) -> SnapshotState | None:
         """Return the state at a batch's end, after what the binlog contained."""
         if state is None and not self._options.reload_after_ddl:
@@ -203,9 +203,11 @@ class StreamSnapshot:
     def _limits(self, most_bytes: int | None, steps: int = 1) -> BatchLimits:
         return self._the_load().limits(most_bytes, in_packets=self._in_packets, steps=steps)
 
-    def _the_load(self) -> Load:
+    def _the_load(self) -> SnapshotCoordinator:
         if self._load is None:
-            from pyspark_mysqlbinlog.connector.snapshot.coordinator import Load
+            from pyspark_mysqlbinlog.connector.snapshot.coordinator import SnapshotCoordinator
 
-            self._load = Load.of(self._options, case_sensitive=self._is_case_sensitive())
+            self._load = SnapshotCoordinator.of(
+                self._options, case_sensitive=self._is_case_sensitive()
+            )
         return self._load

@@ -37,11 +37,11 @@ from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
 __all__ = ["EndOfLog", "Lag", "LagThread"]
 
 # Seconds.
-_JUST_NOW = 2
-_ASK_AFTER = 5.0
-_LOOK_EVERY = 1.0
+_CURRENT_SECONDS = 2
+_ASK_AFTER_SECONDS = 5.0
+_POLL_SECONDS = 1.0
 STALE_AFTER_SECONDS = 60.0
-_MOST_TIMES = 4096
+_MAX_TIMES = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ class Lag:
         """Record a captured transaction that was committed at `seconds` and ends at `end`."""
         with self._lock:
             self._wanted.append((end, seconds))
-            if len(self._wanted) > _MOST_TIMES:
+            if len(self._wanted) > _MAX_TIMES:
                 # The first one counts; of two merged ones, the later one's time is kept.
                 self._wanted = deque(list(self._wanted)[::2])
 
@@ -132,10 +132,10 @@ class Lag:
             end = self._end
             if end is None or self._lacks_size(end.position):
                 return True
-            patience = _ASK_AFTER
+            patience = _ASK_AFTER_SECONDS
             if end.position <= self._scanned:
                 # The tail is at the end: the next heartbeat will confirm it.
-                patience = max(patience, self._heartbeat_interval + _JUST_NOW)
+                patience = max(patience, self._heartbeat_interval + _CURRENT_SECONDS)
             return now - max(end.observed_at, self._connected_at) > patience
 
     def lacks_size_before(self, end: Position) -> bool:
@@ -200,7 +200,7 @@ class Lag:
 
     def _look_at_the_time(self, now: float) -> None:
         """Treat an event that was logged just now as the end."""
-        if self._skew is None or abs(now + self._skew - self._time) > _JUST_NOW:
+        if self._skew is None or abs(now + self._skew - self._time) > _CURRENT_SECONDS:
             return
         if self._end is None or self._end.position <= self._scanned:
             self._note_end(EndOfLog(self._scanned, now))
@@ -276,9 +276,9 @@ class LagThread:
 
     def _run(self) -> None:
         while not self._pause.is_set() and not self._is_over():
-            wait = _LOOK_EVERY
+            wait = _POLL_SECONDS
             if self._lag.is_due():
-                wait = _ASK_AFTER
+                wait = _ASK_AFTER_SECONDS
                 # The tail's own connection reports the error; until the next answer, the last known
                 # values age.
                 with suppress(MySQLBinlogError):

@@ -15,11 +15,11 @@ from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.protocol.blocks import EventBlock
 
-__all__ = ["Mark", "Piece", "Span", "SpanIndex"]
+__all__ = ["BoundaryState", "Piece", "Span", "SpanIndex"]
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class BoundaryState:
     """A boundary and the state that is valid there."""
 
     position: Position
@@ -64,8 +64,8 @@ class Span:
     pieces : where it may be split inside a long transaction.
     """
 
-    start: Mark
-    end: Mark
+    start: BoundaryState
+    end: BoundaryState
     log_bytes: int
     blocks: tuple[EventBlock, ...] | None
     kept_bytes: int
@@ -166,5 +166,5 @@ def _joined(first: Span, second: Span) -> Span:
     )
 
 
-_NOWHERE = Mark(Position(0, 0, ""), SchemaHistory())
+_NOWHERE = BoundaryState(Position(0, 0, ""), SchemaHistory())
 _GONE = Span(_NOWHERE, _NOWHERE, 0, None, 0)

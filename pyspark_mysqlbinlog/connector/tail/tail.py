@@ -31,7 +31,7 @@ from pyspark_mysqlbinlog.connector.server.settings import (
     explicit_timestamps,
     server_time,
 )
-from pyspark_mysqlbinlog.connector.tail.buffer import LogBuffer, Mark
+from pyspark_mysqlbinlog.connector.tail.buffer import BoundaryState, LogBuffer
 from pyspark_mysqlbinlog.connector.tail.lag import EndOfLog, Lag, LagThread
 from pyspark_mysqlbinlog.connector.tail.prepared_xa import PreparedXaSearch
 from pyspark_mysqlbinlog.connector.tail.transaction_scanner import TransactionScanner
@@ -52,7 +52,7 @@ from pyspark_mysqlbinlog.protocol.events import THREAD_SPECIFIC_FLAG, Event
 
 __all__ = ["Tail"]
 
-_HELD_FOR_A_WHILE = 5.0  # seconds
+_MAX_HELD_SECONDS = 5.0  # seconds
 OnStatement = Callable[[Event, LoggedStatement, Position, SchemaHistory], None]
 
 
@@ -79,7 +79,7 @@ class Tail:
         settings: ServerSettings,
         *,
         server_uuid: str,
-        start: Mark,
+        start: BoundaryState,
         wants: Callable[[str, str], bool],
         buffer: LogBuffer,
         retry_timeout: float,
@@ -151,7 +151,7 @@ class Tail:
             self._renamed[behind, table] = None
 
     @property
-    def _mark(self) -> Mark:
+    def _mark(self) -> BoundaryState:
         """The last boundary: a new connection resumes there."""
         return self._start if self._walk is None else self._walk.mark
 
@@ -209,7 +209,7 @@ class Tail:
     def _held_for_a_while(self) -> bool:
         """Whether there was a connection for some time, and not only an attempt."""
         since = self._connected_at
-        return since is not None and monotonic() - since > _HELD_FOR_A_WHILE
+        return since is not None and monotonic() - since > _MAX_HELD_SECONDS
 
     def _follow_log(self) -> None:
         self.buffer.forget_transaction()

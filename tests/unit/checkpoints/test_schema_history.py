@@ -299,9 +299,9 @@ def test_no_changed_character_gives_another_history() -> None:
 def test_what_is_written_can_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """Both ends have the same limit, and reading stops there."""
     size = len(bz2.decompress(base64.b85decode(PACKED)))
-    monkeypatch.setattr(schema_packing, "_MAX_PLAIN", size)
+    monkeypatch.setattr(schema_packing, "_MAX_PLAIN_BYTES", size)
     assert SchemaHistory.unpack(KNOWN.with_table(at(200), B).pack()).pack() == PACKED
-    monkeypatch.setattr(schema_packing, "_MAX_PLAIN", size - 1)
+    monkeypatch.setattr(schema_packing, "_MAX_PLAIN_BYTES", size - 1)
     with pytest.raises(OffsetError, match=r"1 followed tables take .* fewer tables"):
         KNOWN.with_table(at(200), B).pack()
     with pytest.raises(OffsetError, match="can't be read"):

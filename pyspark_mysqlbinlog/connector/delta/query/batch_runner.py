@@ -28,7 +28,7 @@ from pyspark_mysqlbinlog.checkpoints.offset import Offset
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.delta.query.applied_states import AppliedStates
-from pyspark_mysqlbinlog.connector.delta.query.captured import Wanted
+from pyspark_mysqlbinlog.connector.delta.query.captured import CapturedTables
 from pyspark_mysqlbinlog.connector.delta.query.cascade_warnings import CascadeWatch
 from pyspark_mysqlbinlog.connector.delta.query.checkpoint_offsets import BatchOffsets
 from pyspark_mysqlbinlog.connector.delta.query.checkpoint_targets import check_checkpoint_targets
@@ -45,19 +45,22 @@ from pyspark_mysqlbinlog.connector.delta.query.table_failures import (
     store_error,
 )
 from pyspark_mysqlbinlog.connector.delta.query.unstored_stops import UnstoredStop, can_write_any
-from pyspark_mysqlbinlog.connector.delta.read.direct_read import DirectReader, Prepare, Step
+from pyspark_mysqlbinlog.connector.delta.read.direct_read import DirectReader, Precompute, SubBatch
 from pyspark_mysqlbinlog.connector.delta.read.spark_batch import collected
 from pyspark_mysqlbinlog.connector.delta.rows.columns import delta_name
 from pyspark_mysqlbinlog.connector.delta.rows.packed_position import pack_position
 from pyspark_mysqlbinlog.connector.delta.rows.precomputed import precompute_states
-from pyspark_mysqlbinlog.connector.delta.store.commit_markers import LogIdentity, Mark
+from pyspark_mysqlbinlog.connector.delta.store.commit_markers import CommitMarker, LogIdentity
 from pyspark_mysqlbinlog.connector.delta.store.factory import LazyEngine
 from pyspark_mysqlbinlog.connector.delta.store.interface import DeltaTarget
 from pyspark_mysqlbinlog.connector.delta.store.maintenance import Maintenance
-from pyspark_mysqlbinlog.connector.delta.store.paths import Targets, check_paths_disjoint
+from pyspark_mysqlbinlog.connector.delta.store.paths import PathTemplate, check_paths_disjoint
 from pyspark_mysqlbinlog.connector.delta.sync.applied_state import AppliedState
 from pyspark_mysqlbinlog.connector.delta.sync.batch import Batch
-from pyspark_mysqlbinlog.connector.delta.sync.change_log import ChangeLog, begins_load
+from pyspark_mysqlbinlog.connector.delta.sync.change_log import (
+    ChangeLog,
+    starts_or_restarts_snapshot,
+)
 from pyspark_mysqlbinlog.connector.delta.sync.multiset import log_row_identity
 from pyspark_mysqlbinlog.connector.delta.sync.table import MirroredTable
 from pyspark_mysqlbinlog.connector.delta.sync.versions import TableVersions, table_versions
@@ -92,8 +95,8 @@ class MirrorPaths:
     given : both as given, by the argument's name.
     """
 
-    tables: Targets | None
-    change_logs: Targets | None
+    tables: PathTemplate | None
+    change_logs: PathTemplate | None
     given: Mapping[str, str | None]
 
     @classmethod
@@ -102,8 +105,8 @@ class MirrorPaths:
         if target is None and change_log is None:
             raise OptionError("target: expected target, change_log or both, found neither")
         return cls(
-            None if target is None else Targets.parse(target),
-            None if change_log is None else Targets.parse(change_log, "change_log"),
+            None if target is None else PathTemplate.parse(target),
+            None if change_log is None else PathTemplate.parse(change_log, "change_log"),
             {"target": target, "change_log": change_log},
         )
 
@@ -145,7 +148,7 @@ class BatchRunner:
         self._keeps_deleted = soft_delete
         self._maintenance = maintenance
         self._reload = "" if parsed.reload is None else parsed.reload[0]
-        self._wanted: Wanted | None = None
+        self._wanted: CapturedTables | None = None
         self._offsets = BatchOffsets(checkpoint)
         self._applied = AppliedStates(checkpoint)
         self._tables: dict[Table, MirroredTable] = {}
@@ -210,16 +213,16 @@ class BatchRunner:
         if reasons and len(reasons) == count and not (self._reload and is_to_come):
             raise MirrorError(f"every table is stopped; the first: {reasons[0]}")
 
-    def _steps(self, batch: DataFrame, before: Offset, end: Offset) -> Generator[Step]:
+    def _steps(self, batch: DataFrame, before: Offset, end: Offset) -> Generator[SubBatch]:
         """Yield the batch between two offsets as one or several sub-batches."""
         if self.reading.takes(before, end):
             yield from self.reading.steps(before, end, self._prepare(end))
             return
-        yield Step.of(
+        yield SubBatch.of(
             before, end, collected(batch, with_source=self._paths.change_logs is not None)
         )
 
-    def _prepare(self, end: Offset) -> Prepare:
+    def _prepare(self, end: Offset) -> Precompute:
         """Return what precomputes the states of sub-batches, in a batch that ends at `end`."""
         tables = (
             {} if self._paths.tables is None else self._tables_of(unpacked_schemas(end.schemas))
@@ -236,7 +239,7 @@ class BatchRunner:
         return (table is not None and table.stopped is not None) or ".".join(name) in self._unopened
 
     def _take_step(
-        self, step: Step, number: int, end: Offset, record: BatchTracker, spark: SparkSession
+        self, step: SubBatch, number: int, end: Offset, record: BatchTracker, spark: SparkSession
     ) -> None:
         """Apply one sub-batch.
 
@@ -253,7 +256,7 @@ class BatchRunner:
             query,
             number,
             first.position,
-            Mark(
+            CommitMarker(
                 LogIdentity.of(last),
                 pack_position(last.position),
                 last.fingerprint,
@@ -357,7 +360,9 @@ class BatchRunner:
         kept : the opened tables, by name.
         """
         told = _name_of_log(name) if is_log else ".".join(name)
-        if told in self._unopened and not (batch.begins_reload or begins_load(batch, name)):
+        if told in self._unopened and not (
+            batch.begins_reload or starts_or_restarts_snapshot(batch, name)
+        ):
             return 0
         try:
             count = run_for_table(name, lambda: work(opened()), lambda: kept.pop(name, None))
@@ -480,10 +485,10 @@ class BatchRunner:
             self._known = history, table_versions(history, wanted, options.without_excluded)
         return self._known[1]
 
-    def _what_is_wanted(self) -> Wanted:
+    def _what_is_wanted(self) -> CapturedTables:
         if self._wanted is None:
             case_sensitive = self.reading.server_facts().case_sensitive
-            self._wanted = Wanted.of(
+            self._wanted = CapturedTables.of(
                 self._parsed, self._partition_by, case_sensitive=case_sensitive
             )
         return self._wanted

@@ -17,11 +17,11 @@ from pyspark_mysqlbinlog.errors import OptionError
 from pyspark_mysqlbinlog.names import Table, fold, folding
 from pyspark_mysqlbinlog.tables import TableSchema, row_keys
 
-__all__ = ["Wanted"]
+__all__ = ["CapturedTables"]
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class CapturedTables:
     """The captured tables and columns; made by `of`."""
 
     _tables: TableFilter

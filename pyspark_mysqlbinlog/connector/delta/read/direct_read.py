@@ -40,7 +40,7 @@ from pyspark_mysqlbinlog.connector.delta.rows.image_store import ImageStore
 from pyspark_mysqlbinlog.connector.delta.rows.packed_position import pack_position
 from pyspark_mysqlbinlog.connector.delta.rows.precomputed import PrecomputedStates
 from pyspark_mysqlbinlog.connector.delta.rows.sections import packed_positions
-from pyspark_mysqlbinlog.connector.log.prefetch import Interrupt, prefetched
+from pyspark_mysqlbinlog.connector.log.prefetch import CancelToken, prefetched
 from pyspark_mysqlbinlog.connector.log.server_facts import server_facts
 from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.connector.ranges.handoff import BatchHandoff
@@ -61,16 +61,16 @@ from pyspark_mysqlbinlog.connector.source.schema import arrow_schema
 from pyspark_mysqlbinlog.decoder.kernel.implementation import implementation
 from pyspark_mysqlbinlog.names import Table, table_folding
 
-__all__ = ["DirectReader", "Prepare", "Step"]
+__all__ = ["DirectReader", "Precompute", "SubBatch"]
 
 
 # Arguments: each table's changes, and the images that they refer to.
-Prepare = Callable[[Mapping[Table, pa.Table], ImageStore], Mapping[Table, PrecomputedStates]]
+Precompute = Callable[[Mapping[Table, pa.Table], ImageStore], Mapping[Table, PrecomputedStates]]
 
 # Conditions per transaction: a thousand keys each.
-_SELECTIONS = 100
+_MAX_SELECTIONS = 100
 # Bytes of binlog, up to which Spark's tasks carry all captured events.
-_LEAST = MAX_INLINE_BYTES_PER_BATCH
+MIN_REREAD_BYTES = MAX_INLINE_BYTES_PER_BATCH
 # If the captured rows, as Arrow, have less than this share of the binlog's bytes, this many batches
 # are left to Spark, which requests nothing from the server twice.
 MIN_SELECTIVITY = 0.2
@@ -84,7 +84,7 @@ WORKER_IDLE_SECONDS = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class SubBatch:
     """A batch, or a part of it that is applied on its own.
 
     Attributes
@@ -121,7 +121,7 @@ class Step:
         is_whole: bool = True,
         is_first: bool = True,
         is_last: bool = True,
-    ) -> Step:
+    ) -> SubBatch:
         """Return a sub-batch with these changes of all tables, and their images."""
         changes, images = brought
         return cls(
@@ -193,7 +193,7 @@ class DirectReader:
 
         last : end of the batch; no row is older.
         """
-        while selections := tuple(islice(conditions, _SELECTIONS)):
+        while selections := tuple(islice(conditions, _MAX_SELECTIONS)):
             task = ChunkPartition(
                 (Chunk(table),),
                 self.server_facts().case_sensitive,
@@ -221,7 +221,7 @@ class DirectReader:
         """Return whether so many bytes of binlog are read here, if there is no snapshot."""
         now = monotonic()
         is_alone = now - self._last_short > WORKER_IDLE_SECONDS
-        is_short = size <= min(_LEAST, self._step_bytes)
+        is_short = size <= min(MIN_REREAD_BYTES, self._step_bytes)
         self._last_short = now if is_short else -math.inf
         if size > self._step_bytes:
             # Spark would deliver all of it at once.
@@ -235,7 +235,7 @@ class DirectReader:
             return False
         return True
 
-    def steps(self, first: Offset, last: Offset, prepare: Prepare) -> Generator[Step]:
+    def steps(self, first: Offset, last: Offset, prepare: Precompute) -> Generator[SubBatch]:
         """Read the batch between two offsets; raises as `read_range` and `read_chunks` do.
 
         Close the generator if not all sub-batches are taken: it may hold a thread and a connection.
@@ -262,17 +262,20 @@ class DirectReader:
         steps = partial(self._prepared, partial(cut, first, last), prepare)
         return prefetched(steps, lambda _: 1, most=MAX_SUB_BATCHES_BUFFERED)
 
-    def _whole(self, first: Offset, last: Offset) -> Generator[Step]:
+    def _whole(self, first: Offset, last: Offset) -> Generator[SubBatch]:
         """Read the batch as one sub-batch."""
         batches = self._all_of_log(first, last)
         if last.loads_since(first):
             for part in self._read_chunks(last):
                 batches += part
-        yield Step.of(first, last, self._table_of(batches))
+        yield SubBatch.of(first, last, self._table_of(batches))
 
     def _prepared(
-        self, cut: Callable[[Interrupt], Generator[Step]], prepare: Prepare, interrupt: Interrupt
-    ) -> Generator[Step]:
+        self,
+        cut: Callable[[CancelToken], Generator[SubBatch]],
+        prepare: Precompute,
+        interrupt: CancelToken,
+    ) -> Generator[SubBatch]:
         """Yield a batch's sub-batches, each with its precomputed states."""
         with closing(cut(interrupt)) as steps:
             while (step := next(steps, None)) is not None:
@@ -281,7 +284,7 @@ class DirectReader:
                 del step  # may be large
                 yield made.pop()
 
-    def _in_steps(self, first: Offset, last: Offset, interrupt: Interrupt) -> Generator[Step]:
+    def _in_steps(self, first: Offset, last: Offset, interrupt: CancelToken) -> Generator[SubBatch]:
         """Yield the sub-batches of a batch without snapshot rows."""
         found = SubBatchBoundaries(self._step_bytes, interrupt.check)
         begin, size = first, 0
@@ -297,7 +300,7 @@ class DirectReader:
                         end = replace(begin, position=position, fingerprint=boundary.fingerprint)
                         before, held = _parted(held, pack_position(position))
                         brought = self._table_of(before)
-                        yield Step.of(
+                        yield SubBatch.of(
                             begin,
                             end,
                             brought,
@@ -309,9 +312,11 @@ class DirectReader:
                         begin = end
         self._record_selectivity(first, last, size)
         is_only = begin is first
-        yield Step.of(begin, last, self._table_of(held), is_whole=is_only, is_first=is_only)
+        yield SubBatch.of(begin, last, self._table_of(held), is_whole=is_only, is_first=is_only)
 
-    def _load_in_steps(self, first: Offset, last: Offset, interrupt: Interrupt) -> Generator[Step]:
+    def _load_in_steps(
+        self, first: Offset, last: Offset, interrupt: CancelToken
+    ) -> Generator[SubBatch]:
         """Yield the sub-batches of a batch with snapshot rows, whose binlog alters no table."""
         held, size = self._all_of_log(first, last), 0
         is_first = True
@@ -322,12 +327,12 @@ class DirectReader:
                 if size >= self._step_bytes:
                     brought = self._table_of(held)
                     held, size = [], 0
-                    yield Step.of(first, last, brought, is_first=is_first, is_last=False)
+                    yield SubBatch.of(first, last, brought, is_first=is_first, is_last=False)
                     del brought  # may be large
                     is_first = False
                 held += part
                 size += sum(batch.nbytes for batch in part)
-        yield Step.of(first, last, self._table_of(held), is_first=is_first)
+        yield SubBatch.of(first, last, self._table_of(held), is_first=is_first)
 
     def _record_selectivity(self, first: Offset, last: Offset, wanted: int) -> None:
         """Leave the next batches to Spark if little of the binlog between two offsets was captured.
@@ -335,7 +340,7 @@ class DirectReader:
         wanted : bytes of the captured changes, as Arrow.
         """
         size = _size(first, last)
-        if _LEAST < size < math.inf and wanted < MIN_SELECTIVITY * size:
+        if MIN_REREAD_BYTES < size < math.inf and wanted < MIN_SELECTIVITY * size:
             self._left = BATCHES_LEFT_TO_SPARK
 
     def _table_of(self, batches: Iterable[pa.RecordBatch]) -> tuple[pa.Table, ImageStore]:

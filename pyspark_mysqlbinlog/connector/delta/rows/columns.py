@@ -17,17 +17,17 @@ from pyspark_mysqlbinlog.names import fold
 
 __all__ = [
     "DELETED",
-    "GONE",
     "OLDEST_SEQ",
     "ROW_BEFORE_ALL",
     "SEQ",
     "SEQ_TYPE",
+    "TOMBSTONE",
     "check_distinct",
     "delta_name",
 ]
 
 SEQ = "_seq"
-GONE = "_tombstone"
+TOMBSTONE = "_tombstone"
 DELETED = "_deleted"
 SEQ_TYPE = pa.struct(
     [

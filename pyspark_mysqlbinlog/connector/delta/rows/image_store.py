@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from pyspark_mysqlbinlog.connector.delta.rows.arrow_utils import counted, pc
+from pyspark_mysqlbinlog.connector.delta.rows.arrow_utils import int_range, pc
 from pyspark_mysqlbinlog.connector.delta.rows.row_images import RowImageReader
 
 __all__ = ["IMAGE", "ImagePart", "ImageStore", "Side", "SideRows", "with_image_ids"]
@@ -56,7 +56,7 @@ def with_image_ids(changes: pa.Table, part: int | None) -> pa.Table:
     if part is None:
         return changes.append_column(IMAGE, pa.nulls(count, pa.int64()))
     first = part << _BITS
-    return changes.append_column(IMAGE, counted(first, count))
+    return changes.append_column(IMAGE, int_range(first, count))
 
 
 class ImageStore:
@@ -119,7 +119,7 @@ class ImageStore:
             else:
                 chosen = pc.subtract(numbers.filter(is_its), part << _BITS)
                 images: pa.ChunkedArray[Any] = getattr(self._parts[part], side)
-                yield places, rows.adopt(images, _picking(chosen))
+                yield places, rows.adopt(images, _taker(chosen))
 
 
 class SideRows:
@@ -159,10 +159,10 @@ class SideRows:
         return self._images.read(changes, self._side, self._rows)
 
 
-def _picking(places: pa.ChunkedArray[Any]) -> Callable[[Column], Column]:
+def _taker(places: pa.ChunkedArray[Any]) -> Callable[[Column], Column]:
     """Return a function that picks a column's values; without a copy if they are consecutive."""
     first = places[0].as_py()
-    one_by_one = pa.chunked_array([counted(first, len(places))])
+    one_by_one = pa.chunked_array([int_range(first, len(places))])
     if places.equals(one_by_one):
         return lambda column: column.slice(first, len(places))
     return partial(pc.take, indices=places)

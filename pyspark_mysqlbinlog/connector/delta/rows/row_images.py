@@ -37,7 +37,7 @@ __all__ = ["RowImageReader", "typed_field"]
 
 # Options for types that payload=struct supports in several ways.
 _OPTIONS = StructOptions()
-_LEAST_BLOCK = 1 << 20
+_MIN_BLOCK_BYTES = 1 << 20
 _FIRST_DAY = pa.scalar(-719162, pa.int32()).cast(pa.date32())  # 0001-01-01
 _FIRST_MICROS = -719162 * 86_400_000_000
 
@@ -181,7 +181,7 @@ class RowImageReader:
         longest = pc.max(pc.binary_length(lines)).as_py()
         read = arrow_json.read_json(
             source,
-            read_options=arrow_json.ReadOptions(block_size=max(_LEAST_BLOCK, 2 * longest)),
+            read_options=arrow_json.ReadOptions(block_size=max(_MIN_BLOCK_BYTES, 2 * longest)),
             parse_options=arrow_json.ParseOptions(
                 explicit_schema=told, unexpected_field_behavior=self._others
             ),

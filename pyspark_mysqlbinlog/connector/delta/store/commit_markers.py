@@ -21,7 +21,7 @@ from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
 from pyspark_mysqlbinlog.checkpoints.offset import Offset
 from pyspark_mysqlbinlog.checkpoints.position import base_name
 
-__all__ = ["LogIdentity", "Mark"]
+__all__ = ["CommitMarker", "LogIdentity"]
 
 _LENGTH_BITS = 31
 # Delta's transaction identifiers: (identifier, number).
@@ -76,7 +76,7 @@ class LogIdentity:
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class CommitMarker:
     """Commit marker.
 
     Attributes

@@ -27,7 +27,7 @@ _ROW_PRESERVING_OPERATIONS = frozenset(
     }
 )
 # Limit of the commits inspected to find one that changed rows: each batch has one.
-_LAST_COMMITS = 20
+_MAX_INSPECTED_COMMITS = 20
 
 
 def check_no_foreign_writes(
@@ -69,7 +69,7 @@ def is_restored(last: Callable[[int], Sequence[str | None]]) -> bool:
     last : returns the operations of so many of the last commits, the newest first.
     """
     # Usually it is the very last one; each commit is a file to read.
-    for count in (1, _LAST_COMMITS):
+    for count in (1, _MAX_INSPECTED_COMMITS):
         changes = [each for each in last(count) if each not in _ROW_PRESERVING_OPERATIONS]
         if changes:
             return changes[0] == "RESTORE"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pyarrow as pa
 
 from pyspark_mysqlbinlog.connector.delta.rows.columns import DELETED, SEQ
-from pyspark_mysqlbinlog.connector.delta.store.commit_markers import Mark
+from pyspark_mysqlbinlog.connector.delta.store.commit_markers import CommitMarker
 from pyspark_mysqlbinlog.errors import OptionError
 
 if TYPE_CHECKING:
@@ -77,18 +77,22 @@ class DeltaTarget(Protocol):
     def look_again(self) -> None:
         """Forget its state: it may have been replaced or removed."""
 
-    def add_columns(self, columns: Sequence[pa.Field[Any]], mark: Mark | None = None) -> None:
+    def add_columns(
+        self, columns: Sequence[pa.Field[Any]], mark: CommitMarker | None = None
+    ) -> None:
         """Add columns that are null in existing rows."""
 
     def rewrite_columns(
-        self, columns: pa.Schema, came_from: Mapping[str, str], mark: Mark | None = None
+        self, columns: pa.Schema, came_from: Mapping[str, str], mark: CommitMarker | None = None
     ) -> None:
         """Set its columns, converting the values that they have under other names and types.
 
         came_from : a column's name -> its previous name; other columns are null.
         """
 
-    def set_properties(self, properties: Mapping[str, str], mark: Mark | None = None) -> None:
+    def set_properties(
+        self, properties: Mapping[str, str], mark: CommitMarker | None = None
+    ) -> None:
         """Write table properties."""
 
     def older(self, before: Mapping[str, int], names: Sequence[str]) -> pa.Table:
@@ -97,7 +101,7 @@ class DeltaTarget(Protocol):
     def has_duplicates(self, names: Sequence[str]) -> bool:
         """Return whether two rows have the same values in these columns."""
 
-    def empty(self, before: Mapping[str, int], mark: Mark | None = None) -> None:
+    def empty(self, before: Mapping[str, int], mark: CommitMarker | None = None) -> None:
         """Delete (or soft-delete) all rows with a smaller `seq` than `before`.
 
         May make no commit if no row matches.
@@ -106,7 +110,7 @@ class DeltaTarget(Protocol):
     def remove_deleted(self) -> None:
         """Remove soft-deleted rows."""
 
-    def merge(self, states: pa.Table, key: Sequence[str], mark: Mark) -> None:
+    def merge(self, states: pa.Table, key: Sequence[str], mark: CommitMarker) -> None:
         """Apply each key's last state, unless the existing row is newer.
 
         states : the columns of the table, the column of `seq`, and whether it is a tombstone.
@@ -118,16 +122,16 @@ class DeltaTarget(Protocol):
         rows : the columns of the table without that of `seq`.
         """
 
-    def rewrite_equal_rows(self, gone: pa.Table, rows: pa.Table, mark: Mark) -> int:
+    def rewrite_equal_rows(self, gone: pa.Table, rows: pa.Table, mark: CommitMarker) -> int:
         """Remove all copies of distinct rows, and write others; returns how many were removed.
 
         gone, rows : the columns of the table; in `gone`, that of `seq` is ignored.
         """
 
-    def replace(self, rows: pa.Table, mark: Mark) -> None:
+    def replace(self, rows: pa.Table, mark: CommitMarker) -> None:
         """Replace all of its rows, and its columns, with these."""
 
-    def append(self, rows: pa.Table, mark: Mark) -> None:
+    def append(self, rows: pa.Table, mark: CommitMarker) -> None:
         """Append rows; without rows a commit is still made."""
 
     def compact(self) -> bool:

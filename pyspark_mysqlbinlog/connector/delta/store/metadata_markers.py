@@ -30,8 +30,8 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 __all__ = [
+    "COMMIT_MARKERS",
     "IDENTIFIERS",
-    "MARKS",
     "MetadataMarkers",
     "has_commit_id",
     "is_application",
@@ -39,7 +39,7 @@ __all__ = [
 ]
 
 # A property of a Delta table.
-MARKS = "mysqlbinlog.commitMarkers"
+COMMIT_MARKERS = "mysqlbinlog.commitMarkers"
 # The prefix of a marker's identifiers.
 IDENTIFIERS = "mysqlbinlog:"
 _APPLICATIONS = f"{IDENTIFIERS}spark:"
@@ -63,7 +63,7 @@ class MetadataMarkers:
     @classmethod
     def of(cls, properties: Mapping[str, str]) -> Self | None:
         """Parse a table's properties; None without the property."""
-        text = properties.get(MARKS)
+        text = properties.get(COMMIT_MARKERS)
         if not text:
             return None
         kept = json.loads(text)

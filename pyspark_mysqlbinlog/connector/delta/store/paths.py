@@ -15,7 +15,7 @@ from typing import Self
 from pyspark_mysqlbinlog.errors import OptionError
 from pyspark_mysqlbinlog.names import Table
 
-__all__ = ["Targets", "check_paths_disjoint"]
+__all__ = ["PathTemplate", "check_paths_disjoint"]
 
 _FIELD = re.compile(r"\{([^{}]*)\}")
 # In addition to control characters: path separators, characters with a meaning in a URI or a glob,
@@ -26,7 +26,7 @@ _REFUSED = re.compile(r"[\[\]^|]")
 
 
 @dataclass(frozen=True, slots=True)
-class Targets:
+class PathTemplate:
     """A checked template.
 
     Attributes
@@ -71,7 +71,7 @@ class Targets:
         return _FIELD.sub(lambda found: names[found[1]], self.template)
 
 
-def check_paths_disjoint(tables: Iterable[Table], templates: Iterable[Targets]) -> None:
+def check_paths_disjoint(tables: Iterable[Table], templates: Iterable[PathTemplate]) -> None:
     """OptionError if two Delta tables would be one, or one would be in the other's folder.
 
     There, a VACUUM of the outer table would delete the inner table's files as unreferenced.

@@ -13,7 +13,7 @@ __all__ = ["bounds", "integer_bounds", "is_before"]
 
 
 # From here on, the statistics of a file may be rounded; see `deltars.stats`.
-_LONG = 10**15
+_MIN_INEXACT = 10**15
 
 
 def is_before(seq: Mapping[str, int]) -> str:
@@ -38,7 +38,7 @@ def integer_bounds(rows: pa.Table, names: Iterable[str]) -> dict[str, tuple[int,
         if _is_whole(column.type) and len(column) and not column.null_count:
             found = pc.min_max(column).as_py()
             least, greatest = int(found["min"]), int(found["max"])
-            if pa.types.is_integer(column.type) or -_LONG < least <= greatest < _LONG:
+            if pa.types.is_integer(column.type) or -_MIN_INEXACT < least <= greatest < _MIN_INEXACT:
                 bounds[name] = (least, greatest)
     return bounds
 

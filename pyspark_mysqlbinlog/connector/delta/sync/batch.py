@@ -11,7 +11,7 @@ from pyspark_mysqlbinlog.connector.delta.rows.columns import ROW_BEFORE_ALL
 from pyspark_mysqlbinlog.connector.delta.rows.image_store import ImageStore
 from pyspark_mysqlbinlog.connector.delta.rows.packed_position import unpack_position
 from pyspark_mysqlbinlog.connector.delta.rows.precomputed import PrecomputedStates
-from pyspark_mysqlbinlog.connector.delta.store.commit_markers import LogIdentity, Mark
+from pyspark_mysqlbinlog.connector.delta.store.commit_markers import CommitMarker, LogIdentity
 from pyspark_mysqlbinlog.connector.delta.sync.excluded_rows import RowsWhere
 from pyspark_mysqlbinlog.names import Table
 
@@ -43,7 +43,7 @@ class Batch:
     query: str
     number: int
     start: Position
-    mark: Mark
+    mark: CommitMarker
     load: SnapshotState | None = None
     reloads: bool = False
     images: ImageStore = field(default_factory=ImageStore)

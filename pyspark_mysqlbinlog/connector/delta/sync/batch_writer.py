@@ -20,10 +20,10 @@ from pyspark_mysqlbinlog.checkpoints.versions import UnknownSchema
 from pyspark_mysqlbinlog.connector.delta.rows.ambiguous_keys import check_keys_unambiguous
 from pyspark_mysqlbinlog.connector.delta.rows.arrow_utils import pc
 from pyspark_mysqlbinlog.connector.delta.rows.columns import (
-    GONE,
     ROW_BEFORE_ALL,
     SEQ,
     SEQ_TYPE,
+    TOMBSTONE,
     check_distinct,
     delta_name,
 )
@@ -31,14 +31,14 @@ from pyspark_mysqlbinlog.connector.delta.rows.image_store import ImageStore
 from pyspark_mysqlbinlog.connector.delta.rows.packed_position import pack, pack_position
 from pyspark_mysqlbinlog.connector.delta.rows.precomputed import PrecomputedStates
 from pyspark_mysqlbinlog.connector.delta.rows.row_images import typed_field
-from pyspark_mysqlbinlog.connector.delta.rows.sections import Section
+from pyspark_mysqlbinlog.connector.delta.rows.sections import SchemaSection
 from pyspark_mysqlbinlog.connector.delta.rows.states import (
     all_states,
     final_states,
     key_of,
     latest_per_key,
 )
-from pyspark_mysqlbinlog.connector.delta.store.commit_markers import Mark
+from pyspark_mysqlbinlog.connector.delta.store.commit_markers import CommitMarker
 from pyspark_mysqlbinlog.connector.delta.store.interface import DeltaTarget
 from pyspark_mysqlbinlog.connector.delta.store.partition_checks import check_partition_values
 from pyspark_mysqlbinlog.connector.delta.sync.constants import (
@@ -60,8 +60,8 @@ from pyspark_mysqlbinlog.errors import MirrorError, SchemaError, Unrepresentable
 from pyspark_mysqlbinlog.tables import TableSchema
 
 __all__ = [
+    "TableBatchWriter",
     "TableSnapshot",
-    "Walk",
     "delta_schema",
 ]
 
@@ -108,7 +108,7 @@ class TableSnapshot:
     is_unread: bool = False
 
 
-class Walk:
+class TableBatchWriter:
     """Takes the sections of a batch in order; `finish` ends it.
 
     Both raise MirrorError if the rows after a position are unknown. Earlier changes are merged.
@@ -128,7 +128,7 @@ class Walk:
         self,
         name: str,
         target: DeltaTarget,
-        mark: Mark,
+        mark: CommitMarker,
         applied: int,
         came_by_rename: frozenset[int],
         *,
@@ -161,7 +161,7 @@ class Walk:
         # A statement whose effect on the rows is not known yet.
         self._told: dict[str, Any] | None = None
 
-    def take(self, section: Section) -> None:
+    def take(self, section: SchemaSection) -> None:
         """Apply the next version and its changes."""
         self._enter(section.start, section.what)
         changes, begin = section.changes, 0
@@ -263,7 +263,7 @@ class Walk:
         """
         return {names[name]: held for name, held in self._came_from.items() if name in names}
 
-    def _mark_before(self, start: Position, told: dict[str, Any] | None) -> Mark:
+    def _mark_before(self, start: Position, told: dict[str, Any] | None) -> CommitMarker:
         """Return the commit marker of everything before the statement that begins a version.
 
         A process that continues from it applies the statement again, with the old columns.
@@ -363,7 +363,7 @@ class Walk:
                 f" binlog_row_image=FULL everywhere, and {RELOAD_HINT}"
             )
 
-    def _merge(self, mark: Mark) -> None:
+    def _merge(self, mark: CommitMarker) -> None:
         """Merge the collected states, with a commit marker."""
         if self.schema is None:
             return
@@ -401,7 +401,7 @@ class Walk:
         self._came_from = _as_they_are(schema)
         self._held = _described(delta_schema(schema))
 
-    def _shape(self, schema: TableSchema, mark: Mark | None) -> None:
+    def _shape(self, schema: TableSchema, mark: CommitMarker | None) -> None:
         """Give the Delta table the table's columns."""
         wanted, held = delta_schema(schema), self._target.columns()
         if held is None:
@@ -505,7 +505,7 @@ def _described(columns: pa.Schema) -> dict[str, pa.DataType]:
 
 def _renamed(states: pa.Table, names: Mapping[str, str]) -> pa.Table:
     """Rename the columns as a statement did, and drop the columns that it dropped."""
-    kept = [name for name in states.column_names if name in names or name in {SEQ, GONE}]
+    kept = [name for name in states.column_names if name in names or name in {SEQ, TOMBSTONE}]
     return states.select(kept).rename_columns([names.get(name, name) for name in kept])
 
 
@@ -518,5 +518,5 @@ def _brought_to(fields: pa.Schema, states: pa.Table) -> pa.Table:
         for field in fields
     ]
     return pa.table(
-        [*columns, states.column(GONE)], schema=fields.append(pa.field(GONE, pa.bool_()))
+        [*columns, states.column(TOMBSTONE)], schema=fields.append(pa.field(TOMBSTONE, pa.bool_()))
     )

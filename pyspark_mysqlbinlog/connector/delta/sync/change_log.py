@@ -28,7 +28,7 @@ from pyspark_mysqlbinlog.connector.delta.rows.columns import ROW_BEFORE_ALL, SEQ
 from pyspark_mysqlbinlog.connector.delta.rows.packed_position import pack, pack_position
 from pyspark_mysqlbinlog.connector.delta.rows.sections import drop_applied, packed_positions
 from pyspark_mysqlbinlog.connector.delta.rows.states import sorted_by_seq
-from pyspark_mysqlbinlog.connector.delta.store.commit_markers import LogIdentity, Mark
+from pyspark_mysqlbinlog.connector.delta.store.commit_markers import CommitMarker, LogIdentity
 from pyspark_mysqlbinlog.connector.delta.store.interface import DeltaTarget
 from pyspark_mysqlbinlog.connector.delta.sync.applied_state import AppliedState
 from pyspark_mysqlbinlog.connector.delta.sync.batch import Batch
@@ -47,7 +47,7 @@ from pyspark_mysqlbinlog.errors import MirrorError, OptionError
 from pyspark_mysqlbinlog.names import Table
 from pyspark_mysqlbinlog.tables import TableSchema
 
-__all__ = ["COLUMNS", "RESET", "ChangeLog", "begins_load"]
+__all__ = ["COLUMNS", "RESET", "ChangeLog", "starts_or_restarts_snapshot"]
 
 _LOG = logging.getLogger(__name__)
 
@@ -88,7 +88,7 @@ _LOAD_ANEW = "reload the table, or set another path for its change log"
 
 
 @dataclass(frozen=True, slots=True)
-class _Held:
+class _ChangeLogState:
     """The state in the change log's last commit.
 
     Attributes
@@ -103,7 +103,7 @@ class _Held:
     loading: int = 0
 
     @classmethod
-    def of(cls, target: DeltaTarget, log: LogIdentity) -> _Held:
+    def of(cls, target: DeltaTarget, log: LogIdentity) -> _ChangeLogState:
         numbers = (str(log), _last_of(log), _LOADING)
         return cls(*(target.applied(name) or 0 for name in numbers))
 
@@ -171,7 +171,7 @@ class ChangeLog(SyncedTable):
             return 0
         done = self._target.applied(batch.query)
         self._is_left = is_left = self._is_left or self._was_left(batch)
-        may_begin = begins_load(batch, self._table) or (
+        may_begin = starts_or_restarts_snapshot(batch, self._table) or (
             batch.has_read_none(self._table) and (batch.begins_reload or not is_left)
         )
         if is_left and not may_begin:
@@ -195,11 +195,11 @@ class ChangeLog(SyncedTable):
             self._go_on_again()  # another query could not join
         if done is not None and not self._is_checked:
             self._check_log(now, batch, may_begin=may_begin)
-        held = _Held.of(self._target, batch.mark.log)
+        held = _ChangeLogState.of(self._target, batch.mark.log)
         if missing is not None or is_left:
             # If an older version of its rows was restored, its markers claim more than its rows.
             held = replace(held, boundary=min(held.boundary, pack_position(batch.start)), loading=0)
-        is_new_load = begins_load(batch, self._table) and not self._has_begun(batch)
+        is_new_load = starts_or_restarts_snapshot(batch, self._table) and not self._has_begun(batch)
         is_done = done is not None and done >= batch.number
         if is_done and held.boundary >= batch.mark.version and not is_new_load:
             self._remember(held.loading, batch)
@@ -248,7 +248,7 @@ class ChangeLog(SyncedTable):
             return
         if known != str(before):
             raise self._of_another_log(known, before)
-        log, held = batch.mark.log, _Held.of(self._target, before)
+        log, held = batch.mark.log, _ChangeLogState.of(self._target, before)
         more = (_last_of(log), 0), (_LOADING, held.loading)
         self._target.set_properties({CHANGE_LOG_SOURCE: str(log)}, replace(batch.mark, more=more))
 
@@ -266,7 +266,7 @@ class ChangeLog(SyncedTable):
         # A table that did not exist where the previous binlog ended lacks nothing of it.
         if not known.startswith(log.of_server) or _begins_in(now, batch.start) is None:
             raise self._of_another_log(known, log)
-        mark = Mark(log, pack_position(batch.start))
+        mark = CommitMarker(log, pack_position(batch.start))
         self._target.set_properties({CHANGE_LOG_SOURCE: str(log)}, mark)
 
     def _of_another_log(self, known: str | None, log: LogIdentity) -> MirrorError:
@@ -301,20 +301,20 @@ class ChangeLog(SyncedTable):
         # those: without traffic, all of a snapshot is at one position.
         if batch.loads(self._table) or (self.state is not None and self.state.lacks_chunks):
             return True
-        held = _Held.of(self._target, batch.log_before or batch.mark.log)
+        held = _ChangeLogState.of(self._target, batch.log_before or batch.mark.log)
         return held.boundary < pack_position(batch.start)
 
     def _has_begun(self, batch: Batch) -> bool:
         """Return whether a snapshot began in this very batch, which is replayed."""
         return self.stopped is None and self._target.applied(_LAST_LOAD) == _last_load(batch)
 
-    def _load_of(self, batch: Batch, held: _Held) -> int:
+    def _load_of(self, batch: Batch, held: _ChangeLogState) -> int:
         """Return the number of the snapshot that a batch is a part of.
 
         MirrorError if the change log does not have the snapshot that the batch continues.
         """
         this = _load_number(batch)
-        if begins_load(batch, self._table):
+        if starts_or_restarts_snapshot(batch, self._table):
             return this
         if _is_of_query(held.loading, this):
             return held.loading
@@ -340,7 +340,7 @@ class ChangeLog(SyncedTable):
                 f"change_log: {self.uri} has other columns than a change log: set another path"
             )
         known = self._target.properties().get(CHANGE_LOG_SOURCE)
-        held = _Held.of(self._target, batch.mark.log)
+        held = _ChangeLogState.of(self._target, batch.mark.log)
         new = _begins_in(now, batch.start)
         begins: int | None = None
         if known is None or (not held.boundary and self._target.is_empty()):
@@ -373,7 +373,7 @@ class ChangeLog(SyncedTable):
                 f" {batch.start}: earlier changes would be missing; {_LOAD_ANEW}"
             )
 
-    def _go_on(self, held: _Held, new: int | None, batch: Batch) -> int | None:
+    def _go_on(self, held: _ChangeLogState, new: int | None, batch: Batch) -> int | None:
         """Join a change log that has changes of this binlog; see `_join`."""
         begins: int | None = None
         if batch.loads(self._table):
@@ -411,7 +411,7 @@ class ChangeLog(SyncedTable):
         }
         return pa.Table.from_pylist([begin], COLUMNS)
 
-    def _mark(self, rows: pa.Table, batch: Batch, held: _Held) -> Mark:
+    def _mark(self, rows: pa.Table, batch: Batch, held: _ChangeLogState) -> CommitMarker:
         """Return the commit marker for rows; a boundary after the batch is kept."""
         mark, log = batch.mark, batch.mark.log
         if held.boundary > mark.version:
@@ -425,7 +425,7 @@ def _last_of(log: LogIdentity) -> str:
     return f"{log}:last"
 
 
-def begins_load(batch: Batch, table: Table) -> bool:
+def starts_or_restarts_snapshot(batch: Batch, table: Table) -> bool:
     """Return whether a table's snapshot begins in a batch, or restarts after a statement."""
     if batch.load is None or batch.starts_snapshot(table):
         return batch.load is not None

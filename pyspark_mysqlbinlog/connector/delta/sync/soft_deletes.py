@@ -11,7 +11,7 @@ import json
 import logging
 from collections.abc import Mapping, Sequence
 
-from pyspark_mysqlbinlog.connector.delta.store.commit_markers import Mark
+from pyspark_mysqlbinlog.connector.delta.store.commit_markers import CommitMarker
 from pyspark_mysqlbinlog.connector.delta.store.interface import DeltaTarget
 from pyspark_mysqlbinlog.connector.delta.sync.constants import MERGE_KEY
 
@@ -30,7 +30,7 @@ def record_merge_key(
     table: str,
     key: Sequence[str],
     came_from: Mapping[str, str],
-    mark: Mark | None,
+    mark: CommitMarker | None,
 ) -> None:
     """Record the key, with a commit marker, after removing rows soft-deleted by another key.
 

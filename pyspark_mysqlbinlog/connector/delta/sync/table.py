@@ -24,13 +24,13 @@ from pyspark_mysqlbinlog.connector.delta.rows.sections import (
     sections,
 )
 from pyspark_mysqlbinlog.connector.delta.rows.states import sorted_by_seq
-from pyspark_mysqlbinlog.connector.delta.store.commit_markers import LogIdentity, Mark
+from pyspark_mysqlbinlog.connector.delta.store.commit_markers import CommitMarker, LogIdentity
 from pyspark_mysqlbinlog.connector.delta.store.foreign_writes import RESTORED
 from pyspark_mysqlbinlog.connector.delta.store.interface import DeltaTarget
 from pyspark_mysqlbinlog.connector.delta.sync.applied_state import AppliedState
 from pyspark_mysqlbinlog.connector.delta.sync.batch import Batch
 from pyspark_mysqlbinlog.connector.delta.sync.batch_writer import (
-    Walk,
+    TableBatchWriter,
     delta_schema,
 )
 from pyspark_mysqlbinlog.connector.delta.sync.constants import (
@@ -253,7 +253,7 @@ class MirroredTable(SyncedTable):
                 # Otherwise the changes between the two would be applied again.
                 known = held_fingerprint(self._target, mark.log)
                 mark = replace(mark, version=applied, fingerprint=known)
-            walk = Walk(
+            walk = TableBatchWriter(
                 self._name,
                 self._target,
                 mark,
@@ -312,7 +312,7 @@ class MirroredTable(SyncedTable):
         log = batch.mark.log
         if known != str(log) and _comes_back(now, batch) and known.startswith(log.of_server):
             # It did not exist where the previous binlog ended, and Delta's rows of it are removed.
-            mark = Mark(log, pack_position(batch.start))
+            mark = CommitMarker(log, pack_position(batch.start))
             self._target.set_properties({SOURCE_LOG: str(log)}, mark)
             known = str(log)
         if known != str(log):
@@ -332,7 +332,7 @@ class MirroredTable(SyncedTable):
                 same.check_resumable(applied, batch.start, batch.mark.log)
         self._is_checked = True
 
-    def _name_log(self, mark: Mark) -> None:
+    def _name_log(self, mark: CommitMarker) -> None:
         """Record the binlog of the positions."""
         if self._target.columns() is not None and SOURCE_LOG not in self._target.properties():
             self._target.set_properties({SOURCE_LOG: str(mark.log)})

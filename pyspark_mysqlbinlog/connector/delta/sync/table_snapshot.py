@@ -23,15 +23,15 @@ import pyarrow as pa
 from pyspark_mysqlbinlog.connector.delta.rows.arrow_utils import pc
 from pyspark_mysqlbinlog.connector.delta.rows.columns import SEQ
 from pyspark_mysqlbinlog.connector.delta.rows.packed_position import pack_position, unpack_position
-from pyspark_mysqlbinlog.connector.delta.rows.sections import Section, packed_positions
+from pyspark_mysqlbinlog.connector.delta.rows.sections import SchemaSection, packed_positions
 from pyspark_mysqlbinlog.connector.delta.rows.states import key_of, sorted_by_seq
-from pyspark_mysqlbinlog.connector.delta.store.commit_markers import Mark
+from pyspark_mysqlbinlog.connector.delta.store.commit_markers import CommitMarker
 from pyspark_mysqlbinlog.connector.delta.store.interface import DeltaTarget
 from pyspark_mysqlbinlog.connector.delta.store.partition_checks import check_partition_values
 from pyspark_mysqlbinlog.connector.delta.sync.batch import Batch
 from pyspark_mysqlbinlog.connector.delta.sync.batch_writer import (
+    TableBatchWriter,
     TableSnapshot,
-    Walk,
     delta_schema,
 )
 from pyspark_mysqlbinlog.connector.delta.sync.constants import (
@@ -135,7 +135,7 @@ class SnapshotTracker:
             self._target.reset_seq()
         # Not the number of a later batch: the table may have lost its rows of this one.
         before = batch.query, batch.number - 1
-        begin = Mark(batch.mark.log, pack_position(batch.start), batch=before)
+        begin = CommitMarker(batch.mark.log, pack_position(batch.start), batch=before)
         more = {SOURCE_LOG: str(batch.mark.log), STOPPED: ""}
         had_rows, is_limited = not self._target.is_empty(), batch.limited(self._table)
         begun = SnapshotRecord.of_batch(batch, had_rows=had_rows, is_limited=is_limited)
@@ -258,7 +258,7 @@ class SnapshotTracker:
         begin = batch.begin | {"file": number, "pos": pos}
         self._check_no_older_row_excluded(begin, batch)
         self._target.empty(begin)
-        mark = Mark(batch.mark.log, since)
+        mark = CommitMarker(batch.mark.log, since)
         self._record(replace(record, waits=False, begin=begin), mark=mark)
         return since
 
@@ -304,7 +304,7 @@ class SnapshotTracker:
             fingerprint = self._look_at(place)
         except MySQLBinlogError:
             fingerprint = None  # it is needed only if the checkpoint is lost
-        mark = Mark(batch.mark.log, whole.place, fingerprint)
+        mark = CommitMarker(batch.mark.log, whole.place, fingerprint)
         self._target.replace(rows, mark)
         shape = {SNAPSHOT_POSITION: f"{whole.place} {schema_fingerprint(schema)}"}
         self._finish_record(batch, replace(mark, batch=batch.mark.batch), shape)
@@ -373,7 +373,7 @@ class SnapshotTracker:
         _LOG.debug("%s: snapshot completed", self._name)
 
     def _finish_record(
-        self, batch: Batch, mark: Mark, more: Mapping[str, str] | None = None
+        self, batch: Batch, mark: CommitMarker, more: Mapping[str, str] | None = None
     ) -> None:
         """Record that the snapshot is complete."""
         ended = {SNAPSHOT_IN_PROGRESS: "", **(more or {})}
@@ -404,7 +404,7 @@ class SnapshotTracker:
             for rows, images in reading:
                 self.check_not_older(rows, batch)
                 unread: list[str] = []
-                walk = Walk(
+                walk = TableBatchWriter(
                     self._name,
                     self._target,
                     batch.mark,
@@ -413,7 +413,7 @@ class SnapshotTracker:
                     load=TableSnapshot(None, unread.append, lambda: None),
                     images=images,
                 )
-                walk.take(Section(*now.versions[-1], sorted_by_seq(rows)))
+                walk.take(SchemaSection(*now.versions[-1], sorted_by_seq(rows)))
                 if unread and pc.max(packed_positions(rows)).as_py() <= batch.mark.version:
                     raise self._unexplained(unread[0], batch)
                 if unread:
@@ -464,7 +464,7 @@ class SnapshotTracker:
         self,
         record: SnapshotRecord,
         more: Mapping[str, str] | None = None,
-        mark: Mark | None = None,
+        mark: CommitMarker | None = None,
     ) -> None:
         self.record = record
         self._target.set_properties({SNAPSHOT_IN_PROGRESS: record.text(), **(more or {})}, mark)

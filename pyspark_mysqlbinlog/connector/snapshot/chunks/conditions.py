@@ -21,10 +21,10 @@ __all__ = ["gaps_after", "where", "within"]
 
 # Numbers in one list: MySQL 5.7.9 to 5.7.11 allow the optimizer 1.5 MB for ranges, and it uses 230
 # bytes for each number.
-_MOST_LISTED = 4096
+_MAX_LISTED_NUMBERS = 4096
 # Numbers that are queried one by one, before they are queried in lists of as many.
-_ONE_BY_ONE = 64
-_MOST_NUMBERS = 1 << 16
+_MAX_SINGLE_QUERIES = 64
+_MAX_NUMBERS = 1 << 16
 
 
 def where(key: LoadKey, after: Bound | None, upto: Bound | None) -> str:
@@ -92,7 +92,7 @@ def _equal(column: KeyColumn, literal: str) -> str:
 def _compared(column: KeyColumn, operator: str, literal: str, other: str | None) -> str:
     """Compare a column with a literal, in the form that uses an index, if there is one."""
     numbers = _numbers_beyond(column, operator, literal, other)
-    if numbers is not None and _size(numbers) <= _MOST_LISTED:
+    if numbers is not None and _size(numbers) <= _MAX_LISTED_NUMBERS:
         return _among(column, numbers) if numbers else "FALSE"
     return _plainly(column, operator, literal)
 
@@ -151,11 +151,11 @@ def gaps_after(key: LoadKey, after: Bound | None) -> Iterator[tuple[str, Sequenc
         equal = [*map(_equal, key.columns[:number], after[:number])]
         column, literal = key.columns[number], after[number]
         numbers = _numbers_beyond(column, ">", literal, None)
-        if numbers is not None and _size(numbers) <= _MOST_NUMBERS:
-            for value in numbers[:_ONE_BY_ONE]:
+        if numbers is not None and _size(numbers) <= _MAX_NUMBERS:
+            for value in numbers[:_MAX_SINGLE_QUERIES]:
                 yield " AND ".join([*equal, _equal(column, str(value))]), key.columns[number + 1 :]
-            for start in range(_ONE_BY_ONE, len(numbers), _ONE_BY_ONE):
-                some = _among(column, numbers[start : start + _ONE_BY_ONE])
+            for start in range(_MAX_SINGLE_QUERIES, len(numbers), _MAX_SINGLE_QUERIES):
+                some = _among(column, numbers[start : start + _MAX_SINGLE_QUERIES])
                 yield " AND ".join([*equal, some]), key.columns[number:]
         else:
             beyond = _plainly(column, ">", literal)

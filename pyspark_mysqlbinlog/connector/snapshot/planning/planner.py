@@ -38,15 +38,15 @@ from pyspark_mysqlbinlog.protocol.client import ReplicaClient, ServerSettings
 __all__ = ["BatchLimits", "ChunkPlanner"]
 
 T = TypeVar("T")
-Prove = Callable[[ReplicaClient, Table], None]
+WaitUntilVisible = Callable[[ReplicaClient, Table], None]
 
-_FEWEST_ROWS, _MOST_ROWS = 1_000, 1_000_000
-_FIRST_ROWS = 5_000
+_MIN_CHUNK_ROWS, _MAX_CHUNK_ROWS = 1_000, 1_000_000
+_FIRST_CHUNK_ROWS = 5_000
 # A chunk of the second batch has 40,000 rows: they are found while the first one is read. Chunks of
 # the third batch are full.
 _GROWTH = 8
 # Time limit to find more chunks of a batch, once there is one.
-_PATIENCE = 0.5
+_MORE_CHUNKS_SECONDS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ class ChunkPlanner:
         self,
         settings: ServerSettings,
         *,
-        begin_proofs: Callable[[], Prove],
+        begin_proofs: Callable[[], WaitUntilVisible],
         case_sensitive: bool,
         chunk_bytes: int,
         retry_timeout: float,
@@ -119,7 +119,7 @@ class ChunkPlanner:
         """Close the connection, at the latest when the thread has finished its current work."""
         self.forget()
         # The thread may wait for a visibility check, and the end of a query must not.
-        wait_for([self._thread.submit(self._disconnect)], _PATIENCE)
+        wait_for([self._thread.submit(self._disconnect)], _MORE_CHUNKS_SECONDS)
 
     @property
     def sizes(self) -> Mapping[Table, TableSize]:
@@ -189,7 +189,7 @@ class ChunkPlanner:
         # A batch read needs no quick first batch.
         grows = limits.chunks is not None
         is_first = grows and state.rows == 0
-        most_rows = max(_FIRST_ROWS, _GROWTH * state.rows) if grows else _MOST_ROWS
+        most_rows = max(_FIRST_CHUNK_ROWS, _GROWTH * state.rows) if grows else _MAX_CHUNK_ROWS
         budget = _Budget(limits)
         # The snapshots of all pending tables began before this.
         prove = self._begin_proofs()
@@ -234,10 +234,12 @@ class ChunkPlanner:
 
     def _full_chunk(self, size: TableSize, most: int) -> int:
         """Return the rows of a chunk that only its size limits."""
-        return min(most, max(_FEWEST_ROWS, min(_MOST_ROWS, self._chunk_bytes // size.row_bytes)))
+        return min(
+            most, max(_MIN_CHUNK_ROWS, min(_MAX_CHUNK_ROWS, self._chunk_bytes // size.row_bytes))
+        )
 
     def _next_chunk(
-        self, load: TableSnapshotState, rows: int, prove: Prove, client: ReplicaClient
+        self, load: TableSnapshotState, rows: int, prove: WaitUntilVisible, client: ReplicaClient
     ) -> _Planned | None:
         schema = read_table_schema(client, load.table, case_sensitive=self._case_sensitive)
         if schema is None:
@@ -315,11 +317,11 @@ class _Budget:
         self._step = None if limits.bytes is None else int(limits.bytes / limits.weight)
         self._bytes = None if self._step is None else self._step * limits.steps
         self._share = 0.0
-        self._until = monotonic() + _PATIENCE
+        self._until = monotonic() + _MORE_CHUNKS_SECONDS
 
     def rows_left(self, row_bytes: int) -> int:
         """Return how many rows the next chunk may have."""
-        left = [_MOST_ROWS]
+        left = [_MAX_CHUNK_ROWS]
         if self._rows is not None:
             left.append(self._rows)
         if self._bytes is not None and self._step is not None:

@@ -34,7 +34,7 @@ Wanted = Literal["auto", "gtid", "innodb_trx", "lock"]
 
 # How long one check waits before the next check is tried, or a line is logged.
 POLL_SLICE_SECONDS = 10.0
-_PATIENCE = 600.0
+VISIBILITY_TIMEOUT_SECONDS = 600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ class VisibilityChecker:
         table: Table,
         engine: str,
         *,
-        patience: float = _PATIENCE,
+        patience: float = VISIBILITY_TIMEOUT_SECONDS,
     ) -> Watermark:
         """Return a new watermark for a table. The next SELECT must begin a new transaction.
 
@@ -154,7 +154,7 @@ class VisibilityChecker:
         table: Table,
         engine: str,
         *,
-        patience: float = _PATIENCE,
+        patience: float = VISIBILITY_TIMEOUT_SECONDS,
     ) -> Watermark:
         """Return a watermark at which the client sees exactly the table's rows of that position.
 

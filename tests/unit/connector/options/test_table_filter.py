@@ -178,7 +178,7 @@ def test_it_pickles_and_compares() -> None:
 
 
 def test_answers_are_remembered_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(table_filter, "_REMEMBERED", 10)
+    monkeypatch.setattr(table_filter, "_MAX_CACHED_ANSWERS", 10)
     found = TableFilter.parse("a.t1*")
     for number in range(100):
         assert found.wants("a", f"t{number}") is str(number).startswith("1")

@@ -8,7 +8,7 @@ import pytest
 
 from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
 from pyspark_mysqlbinlog.checkpoints.position import Position
-from pyspark_mysqlbinlog.connector.log.prefetch import Interrupt, ReadCancelledError
+from pyspark_mysqlbinlog.connector.log.prefetch import CancelToken, ReadCancelledError
 from pyspark_mysqlbinlog.connector.ranges import sub_batches
 from pyspark_mysqlbinlog.connector.ranges.sub_batches import (
     Boundary,
@@ -139,7 +139,7 @@ def test_a_range_that_is_read_again_has_its_own_places_once_more() -> None:
 
 
 def test_whoever_wants_no_more_ends_the_reading() -> None:
-    interrupt = Interrupt()
+    interrupt = CancelToken()
     reading = Reading(SubBatchBoundaries(100, interrupt.check))
     reading.events(10)
     interrupt.stop()

@@ -152,7 +152,7 @@ REFUSED = {"transactions", "statements"}
 
 @pytest.mark.parametrize("scenario", [name for name in ALL_SCENARIOS if name not in REFUSED])
 def test_captured_logs(scenario: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(typed_reader, "_MOST_COLUMNS", 10_000)
+    monkeypatch.setattr(typed_reader, "_MAX_COLUMNS", 10_000)
     partition, options = whole_range(scenario)
     typed = [assert_same(options, part) for part in transactions(partition)]
     assert any(typed[1:]), scenario

@@ -9,7 +9,7 @@ import pytest
 from helpers.buffer_log import EMPTY, Log, at, mark, new_log, numbers
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.tail.buffer import LogBuffer
-from pyspark_mysqlbinlog.connector.tail.span_index import Mark
+from pyspark_mysqlbinlog.connector.tail.span_index import BoundaryState
 from pyspark_mysqlbinlog.errors import ServerError
 from pyspark_mysqlbinlog.tables import TableSchema
 
@@ -52,7 +52,7 @@ def ddl(log: Log, number: int) -> Position:
     end = log.here._replace(pos=log.here.pos + 10)
     schema = TableSchema("d", f"t{number}", ())
     history = log.buffer.tip.history.with_table(end, schema)
-    log.buffer.boundary(Mark(end, history), 10, wanted=False)
+    log.buffer.boundary(BoundaryState(end, history), 10, wanted=False)
     log.here = end
     return end
 
@@ -69,7 +69,7 @@ def test_a_batch_has_a_bounded_number_of_ddl(rows_between: int) -> None:
             end = here._replace(pos=here.pos + 100)
             log.count += 1
             log.buffer.append([log.event(log.count, 100)])
-            log.buffer.boundary(Mark(end, log.buffer.tip.history), 100, wanted=True)
+            log.buffer.boundary(BoundaryState(end, log.buffer.tip.history), 100, wanted=True)
             log.here = end
     start, changes, rows = at(4), [], []
     while (end_mark := log.buffer.furthest(start, None)) is not None:
@@ -89,8 +89,8 @@ def test_a_batch_has_a_bounded_number_of_ddl(rows_between: int) -> None:
 def test_a_span_behind_ddl_begins_with_what_holds_there() -> None:
     """Whoever fetches it begins there, and must know the prepared XA of that place."""
     log = new_log(granularity=100_000)
-    log.buffer.boundary(Mark(at(104), EMPTY, ("xa",)), 100, wanted=False)
-    behind = Mark(at(114), EMPTY.with_table(at(114), TableSchema("d", "t", ())), ("xa",))
+    log.buffer.boundary(BoundaryState(at(104), EMPTY, ("xa",)), 100, wanted=False)
+    behind = BoundaryState(at(114), EMPTY.with_table(at(114), TableSchema("d", "t", ())), ("xa",))
     log.buffer.boundary(behind, 10, wanted=False)
     log.here = at(114)
     log.transaction(100)

@@ -11,7 +11,7 @@ from helpers.waiting import wait_until
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.tail import tail as tail_module
-from pyspark_mysqlbinlog.connector.tail.buffer import LogBuffer, Mark
+from pyspark_mysqlbinlog.connector.tail.buffer import BoundaryState, LogBuffer
 from pyspark_mysqlbinlog.connector.tail.tail import Tail
 from pyspark_mysqlbinlog.errors import ConnectionFailedError
 from pyspark_mysqlbinlog.protocol.client import ServerSettings
@@ -31,7 +31,7 @@ def test_time_spent_in_connecting_is_no_connection(
     monkeypatch.setattr(tail_module, "_HELD_FOR_A_WHILE", 0.05)
     host, port = silent.getsockname()
     settings = ServerSettings(host, port, "u", "p", connect_timeout=0.2)
-    start = Mark(Position.of("mysql-bin.000001", 4), SchemaHistory())
+    start = BoundaryState(Position.of("mysql-bin.000001", 4), SchemaHistory())
     buffer = LogBuffer(start, capacity=1000, granularity=0)
     tail = Tail(
         settings,

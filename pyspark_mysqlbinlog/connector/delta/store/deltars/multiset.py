@@ -15,7 +15,7 @@ from deltalake import CommitProperties, DeltaTable, write_deltalake
 from pyarrow import dataset
 
 from pyspark_mysqlbinlog.connector.delta.rows.arrow_utils import pc, with_tombstone
-from pyspark_mysqlbinlog.connector.delta.rows.columns import GONE, SEQ
+from pyspark_mysqlbinlog.connector.delta.rows.columns import SEQ, TOMBSTONE
 from pyspark_mysqlbinlog.connector.delta.rows.row_bytes import canonical_row_bytes
 from pyspark_mysqlbinlog.connector.delta.store.deltars.sql import quoted
 from pyspark_mysqlbinlog.connector.delta.store.deltars.stats import wide_decimal_columns
@@ -80,14 +80,14 @@ def rewrite_equal_rows(
     metrics = (
         table.merge(
             source,
-            " AND ".join([f"s.{GONE}", *_equal(gone)]),
+            " AND ".join([f"s.{TOMBSTONE}", *_equal(gone)]),
             source_alias="s",
             target_alias="t",
             streamed_exec=bool(wide_decimal_columns(gone)),
             commit_properties=properties,
         )
         .when_matched_delete()
-        .when_not_matched_insert_all(f"NOT s.{GONE}", except_cols=[GONE])
+        .when_not_matched_insert_all(f"NOT s.{TOMBSTONE}", except_cols=[TOMBSTONE])
         .execute()
     )
     return int(metrics["num_target_rows_deleted"])

@@ -31,12 +31,12 @@ from pyarrow.fs import PyFileSystem
 
 from pyspark_mysqlbinlog.connector.delta.rows.columns import (
     DELETED,
-    GONE,
     OLDEST_SEQ,
     SEQ,
     SEQ_TYPE,
+    TOMBSTONE,
 )
-from pyspark_mysqlbinlog.connector.delta.store.commit_markers import Mark
+from pyspark_mysqlbinlog.connector.delta.store.commit_markers import CommitMarker
 from pyspark_mysqlbinlog.connector.delta.store.commits import CommittingTarget
 from pyspark_mysqlbinlog.connector.delta.store.compactions import (
     Commit,
@@ -61,7 +61,10 @@ from pyspark_mysqlbinlog.connector.delta.store.deltars.stats import (
 )
 from pyspark_mysqlbinlog.connector.delta.store.foreign_writes import check_no_foreign_writes
 from pyspark_mysqlbinlog.connector.delta.store.interface import check_same_deletes
-from pyspark_mysqlbinlog.connector.delta.store.metadata_markers import MARKS, MetadataMarkers
+from pyspark_mysqlbinlog.connector.delta.store.metadata_markers import (
+    COMMIT_MARKERS,
+    MetadataMarkers,
+)
 from pyspark_mysqlbinlog.connector.delta.store.predicates import bounds, is_before
 
 if TYPE_CHECKING:
@@ -263,7 +266,7 @@ class DeltalakeTarget(CommittingTarget):
         numbers = self._of_spark(table)
         if numbers is not None:
             table.alter.set_table_properties(
-                {MARKS: ""},
+                {COMMIT_MARKERS: ""},
                 raise_if_not_exists=False,
                 commit_properties=_writing(numbers.items()),
             )
@@ -332,14 +335,16 @@ class DeltalakeTarget(CommittingTarget):
     def look_again(self) -> None:
         self._table = self._known = self._handed = self._long = None
 
-    def add_columns(self, columns: Sequence[pa.Field[Any]], mark: Mark | None = None) -> None:
+    def add_columns(
+        self, columns: Sequence[pa.Field[Any]], mark: CommitMarker | None = None
+    ) -> None:
         fields = Schema.from_arrow(pa.schema(columns)).fields
         self._commit(
             lambda table: table.alter.add_columns(fields, commit_properties=_marking(mark))
         )
 
     def rewrite_columns(
-        self, columns: pa.Schema, came_from: Mapping[str, str], mark: Mark | None = None
+        self, columns: pa.Schema, came_from: Mapping[str, str], mark: CommitMarker | None = None
     ) -> None:
         held_by = self.partitioned_by()
         columns = self._with_deleted(columns)
@@ -362,7 +367,9 @@ class DeltalakeTarget(CommittingTarget):
         held = _pyarrow(self._there().schema())
         self._commit(write, long_in_shape(held, columns, came_from), columns)
 
-    def set_properties(self, properties: Mapping[str, str], mark: Mark | None = None) -> None:
+    def set_properties(
+        self, properties: Mapping[str, str], mark: CommitMarker | None = None
+    ) -> None:
         self._commit(
             lambda table: table.alter.set_table_properties(
                 dict(properties),
@@ -380,7 +387,7 @@ class DeltalakeTarget(CommittingTarget):
     def has_duplicates(self, names: Sequence[str]) -> bool:
         return has_duplicates(self._now(), names)
 
-    def empty(self, before: Mapping[str, int], mark: Mark | None = None) -> None:
+    def empty(self, before: Mapping[str, int], mark: CommitMarker | None = None) -> None:
         older, marking = is_before(before), _marking(mark)
         if self.soft_deletes:
             self._commit(
@@ -396,11 +403,11 @@ class DeltalakeTarget(CommittingTarget):
     def remove_deleted(self) -> None:
         self._commit(lambda table: table.delete(DELETED, commit_properties=_marking(None)))
 
-    def merge(self, states: pa.Table, key: Sequence[str], mark: Mark) -> None:
+    def merge(self, states: pa.Table, key: Sequence[str], mark: CommitMarker) -> None:
         same = [f"t.{quoted(name)} = s.{quoted(name)}" for name in key]
         predicate = " AND ".join([*same, *bounds(states, key, quoted)])
         if self.soft_deletes:
-            states = states.append_column(DELETED, states.column(GONE))
+            states = states.append_column(DELETED, states.column(TOMBSTONE))
         long = wide_decimal_columns(states)
 
         def write(table: DeltaTable) -> None:
@@ -418,11 +425,11 @@ class DeltalakeTarget(CommittingTarget):
             )
             newer = f"s.{SEQ} > t.{SEQ}"
             if not self.soft_deletes:
-                merger = merger.when_matched_delete(f"s.{GONE} AND {newer}")
-            comes = None if self.soft_deletes else f"NOT s.{GONE}"
+                merger = merger.when_matched_delete(f"s.{TOMBSTONE} AND {newer}")
+            comes = None if self.soft_deletes else f"NOT s.{TOMBSTONE}"
             (
-                merger.when_matched_update_all(newer, except_cols=[GONE])
-                .when_not_matched_insert_all(comes, except_cols=[GONE])
+                merger.when_matched_update_all(newer, except_cols=[TOMBSTONE])
+                .when_not_matched_insert_all(comes, except_cols=[TOMBSTONE])
                 .execute()
             )
 
@@ -432,7 +439,7 @@ class DeltalakeTarget(CommittingTarget):
         # The files of an older version may be deleted.
         return count_equal_rows(self._now(), rows)
 
-    def rewrite_equal_rows(self, gone: pa.Table, rows: pa.Table, mark: Mark) -> int:
+    def rewrite_equal_rows(self, gone: pa.Table, rows: pa.Table, mark: CommitMarker) -> int:
         removed = 0
 
         def write(table: DeltaTable) -> None:
@@ -442,7 +449,7 @@ class DeltalakeTarget(CommittingTarget):
         self._commit(write, wide_decimal_columns(rows))
         return removed
 
-    def replace(self, rows: pa.Table, mark: Mark) -> None:
+    def replace(self, rows: pa.Table, mark: CommitMarker) -> None:
         held_by = self.partitioned_by()
         self._commit(
             lambda table: write_deltalake(
@@ -457,7 +464,7 @@ class DeltalakeTarget(CommittingTarget):
             rows.schema,
         )
 
-    def append(self, rows: pa.Table, mark: Mark) -> None:
+    def append(self, rows: pa.Table, mark: CommitMarker) -> None:
         marking = _marking(mark)
         self._commit(
             lambda table: write_deltalake(table, rows, mode="append", commit_properties=marking),
@@ -500,7 +507,7 @@ def _pyarrow(schema: Schema) -> pa.Schema:
     return pa.schema(given)
 
 
-def _marking(mark: Mark | None) -> CommitProperties:
+def _marking(mark: CommitMarker | None) -> CommitProperties:
     return _writing(() if mark is None else mark.identifiers)
 
 

@@ -21,18 +21,18 @@ from pyspark.sql.types import BooleanType, StructType
 from pyspark_mysqlbinlog.connector.delta.rows.arrow_utils import with_tombstone
 from pyspark_mysqlbinlog.connector.delta.rows.columns import (
     DELETED,
-    GONE,
     OLDEST_SEQ,
     SEQ,
     SEQ_TYPE,
+    TOMBSTONE,
 )
-from pyspark_mysqlbinlog.connector.delta.store.commit_markers import Mark
+from pyspark_mysqlbinlog.connector.delta.store.commit_markers import CommitMarker
 from pyspark_mysqlbinlog.connector.delta.store.commits import CommittingTarget
 from pyspark_mysqlbinlog.connector.delta.store.compactions import Commit
 from pyspark_mysqlbinlog.connector.delta.store.foreign_writes import check_no_foreign_writes
 from pyspark_mysqlbinlog.connector.delta.store.interface import check_same_deletes
 from pyspark_mysqlbinlog.connector.delta.store.metadata_markers import (
-    MARKS,
+    COMMIT_MARKERS,
     MetadataMarkers,
     has_commit_id,
     user_metadata,
@@ -52,7 +52,7 @@ from pyspark_mysqlbinlog.connector.delta.store.spark.versions import (
     BOUNDARY,
     METADATA,
     SETTINGS,
-    Snapshot,
+    DeltaVersion,
     SparkTable,
 )
 from pyspark_mysqlbinlog.errors import OptionError
@@ -153,14 +153,14 @@ class SparkTarget(CommittingTarget):
         self._partition_by = list(partition_by)
         self.soft_deletes = soft_delete
 
-    def _opened(self) -> Snapshot | None:
+    def _opened(self) -> DeltaVersion | None:
         snapshot = self._table.last()
         if snapshot is not None and self._known is None:
             check_same_deletes(self, snapshot.fields.names)
             self._known = snapshot.version
         return snapshot
 
-    def _there(self) -> Snapshot:
+    def _there(self) -> DeltaVersion:
         snapshot = self._opened()
         assert snapshot is not None, f"{self.uri} does not exist"
         return snapshot
@@ -168,7 +168,7 @@ class SparkTarget(CommittingTarget):
     def _commit(
         self,
         write: Callable[[], object],
-        mark: Mark | None = None,
+        mark: CommitMarker | None = None,
         told: _Told | None = None,
     ) -> None:
         """Write once, with a commit marker.
@@ -211,7 +211,7 @@ class SparkTarget(CommittingTarget):
     def _is_conflict(self, error: Exception) -> bool:
         return bool(_CONFLICT.search(str(error)))
 
-    def _marking(self, mark: Mark) -> _Told:
+    def _marking(self, mark: CommitMarker) -> _Told:
         """Return the metadata of a commit with a marker."""
         log = str(mark.log)
         snapshot = self._there()
@@ -220,7 +220,7 @@ class SparkTarget(CommittingTarget):
         if marks is None or marks.log != log:
             marks = MetadataMarkers.anew(log, numbers)
             with self._table.setting({METADATA: marks.commit_metadata(numbers)}):
-                self._table.sql(self._with_properties({MARKS: marks.text}))
+                self._table.sql(self._with_properties({COMMIT_MARKERS: marks.text}))
         boundary = numbers.get(log, -1)
         new = dict(mark.identifiers)
         if mark.version < boundary:
@@ -324,14 +324,16 @@ class SparkTarget(CommittingTarget):
     def look_again(self) -> None:
         self._known = None
 
-    def add_columns(self, columns: Sequence[pa.Field[Any]], mark: Mark | None = None) -> None:
+    def add_columns(
+        self, columns: Sequence[pa.Field[Any]], mark: CommitMarker | None = None
+    ) -> None:
         fields = spark_sql.fields(columns)
         statement = f"ALTER TABLE {self._table.name} ADD COLUMNS ({fields})"
         self._allow(columns)
         self._commit(lambda: self._table.sql(statement), mark)
 
     def rewrite_columns(
-        self, columns: pa.Schema, came_from: Mapping[str, str], mark: Mark | None = None
+        self, columns: pa.Schema, came_from: Mapping[str, str], mark: CommitMarker | None = None
     ) -> None:
         columns = self._with_deleted(columns)
         if self.soft_deletes:
@@ -359,7 +361,9 @@ class SparkTarget(CommittingTarget):
         if any(map(_is_without_zone, columns)) and not any(map(_is_without_zone, held)):
             self.set_properties({"delta.feature.timestampNtz": "supported"})
 
-    def set_properties(self, properties: Mapping[str, str], mark: Mark | None = None) -> None:
+    def set_properties(
+        self, properties: Mapping[str, str], mark: CommitMarker | None = None
+    ) -> None:
         if mark is None:
             self._commit(lambda: self._table.sql(self._with_properties(properties)))
             return
@@ -372,7 +376,7 @@ class SparkTarget(CommittingTarget):
             marks = MetadataMarkers.anew(log, told)
         else:
             marks = MetadataMarkers(marks.application, log, told)
-        statement = self._with_properties({**properties, MARKS: marks.text})
+        statement = self._with_properties({**properties, COMMIT_MARKERS: marks.text})
         self._commit(lambda: self._table.sql(statement), None, _Told(marks, told))
 
     def older(self, before: Mapping[str, int], names: Sequence[str]) -> pa.Table:
@@ -388,7 +392,7 @@ class SparkTarget(CommittingTarget):
         query = f"SELECT 1 FROM {self._table.name} GROUP BY {columns} HAVING COUNT(*) > 1 LIMIT 1"
         return bool(self._table.sql(query))
 
-    def empty(self, before: Mapping[str, int], mark: Mark | None = None) -> None:
+    def empty(self, before: Mapping[str, int], mark: CommitMarker | None = None) -> None:
         older = is_before(before)
         statement = f"DELETE FROM {self._table.name} WHERE {older}"
         if self.soft_deletes:
@@ -400,14 +404,14 @@ class SparkTarget(CommittingTarget):
         statement = f"DELETE FROM {self._table.name} WHERE {DELETED}"
         self._commit(lambda: self._table.sql(statement))
 
-    def merge(self, states: pa.Table, key: Sequence[str], mark: Mark) -> None:
+    def merge(self, states: pa.Table, key: Sequence[str], mark: CommitMarker) -> None:
         same = [f"t.{quoted(name)} = s.{quoted(name)}" for name in key]
         if self.soft_deletes:
-            states = states.append_column(DELETED, states.column(GONE))
+            states = states.append_column(DELETED, states.column(TOMBSTONE))
         statement = spark_sql.merge(
             self._table.name,
             _STATES,
-            [name for name in states.column_names if name != GONE],
+            [name for name in states.column_names if name != TOMBSTONE],
             [*same, *bounds(states, key, quoted)],
             soft_deletes=self.soft_deletes,
         )
@@ -428,7 +432,7 @@ class SparkTarget(CommittingTarget):
             with self._table.query(query) as found:
                 return count_equal_rows(found, rows)
 
-    def rewrite_equal_rows(self, gone: pa.Table, rows: pa.Table, mark: Mark) -> int:
+    def rewrite_equal_rows(self, gone: pa.Table, rows: pa.Table, mark: CommitMarker) -> int:
         if not gone.num_rows:
             self.append(rows, mark)
             return 0
@@ -449,7 +453,7 @@ class SparkTarget(CommittingTarget):
             self._commit(write, mark)
         return removed
 
-    def replace(self, rows: pa.Table, mark: Mark) -> None:
+    def replace(self, rows: pa.Table, mark: CommitMarker) -> None:
         held = self.columns()
         if not rows.num_rows and self.is_empty() and held is not None and _equal(held, rows.schema):
             # Delta makes no commit if nothing changes.
@@ -460,7 +464,7 @@ class SparkTarget(CommittingTarget):
         with self._table.frame(rows, from_arrow_schema(rows.schema)) as frame:
             self._save(frame, mark, "overwrite", held_by)
 
-    def append(self, rows: pa.Table, mark: Mark) -> None:
+    def append(self, rows: pa.Table, mark: CommitMarker) -> None:
         if not rows.num_rows:
             self.set_properties({}, mark)
             return
@@ -468,7 +472,7 @@ class SparkTarget(CommittingTarget):
             self._save(frame, mark, "append")
 
     def _save(
-        self, frame: DataFrame, mark: Mark, mode: str, partition_by: Sequence[str] = ()
+        self, frame: DataFrame, mark: CommitMarker, mode: str, partition_by: Sequence[str] = ()
     ) -> None:
         def write() -> None:
             before = self._there().version
@@ -491,10 +495,10 @@ class SparkTarget(CommittingTarget):
     def _frame(self, rows: pa.Table) -> AbstractContextManager[DataFrame]:
         """Yield rows, or states, as a DataFrame in the types of the table."""
         held = self._there().fields
-        names = [name for name in rows.column_names if name != GONE]
+        names = [name for name in rows.column_names if name != TOMBSTONE]
         fields = StructType([held[name] for name in names])
-        if GONE in rows.column_names:
-            fields = fields.add(GONE, BooleanType())
+        if TOMBSTONE in rows.column_names:
+            fields = fields.add(TOMBSTONE, BooleanType())
         return self._table.frame(rows, fields)
 
     def compact(self) -> bool:

@@ -11,7 +11,7 @@ import pytest
 from deltalake import DeltaTable
 
 from pyspark_mysqlbinlog.connector.delta.query.applied_states import AppliedStates
-from pyspark_mysqlbinlog.connector.delta.store.commit_markers import LogIdentity, Mark
+from pyspark_mysqlbinlog.connector.delta.store.commit_markers import CommitMarker, LogIdentity
 from pyspark_mysqlbinlog.connector.delta.store.deltars.table import DeltalakeEngine, DeltalakeTarget
 from pyspark_mysqlbinlog.connector.delta.sync.applied_state import AppliedState
 from pyspark_mysqlbinlog.errors import OffsetError
@@ -29,7 +29,7 @@ def target(tmp_path: Path) -> DeltalakeTarget:
     target.create(pa.schema([pa.field("id", pa.int64())]), {})
     for number in (5, 6, 7):
         target.append(
-            pa.table({"id": [number]}), Mark(LOG, number * 100 - 200, None, (QUERY, number))
+            pa.table({"id": [number]}), CommitMarker(LOG, number * 100 - 200, None, (QUERY, number))
         )
     return target
 

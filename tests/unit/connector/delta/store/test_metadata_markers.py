@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pyspark_mysqlbinlog.connector.delta.store.metadata_markers import (
-    MARKS,
+    COMMIT_MARKERS,
     MetadataMarkers,
     has_commit_id,
     user_metadata,
@@ -16,9 +16,9 @@ _SECOND = {_LOG: 6, f"{_LOG}:event": 60, f"{_LOG}:file": 600, "mysqlbinlog:query
 
 def test_the_property_is_read_as_it_was_written() -> None:
     marks = MetadataMarkers.anew(_LOG, _FIRST)
-    assert MetadataMarkers.of({MARKS: marks.text}) == marks
+    assert MetadataMarkers.of({COMMIT_MARKERS: marks.text}) == marks
     assert MetadataMarkers.of({}) is None
-    assert MetadataMarkers.of({MARKS: ""}) is None
+    assert MetadataMarkers.of({COMMIT_MARKERS: ""}) is None
 
 
 def test_the_newest_commit_of_the_application_tells() -> None:

@@ -11,7 +11,7 @@ from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
 from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
 from pyspark_mysqlbinlog.connector.delta.rows.columns import SEQ, SEQ_TYPE
 from pyspark_mysqlbinlog.connector.delta.rows.packed_position import pack_position
-from pyspark_mysqlbinlog.connector.delta.store.commit_markers import LogIdentity, Mark
+from pyspark_mysqlbinlog.connector.delta.store.commit_markers import CommitMarker, LogIdentity
 from pyspark_mysqlbinlog.connector.delta.store.deltars.table import DeltalakeEngine, DeltalakeTarget
 from pyspark_mysqlbinlog.connector.delta.sync.log_identity import LogIdentityCheck
 from pyspark_mysqlbinlog.connector.log.logs import is_looked_for
@@ -30,7 +30,7 @@ def _target(path: Path, pos: int, known: Fingerprint) -> DeltalakeTarget:
     columns = pa.schema([pa.field("id", pa.int64()), pa.field(SEQ, SEQ_TYPE)])
     target.create(columns, {})
     place = pack_position(Position.of("binlog.000001", pos))
-    target.append(columns.empty_table(), Mark(_LOG, place, known))
+    target.append(columns.empty_table(), CommitMarker(_LOG, place, known))
     return target
 
 
