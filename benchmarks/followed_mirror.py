@@ -215,7 +215,7 @@ class FollowedMirror:
 
     def _time_steps(self) -> None:
         """Count the seconds that the mirror waits for the log, or reads it."""
-        steps = DirectReader.steps
+        steps = DirectReader.sub_batches
 
         def timed(reading: DirectReader, *given: Any) -> Iterator[SubBatch]:
             with closing(steps(reading, *given)) as found:
@@ -227,7 +227,7 @@ class FollowedMirror:
                         return
                     yield step
 
-        self._stack.enter_context(patch.object(DirectReader, "steps", timed))
+        self._stack.enter_context(patch.object(DirectReader, "sub_batches", timed))
 
 
 def _sums(folder: Path, column: str) -> dict[str, int]:

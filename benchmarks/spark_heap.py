@@ -24,7 +24,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
-from pyspark_mysqlbinlog.connector.delta.query.parallel import side_by_side
+from pyspark_mysqlbinlog.connector.delta.query.parallel import map_in_threads
 from pyspark_mysqlbinlog.connector.delta.rows.columns import SEQ, SEQ_TYPE, TOMBSTONE
 from pyspark_mysqlbinlog.connector.delta.store.commit_markers import CommitMarker, LogIdentity
 from pyspark_mysqlbinlog.connector.delta.store.interface import DeltaTarget
@@ -87,7 +87,7 @@ def _load(spark: SparkSession, engine: SparkEngine, folder: Path, counts: Sequen
             target.create(_COLUMNS, {})
             _merge(target, 1)
 
-        for _ in side_by_side(create, new, spark):
+        for _ in map_in_threads(create, new, spark):
             pass
         made += new
         _report(spark, f"{count} tables")
@@ -99,7 +99,7 @@ def _follow(spark: SparkSession, engine: SparkEngine, folder: Path, counts: Sequ
         target.create(_COLUMNS, {})
     for number in range(1, max(counts, default=0) + 1):
         merge = partial(_merge, number=number)
-        for _ in side_by_side(merge, targets, spark):
+        for _ in map_in_threads(merge, targets, spark):
             pass
         if number in counts:
             _report(spark, f"{number} batches")

@@ -44,14 +44,14 @@ def mirrored(
 def taken(monkeypatch: pytest.MonkeyPatch) -> list[SubBatch]:
     """The steps with loaded rows that others of their batch follow, as they come."""
     steps = list[SubBatch]()
-    take = BatchRunner._take_step
+    take = BatchRunner._apply_sub_batch
 
     def noted(runner: BatchRunner, step: SubBatch, *rest: Any) -> None:
         if not step.is_last and step.last.loads_since(step.first):
             steps.append(step)
         take(runner, step, *rest)
 
-    monkeypatch.setattr(BatchRunner, "_take_step", noted)
+    monkeypatch.setattr(BatchRunner, "_apply_sub_batch", noted)
     return steps
 
 
@@ -61,13 +61,13 @@ def changes(mirrored: MirroredDatabase, seed: int) -> Callable[[], None]:
 
 def before_each_step(monkeypatch: pytest.MonkeyPatch, work: Callable[[], None]) -> None:
     """Let something happen on the server before each step is brought in."""
-    take = BatchRunner._take_step
+    take = BatchRunner._apply_sub_batch
 
     def with_work(runner: BatchRunner, *given: Any) -> None:
         work()
         take(runner, *given)
 
-    monkeypatch.setattr(BatchRunner, "_take_step", with_work)
+    monkeypatch.setattr(BatchRunner, "_apply_sub_batch", with_work)
 
 
 def test_changes_while_a_batch_is_loaded(

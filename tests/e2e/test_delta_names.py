@@ -82,6 +82,6 @@ def test_tables_with_names_that_no_path_takes(
     mirrored.run()
     targets = PathTemplate.parse(f"{tmp_path}/lake/{{database}}/{{table}}")
     for number, name in enumerate(names):
-        held = DeltaTable(targets.of((database, name))).to_pyarrow_table().to_pylist()
+        held = DeltaTable(targets.render((database, name))).to_pyarrow_table().to_pylist()
         assert {(row["id"], row["v"]) for row in held} == {(1, number + 1), (2, 2)}, name
     assert len(list((tmp_path / "lake" / database).iterdir())) == len(names)

@@ -61,7 +61,7 @@ class Log:
 
     def rotate(self) -> Position:
         self.here = at(4, self.here.number + 1)
-        self.buffer.moved(mark(self.here))
+        self.buffer.advance(mark(self.here))
         return self.here
 
 

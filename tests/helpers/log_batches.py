@@ -85,7 +85,7 @@ class LogBatches:
             self.start,
             CommitMarker(log, pack_position(position), None, (self.query, self.number)),
             load,
-            load_before=self.load,
+            snapshot_before=self.load,
             log_before=before if into is not None else None,
         )
         self.number, self.start, self.load = self.number + 1, position, load

@@ -30,11 +30,11 @@ def with_short_steps(monkeypatch: pytest.MonkeyPatch, size: int = 1) -> list[int
     Gives how many each batch had, as they come.
     """
     made, counts = DirectReader.__init__, list[int]()
-    read = DirectReader.steps
+    read = DirectReader.sub_batches
 
     def with_steps(reading: DirectReader, *given: Any, **named: Any) -> None:
         made(reading, *given, **named)
-        reading._step_bytes = size
+        reading._sub_batch_bytes = size
 
     def counted(reading: DirectReader, *given: Any) -> Iterator[SubBatch]:
         counts.append(0)
@@ -43,7 +43,7 @@ def with_short_steps(monkeypatch: pytest.MonkeyPatch, size: int = 1) -> list[int
             yield step
 
     monkeypatch.setattr(DirectReader, "__init__", with_steps)
-    monkeypatch.setattr(DirectReader, "steps", counted)
+    monkeypatch.setattr(DirectReader, "sub_batches", counted)
     return counts
 
 
@@ -68,7 +68,7 @@ def checkpoint_names(becomes: str) -> Iterator[str]:
 @contextmanager
 def killed_behind(number: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """What runs inside must come to another step behind so many, and ends there."""
-    take, left = BatchRunner._take_step, number
+    take, left = BatchRunner._apply_sub_batch, number
 
     def killed(runner: BatchRunner, *given: Any) -> None:
         nonlocal left
@@ -78,6 +78,6 @@ def killed_behind(number: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[None
         take(runner, *given)
 
     with monkeypatch.context() as patched:
-        patched.setattr(BatchRunner, "_take_step", killed)
+        patched.setattr(BatchRunner, "_apply_sub_batch", killed)
         with pytest.raises(Exception, match=_Killed.__name__):
             yield

@@ -141,9 +141,9 @@ class TableBatches:
             mark,
             load,
             reloads=reloads,
-            is_first_step=is_first_step,
-            has_more=has_more,
-            load_before=self.load,
+            is_first_sub_batch=is_first_step,
+            has_next_sub_batch=has_more,
+            snapshot_before=self.load,
             limited=lambda _: self.is_limited,
             rows_where=None
             if reads is None

@@ -228,7 +228,7 @@ def starts_in_the_past(witness: Witness) -> None:
                 witness.moments[first][0],
                 lambda database, _: database == witness.database,
                 case_sensitive=True,
-                unwanted=True,
+                uncaptured=True,
             )
             for moment in range(first, len(witness.moments)):
                 position, tables = witness.moments[moment]

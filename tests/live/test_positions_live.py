@@ -74,7 +74,7 @@ def test_every_position_inside_an_event(any_server: Server, any_database: str, v
 def test_checkpoints_of_another_log(any_server: Server, any_database: str, value: str) -> None:
     """The same file up to some place, as in a restored copy, and then other events."""
     log, file, start, end = logged(any_server, any_database, value)
-    head = log.look_at(Position.of(file, FIRST_EVENT))
+    head = log.fingerprint_at(Position.of(file, FIRST_EVENT))
     assert head is not None
     length = end - start
     known = Fingerprint(head.created, head.server_id, length, checksum=1)

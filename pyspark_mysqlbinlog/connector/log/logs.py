@@ -158,7 +158,7 @@ class ServerLog:
             Dump(client, begin, None, blocking=False, told_version=told.append)
         return told[-1]
 
-    def look_at(self, position: Position) -> Fingerprint | None:
+    def fingerprint_at(self, position: Position) -> Fingerprint | None:
         """Read a position's fingerprint; without its event if that would take long.
 
         Also without it if it is not searched, or the log ends before the position.

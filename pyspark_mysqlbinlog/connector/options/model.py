@@ -36,7 +36,7 @@ from pyspark_mysqlbinlog.errors import OptionError
 from pyspark_mysqlbinlog.names import Table, table_folding
 from pyspark_mysqlbinlog.protocol.client import ServerSettings
 
-__all__ = ["FIELDS", "Options", "told"]
+__all__ = ["FIELDS", "Options", "field_info"]
 
 Operation = Literal["insert", "update", "delete", "truncate", "ddl"]
 _OPERATIONS: tuple[Operation, ...] = ("insert", "update", "delete", "truncate", "ddl")
@@ -541,7 +541,7 @@ class Options(BaseModel):
 FIELDS = {to_camel(name): field for name, field in Options.model_fields.items()}
 
 
-def told(name: str, what: str) -> str:
+def field_info(name: str, what: str) -> str:
     """Return an entry of an option's definition that is not pydantic's."""
     extra = FIELDS[name].json_schema_extra
     return str(extra[what]) if isinstance(extra, dict) else ""

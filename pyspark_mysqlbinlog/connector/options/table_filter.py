@@ -116,7 +116,7 @@ class TableFilter:
                 )
         return cls(tables, exclude, case_sensitive, included, excluded)
 
-    def wants(self, database: str, table: str) -> bool:
+    def captures(self, database: str, table: str) -> bool:
         """Whether changes of this table are captured."""
         key = (database, table)
         answer = self._answers.get(key)
@@ -144,7 +144,7 @@ class TableFilter:
         by_name: dict[Table, Table] = {}
         folded = table_folding(self.case_sensitive)
         for database, table in _literals(self.included):
-            if self.wants(database, table):
+            if self.captures(database, table):
                 name = (database, table)
                 by_name.setdefault(folded(name), name)
         return tuple(by_name.values())

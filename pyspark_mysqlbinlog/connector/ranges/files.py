@@ -9,7 +9,7 @@ from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.log.logs import NO_LIMIT, FileLog
 from pyspark_mysqlbinlog.connector.log.retry import LOG
 from pyspark_mysqlbinlog.connector.ranges.range_end import RangeBounds, check_between
-from pyspark_mysqlbinlog.connector.ranges.split import RangePlan, cut
+from pyspark_mysqlbinlog.connector.ranges.split import RangePlan, split_into_ranges
 from pyspark_mysqlbinlog.connector.tail.buffer import BoundaryState, LogBuffer
 from pyspark_mysqlbinlog.connector.tail.prepared_xa import PreparedXaSearch
 from pyspark_mysqlbinlog.connector.tail.transaction_scanner import TransactionScanner
@@ -18,7 +18,7 @@ from pyspark_mysqlbinlog.decoder.kernel.implementation import implementation
 from pyspark_mysqlbinlog.decoder.kernel.log_scanner import LogScanner, Run
 from pyspark_mysqlbinlog.protocol.events import Event
 
-__all__ = ["cut_files"]
+__all__ = ["split_files"]
 
 # Each range contains the schemas, and costs Spark some time.
 _MAX_RANGES = 1024
@@ -26,11 +26,11 @@ _MAX_RANGES = 1024
 _PARTS_OF_RANGE = 8
 
 
-def cut_files(
+def split_files(
     log: FileLog,
     start: Position,
     end: Position,
-    wants: Callable[[str, str], bool],
+    captures: Callable[[str, str], bool],
     *,
     operations: frozenset[str],
     server_version: str,
@@ -52,7 +52,7 @@ def cut_files(
     MySQLBinlogError : for events that can't be skipped, and an end that is no boundary.
     """
     earlier: list[str] = []
-    search = PreparedXaSearch.of_files(log, start, wants)
+    search = PreparedXaSearch.of_files(log, start, captures)
 
     def earlier_xa(xid: str) -> None:
         search.check_not_captured(xid)
@@ -60,7 +60,7 @@ def cut_files(
 
     def walked() -> list[RangePlan]:
         filtering = EventFilter(
-            wants,
+            captures,
             tuple(sorted(set(earlier))),
             server_version,
             operations=operations,
@@ -109,7 +109,7 @@ def _walked(
     else:
         bounds.check_reached()
         check_between(filtering, end)
-    return cut(
+    return split_into_ranges(
         start,
         buffer.finished(),
         pending_xa=pending_xa,

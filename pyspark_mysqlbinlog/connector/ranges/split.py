@@ -19,7 +19,13 @@ from pyspark_mysqlbinlog.connector.log.logs import FileLog
 from pyspark_mysqlbinlog.connector.tail.buffer import MAX_INLINE_BYTES_PER_TASK, Span
 from pyspark_mysqlbinlog.protocol.blocks import EventBlock
 
-__all__ = ["MAX_INLINE_BYTES_PER_BATCH", "RangePartition", "RangePlan", "cut", "pulled"]
+__all__ = [
+    "MAX_INLINE_BYTES_PER_BATCH",
+    "RangePartition",
+    "RangePlan",
+    "fetched_range",
+    "split_into_ranges",
+]
 
 # More tasks than this cost Spark more than fetching their events by one
 # (docs/explanation/benchmarks.md).
@@ -79,7 +85,7 @@ class RangePlan:
     fingerprint: Fingerprint | None = None
 
 
-def cut(
+def split_into_ranges(
     start: Position,
     spans: Sequence[Span],
     *,
@@ -200,7 +206,7 @@ def _joined(parts: list[RangePlan]) -> RangePlan:
     )
 
 
-def pulled(
+def fetched_range(
     start: Position,
     end: Position,
     pending_xa: tuple[str, ...],

@@ -191,7 +191,7 @@ def _history(name: str, log: SeededLog) -> SchemaHistory:
         if statement.kind in _CREATES and statement.tables:
             table = statement.tables[0]
             if tracker.history.at(end, *table) is None:
-                raise _wrong(name, tracker.history.reason(end, *table))
+                raise _wrong(name, tracker.history.unknown_reason(end, *table))
     told = [*tracker.history.tables(), *tracker.history.databases()]
     if not told:
         raise _wrong(name, "has no CREATE TABLE")

@@ -95,7 +95,7 @@ class SchemaGuard:
             if schema is None and not self._positional:
                 raise unknown_schema(
                     table_map,
-                    history.reason(here, database, table),
+                    history.unknown_reason(here, database, table),
                     is_shown=(database, table) in self._shown,
                 )
         schema = described or schema
@@ -111,7 +111,7 @@ class SchemaGuard:
         self, history: SchemaHistory, table: Table, since: Position, here: Position
     ) -> SchemaHistory:
         """Query the server, whose answer is valid from the table's last DDL after `since` on."""
-        reason = history.reason(here, *table)
+        reason = history.unknown_reason(here, *table)
         found = self._asked_for(history, [table], since, all_sequences=True)
         history = found.until(END_OF_SEQUENCE)
         if history.at(here, *table) is None:
@@ -193,12 +193,12 @@ def learned(
 
     client : for queries; `settings` are of the same server.
     """
-    wants = _only(tables, case_sensitive=case_sensitive)
+    captures = _only(tables, case_sensitive=case_sensitive)
     found, _ = history_of_server(
         client,
         ServerLog.seen_from(settings, since),
         since,
-        wants,
+        captures,
         case_sensitive=case_sensitive,
         all_sequences=all_sequences,
     )

@@ -48,7 +48,7 @@ def read_payload_type(options: Options) -> StructType:
     with initial_retry()(ReplicaClient.connect, settings) as client:
         case_sensitive = ServerFacts.ask(client).case_sensitive
         tables = options.table_filter(case_sensitive)
-        schemas = read_table_schemas(client, tables.wants)
+        schemas = read_table_schemas(client, tables.captures)
     schemas += _dropped(options, tables, schemas, case_sensitive)
     _check_all(tables, schemas, case_sensitive)
     columns = options.column_filter(case_sensitive)

@@ -78,7 +78,7 @@ class SchemaTracker:
     Parameters
     ----------
     history : known at the start.
-    wants : whether (database, table) is captured.
+    captures : whether (database, table) is captured.
     case_sensitive : otherwise the server stores names in lower case, whatever a statement has.
     complete : database -> whether the history began with a complete reading of the server: a
         captured table that the history does not contain did not exist, nor did a database.
@@ -95,7 +95,7 @@ class SchemaTracker:
     def __init__(
         self,
         history: SchemaHistory,
-        wants: Callable[[str, str], bool],
+        captures: Callable[[str, str], bool],
         *,
         case_sensitive: bool,
         complete: Callable[[str], bool] | None = None,
@@ -106,7 +106,7 @@ class SchemaTracker:
         self.history = history
         self._on_rename = on_rename
         self._fold = folding(case_sensitive)
-        self._wants = wants
+        self._captures = captures
         self._complete: Callable[[str], bool] = complete or (lambda _: False)
         self._server_default = server_default
         self._explicit_timestamps = explicit_timestamps
@@ -158,18 +158,18 @@ class SchemaTracker:
         if self.history is self._pruned:
             return
         history = self.history.from_position(position)
-        unwanted = [name for name in history.tables() if not self._wants(*name)]
-        unwanted.sort(key=lambda name: (last_change(self.history, name), name), reverse=True)
+        uncaptured = [name for name in history.tables() if not self._captures(*name)]
+        uncaptured.sort(key=lambda name: (last_change(self.history, name), name), reverse=True)
         came = {
             start
             for name in history.tables()
-            if self._wants(*name)
+            if self._captures(*name)
             for start, what in history.versions(*name)
             if isinstance(what, TableSchema)
         }
         columns = 0
         kept: dict[Table, tuple[Version, ...]] = {}
-        for name in unwanted:
+        for name in uncaptured:
             versions = history.versions(*name)
             _, state = versions[-1]
             columns += len(state.columns) if isinstance(state, TableSchema) else 0
@@ -250,7 +250,7 @@ class SchemaTracker:
             return state.gone
         if state is not None:
             return False
-        return name[0] in self._whole or (self._wants(*name) and self._complete(name[0]))
+        return name[0] in self._whole or (self._captures(*name) and self._complete(name[0]))
 
     def _alter(self, ddl: _Ddl) -> None:
         statement = ddl.logged.statement

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
-from pyspark_mysqlbinlog.connector.source.schema import arrow_schema, envelope
+from pyspark_mysqlbinlog.connector.source.schema import arrow_schema, output_schema
 from pyspark_mysqlbinlog.errors import OptionError
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ __all__ = [
 # The only column of a packed stream.
 IPC_ROWS = StructType([StructField("packet", BinaryType())])
 SLIM_IPC_ROWS = StructType([StructField("lean_packet", BinaryType())])
-_CONTENT = envelope(StringType())
+_CONTENT = output_schema(StringType())
 _OF_SOURCE = ("query", "missing")
 
 

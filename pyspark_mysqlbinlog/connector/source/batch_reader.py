@@ -17,7 +17,7 @@ from pyspark_mysqlbinlog.connector.log.retry import initial_retry
 from pyspark_mysqlbinlog.connector.options.logging_setup import configure_logging
 from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.connector.options.values import FilePosition
-from pyspark_mysqlbinlog.connector.ranges.files import cut_files
+from pyspark_mysqlbinlog.connector.ranges.files import split_files
 from pyspark_mysqlbinlog.connector.ranges.reader import read_range
 from pyspark_mysqlbinlog.connector.ranges.split import RangePartition, RangePlan
 from pyspark_mysqlbinlog.connector.snapshot.coordinator import SnapshotCoordinator
@@ -85,7 +85,7 @@ class MySQLBinlogReader(DataSourceReader):
         load = SnapshotCoordinator.of(options, case_sensitive=case_sensitive)
         try:
             state = load.planned(
-                start.load(options.table_filter(case_sensitive).wants), BatchLimits()
+                start.load(options.table_filter(case_sensitive).captures), BatchLimits()
             )
         finally:
             load.close()
@@ -97,11 +97,11 @@ class MySQLBinlogReader(DataSourceReader):
             return []
         options = self._options
         is_chosen = isinstance(options.ending_offset, FilePosition)
-        return cut_files(
+        return split_files(
             log,
             start.position,
             end,
-            options.table_filter(start.facts.case_sensitive).wants,
+            options.table_filter(start.facts.case_sensitive).captures,
             operations=options.operations,
             server_version=_version(start, start.position),
             target_bytes=options.target_partition_bytes,

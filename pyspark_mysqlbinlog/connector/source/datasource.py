@@ -46,18 +46,18 @@ class MySQLBinlogDataSource(DataSource):
         """
         from pyspark.sql.types import StringType, VariantType
 
-        from pyspark_mysqlbinlog.connector.source.schema import envelope
+        from pyspark_mysqlbinlog.connector.source.schema import output_schema
 
         options = self._parsed()
         match options.payload_kind:
             case "struct":
                 from pyspark_mysqlbinlog.connector.schemas.struct_schema import read_payload_type
 
-                return envelope(read_payload_type(options), rescued=options.rescues)
+                return output_schema(read_payload_type(options), rescued=options.rescues)
             case "variant":
-                return envelope(VariantType())
+                return output_schema(VariantType())
             case "json":
-                return envelope(StringType())
+                return output_schema(StringType())
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return a batch read."""

@@ -51,17 +51,17 @@ class StreamOffsets:
             )
         return offset
 
-    def at_end(self, start: Offset, mark: BoundaryState, load: SnapshotState | None) -> Offset:
+    def at_end(self, start: Offset, boundary: BoundaryState, load: SnapshotState | None) -> Offset:
         """Return the offset of a batch's end, with every schema that is valid within the batch."""
-        history = mark.history.from_position(start.position)
+        history = boundary.history.from_position(start.position)
         if self._packed is None or self._packed[0] != history:
             self._packed = history, history.pack()
         return Offset(
-            position=mark.position,
+            position=boundary.position,
             server_uuid=start.server_uuid,
             schemas=self._packed[1],
-            prepared_xa=mark.pending_xa,
-            fingerprint=mark.fingerprint,
+            prepared_xa=boundary.pending_xa,
+            fingerprint=boundary.fingerprint,
             epoch=start.epoch,
             snapshot="" if load is None else load.pack(),
             payload=self._options.payload_kind,

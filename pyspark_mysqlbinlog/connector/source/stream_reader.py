@@ -145,7 +145,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
             )
             if self._options.loads:
                 tables = self._options.table_filter(start.facts.case_sensitive)
-                initial = replace(initial, snapshot=start.load(tables.wants).pack())
+                initial = replace(initial, snapshot=start.load(tables.captures).pack())
             self._initial = initial
         return self._initial.to_dict()
 
@@ -226,10 +226,10 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
                 self._server.ask(self._note_target)
                 target = self._target_seen_from(position)
         if load is not None and may_load:
-            load, mark = self._load.step(tail, load, position, most, target)
+            load, boundary = self._load.step(tail, load, position, most, target)
             self._moved_at = monotonic()
-            mark = mark or self._offsets.boundary(offset, self._load.at)
-            return self._offsets.at_end(offset, mark, load).to_dict()
+            boundary = boundary or self._offsets.boundary(offset, self._load.at)
+            return self._offsets.at_end(offset, boundary, load).to_dict()
         if target is not None and target < position and self._initial is None:
             # To wait for nothing would end the query as if it had succeeded. (A start that was
             # resolved in this run may be after the target.)
@@ -252,29 +252,29 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         is_settled = load == offset.load and (
             load is None or not (load.chunks or load.empty or load.invalidated_at)
         )
-        steps = max_sub_batches() if self._packing is not None and is_settled else 1
-        mark = buffer.furthest(position, most and most * steps, target, rows)
+        sub_batches = max_sub_batches() if self._packing is not None and is_settled else 1
+        boundary = buffer.last_boundary_within(position, most and most * sub_batches, target, rows)
         # A batch in which tables change is one sub-batch.
         if (
-            mark is not None
-            and steps > 1
-            and self._load.changes_tables(buffer, position, mark.position)
+            boundary is not None
+            and sub_batches > 1
+            and self._load.changes_tables(buffer, position, boundary.position)
         ):
-            mark = buffer.furthest(position, most, target, rows)
+            boundary = buffer.last_boundary_within(position, most, target, rows)
         # Events after the end of this run belong to the next one.
         is_short = end is None or tail.scanned < end or not tail.compared
         has_ended = tail.next_sequence is not None
-        if mark is None and buffer.error is not None and is_short and not has_ended:
+        if boundary is None and buffer.error is not None and is_short and not has_ended:
             raise buffer.error
-        if mark is None:
-            mark = self._idle_move(buffer, position, target, at_once=has_ended)
-        if mark is None and self._is_at_next_sequence(tail, position, target):
+        if boundary is None:
+            boundary = self._idle_move(buffer, position, target, at_once=has_ended)
+        if boundary is None and self._is_at_next_sequence(tail, position, target):
             return self._begin_sequence(tail, offset).to_dict()
-        if mark is None:
+        if boundary is None:
             return start
         self._moved_at = monotonic()
-        load = self._load.followed(tail, load, position, mark)
-        return self._offsets.at_end(offset, mark, load).to_dict()
+        load = self._load.advanced(tail, load, position, boundary)
+        return self._offsets.at_end(offset, boundary, load).to_dict()
 
     @staticmethod
     def _is_at_next_sequence(tail: Tail, position: Position, target: Position | None) -> bool:
@@ -304,10 +304,12 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
             offset.epoch + 1,
         )
         self._moved_at = monotonic()
-        mark = BoundaryState(begin, history, last.pending_xa, fingerprint)
+        boundary = BoundaryState(begin, history, last.pending_xa, fingerprint)
         state = self._load.next_sequence(offset, begin, lambda: self._server.end_of_log(offset))
         return replace(
-            self._offsets.at_end(offset, mark, state), epoch=offset.epoch + 1, tables=offset.tables
+            self._offsets.at_end(offset, boundary, state),
+            epoch=offset.epoch + 1,
+            tables=offset.tables,
         )
 
     def _idle_move(
@@ -375,7 +377,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         most = self._options.max_connections
         ranges = self._ranges(first, last, max(most - 1, 1) if loads else most)
         if self._handoff is not None:
-            self._handoff.give(first, last, ranges)
+            self._handoff.write(first, last, ranges)
         if not loads:
             return ranges
         pulls = sum(part.blocks is None for part in ranges)
@@ -435,7 +437,7 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         target = self._target_seen_from(offset.position)
         if target is not None:
             self._end = EndOfLog(target, self._noted_at)
-        mark = self._offsets.boundary(offset, self._load.at)
+        boundary = self._offsets.boundary(offset, self._load.at)
         tables = self._options.table_filter(self._server.is_case_sensitive())
         count_rows = self._options.max_rows_per_trigger is not None
         limit = 0 if count_rows else self._options.max_bytes_per_trigger
@@ -443,10 +445,10 @@ class MySQLBinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNo
         self._tail = Tail(
             settings,
             server_uuid=offset.server_uuid,
-            start=mark,
-            wants=tables.wants,
+            start=boundary,
+            captures=tables.captures,
             buffer=LogBuffer(
-                mark,
+                boundary,
                 capacity=self._options.buffer_bytes,
                 granularity=min(_MAX_SPAN_BYTES, limit // 8),
             ),

@@ -47,7 +47,7 @@ class StreamSnapshot:
     ) -> None:
         self._options = options
         self._in_packets = in_packets
-        self._most_steps = max_sub_batches
+        self._max_sub_batches = max_sub_batches
         self._is_case_sensitive = is_case_sensitive
         self._history_of = history_of
         self._load: SnapshotCoordinator | None = None
@@ -65,12 +65,12 @@ class StreamSnapshot:
             state = offset.load
         else:
             if self._resumed is None or self._resumed[0] != offset:
-                state = self._the_load().resumed(offset, lambda: self._history_of(offset))
+                state = self._the_load().resume(offset, lambda: self._history_of(offset))
                 self._resumed = offset, state
             state = self._resumed[1]
         if state is None or end_of_log is None:
             return state
-        return self._the_load().noted(state, offset, end_of_log)
+        return self._the_load().with_invalidated(state, offset, end_of_log)
 
     def begin_ahead(self, offset: Offset, most_bytes: int | None) -> None:
         """Search the next chunks, if there are any, while Spark does something else.
@@ -79,7 +79,7 @@ class StreamSnapshot:
         """
         state = self.at(offset)
         if state is not None and not state.is_done:
-            self._the_load().plan_ahead(state, self._limits(most_bytes, self._most_steps()))
+            self._the_load().plan_ahead(state, self._limits(most_bytes, self._max_sub_batches()))
 
     def step(
         self,
@@ -105,7 +105,7 @@ class StreamSnapshot:
         mark = None
         while True:
             if may_have_log:
-                mark = tail.buffer.furthest(position, limits.bytes, target, limits.rows)
+                mark = tail.buffer.last_boundary_within(position, limits.bytes, target, limits.rows)
             if mark is None and tail.next_sequence is not None:
                 # After all captured rows; the next sequence begins with a batch of its own.
                 mark = tail.buffer.advance_to_tip(until=target)
@@ -116,7 +116,7 @@ class StreamSnapshot:
                 raise tail.buffer.error
             followed = state
             if mark is not None:
-                followed = self.followed(tail, state, position, mark) or state
+                followed = self.advanced(tail, state, position, mark) or state
             if mark is None or side_by_side:
                 is_one = mark is not None and (
                     # Events after the target are not for this run.
@@ -126,7 +126,7 @@ class StreamSnapshot:
                     )
                     or self.changes_tables(tail.buffer, position, mark.position)
                 )
-                of_load = self._limits(most_bytes, 1 if is_one else self._most_steps())
+                of_load = self._limits(most_bytes, 1 if is_one else self._max_sub_batches())
                 # A keyless table that this batch adds is planned with the next batch, whose caller
                 # has checked the end of the binlog.
                 history = (mark or tail.buffer.tip).history
@@ -149,14 +149,14 @@ class StreamSnapshot:
         schemas = (history.at(END_OF_SEQUENCE, *load.table) for load in state.pending)
         return any(schema is None or not schema.row_key for schema in schemas)
 
-    def followed(
+    def advanced(
         self, tail: Tail, state: SnapshotState | None, start: Position, mark: BoundaryState
     ) -> SnapshotState | None:
         """Return the state at a batch's end, after what the binlog contained."""
         if state is None and not self._options.reload_after_ddl:
             return None
         renamed = tail.renamed(start, mark.position)
-        return self._the_load().followed(state, mark.history, start, mark.position, renamed)
+        return self._the_load().advanced(state, mark.history, start, mark.position, renamed)
 
     def next_sequence(
         self, offset: Offset, begin: Position, end_of_log: Callable[[], Position]
@@ -169,7 +169,7 @@ class StreamSnapshot:
         if self._load is None and state is None:
             return None
         load = self._the_load()
-        return load.next_sequence(state and load.noted(state, offset, end_of_log), begin)
+        return load.next_sequence(state and load.with_invalidated(state, offset, end_of_log), begin)
 
     def changes_tables(self, buffer: LogBuffer, start: Position, end: Position) -> bool:
         """Whether tables change between two positions, or must be snapshotted again."""
@@ -200,8 +200,10 @@ class StreamSnapshot:
         if self._load is not None:
             self._load.close()
 
-    def _limits(self, most_bytes: int | None, steps: int = 1) -> BatchLimits:
-        return self._the_load().limits(most_bytes, in_packets=self._in_packets, steps=steps)
+    def _limits(self, most_bytes: int | None, sub_batches: int = 1) -> BatchLimits:
+        return self._the_load().limits(
+            most_bytes, in_packets=self._in_packets, sub_batches=sub_batches
+        )
 
     def _the_load(self) -> SnapshotCoordinator:
         if self._load is None:

@@ -145,7 +145,7 @@ class LogBuffer:
             if kept[-1]:
                 self._changed.notify_all()
 
-    def moved(self, mark: BoundaryState) -> None:
+    def advance(self, mark: BoundaryState) -> None:
         """Respell the last boundary: as the next file's beginning."""
         with self._changed:
             # A caller that knows the old spelling must still find it.
@@ -174,7 +174,7 @@ class LogBuffer:
             # Spans that Spark holds can't be joined: without limits the index then grows instead.
             self._changed.wait_for(lambda: not self.is_full or self._closed or self._unlimited)
 
-    def fail(self, error: Exception) -> None:
+    def set_error(self, error: Exception) -> None:
         """Record the error with which the tail ended; no more boundaries follow."""
         with self._changed:
             self._error = error
@@ -218,7 +218,7 @@ class LogBuffer:
     def error(self) -> Exception | None:
         return self._error
 
-    def furthest(
+    def last_boundary_within(
         self,
         start: Position,
         most_bytes: int | None,
@@ -309,7 +309,7 @@ class LogBuffer:
             return list(self._spans)
 
     @property
-    def released(self) -> Position:
+    def released_upto(self) -> Position:
         """The position up to which Spark has released everything."""
         return self._base
 

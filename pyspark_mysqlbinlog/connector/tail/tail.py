@@ -80,7 +80,7 @@ class Tail:
         *,
         server_uuid: str,
         start: BoundaryState,
-        wants: Callable[[str, str], bool],
+        captures: Callable[[str, str], bool],
         buffer: LogBuffer,
         retry_timeout: float,
         watch: SchemaGuard | None = None,
@@ -95,7 +95,7 @@ class Tail:
         self._asks = LagThread(settings, self.lag, lambda: buffer.closed)
         self._settings = settings
         self._server_uuid = server_uuid
-        self._wants = wants
+        self._captures = captures
         self._start = start
         self._walk: TransactionScanner | None = None
         self._retry_timeout = retry_timeout
@@ -147,7 +147,7 @@ class Tail:
         return frozenset(table for behind, table in tuple(self._renamed) if behind <= end)
 
     def _note_rename(self, behind: Position, table: Table) -> None:
-        if self._wants(*table):
+        if self._captures(*table):
             self._renamed[behind, table] = None
 
     @property
@@ -174,15 +174,17 @@ class Tail:
         except LogSequenceError as end:
             if self._walk is not None:
                 self._walk.end_sequence()
-            self.buffer.fail(end)
+            self.buffer.set_error(end)
         except MySQLBinlogError as error:
             mark = self._mark
-            self.buffer.fail(
+            self.buffer.set_error(
                 explain_dump_error(self._settings, mark.position, mark.fingerprint, error)
             )
         except BaseException as error:
             # Whatever it is, the query must fail with it instead of waiting for an ended thread.
-            self.buffer.fail(MySQLBinlogError(f"the tail failed: {type(error).__name__}: {error}"))
+            self.buffer.set_error(
+                MySQLBinlogError(f"the tail failed: {type(error).__name__}: {error}")
+            )
             raise
 
     def _run_until_lost(self) -> None:
@@ -223,11 +225,11 @@ class Tail:
                 self._settings,
                 self._server_uuid,
                 mark.position,
-                self._wants,
+                self._captures,
                 lambda: self.buffer.closed,
             )
             filtering = EventFilter(
-                self._wants,
+                self._captures,
                 mark.pending_xa,
                 client.server_version,
                 operations=self._operations,
@@ -236,7 +238,7 @@ class Tail:
             schemas = _Schemas(
                 client,
                 mark.history,
-                self._wants,
+                self._captures,
                 self._watch,
                 self.buffer,
                 on_rename=self._note_rename,
@@ -319,7 +321,7 @@ class _Schemas:
         self,
         client: ReplicaClient,
         history: SchemaHistory,
-        wants: Callable[[str, str], bool],
+        captures: Callable[[str, str], bool],
         watch: SchemaGuard | None,
         buffer: LogBuffer,
         *,
@@ -327,7 +329,7 @@ class _Schemas:
         on_statement: OnStatement | None,
     ) -> None:
         self._on_statement = on_statement
-        self._wants = wants
+        self._captures = captures
         case_sensitive = ServerFacts.ask(client).case_sensitive
         self._fold = folding(case_sensitive)
         self._is_mariadb = client.is_mariadb
@@ -335,7 +337,7 @@ class _Schemas:
         self._buffer = buffer
         self._tracker = SchemaTracker(
             history,
-            wants,
+            captures,
             case_sensitive=case_sensitive,
             complete=Grants.ask(client, case_sensitive=case_sensitive).sees_all_of,
             explicit_timestamps=explicit_timestamps(client),
@@ -352,12 +354,12 @@ class _Schemas:
             self._learn_what_is_loaded(logged, end)
         if self._on_statement is not None and not event.flags & THREAD_SPECIFIC_FLAG:
             self._on_statement(event, logged, end, self._tracker.history)
-        self._tracker.forget_before(self._buffer.released)
+        self._tracker.forget_before(self._buffer.released_upto)
 
     def _learn_what_is_loaded(self, logged: LoggedStatement, end: Position) -> None:
         """Query unknown columns of tables after a statement: they may be snapshotted again."""
         named = (map(self._fold, table) for table in logged.statement.tables or ())
-        tables = [(database, table) for database, table in named if self._wants(database, table)]
+        tables = [(database, table) for database, table in named if self._captures(database, table)]
         if self._watch is None:
             return
         if unknown := unknown_among(self.history, tables, end):

@@ -133,7 +133,7 @@ class TransactionScanner:
                 self._maybe_piece(end, run)
         self.scanned = end
         if self._lag is not None:
-            self._lag.walked(end, run.time, between=bool(run.ends))
+            self._lag.on_scanned(end, run.time, between=bool(run.ends))
 
     def take(self, event: Event) -> None:
         """Take the next event, before the filter has seen it."""
@@ -154,7 +154,7 @@ class TransactionScanner:
             self._maybe_piece(end, event)
         if filtering.ended:
             if self._lag is not None and self._kept_any:
-                self._lag.wanted(end, event.timestamp)
+                self._lag.on_captured(end, event.timestamp)
             known = behind(self._head, event)
             self._boundary(BoundaryState(end, self.history, filtering.pending_xa, known))
         elif event.type == _ROTATE:
@@ -170,7 +170,7 @@ class TransactionScanner:
             self._next_file(end._replace(pos=FIRST_EVENT))
         self.scanned = end
         if self._lag is not None:
-            self._lag.walked(end, event.timestamp, between=filtering.between_transactions)
+            self._lag.on_scanned(end, event.timestamp, between=filtering.between_transactions)
 
     def _tell_wanted(self, run: Run) -> None:
         """Report the first and last captured transaction of a run, which is a short part."""
@@ -181,7 +181,7 @@ class TransactionScanner:
         last = bisect_left(kept, kept[-1]) - 1
         for transaction in {first: None, last: None}:
             end = self._position(run.file, run.ends[transaction])
-            self._lag.wanted(end, run.time_of(transaction))
+            self._lag.on_captured(end, run.time_of(transaction))
 
     def _boundary(self, mark: BoundaryState) -> None:
         # Only the last transaction of a file can exceed the maximum start of a dump. A boundary
@@ -234,4 +234,4 @@ class TransactionScanner:
             self._boundary(replace(self._late, position=begin, fingerprint=known))
         elif begin != self.mark.position:
             self.mark = replace(self.mark, position=begin, fingerprint=known)
-            self._buffer.moved(self.mark)
+            self._buffer.advance(self.mark)

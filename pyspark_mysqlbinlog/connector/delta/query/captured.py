@@ -48,9 +48,9 @@ class CapturedTables:
             options.table_filter(case_sensitive), options.column_filter(case_sensitive), by_name
         )
 
-    def wants(self, table: Table) -> bool:
+    def captures(self, table: Table) -> bool:
         """Return whether a table is captured."""
-        return self._tables.wants(*table)
+        return self._tables.captures(*table)
 
     def without_excluded(self, version: Version) -> Version:
         """Return a version of a table without the excluded columns."""

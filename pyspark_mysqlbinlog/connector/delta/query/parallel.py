@@ -11,7 +11,7 @@ from pyspark import inheritable_thread_target
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["side_by_side"]
+__all__ = ["map_in_threads"]
 
 # Writing one table leaves a core idle at times, so there may be more threads than cores. Tables in
 # progress take memory, so their number is limited.
@@ -21,7 +21,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-def side_by_side(work: Callable[[T], R], items: Sequence[T], spark: SparkSession) -> Iterator[R]:
+def map_in_threads(work: Callable[[T], R], items: Sequence[T], spark: SparkSession) -> Iterator[R]:
     """Yield `work`'s result for each item, in the items' order; it runs in threads.
 
     spark : jobs started there belong to the query that runs this thread, and end with it.

@@ -92,27 +92,27 @@ class SubBatch:
     first, last : its start and end. An offset inside of the batch has a position and its
         fingerprint; all else is that of the batch's first offset. The sub-batches of a snapshot
         have the batch's offsets.
-    parts : each table's changes.
-    nothing : no changes, for tables that have none.
+    changes_by_table : each table's changes.
+    empty_changes : no changes, for tables that have none.
     images : the typed images that changes refer to.
-    prepared : the tables' final states, as far as they were precomputed.
-    is_whole : it has all of the batch's binlog, or follows a sub-batch that has it.
+    precomputed : the tables' final states, as far as they were precomputed.
+    covers_all_log : it has all of the batch's binlog, or follows a sub-batch that has it.
     is_first : nothing of the batch precedes it.
     is_last : nothing of the batch follows it.
     """
 
     first: Offset
     last: Offset
-    parts: Mapping[Table, pa.Table]
-    nothing: pa.Table
+    changes_by_table: Mapping[Table, pa.Table]
+    empty_changes: pa.Table
     images: ImageStore
-    prepared: Mapping[Table, PrecomputedStates] = field(default_factory=dict)
-    is_whole: bool = True
+    precomputed: Mapping[Table, PrecomputedStates] = field(default_factory=dict)
+    covers_all_log: bool = True
     is_first: bool = True
     is_last: bool = True
 
     @classmethod
-    def of(
+    def from_changes(
         cls,
         first: Offset,
         last: Offset,
@@ -130,7 +130,7 @@ class SubBatch:
             by_table(changes),
             changes.schema.empty_table(),
             images,
-            is_whole=is_whole,
+            covers_all_log=is_whole,
             is_first=is_first,
             is_last=is_last,
         )
@@ -147,7 +147,7 @@ class DirectReader:
 
     def __init__(self, options: Options, *, with_source: bool) -> None:
         self._options = options
-        self._step_bytes = options.max_bytes_per_trigger
+        self._sub_batch_bytes = options.max_bytes_per_trigger
         self._with_source = with_source
         self._schema = arrow_schema(check_json(options))
         self._facts: ServerFacts | None = None
@@ -156,7 +156,7 @@ class DirectReader:
         # Handoff files of the stream reader; None if there are none.
         self.handoff: BatchHandoff | None = None
 
-    def takes(self, first: Offset, last: Offset) -> bool:
+    def can_read(self, first: Offset, last: Offset) -> bool:
         """Return whether the batch between two offsets is read here."""
         begin, end = first.position, last.position
         # Only the source can correct offsets of a query that captured other tables. Without the
@@ -207,7 +207,7 @@ class DirectReader:
             with closing(read_chunks(self._options, task, self._schema, typed=typed)) as batches:
                 for batch in batches:
                     held.append(batch)
-                    if sum(each.nbytes for each in held) >= self._step_bytes:
+                    if sum(each.nbytes for each in held) >= self._sub_batch_bytes:
                         yield self._loaded_rows(held)
                         held = []
             if held:
@@ -221,13 +221,13 @@ class DirectReader:
         """Return whether so many bytes of binlog are read here, if there is no snapshot."""
         now = monotonic()
         is_alone = now - self._last_short > WORKER_IDLE_SECONDS
-        is_short = size <= min(MIN_REREAD_BYTES, self._step_bytes)
+        is_short = size <= min(MIN_REREAD_BYTES, self._sub_batch_bytes)
         self._last_short = now if is_short else -math.inf
-        if size > self._step_bytes:
+        if size > self._sub_batch_bytes:
             # Spark would deliver all of it at once.
             return True
         # A batch without a handoff, although others have one, does not fit in Spark's tasks.
-        is_carried = self.handoff is None or not self.handoff.works()
+        is_carried = self.handoff is None or not self.handoff.is_active()
         if is_short and not is_alone and is_carried:
             return False
         if self._left:
@@ -235,32 +235,34 @@ class DirectReader:
             return False
         return True
 
-    def steps(self, first: Offset, last: Offset, prepare: Precompute) -> Generator[SubBatch]:
+    def sub_batches(
+        self, first: Offset, last: Offset, precompute: Precompute
+    ) -> Generator[SubBatch]:
         """Read the batch between two offsets; raises as `read_range` and `read_chunks` do.
 
         Close the generator if not all sub-batches are taken: it may hold a thread and a connection.
 
-        prepare : precomputes states of a sub-batch while the previous one is applied. It runs in
+        precompute : precomputes states of a sub-batch while the previous one is applied. It runs in
             the reading thread, and not if the batch is read as one sub-batch.
         """
         if last.loads_since(first):
             # When a batch is replayed, a change log would have rows twice; and after a statement
             # that changed a table, the second sub-batch would not include the statement.
             is_parted = not self._with_source and not _changes_tables(last)
-            cut = self._load_in_steps
+            cut = self._snapshot_in_sub_batches
         else:
             # A snapshot that begins in a batch applies to all of it.
-            is_long = _size(first, last) > self._step_bytes
+            is_long = _size(first, last) > self._sub_batch_bytes
             is_parted = (
                 first.snapshot == last.snapshot
                 and is_long
                 and self._handed_over(first, last) is None
             )
-            cut = self._in_steps
+            cut = self._log_in_sub_batches
         if not is_parted:
             return self._whole(first, last)
-        steps = partial(self._prepared, partial(cut, first, last), prepare)
-        return prefetched(steps, lambda _: 1, most=MAX_SUB_BATCHES_BUFFERED)
+        sub_batches = partial(self._with_precomputed, partial(cut, first, last), precompute)
+        return prefetched(sub_batches, lambda _: 1, most=MAX_SUB_BATCHES_BUFFERED)
 
     def _whole(self, first: Offset, last: Offset) -> Generator[SubBatch]:
         """Read the batch as one sub-batch."""
@@ -268,39 +270,46 @@ class DirectReader:
         if last.loads_since(first):
             for part in self._read_chunks(last):
                 batches += part
-        yield SubBatch.of(first, last, self._table_of(batches))
+        yield SubBatch.from_changes(first, last, self._table_of(batches))
 
-    def _prepared(
+    def _with_precomputed(
         self,
         cut: Callable[[CancelToken], Generator[SubBatch]],
-        prepare: Precompute,
+        precompute: Precompute,
         interrupt: CancelToken,
     ) -> Generator[SubBatch]:
         """Yield a batch's sub-batches, each with its precomputed states."""
-        with closing(cut(interrupt)) as steps:
-            while (step := next(steps, None)) is not None:
+        with closing(cut(interrupt)) as sub_batches:
+            while (sub_batch := next(sub_batches, None)) is not None:
                 interrupt.check()
-                made = [replace(step, prepared=prepare(step.parts, step.images))]
-                del step  # may be large
+                made = [
+                    replace(
+                        sub_batch,
+                        precomputed=precompute(sub_batch.changes_by_table, sub_batch.images),
+                    )
+                ]
+                del sub_batch  # may be large
                 yield made.pop()
 
-    def _in_steps(self, first: Offset, last: Offset, interrupt: CancelToken) -> Generator[SubBatch]:
+    def _log_in_sub_batches(
+        self, first: Offset, last: Offset, interrupt: CancelToken
+    ) -> Generator[SubBatch]:
         """Yield the sub-batches of a batch without snapshot rows."""
-        found = SubBatchBoundaries(self._step_bytes, interrupt.check)
+        found = SubBatchBoundaries(self._sub_batch_bytes, interrupt.check)
         begin, size = first, 0
         held: list[pa.RecordBatch] = []
         with closing(self._read_log(first, last, found)) as stretches:
             for stretch in stretches:
                 held += stretch
                 size += sum(batch.nbytes for batch in stretch)
-                while (boundary := found.before(_last_place(stretch))) is not None:
+                while (boundary := found.next_boundary(_last_place(stretch))) is not None:
                     position = boundary.position
                     # A range that is read again has the same boundaries again.
                     if position.order > begin.position.order:
                         end = replace(begin, position=position, fingerprint=boundary.fingerprint)
                         before, held = _parted(held, pack_position(position))
                         brought = self._table_of(before)
-                        yield SubBatch.of(
+                        yield SubBatch.from_changes(
                             begin,
                             end,
                             brought,
@@ -312,9 +321,11 @@ class DirectReader:
                         begin = end
         self._record_selectivity(first, last, size)
         is_only = begin is first
-        yield SubBatch.of(begin, last, self._table_of(held), is_whole=is_only, is_first=is_only)
+        yield SubBatch.from_changes(
+            begin, last, self._table_of(held), is_whole=is_only, is_first=is_only
+        )
 
-    def _load_in_steps(
+    def _snapshot_in_sub_batches(
         self, first: Offset, last: Offset, interrupt: CancelToken
     ) -> Generator[SubBatch]:
         """Yield the sub-batches of a batch with snapshot rows, whose binlog alters no table."""
@@ -324,23 +335,25 @@ class DirectReader:
             for part in parts:
                 interrupt.check()
                 # After the last full one there may be no more rows.
-                if size >= self._step_bytes:
+                if size >= self._sub_batch_bytes:
                     brought = self._table_of(held)
                     held, size = [], 0
-                    yield SubBatch.of(first, last, brought, is_first=is_first, is_last=False)
+                    yield SubBatch.from_changes(
+                        first, last, brought, is_first=is_first, is_last=False
+                    )
                     del brought  # may be large
                     is_first = False
                 held += part
                 size += sum(batch.nbytes for batch in part)
-        yield SubBatch.of(first, last, self._table_of(held), is_first=is_first)
+        yield SubBatch.from_changes(first, last, self._table_of(held), is_first=is_first)
 
-    def _record_selectivity(self, first: Offset, last: Offset, wanted: int) -> None:
+    def _record_selectivity(self, first: Offset, last: Offset, captured_bytes: int) -> None:
         """Leave the next batches to Spark if little of the binlog between two offsets was captured.
 
-        wanted : bytes of the captured changes, as Arrow.
+        captured_bytes : bytes of the captured changes, as Arrow.
         """
         size = _size(first, last)
-        if MIN_REREAD_BYTES < size < math.inf and wanted < MIN_SELECTIVITY * size:
+        if MIN_REREAD_BYTES < size < math.inf and captured_bytes < MIN_SELECTIVITY * size:
             self._left = BATCHES_LEFT_TO_SPARK
 
     def _table_of(self, batches: Iterable[pa.RecordBatch]) -> tuple[pa.Table, ImageStore]:
@@ -355,7 +368,7 @@ class DirectReader:
         return batches
 
     def _read_log(
-        self, first: Offset, last: Offset, steps: SubBatchBoundaries | None = None
+        self, first: Offset, last: Offset, boundaries: SubBatchBoundaries | None = None
     ) -> Generator[list[pa.RecordBatch]]:
         """Yield record batches, one list per stretch of binlog, in order."""
         if first.position == last.position:
@@ -373,22 +386,24 @@ class DirectReader:
             )
         for part in parts:
             if self._with_source:
-                with closing(read_range(options, part, self._schema, steps=steps)) as batches:
+                with closing(
+                    read_range(options, part, self._schema, boundaries=boundaries)
+                ) as batches:
                     for batch in batches:
                         yield [batch]
             else:
-                yield from read_typed_stretches(options, part, self._schema, steps=steps)
+                yield from read_typed_stretches(options, part, self._schema, boundaries=boundaries)
 
     def _handed_over(self, first: Offset, last: Offset) -> Sequence[RangePartition] | None:
         """Return the binlog's ranges between two offsets, with their events, from a handoff file.
 
         None if there is none, or if they are longer than a sub-batch: then the binlog is read.
         """
-        ranges = None if self.handoff is None else self.handoff.take(first, last)
+        ranges = None if self.handoff is None else self.handoff.read(first, last)
         if ranges is None:
             return None
         size = sum(len(block.data) for part in ranges for block in part.blocks or ())
-        return ranges if size <= self._step_bytes else None
+        return ranges if size <= self._sub_batch_bytes else None
 
     def _read_chunks(self, last: Offset) -> Generator[list[pa.RecordBatch]]:
         """Yield the chunks of the batch that ends at an offset, a few at a time, in order.

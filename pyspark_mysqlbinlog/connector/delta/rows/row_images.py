@@ -75,7 +75,7 @@ class RowImageReader:
         self._others: Literal["ignore", "error"] = "ignore" if only else "error"
         self.schema = pa.schema([typed_field(column) for column in self._columns])
 
-    def read(self, texts: pa.ChunkedArray[Any]) -> pa.Table:
+    def from_json(self, texts: pa.ChunkedArray[Any]) -> pa.Table:
         """Parse the rows of these texts; nulls for a null text.
 
         Raises SchemaError if a text has an unexpected column, and UnrepresentableValueError for a
@@ -88,20 +88,20 @@ class RowImageReader:
         places = pc.subtract(pc.cumulative_sum(pc.is_valid(texts).cast(pa.int64())), 1)
         return read.take(pc.if_else(pc.is_valid(texts), places, pa.scalar(None, pa.int64())))
 
-    def only(self, names: Collection[str]) -> RowImageReader:
+    def select(self, names: Collection[str]) -> RowImageReader:
         """Return a reader of only these columns, with their names in Delta."""
         kept = (column for column in self._columns if delta_name(column.name) in names)
         return RowImageReader(kept, self._table, only=True)
 
-    def adopt(
+    def from_structs(
         self, images: pa.ChunkedArray[Any], pick: Callable[[Column], Column] | None = None
     ) -> pa.Table:
         """Return the rows of structs that payload=struct made of a table; nulls for a null one.
 
         pick : returns the needed values of a column of all images; None for all.
 
-        Raises as `read` does. An integer or a decimal of another width is accepted if its value
-        stays the same; any other type than the column's is an error.
+        Raises as `from_json` does. An integer or a decimal of another width is accepted if its
+        value stays the same; any other type than the column's is an error.
         """
         kind: Any = images.type
         held = {kind.field(at).name: at for at in range(kind.num_fields)}

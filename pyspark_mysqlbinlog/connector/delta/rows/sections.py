@@ -18,7 +18,7 @@ from pyspark_mysqlbinlog.connector.delta.rows.columns import SEQ_TYPE
 from pyspark_mysqlbinlog.connector.delta.rows.packed_position import pack_position
 from pyspark_mysqlbinlog.tables import TableSchema
 
-__all__ = ["SchemaSection", "drop_applied", "packed_positions", "sections"]
+__all__ = ["SchemaSection", "drop_applied", "packed_positions", "split_by_schema"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class SchemaSection:
     changes: pa.Table
 
 
-def sections(changes: pa.Table, versions: Sequence[Version]) -> Iterator[SchemaSection]:
+def split_by_schema(changes: pa.Table, versions: Sequence[Version]) -> Iterator[SchemaSection]:
     """Split the changes, which are in order, by version; versions without changes included."""
     if len(versions) == 1:
         yield SchemaSection(*versions[0], changes)

@@ -72,7 +72,7 @@ def final_states(
     images : the typed images that changes refer to.
     """
     whole = RowImageReader(schema.columns, schema.full_name)
-    gone = images.of_side(changes, "before", whole if last_values else whole.only(key))
+    gone = images.of_side(changes, "before", whole if last_values else whole.select(key))
     there = images.of_side(changes, "after", whole)
     # Most values are not read: only those of a key's last state are needed.
     gone_at, there_at = _last_places(gone.columns(key), there.columns(key), gone.has, there.has)

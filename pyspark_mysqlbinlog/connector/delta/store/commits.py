@@ -33,7 +33,7 @@ class CommittingTarget(ABC):
         self.uri = uri
         # The version that decisions are based on: of the first read or the last commit. None if an
         # error left it open what was written.
-        self._known: int | None = None
+        self._expected_version: int | None = None
 
     @abstractmethod
     def _newest_version(self) -> int:
@@ -70,18 +70,18 @@ class CommittingTarget(ABC):
             try:
                 return attempt(version)
             except Exception as error:
-                known, self._known = self._known, None
+                known, self._expected_version = self._expected_version, None
                 version = max(version, version if known is None else known)
                 if not self._is_conflict(error) or self._newest_version() == version:
                     raise
-                self._known = known
+                self._expected_version = known
         raise commit_conflict_error(self.uri)
 
     def version(self) -> int:
         """Return the version that decisions are based on; the table must exist."""
         self._there()
-        assert self._known is not None
-        return self._known
+        assert self._expected_version is not None
+        return self._expected_version
 
     def was_restored(self) -> bool:
         """Return whether an older version of its rows was restored."""

@@ -24,7 +24,7 @@ __all__ = [
 class DeltaTarget(Protocol):
     """One Delta table. Each call that writes makes one Delta commit, or none.
 
-    A `mark` is written by the very commit that changes rows; if no row changes there may be no
+    A `marker` is written by the very commit that changes rows; if no row changes there may be no
     commit, and no commit marker.
 
     Attributes
@@ -47,7 +47,7 @@ class DeltaTarget(Protocol):
     def partitioned_by(self) -> Sequence[str]:
         """Return its partition columns."""
 
-    def applied(self, identifier: str) -> int | None:
+    def txn_version(self, identifier: str) -> int | None:
         """Return the last number written under a transaction identifier (see `commit_markers`)."""
 
     def create(self, columns: pa.Schema, properties: Mapping[str, str]) -> None:
@@ -74,16 +74,16 @@ class DeltaTarget(Protocol):
     def damage_since(self, version: int) -> str | None:
         """Return why its rows are wrong after others' commits since a version; else None."""
 
-    def look_again(self) -> None:
+    def forget_state(self) -> None:
         """Forget its state: it may have been replaced or removed."""
 
     def add_columns(
-        self, columns: Sequence[pa.Field[Any]], mark: CommitMarker | None = None
+        self, columns: Sequence[pa.Field[Any]], marker: CommitMarker | None = None
     ) -> None:
         """Add columns that are null in existing rows."""
 
     def rewrite_columns(
-        self, columns: pa.Schema, came_from: Mapping[str, str], mark: CommitMarker | None = None
+        self, columns: pa.Schema, came_from: Mapping[str, str], marker: CommitMarker | None = None
     ) -> None:
         """Set its columns, converting the values that they have under other names and types.
 
@@ -91,7 +91,7 @@ class DeltaTarget(Protocol):
         """
 
     def set_properties(
-        self, properties: Mapping[str, str], mark: CommitMarker | None = None
+        self, properties: Mapping[str, str], marker: CommitMarker | None = None
     ) -> None:
         """Write table properties."""
 
@@ -101,7 +101,9 @@ class DeltaTarget(Protocol):
     def has_duplicates(self, names: Sequence[str]) -> bool:
         """Return whether two rows have the same values in these columns."""
 
-    def empty(self, before: Mapping[str, int], mark: CommitMarker | None = None) -> None:
+    def delete_older_than(
+        self, before: Mapping[str, int], marker: CommitMarker | None = None
+    ) -> None:
         """Delete (or soft-delete) all rows with a smaller `seq` than `before`.
 
         May make no commit if no row matches.
@@ -110,28 +112,28 @@ class DeltaTarget(Protocol):
     def remove_deleted(self) -> None:
         """Remove soft-deleted rows."""
 
-    def merge(self, states: pa.Table, key: Sequence[str], mark: CommitMarker) -> None:
+    def merge(self, states: pa.Table, key: Sequence[str], marker: CommitMarker) -> None:
         """Apply each key's last state, unless the existing row is newer.
 
         states : the columns of the table, the column of `seq`, and whether it is a tombstone.
         """
 
-    def copies(self, rows: pa.Table) -> list[int]:
+    def count_equal_rows(self, rows: pa.Table) -> list[int]:
         """Return the number of copies of each of these rows, which are distinct, byte by byte.
 
         rows : the columns of the table without that of `seq`.
         """
 
-    def rewrite_equal_rows(self, gone: pa.Table, rows: pa.Table, mark: CommitMarker) -> int:
+    def rewrite_equal_rows(self, gone: pa.Table, rows: pa.Table, marker: CommitMarker) -> int:
         """Remove all copies of distinct rows, and write others; returns how many were removed.
 
         gone, rows : the columns of the table; in `gone`, that of `seq` is ignored.
         """
 
-    def replace(self, rows: pa.Table, mark: CommitMarker) -> None:
+    def replace(self, rows: pa.Table, marker: CommitMarker) -> None:
         """Replace all of its rows, and its columns, with these."""
 
-    def append(self, rows: pa.Table, mark: CommitMarker) -> None:
+    def append(self, rows: pa.Table, marker: CommitMarker) -> None:
         """Append rows; without rows a commit is still made."""
 
     def compact(self) -> bool:

@@ -70,7 +70,7 @@ class MetadataMarkers:
         return cls(kept["application"], kept["log"], kept["numbers"])
 
     @classmethod
-    def anew(cls, log: str, numbers: Mapping[str, int]) -> Self:
+    def new(cls, log: str, numbers: Mapping[str, int]) -> Self:
         """Create markers with an application that no table has."""
         return cls(f"{_APPLICATIONS}{uuid.uuid4()}", log, numbers)
 
@@ -85,7 +85,7 @@ class MetadataMarkers:
         kept = {"application": self.application, "numbers": dict(numbers)}
         return json.dumps(kept if commit_id is None else {"commit": commit_id, **kept})
 
-    def newest(
+    def latest(
         self, commits: Iterable[str | None], boundary: int | None, known: Mapping[str, int]
     ) -> Mapping[str, int]:
         """Return the numbers of the newest of these commits.

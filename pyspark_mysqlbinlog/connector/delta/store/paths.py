@@ -65,7 +65,7 @@ class PathTemplate:
             )
         return cls(template)
 
-    def of(self, table: Table) -> str:
+    def render(self, table: Table) -> str:
         """Return the URI of a table's Delta table."""
         names = {"database": _quoted(table[0]), "table": _quoted(table[1])}
         return _FIELD.sub(lambda found: names[found[1]], self.template)
@@ -79,7 +79,7 @@ def check_paths_disjoint(tables: Iterable[Table], templates: Iterable[PathTempla
     places: dict[tuple[str, ...], str] = {}
     for template in templates:
         for table in tables:
-            uri = template.of(table)
+            uri = template.render(table)
             parts = tuple(part for part in uri.split("/") if part not in ("", "."))
             if parts in places:
                 raise OptionError(f"{uri} would be two Delta tables: set different paths")

@@ -108,7 +108,7 @@ def keyless_rows(load: KeylessSnapshot, schema: TableSchema) -> pa.Table:
     """
     texts = load.rows.column("after")
     try:
-        rows = RowImageReader(schema.columns, schema.full_name).read(texts)
+        rows = RowImageReader(schema.columns, schema.full_name).from_json(texts)
     except (SchemaError, UnrepresentableValueError) as error:
         raise MirrorError(
             f"it was altered during its snapshot ({error.message}); {RELOAD_HINT}",

@@ -44,7 +44,7 @@ class LogIdentityCheck:
 
     table: str
     target: DeltaTarget
-    look_at: FingerprintAt
+    fingerprint_at: FingerprintAt
     remedy: str
 
     def check_no_gap(self, applied: int, start: Position) -> None:
@@ -75,7 +75,7 @@ class LogIdentityCheck:
         known = held_fingerprint(self.target, log)
         place = position_of(applied, start)
         try:
-            found = self.look_at(place)
+            found = self.fingerprint_at(place)
         except LostConnectionError:
             raise
         except InvalidPositionError:
@@ -97,7 +97,7 @@ class LogIdentityCheck:
 
 def held_fingerprint(target: DeltaTarget, log: LogIdentity) -> Fingerprint | None:
     """Return the fingerprint that a Delta table has of its applied position."""
-    return fingerprint_of(target.applied(log.event), target.applied(log.file))
+    return fingerprint_of(target.txn_version(log.event), target.txn_version(log.file))
 
 
 def source_log(target: DeltaTarget, table: str, log: LogIdentity) -> str | None:
@@ -110,7 +110,7 @@ def source_log(target: DeltaTarget, table: str, log: LogIdentity) -> str | None:
     """
     known, columns = target.properties().get(SOURCE_LOG), target.columns()
     is_mirror = columns is not None and SEQ in columns.names
-    if known is None and is_mirror and target.applied(str(log)) is not None:
+    if known is None and is_mirror and target.txn_version(str(log)) is not None:
         return str(log)  # the writing process ended before it could record that
     if known is None and not target.is_empty():
         raise MirrorError(

@@ -67,7 +67,7 @@ def check_multiset_supported(schema: TableSchema, *, soft_deletes: bool) -> None
         )
 
 
-def apply_multiset(target: DeltaTarget, states: pa.Table, mark: CommitMarker, table: str) -> None:
+def apply_multiset(target: DeltaTarget, states: pa.Table, marker: CommitMarker, table: str) -> None:
     """Apply removed and added rows, in order, to a Delta table that has their columns.
 
     states : from `states.all_states`.
@@ -79,7 +79,7 @@ def apply_multiset(target: DeltaTarget, states: pa.Table, mark: CommitMarker, ta
     gone: list[Any] = states.column(TOMBSTONE).to_pylist()
     net = net_changes(texts, gone)
     taken = [each for each in net if each.least < 0]
-    held = target.copies(_at(states, taken).select(names)) if taken else []
+    held = target.count_equal_rows(_at(states, taken).select(names)) if taken else []
     for each, count in zip(taken, held, strict=True):
         if count + each.least < 0:
             raise _not_equal(states, each, count, table)
@@ -93,7 +93,7 @@ def apply_multiset(target: DeltaTarget, states: pa.Table, mark: CommitMarker, ta
     removed = target.rewrite_equal_rows(
         _at(states, fewer).drop([TOMBSTONE]),
         states.take(pa.array(again, pa.int64())).drop([TOMBSTONE]),
-        mark,
+        marker,
     )
     expected = sum(left[each.last] - each.change for each in fewer)
     if removed != expected:

@@ -30,7 +30,7 @@ def record_merge_key(
     table: str,
     key: Sequence[str],
     came_from: Mapping[str, str],
-    mark: CommitMarker | None,
+    marker: CommitMarker | None,
 ) -> None:
     """Record the key, with a commit marker, after removing rows soft-deleted by another key.
 
@@ -45,7 +45,7 @@ def record_merge_key(
             ", ".join(key),
         )
         target.remove_deleted()
-    target.set_properties({MERGE_KEY: _text(key)}, mark)
+    target.set_properties({MERGE_KEY: _text(key)}, marker)
 
 
 def _text(key: Sequence[str]) -> str:

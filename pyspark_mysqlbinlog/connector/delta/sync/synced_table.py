@@ -18,7 +18,7 @@ class SyncedTable:
 
     Parameters
     ----------
-    look_at : returns a position's fingerprint in the current binlog.
+    fingerprint_at : returns a position's fingerprint in the current binlog.
     state : the Delta table's state after the query's last batch; None if not known.
 
     Attributes
@@ -31,7 +31,7 @@ class SyncedTable:
         self,
         table: Table,
         target: DeltaTarget,
-        look_at: FingerprintAt,
+        fingerprint_at: FingerprintAt,
         state: AppliedState | None = None,
     ) -> None:
         self.state = state
@@ -39,7 +39,7 @@ class SyncedTable:
         self._table = table
         self._name = ".".join(table)
         self._target = target
-        self._look_at = look_at
+        self._fingerprint_at = fingerprint_at
         # Whether the Delta table was found to continue where a batch begins, and in which binlog.
         self._is_checked = False
         self._checked_in: LogIdentity | None = None

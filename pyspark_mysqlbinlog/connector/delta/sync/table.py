@@ -21,7 +21,7 @@ from pyspark_mysqlbinlog.connector.delta.rows.columns import ROW_BEFORE_ALL, SEQ
 from pyspark_mysqlbinlog.connector.delta.rows.packed_position import pack_position, unpack_position
 from pyspark_mysqlbinlog.connector.delta.rows.sections import (
     drop_applied,
-    sections,
+    split_by_schema,
 )
 from pyspark_mysqlbinlog.connector.delta.rows.states import sorted_by_seq
 from pyspark_mysqlbinlog.connector.delta.store.commit_markers import CommitMarker, LogIdentity
@@ -66,12 +66,12 @@ class MirroredTable(SyncedTable):
         self,
         table: Table,
         target: DeltaTarget,
-        look_at: FingerprintAt,
+        fingerprint_at: FingerprintAt,
         state: AppliedState | None = None,
     ) -> None:
-        super().__init__(table, target, look_at, state)
+        super().__init__(table, target, fingerprint_at, state)
         self._last: tuple[Version, ...] = ()
-        self._snapshot = SnapshotTracker(table, target, look_at)
+        self._snapshot = SnapshotTracker(table, target, fingerprint_at)
         if self.stopped is None:
             self._snapshot.warn_of_unreadable_rows()
 
@@ -80,13 +80,13 @@ class MirroredTable(SyncedTable):
 
         batch : in which the error occurred.
         """
-        self._target.look_again()
+        self._target.forget_state()
         if self._target.columns() is None:
             self._snapshot.forget()
             self._target.create(pa.schema([pa.field(SEQ, SEQ_TYPE)]), {})
         self._target.set_properties({STOPPED: error.message})
         self.stopped = error.message
-        self._note_state(batch)
+        self._record_state(batch)
 
     def count(self) -> int:
         """Return the row count of the Delta table."""
@@ -99,18 +99,18 @@ class MirroredTable(SyncedTable):
             if missing is not None:
                 raise missing
             self._enter_log(batch.log_before, batch)
-            self._note_state(batch)
+            self._record_state(batch)
             return 0
-        self._check_again_in(batch.mark.log)
+        self._check_again_in(batch.marker.log)
         is_quiet = not changes.num_rows and now.versions == self._last and not self._snapshot.record
-        if is_quiet and not batch.loads(self._table):
+        if is_quiet and not batch.snapshots(self._table):
             return 0
         missing = None if self._is_checked else self._missing(now, batch)
         count = self._apply_batch(changes, now, batch, missing)
-        self._note_state(batch)
+        self._record_state(batch)
         return count
 
-    def _note_state(self, batch: Batch) -> None:
+    def _record_state(self, batch: Batch) -> None:
         if self.stopped is not None and self.state is not None and self.state.stopped is not None:
             return  # stopped in an earlier batch
         if self._target.columns() is not None:
@@ -139,7 +139,7 @@ class MirroredTable(SyncedTable):
             return 0
         if not self._is_checked:
             self._check_mirror(now, batch)
-        if batch.loads(self._table):
+        if batch.snapshots(self._table):
             self._snapshot.check_continued_by(batch)
             self._snapshot.record_condition(batch)
         whole = find_keyless_snapshot(changes, self._name)
@@ -160,11 +160,11 @@ class MirroredTable(SyncedTable):
 
     def _may_begin_snapshot(self, batch: Batch, missing: MirrorError | None) -> bool:
         """Return whether a snapshot of the table is to begin with this batch."""
-        if self.stopped is not None and not batch.is_first_step:
+        if self.stopped is not None and not batch.is_first_sub_batch:
             return False  # the previous sub-batch may have stopped it, and is missing
         if batch.starts_snapshot(self._table):
             return True
-        if not batch.loads(self._table) or not batch.has_read_none(self._table):
+        if not batch.snapshots(self._table) or not batch.has_read_none(self._table):
             return False
         if self.stopped is not None or (
             self.state is not None and self.state.is_stopped(self._target, batch.query)
@@ -191,11 +191,11 @@ class MirroredTable(SyncedTable):
 
         The table has everything of the previous one, which has ended.
         """
-        log, target = batch.mark.log, self._target
+        log, target = batch.marker.log, self._target
         if self.stopped is not None or target.columns() is None:
             return
         known = target.properties().get(SOURCE_LOG)
-        if known is None and target.applied(str(before)) is not None:
+        if known is None and target.txn_version(str(before)) is not None:
             known = str(before)  # the writing process ended before it could record that
         if known in {None, str(log)}:
             return  # it has no rows yet, or the batch is replayed
@@ -203,7 +203,7 @@ class MirroredTable(SyncedTable):
             raise self._of_another_log(known, before)
         if self._is_restored():
             raise self._error(f"{RESTORED}; {RELOAD_HINT}")
-        applied = target.applied(str(before)) or 0
+        applied = target.txn_version(str(before)) or 0
         if applied > pack_position(batch.start):
             number, pos = unpack_position(applied)
             raise self._error(
@@ -211,7 +211,7 @@ class MirroredTable(SyncedTable):
                 f" {number}, but the server's binlog of this name ends before it, at {batch.start};"
                 f" {RELOAD_HINT}"
             )
-        target.set_properties({SOURCE_LOG: str(log)}, batch.mark)
+        target.set_properties({SOURCE_LOG: str(log)}, batch.marker)
 
     def _is_restored(self) -> bool:
         """Return whether an older version of its rows was restored, unless checked already."""
@@ -232,42 +232,42 @@ class MirroredTable(SyncedTable):
             return False
         if batch.starts_snapshot(self._table) and not self._snapshot.is_begun_by(batch):
             return False
-        done = self._target.applied(batch.query)
+        done = self._target.txn_version(batch.query)
         if done is None or done < batch.number:
             return False
-        return (self._target.applied(str(batch.mark.log)) or 0) >= batch.mark.version
+        return (self._target.txn_version(str(batch.marker.log)) or 0) >= batch.marker.position
 
     def _apply_changes(
         self, changes: pa.Table, now: TableVersions, batch: Batch, since: int
     ) -> int:
         """Apply the changes after `since` that the Delta table does not have; returns how many."""
-        applied = max(self._target.applied(str(batch.mark.log)) or 0, since)
+        applied = max(self._target.txn_version(str(batch.marker.log)) or 0, since)
         self._snapshot.check_columns(now, batch, applied)
         changes = drop_applied(changes, applied)
         # A Delta table that is ahead of the batch has later columns, too.
-        if changes.num_rows or applied <= batch.mark.version:
+        if changes.num_rows or applied <= batch.marker.position:
             self._snapshot.check_not_older(changes, batch, applied)
-            mark, comes = batch.mark, now.came_by_rename
-            if applied > mark.version:
+            marker, comes = batch.marker, now.came_by_rename
+            if applied > marker.position:
                 self._check_no_later_shape(now)
                 # Otherwise the changes between the two would be applied again.
-                known = held_fingerprint(self._target, mark.log)
-                mark = replace(mark, version=applied, fingerprint=known)
+                known = held_fingerprint(self._target, marker.log)
+                marker = replace(marker, position=applied, fingerprint=known)
             walk = TableBatchWriter(
                 self._name,
                 self._target,
-                mark,
+                marker,
                 applied,
                 comes,
                 load=self._snapshot.hooks(batch),
                 images=batch.images,
                 gone=last_drop_after(now.versions, applied),
-                prepared=batch.prepared.get(self._table),
+                precomputed=batch.precomputed.get(self._table),
             )
-            for section in sections(changes, now.since(applied)):
-                walk.take(section)
-            walk.finish()
-            self._name_log(batch.mark)
+            for section in split_by_schema(changes, now.since(applied)):
+                walk.add_section(section)
+            walk.flush()
+            self._name_log(batch.marker)
             self._last = now.versions if len(now.versions) == 1 else ()
         return changes.num_rows
 
@@ -299,7 +299,7 @@ class MirroredTable(SyncedTable):
 
     def _check_mirror(self, now: TableVersions, batch: Batch) -> None:
         """MirrorError unless the Delta table continues where the batch begins."""
-        known = source_log(self._target, self._name, batch.mark.log)
+        known = source_log(self._target, self._name, batch.marker.log)
         if known is None:
             was_there = now.versions and pack_position(now.versions[0][0]) == 0
             if was_there and not batch.is_first and not self._snapshot.record:
@@ -309,11 +309,11 @@ class MirroredTable(SyncedTable):
                 )
             self._is_checked = True
             return
-        log = batch.mark.log
+        log = batch.marker.log
         if known != str(log) and _comes_back(now, batch) and known.startswith(log.of_server):
             # It did not exist where the previous binlog ended, and Delta's rows of it are removed.
-            mark = CommitMarker(log, pack_position(batch.start))
-            self._target.set_properties({SOURCE_LOG: str(log)}, mark)
+            marker = CommitMarker(log, pack_position(batch.start))
+            self._target.set_properties({SOURCE_LOG: str(log)}, marker)
             known = str(log)
         if known != str(log):
             raise self._of_another_log(known, log)
@@ -322,20 +322,20 @@ class MirroredTable(SyncedTable):
         snapshot = self._snapshot.record
         if snapshot and snapshot.query != batch.query:
             raise self._error(f"a snapshot by another query is incomplete; {RELOAD_HINT}")
-        applied = self._target.applied(str(batch.mark.log))
+        applied = self._target.txn_version(str(batch.marker.log))
         if applied is not None:
-            same = LogIdentityCheck(self._name, self._target, self._look_at, RELOAD_HINT)
+            same = LogIdentityCheck(self._name, self._target, self._fingerprint_at, RELOAD_HINT)
             if batch.is_first:
                 same.check_no_gap(applied, batch.start)
-                same.check_same_log(applied, batch.start, batch.mark.log)
+                same.check_same_log(applied, batch.start, batch.marker.log)
             else:
-                same.check_resumable(applied, batch.start, batch.mark.log)
+                same.check_resumable(applied, batch.start, batch.marker.log)
         self._is_checked = True
 
-    def _name_log(self, mark: CommitMarker) -> None:
+    def _name_log(self, marker: CommitMarker) -> None:
         """Record the binlog of the positions."""
         if self._target.columns() is not None and SOURCE_LOG not in self._target.properties():
-            self._target.set_properties({SOURCE_LOG: str(mark.log)})
+            self._target.set_properties({SOURCE_LOG: str(marker.log)})
 
 
 def _comes_back(now: TableVersions, batch: Batch) -> bool:

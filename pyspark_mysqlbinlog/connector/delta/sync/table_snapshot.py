@@ -73,18 +73,18 @@ class SnapshotTracker:
 
     Parameters
     ----------
-    look_at : returns a position's fingerprint in the current binlog.
+    fingerprint_at : returns a position's fingerprint in the current binlog.
 
     Attributes
     ----------
     record : the snapshot in progress; None without one.
     """
 
-    def __init__(self, table: Table, target: DeltaTarget, look_at: FingerprintAt) -> None:
+    def __init__(self, table: Table, target: DeltaTarget, fingerprint_at: FingerprintAt) -> None:
         self._table = table
         self._name = ".".join(table)
         self._target = target
-        self._look_at = look_at
+        self._fingerprint_at = fingerprint_at
         properties = target.properties()
         self.record = SnapshotRecord.of(properties.get(SNAPSHOT_IN_PROGRESS, ""))
         self._last = SnapshotRecord.of(properties.get(LAST_SNAPSHOT, ""))
@@ -129,14 +129,14 @@ class SnapshotTracker:
             return False  # without a Delta table or known columns there are no rows yet
         if schemas and (columns is None or _has_only_a_stop(self._target)):
             self._target.create(delta_schema(schemas[-1]), {})
-        log = source_log(self._target, self._name, batch.mark.log)
-        if log not in {None, str(batch.mark.log)} or self._target.has_since(batch.begin):
+        log = source_log(self._target, self._name, batch.marker.log)
+        if log not in {None, str(batch.marker.log)} or self._target.has_since(batch.begin):
             # Rows of another binlog are older than any of this one.
             self._target.reset_seq()
         # Not the number of a later batch: the table may have lost its rows of this one.
         before = batch.query, batch.number - 1
-        begin = CommitMarker(batch.mark.log, pack_position(batch.start), batch=before)
-        more = {SOURCE_LOG: str(batch.mark.log), STOPPED: ""}
+        begin = CommitMarker(batch.marker.log, pack_position(batch.start), batch=before)
+        more = {SOURCE_LOG: str(batch.marker.log), STOPPED: ""}
         had_rows, is_limited = not self._target.is_empty(), batch.limited(self._table)
         begun = SnapshotRecord.of_batch(batch, had_rows=had_rows, is_limited=is_limited)
         if not is_followed and had_rows:
@@ -160,7 +160,7 @@ class SnapshotTracker:
             if batch.limited(self._table):
                 raise self._excluded_error("its key has changed")
             # If this snapshot has no condition, it replaces all of them.
-            self._target.empty(batch.begin)
+            self._target.delete_older_than(batch.begin)
 
     def check_continued_by(self, batch: Batch) -> None:
         """MirrorError unless the Delta table has the snapshot that this batch continues."""
@@ -211,7 +211,7 @@ class SnapshotTracker:
         """
         if self.record:
             return
-        if not pack_position(batch.start) <= applied <= batch.mark.version:
+        if not pack_position(batch.start) <= applied <= batch.marker.position:
             return
         at, _, shape = self._target.properties().get(SNAPSHOT_POSITION, "").partition(" ")
         if at != str(applied):
@@ -229,7 +229,7 @@ class SnapshotTracker:
         if not waits and not keyless:
             return 0
         gone = last_drop_after(now.versions, pack_position(batch.start))
-        if waits and gone is not None and not (keyless and batch.loads(self._table)):
+        if waits and gone is not None and not (keyless and batch.snapshots(self._table)):
             # The table whose snapshot was pending was dropped.
             self._record(replace(record, waits=False))
             return gone
@@ -257,9 +257,9 @@ class SnapshotTracker:
         number, pos = unpack_position(since)
         begin = batch.begin | {"file": number, "pos": pos}
         self._check_no_older_row_excluded(begin, batch)
-        self._target.empty(begin)
-        mark = CommitMarker(batch.mark.log, since)
-        self._record(replace(record, waits=False, begin=begin), mark=mark)
+        self._target.delete_older_than(begin)
+        marker = CommitMarker(batch.marker.log, since)
+        self._record(replace(record, waits=False, begin=begin), marker=marker)
         return since
 
     def _skip_rows(self, why: str, batch: Batch) -> None:
@@ -289,7 +289,7 @@ class SnapshotTracker:
         if not isinstance(schema, TableSchema):
             self._skip_rows("its columns are not known where its snapshot was read", batch)
             return False
-        if whole.place < batch.mark.version:
+        if whole.place < batch.marker.position:
             raise self._error(f"its snapshot is older than the batch that has it; {RELOAD_HINT}")
         check_multiset_supported(schema, soft_deletes=self._target.soft_deletes)
         self._check_nothing_excluded(batch)
@@ -301,13 +301,13 @@ class SnapshotTracker:
         check_partition_values(self._target, rows, self._name)
         place = position_of(whole.place, batch.start)
         try:
-            fingerprint = self._look_at(place)
+            fingerprint = self._fingerprint_at(place)
         except MySQLBinlogError:
             fingerprint = None  # it is needed only if the checkpoint is lost
-        mark = CommitMarker(batch.mark.log, whole.place, fingerprint)
-        self._target.replace(rows, mark)
+        marker = CommitMarker(batch.marker.log, whole.place, fingerprint)
+        self._target.replace(rows, marker)
         shape = {SNAPSHOT_POSITION: f"{whole.place} {schema_fingerprint(schema)}"}
-        self._finish_record(batch, replace(mark, batch=batch.mark.batch), shape)
+        self._finish_record(batch, replace(marker, batch=batch.marker.batch), shape)
         _LOG.debug("%s: snapshot completed, as of %s", self._name, place)
         return True
 
@@ -319,13 +319,13 @@ class SnapshotTracker:
 
     def hooks(self, batch: Batch) -> TableSnapshot | None:
         """Return what a batch's writer calls during the snapshot; None without one."""
-        if not batch.loads(self._table):
+        if not batch.snapshots(self._table):
             return None
 
         def remove_older() -> None:
             assert self.record is not None
             self._check_no_older_row_excluded(self.record.begin, batch)
-            self._target.empty(self.record.begin)
+            self._target.delete_older_than(self.record.begin)
 
         if not batch.reloads:
             return TableSnapshot(None, None, remove_older)
@@ -368,19 +368,19 @@ class SnapshotTracker:
             return
         if record.is_limited and not self._read_rest(record.begin, now, batch):
             return  # the next batch tries again
-        self._target.empty(record.begin)
-        self._finish_record(batch, batch.mark)
+        self._target.delete_older_than(record.begin)
+        self._finish_record(batch, batch.marker)
         _LOG.debug("%s: snapshot completed", self._name)
 
     def _finish_record(
-        self, batch: Batch, mark: CommitMarker, more: Mapping[str, str] | None = None
+        self, batch: Batch, marker: CommitMarker, more: Mapping[str, str] | None = None
     ) -> None:
         """Record that the snapshot is complete."""
         ended = {SNAPSHOT_IN_PROGRESS: "", **(more or {})}
         if self.record is not None:
             self._last = replace(self.record, completed_in=batch.number)
             ended[LAST_SNAPSHOT] = self._last.text()
-        self._target.set_properties(ended, mark)
+        self._target.set_properties(ended, marker)
         self.record = None
 
     def _read_rest(self, begin: Mapping[str, int], now: TableVersions, batch: Batch) -> bool:
@@ -407,18 +407,18 @@ class SnapshotTracker:
                 walk = TableBatchWriter(
                     self._name,
                     self._target,
-                    batch.mark,
-                    batch.mark.version,
+                    batch.marker,
+                    batch.marker.position,
                     frozenset(),
                     load=TableSnapshot(None, unread.append, lambda: None),
                     images=images,
                 )
-                walk.take(SchemaSection(*now.versions[-1], sorted_by_seq(rows)))
-                if unread and pc.max(packed_positions(rows)).as_py() <= batch.mark.version:
+                walk.add_section(SchemaSection(*now.versions[-1], sorted_by_seq(rows)))
+                if unread and pc.max(packed_positions(rows)).as_py() <= batch.marker.position:
                     raise self._unexplained(unread[0], batch)
                 if unread:
                     return False
-                walk.finish()
+                walk.flush()
         return True
 
     def _check_no_older_row_excluded(self, begin: Mapping[str, int], batch: Batch) -> None:
@@ -464,10 +464,10 @@ class SnapshotTracker:
         self,
         record: SnapshotRecord,
         more: Mapping[str, str] | None = None,
-        mark: CommitMarker | None = None,
+        marker: CommitMarker | None = None,
     ) -> None:
         self.record = record
-        self._target.set_properties({SNAPSHOT_IN_PROGRESS: record.text(), **(more or {})}, mark)
+        self._target.set_properties({SNAPSHOT_IN_PROGRESS: record.text(), **(more or {})}, marker)
 
     def _error(self, message: str) -> MirrorError:
         return MirrorError(message, table=self._name)

@@ -17,7 +17,7 @@ from pyspark_mysqlbinlog.checkpoints.snapshot_state import Bound
 from pyspark_mysqlbinlog.connector.snapshot.chunks.keys import KeyColumn, LoadKey
 from pyspark_mysqlbinlog.names import quoted
 
-__all__ = ["gaps_after", "where", "within"]
+__all__ = ["gaps_after", "range_condition", "upper_bound"]
 
 # Numbers in one list: MySQL 5.7.9 to 5.7.11 allow the optimizer 1.5 MB for ranges, and it uses 230
 # bytes for each number.
@@ -27,7 +27,7 @@ _MAX_SINGLE_QUERIES = 64
 _MAX_NUMBERS = 1 << 16
 
 
-def where(key: LoadKey, after: Bound | None, upto: Bound | None) -> str:
+def range_condition(key: LoadKey, after: Bound | None, upto: Bound | None) -> str:
     """Return the SQL condition for the rows after `after` up to and including `upto`; never empty.
 
     It names columns without their table.
@@ -50,7 +50,7 @@ def where(key: LoadKey, after: Bound | None, upto: Bound | None) -> str:
     return " AND ".join(conditions) or "TRUE"
 
 
-def within(key: LoadKey, upto: Bound) -> str:
+def upper_bound(key: LoadKey, upto: Bound) -> str:
     """Return an expression that tests whether a row is at or before a bound; uses no index.
 
     Its value is 0 or 1, for the list of a SELECT.

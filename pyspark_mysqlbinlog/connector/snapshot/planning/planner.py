@@ -57,14 +57,14 @@ class BatchLimits:
     ----------
     chunks : full ones; small tables count by their share.
     weight : the factor for bytes of snapshot rows.
-    steps : the sub-batches of the batch, each with so many bytes; no chunk is larger.
+    sub_batches : the sub-batches of the batch, each with so many bytes; no chunk is larger.
     """
 
     rows: int | None = None
     bytes: int | None = None
     chunks: int | None = None
     weight: float = 1.0
-    steps: int = 1
+    sub_batches: int = 1
 
     @classmethod
     def of(
@@ -74,13 +74,17 @@ class BatchLimits:
         chunks: int,
         *,
         weight: float = 1.0,
-        steps: int = 1,
+        sub_batches: int = 1,
     ) -> BatchLimits:
         """Return half of a batch's limits (the rest is the binlog's); unlimited without `size`."""
         if size is None:
             return cls()
         return cls(
-            None if rows is None else max(rows // 2, 1), max(size // 2, 1), chunks, weight, steps
+            None if rows is None else max(rows // 2, 1),
+            max(size // 2, 1),
+            chunks,
+            weight,
+            sub_batches,
         )
 
 
@@ -180,9 +184,9 @@ class ChunkPlanner:
     def _sizes_of(self, state: SnapshotState) -> dict[Table, TableSize]:
         """Return the sizes of all pending tables; queried once."""
         if any(load.table not in self._sizes for load in state.pending):
-            wanted = {load.table for load in state.pending}
-            found = self._asked(lambda client: table_sizes(client, wanted))
-            self._sizes = {table: found.get(table, TableSize()) for table in wanted}
+            needed = {load.table for load in state.pending}
+            found = self._asked(lambda client: table_sizes(client, needed))
+            self._sizes = {table: found.get(table, TableSize()) for table in needed}
         return self._sizes
 
     def _planned(self, state: SnapshotState, limits: BatchLimits) -> SnapshotState:
@@ -207,11 +211,11 @@ class ChunkPlanner:
                 LOG.warning("%s no longer exists: its snapshot is skipped", ".".join(load.table))
                 continue
             if planned.chunk is not None:
-                if not planned.chunk.key and limits.steps > 1:
+                if not planned.chunk.key and limits.sub_batches > 1:
                     if chunks:
                         pending.insert(0, load)
                         break
-                    budget = _Budget(replace(limits, steps=1))
+                    budget = _Budget(replace(limits, sub_batches=1))
                 chunks.append(planned.chunk)
             elif load.after is None:
                 empty.add(load.table)
@@ -315,7 +319,7 @@ class _Budget:
     def __init__(self, limits: BatchLimits) -> None:
         self._rows, self._chunks = limits.rows, limits.chunks
         self._step = None if limits.bytes is None else int(limits.bytes / limits.weight)
-        self._bytes = None if self._step is None else self._step * limits.steps
+        self._bytes = None if self._step is None else self._step * limits.sub_batches
         self._share = 0.0
         self._until = monotonic() + _MORE_CHUNKS_SECONDS
 

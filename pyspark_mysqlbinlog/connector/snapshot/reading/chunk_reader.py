@@ -57,7 +57,7 @@ from pyspark_mysqlbinlog.connector.ranges.reader import SchemasAt, payload_facto
 from pyspark_mysqlbinlog.connector.ranges.typed_rows import typed_payload, typed_schema
 from pyspark_mysqlbinlog.connector.server.information_schema import read_table_schema
 from pyspark_mysqlbinlog.connector.server.settings import binlog_files, check_identity
-from pyspark_mysqlbinlog.connector.snapshot.chunks.chunk_bounds import where
+from pyspark_mysqlbinlog.connector.snapshot.chunks.chunk_bounds import range_condition
 from pyspark_mysqlbinlog.connector.snapshot.chunks.keys import choose_key
 from pyspark_mysqlbinlog.connector.snapshot.chunks.table_stats import (
     engine_of,
@@ -210,11 +210,11 @@ class _Connected:
 
     def _asked(self, client: ReplicaClient) -> VisibilityChecker:
         if self._prover is None:
-            wanted, case_sensitive = (
+            requested, case_sensitive = (
                 self.options.snapshot_visibility_check,
                 self.partition.case_sensitive,
             )
-            self._prover = VisibilityChecker.ask(client, wanted, case_sensitive=case_sensitive)
+            self._prover = VisibilityChecker.ask(client, requested, case_sensitive=case_sensitive)
         return self._prover
 
     def look(self, client: ReplicaClient, table: Table) -> _Look:
@@ -362,7 +362,7 @@ def _rows_of(client: ReplicaClient, plan: ResultPlan, chunk: Chunk, condition: s
     hint, conditions = "", []
     if key is not None and key.mark == chunk.key:
         hint = f"FORCE INDEX ({quoted(key.name)}) "
-        conditions.append(where(key, chunk.after, chunk.upto))
+        conditions.append(range_condition(key, chunk.after, chunk.upto))
     elif chunk.key:
         LOG.warning(
             "the key of %s changed since this chunk was planned: the whole table is read",

@@ -45,7 +45,7 @@ def test_a_commit_whose_answer_is_lost_is_its_own(
         during.setattr(table_module, "write_deltalake", lost)
         with pytest.raises(OSError, match="timeout"):
             target.append(rows(9), CommitMarker(LOG, 200))
-    assert target.applied(str(LOG)) == 200
+    assert target.txn_version(str(LOG)) == 200
     target.append(rows(10), CommitMarker(LOG, 300))
     assert target.count() == 5
 
@@ -54,7 +54,7 @@ def test_rows_are_read_where_others_have_removed_old_files(target: DeltalakeTarg
     other = DeltaTable(target.uri)
     other.optimize.compact()
     other.vacuum(0, enforce_retention_duration=False, dry_run=False)
-    assert target.copies(rows(1).drop_columns([SEQ])) == [1]
+    assert target.count_equal_rows(rows(1).drop_columns([SEQ])) == [1]
     assert not target.has_since({"epoch": 0, "file": 2, "pos": 0, "row": 0})
 
 

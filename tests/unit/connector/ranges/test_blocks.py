@@ -20,8 +20,8 @@ from pyspark_mysqlbinlog.connector.log.fingerprints import behind
 from pyspark_mysqlbinlog.connector.log.logs import FileLog
 from pyspark_mysqlbinlog.connector.log.prefetch import CancelToken, prefetched
 from pyspark_mysqlbinlog.connector.log.reconnecting import ReconnectingLog
-from pyspark_mysqlbinlog.connector.ranges.blocks import scanned_blocks, wanted_blocks
-from pyspark_mysqlbinlog.connector.ranges.reader import _wanted
+from pyspark_mysqlbinlog.connector.ranges.blocks import captured_blocks, scanned_blocks
+from pyspark_mysqlbinlog.connector.ranges.reader import _captured_events
 from pyspark_mysqlbinlog.connector.ranges.split import RangePartition
 from pyspark_mysqlbinlog.connector.ranges.sub_batches import Boundary, SubBatchBoundaries
 from pyspark_mysqlbinlog.decoder.filtering.event_filter import EventFilter
@@ -53,13 +53,13 @@ STATEMENTS = frozenset({"truncate", "ddl"})
 
 
 def compare(log: FileLog, partition: RangePartition, wants: Captures) -> Found:
-    expected = until_error(_wanted(log, partition, wants, operations=STATEMENTS))
+    expected = until_error(_captured_events(log, partition, wants, operations=STATEMENTS))
     assert (
         until_error(unpack_events(scanned_blocks(log, partition, wants, operations=STATEMENTS)))
         == expected
     )
     assert (
-        until_error(unpack_events(wanted_blocks(log, partition, wants, operations=STATEMENTS)))
+        until_error(unpack_events(captured_blocks(log, partition, wants, operations=STATEMENTS)))
         == expected
     )
     return expected
@@ -114,10 +114,10 @@ def test_steps_end_where_transactions_do(name: str, size: int) -> None:
             ends[Boundary(log.position(event.file, event.end), known)] = wanted
     steps = SubBatchBoundaries(size)
     partition, everything = part(start, log.end()), lambda *_: True
-    for _ in scanned_blocks(log, partition, everything, operations=frozenset(), steps=steps):
+    for _ in scanned_blocks(log, partition, everything, operations=frozenset(), boundaries=steps):
         pass
     found = []
-    while (boundary := steps.before((99, 0))) is not None:
+    while (boundary := steps.next_boundary((99, 0))) is not None:
         found.append(boundary)
     assert found
     assert {*found} <= ends.keys()

@@ -12,7 +12,12 @@ from hypothesis import strategies as st
 from helpers.decoding import make_event
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
-from pyspark_mysqlbinlog.connector.ranges.split import RangePartition, RangePlan, cut, pulled
+from pyspark_mysqlbinlog.connector.ranges.split import (
+    RangePartition,
+    RangePlan,
+    fetched_range,
+    split_into_ranges,
+)
 from pyspark_mysqlbinlog.connector.tail.buffer import BoundaryState, Piece, Span
 from pyspark_mysqlbinlog.protocol.blocks import EventBlock, pack_events, unpack_events
 from pyspark_mysqlbinlog.protocol.events import HEADER_LENGTH, EventType
@@ -50,7 +55,7 @@ def spans_of(
 def cut_up(
     spans: list[Span], *, target_bytes: int = 32 << 20, max_fetches: int = 4, start: int = 4
 ) -> list[RangePlan]:
-    return cut(
+    return split_into_ranges(
         at(start), spans, pending_xa=("first",), target_bytes=target_bytes, max_fetches=max_fetches
     )
 
@@ -167,7 +172,7 @@ def test_a_long_transaction_is_cut_inside() -> None:
 
 
 def test_a_replay_knows_only_its_ends() -> None:
-    assert pulled(at(4), at(99), ("x",)) == [RangePlan(at(4), at(99), 0, None, ("x",))]
+    assert fetched_range(at(4), at(99), ("x",)) == [RangePlan(at(4), at(99), 0, None, ("x",))]
 
 
 def test_a_task_travels() -> None:

@@ -35,7 +35,7 @@ from pyspark_mysqlbinlog.connector.ranges.split import RangePartition
 from pyspark_mysqlbinlog.connector.ranges.typed_reader import read_typed_range
 from pyspark_mysqlbinlog.connector.source.arrow_ipc import SLIM_IPC_ROWS, packets
 from pyspark_mysqlbinlog.connector.source.batch_reader import MySQLBinlogReader
-from pyspark_mysqlbinlog.connector.source.schema import arrow_schema, envelope
+from pyspark_mysqlbinlog.connector.source.schema import arrow_schema, output_schema
 from pyspark_mysqlbinlog.decoder.filtering.event_filter import EventFilter
 from pyspark_mysqlbinlog.errors import UnknownSchemaError
 from pyspark_mysqlbinlog.names import Table
@@ -45,7 +45,7 @@ from pyspark_mysqlbinlog.tables import ColumnSchema, TableSchema
 # Both implementations, each test.
 pytestmark = pytest.mark.usefixtures("twin")
 
-CONTENT = arrow_schema(envelope(StringType()))
+CONTENT = arrow_schema(output_schema(StringType()))
 # Logs whose statements make their tables.
 WITH_DDL = {"ddl_history", "conversions", "virtual_columns"}
 ID = ColumnSchema("id", "int")
@@ -78,7 +78,7 @@ def options_of(path: str) -> Options:
 def whole_range(scenario: str) -> tuple[RangePartition, Options]:
     options = options_of(str(CAPTURED / f"{scenario}.*.binlog"))
     if scenario in WITH_DDL or scenario.startswith("random_ddl"):
-        reader = MySQLBinlogReader(options, envelope(StringType()))
+        reader = MySQLBinlogReader(options, output_schema(StringType()))
         first, *more = reader.partitions()
         assert isinstance(first, RangePartition)
         for last in more:

@@ -18,12 +18,12 @@ from pyspark_mysqlbinlog.connector.source.arrow_ipc import (
 )
 from pyspark_mysqlbinlog.connector.source.datasource import MySQLBinlogDataSource
 from pyspark_mysqlbinlog.connector.source.failing_stream_reader import FailingStreamReader
-from pyspark_mysqlbinlog.connector.source.schema import arrow_schema, envelope
+from pyspark_mysqlbinlog.connector.source.schema import arrow_schema, output_schema
 from pyspark_mysqlbinlog.connector.source.stream_reader import MySQLBinlogStreamReader
 from pyspark_mysqlbinlog.errors import SchemaError
 from pyspark_mysqlbinlog.tables import ColumnSchema
 
-_SCHEMA = arrow_schema(envelope(StringType()))
+_SCHEMA = arrow_schema(output_schema(StringType()))
 
 
 def _batch(*texts: str | None) -> pa.RecordBatch:

@@ -86,9 +86,9 @@ def test_a_run_is_its_transactions(
         if step == "rotate":
             here = at(4, here.number + 1)
             for buffer in buffers:
-                buffer.moved(BoundaryState(here, history))
+                buffer.advance(BoundaryState(here, history))
         elif step == "batch":
-            ends = [buffer.furthest(handed, 1000) for buffer in buffers]
+            ends = [buffer.last_boundary_within(handed, 1000) for buffer in buffers]
             assert ends[0] == ends[1]
             handed = ends[0].position if ends[0] is not None else handed
         elif step == "ddl":
@@ -116,6 +116,8 @@ def test_a_run_is_its_transactions(
                 second.boundary(mark_at(run.ends[n]), log_bytes, wanted=wanted)
             here, before = here._replace(pos=run.end), 0
         assert buffers[0].tip == buffers[1].tip
-    assert buffers[0].furthest(handed, None) == buffers[1].furthest(handed, None)
+    assert buffers[0].last_boundary_within(handed, None) == buffers[1].last_boundary_within(
+        handed, None
+    )
     assert buffers[0].finished() == buffers[1].finished()
     assert vars(buffers[0])["_before_cut"] == vars(buffers[1])["_before_cut"]

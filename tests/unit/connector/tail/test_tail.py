@@ -28,7 +28,7 @@ def test_time_spent_in_connecting_is_no_connection(
     silent: socket.socket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However long a try takes, it counts as one that failed: the stream does not wait for ever."""
-    monkeypatch.setattr(tail_module, "_HELD_FOR_A_WHILE", 0.05)
+    monkeypatch.setattr(tail_module, "_MAX_HELD_SECONDS", 0.05)
     host, port = silent.getsockname()
     settings = ServerSettings(host, port, "u", "p", connect_timeout=0.2)
     start = BoundaryState(Position.of("mysql-bin.000001", 4), SchemaHistory())
@@ -37,7 +37,7 @@ def test_time_spent_in_connecting_is_no_connection(
         settings,
         server_uuid="",
         start=start,
-        wants=lambda *_: True,
+        captures=lambda *_: True,
         buffer=buffer,
         retry_timeout=0.5,
     )

@@ -19,7 +19,7 @@ from pyspark_mysqlbinlog.connector.delta.rows.columns import SEQ, TOMBSTONE
 from pyspark_mysqlbinlog.connector.delta.rows.row_bytes import canonical_row_bytes
 from pyspark_mysqlbinlog.connector.delta.store.deltars.sql import quoted
 from pyspark_mysqlbinlog.connector.delta.store.deltars.stats import wide_decimal_columns
-from pyspark_mysqlbinlog.connector.delta.store.predicates import bounds, integer_bounds
+from pyspark_mysqlbinlog.connector.delta.store.predicates import integer_bounds, pruning_conditions
 
 __all__ = ["count_equal_rows", "rewrite_equal_rows"]
 
@@ -102,4 +102,4 @@ def _equal(gone: pa.Table) -> Iterator[str]:
         if pa.types.is_floating(gone.column(name).type):
             # The join treats 0 and -0 as equal.
             yield f"(CAST({theirs} AS VARCHAR) IS NOT DISTINCT FROM CAST({ours} AS VARCHAR))"
-    yield from bounds(gone, names, quoted)
+    yield from pruning_conditions(gone, names, quoted)

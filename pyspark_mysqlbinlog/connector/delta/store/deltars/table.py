@@ -65,7 +65,7 @@ from pyspark_mysqlbinlog.connector.delta.store.metadata_markers import (
     COMMIT_MARKERS,
     MetadataMarkers,
 )
-from pyspark_mysqlbinlog.connector.delta.store.predicates import bounds, is_before
+from pyspark_mysqlbinlog.connector.delta.store.predicates import is_before, pruning_conditions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -128,7 +128,7 @@ class DeltalakeTarget(CommittingTarget):
         self.soft_deletes = soft_delete
         self._table: DeltaTable | None = None
         # A version of the table, and its commit markers, if Delta for Spark wrote them.
-        self._handed: tuple[int, Mapping[str, int]] | None = None
+        self._marker_cache: tuple[int, Mapping[str, int]] | None = None
         # Columns without statistics; None until the table's files were inspected.
         self._long: AbstractSet[str] | None = None
 
@@ -145,10 +145,10 @@ class DeltalakeTarget(CommittingTarget):
                 return None
             check_same_deletes(self, [field.name for field in table.schema().fields])
             self._table = table
-        if self._known is None:
+        if self._expected_version is None:
             # After an error it is open what was written.
             self._table.update_incremental()
-            self._known = self._table.version()
+            self._expected_version = self._table.version()
         return self._table
 
     def _there(self) -> DeltaTable:
@@ -176,7 +176,7 @@ class DeltalakeTarget(CommittingTarget):
 
         def attempt(_: int) -> int:
             table = self._there()
-            self._take_over(table)
+            self._import_markers(table)
             self._keep_stats_exact(table, long, columns)
             self._check_no_foreign_writes(table)
             version = table.version()
@@ -184,7 +184,7 @@ class DeltalakeTarget(CommittingTarget):
             # A merge without a row to write makes no commit.
             return min(version + 1, table.version())
 
-        self._known = self._until_committed(attempt)
+        self._expected_version = self._until_committed(attempt)
 
     def _newest_version(self) -> int:
         return self._now().version()
@@ -216,7 +216,7 @@ class DeltalakeTarget(CommittingTarget):
         properties = stats_properties_excluding(table, columns or held, long | known)
         if properties:
             table.alter.set_table_properties(
-                properties, raise_if_not_exists=False, commit_properties=_marking(None)
+                properties, raise_if_not_exists=False, commit_properties=_commit_properties(None)
             )
             table.update_incremental()
         self._long = long | known
@@ -226,7 +226,7 @@ class DeltalakeTarget(CommittingTarget):
 
         The table is refreshed until it is current: delta-rs also lists commits after its version.
         """
-        known, version = self._known, table.version()
+        known, version = self._expected_version, table.version()
         assert known is not None
         since: list[dict[str, Any]] = []
         is_exact = version == known
@@ -235,7 +235,7 @@ class DeltalakeTarget(CommittingTarget):
             table.update_incremental()
             is_exact = table.version() == version
             version = table.version()
-        self._known = version
+        self._expected_version = version
         check_no_foreign_writes(
             self.uri,
             [Commit.of(each) for each in since],
@@ -250,20 +250,20 @@ class DeltalakeTarget(CommittingTarget):
         with store.open_input_stream(f"_delta_log/{version:020}.json") as commit:
             return removed_files(commit.readall().decode().splitlines())
 
-    def _of_spark(self, table: DeltaTable) -> Mapping[str, int] | None:
+    def _metadata_marker(self, table: DeltaTable) -> Mapping[str, int] | None:
         """Return the commit markers of a table that Delta for Spark wrote last; else None."""
-        marks = MetadataMarkers.of(table.metadata().configuration)
-        if marks is None:
+        markers = MetadataMarkers.of(table.metadata().configuration)
+        if markers is None:
             return None
-        if self._handed is None or self._handed[0] != table.version():
+        if self._marker_cache is None or self._marker_cache[0] != table.version():
             commits = (commit.get("userMetadata") for commit in table.history())
-            boundary = table.transaction_version(marks.application)
-            self._handed = table.version(), marks.newest(commits, boundary, marks.numbers)
-        return self._handed[1]
+            boundary = table.transaction_version(markers.application)
+            self._marker_cache = table.version(), markers.latest(commits, boundary, markers.numbers)
+        return self._marker_cache[1]
 
-    def _take_over(self, table: DeltaTable) -> None:
+    def _import_markers(self, table: DeltaTable) -> None:
         """Rewrite the commit markers of a table that Delta for Spark wrote last for delta-rs."""
-        numbers = self._of_spark(table)
+        numbers = self._metadata_marker(table)
         if numbers is not None:
             table.alter.set_table_properties(
                 {COMMIT_MARKERS: ""},
@@ -286,11 +286,11 @@ class DeltalakeTarget(CommittingTarget):
         table = self._opened()
         return [] if table is None else table.metadata().partition_columns
 
-    def applied(self, identifier: str) -> int | None:
+    def txn_version(self, identifier: str) -> int | None:
         table = self._opened()
         if table is None:
             return None
-        numbers = self._of_spark(table)
+        numbers = self._metadata_marker(table)
         return table.transaction_version(identifier) if numbers is None else numbers.get(identifier)
 
     def create(self, columns: pa.Schema, properties: Mapping[str, str]) -> None:
@@ -304,7 +304,7 @@ class DeltalakeTarget(CommittingTarget):
             storage_options=self._storage,
             raise_if_key_not_exists=False,
         )
-        self._known = self._table.version()
+        self._expected_version = self._table.version()
 
     def has_since(self, seq: Mapping[str, int]) -> bool:
         table = self._now()
@@ -322,7 +322,9 @@ class DeltalakeTarget(CommittingTarget):
             + ")"
         )
         self._commit(
-            lambda table: table.update(updates={SEQ: zero}, commit_properties=_marking(None))
+            lambda table: table.update(
+                updates={SEQ: zero}, commit_properties=_commit_properties(None)
+            )
         )
 
     def count(self) -> int:
@@ -332,19 +334,21 @@ class DeltalakeTarget(CommittingTarget):
     def is_empty(self) -> bool:
         return not self.count()
 
-    def look_again(self) -> None:
-        self._table = self._known = self._handed = self._long = None
+    def forget_state(self) -> None:
+        self._table = self._expected_version = self._marker_cache = self._long = None
 
     def add_columns(
-        self, columns: Sequence[pa.Field[Any]], mark: CommitMarker | None = None
+        self, columns: Sequence[pa.Field[Any]], marker: CommitMarker | None = None
     ) -> None:
         fields = Schema.from_arrow(pa.schema(columns)).fields
         self._commit(
-            lambda table: table.alter.add_columns(fields, commit_properties=_marking(mark))
+            lambda table: table.alter.add_columns(
+                fields, commit_properties=_commit_properties(marker)
+            )
         )
 
     def rewrite_columns(
-        self, columns: pa.Schema, came_from: Mapping[str, str], mark: CommitMarker | None = None
+        self, columns: pa.Schema, came_from: Mapping[str, str], marker: CommitMarker | None = None
     ) -> None:
         held_by = self.partitioned_by()
         columns = self._with_deleted(columns)
@@ -361,20 +365,20 @@ class DeltalakeTarget(CommittingTarget):
                 partition_by=[name for name in held_by if name in columns.names],
                 mode="overwrite",
                 schema_mode="overwrite",
-                commit_properties=_marking(mark),
+                commit_properties=_commit_properties(marker),
             )
 
         held = _pyarrow(self._there().schema())
         self._commit(write, long_in_shape(held, columns, came_from), columns)
 
     def set_properties(
-        self, properties: Mapping[str, str], mark: CommitMarker | None = None
+        self, properties: Mapping[str, str], marker: CommitMarker | None = None
     ) -> None:
         self._commit(
             lambda table: table.alter.set_table_properties(
                 dict(properties),
                 raise_if_not_exists=False,
-                commit_properties=_marking(mark),
+                commit_properties=_commit_properties(marker),
             )
         )
 
@@ -387,32 +391,36 @@ class DeltalakeTarget(CommittingTarget):
     def has_duplicates(self, names: Sequence[str]) -> bool:
         return has_duplicates(self._now(), names)
 
-    def empty(self, before: Mapping[str, int], mark: CommitMarker | None = None) -> None:
-        older, marking = is_before(before), _marking(mark)
+    def delete_older_than(
+        self, before: Mapping[str, int], marker: CommitMarker | None = None
+    ) -> None:
+        older, properties = is_before(before), _commit_properties(marker)
         if self.soft_deletes:
             self._commit(
                 lambda table: table.update(
                     updates={DELETED: "true"},
                     predicate=f"{older} AND NOT {DELETED}",
-                    commit_properties=marking,
+                    commit_properties=properties,
                 )
             )
         else:
-            self._commit(lambda table: table.delete(older, commit_properties=marking))
+            self._commit(lambda table: table.delete(older, commit_properties=properties))
 
     def remove_deleted(self) -> None:
-        self._commit(lambda table: table.delete(DELETED, commit_properties=_marking(None)))
+        self._commit(
+            lambda table: table.delete(DELETED, commit_properties=_commit_properties(None))
+        )
 
-    def merge(self, states: pa.Table, key: Sequence[str], mark: CommitMarker) -> None:
+    def merge(self, states: pa.Table, key: Sequence[str], marker: CommitMarker) -> None:
         same = [f"t.{quoted(name)} = s.{quoted(name)}" for name in key]
-        predicate = " AND ".join([*same, *bounds(states, key, quoted)])
+        predicate = " AND ".join([*same, *pruning_conditions(states, key, quoted)])
         if self.soft_deletes:
             states = states.append_column(DELETED, states.column(TOMBSTONE))
         long = wide_decimal_columns(states)
 
         def write(table: DeltaTable) -> None:
-            marking = _marking(mark)
-            if append_or_replace(table, states, key, marking, soft_deletes=self.soft_deletes):
+            properties = _commit_properties(marker)
+            if append_or_replace(table, states, key, properties, soft_deletes=self.soft_deletes):
                 return
             merger = table.merge(
                 states,
@@ -421,7 +429,7 @@ class DeltalakeTarget(CommittingTarget):
                 target_alias="t",
                 # Files may have inexact statistics of long keys; streamed_exec ignores them.
                 streamed_exec=not long.isdisjoint(key),
-                commit_properties=marking,
+                commit_properties=properties,
             )
             newer = f"s.{SEQ} > t.{SEQ}"
             if not self.soft_deletes:
@@ -435,21 +443,21 @@ class DeltalakeTarget(CommittingTarget):
 
         self._commit(write, long)
 
-    def copies(self, rows: pa.Table) -> list[int]:
+    def count_equal_rows(self, rows: pa.Table) -> list[int]:
         # The files of an older version may be deleted.
         return count_equal_rows(self._now(), rows)
 
-    def rewrite_equal_rows(self, gone: pa.Table, rows: pa.Table, mark: CommitMarker) -> int:
+    def rewrite_equal_rows(self, gone: pa.Table, rows: pa.Table, marker: CommitMarker) -> int:
         removed = 0
 
         def write(table: DeltaTable) -> None:
             nonlocal removed
-            removed = rewrite_equal_rows(table, gone, rows, _marking(mark))
+            removed = rewrite_equal_rows(table, gone, rows, _commit_properties(marker))
 
         self._commit(write, wide_decimal_columns(rows))
         return removed
 
-    def replace(self, rows: pa.Table, mark: CommitMarker) -> None:
+    def replace(self, rows: pa.Table, marker: CommitMarker) -> None:
         held_by = self.partitioned_by()
         self._commit(
             lambda table: write_deltalake(
@@ -458,16 +466,16 @@ class DeltalakeTarget(CommittingTarget):
                 partition_by=[name for name in held_by if name in rows.column_names],
                 mode="overwrite",
                 schema_mode="overwrite",
-                commit_properties=_marking(mark),
+                commit_properties=_commit_properties(marker),
             ),
             wide_decimal_columns(rows),
             rows.schema,
         )
 
-    def append(self, rows: pa.Table, mark: CommitMarker) -> None:
-        marking = _marking(mark)
+    def append(self, rows: pa.Table, marker: CommitMarker) -> None:
+        properties = _commit_properties(marker)
         self._commit(
-            lambda table: write_deltalake(table, rows, mode="append", commit_properties=marking),
+            lambda table: write_deltalake(table, rows, mode="append", commit_properties=properties),
             wide_decimal_columns(rows),
         )
 
@@ -477,7 +485,7 @@ class DeltalakeTarget(CommittingTarget):
             try:
                 table = self._now()
                 self._keep_stats_exact(table)
-                table.optimize.compact(commit_properties=_marking(None))
+                table.optimize.compact(commit_properties=_commit_properties(None))
             except CommitFailedError:
                 return False
         return True
@@ -507,8 +515,8 @@ def _pyarrow(schema: Schema) -> pa.Schema:
     return pa.schema(given)
 
 
-def _marking(mark: CommitMarker | None) -> CommitProperties:
-    return _writing(() if mark is None else mark.identifiers)
+def _commit_properties(marker: CommitMarker | None) -> CommitProperties:
+    return _writing(() if marker is None else marker.app_transactions)
 
 
 def _writing(identifiers: Iterable[tuple[str, int]]) -> CommitProperties:

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 from pyspark_mysqlbinlog.connector.delta.rows.arrow_utils import pc
 from pyspark_mysqlbinlog.connector.delta.rows.columns import SEQ, TOMBSTONE
 from pyspark_mysqlbinlog.connector.delta.rows.row_bytes import canonical_row_bytes
-from pyspark_mysqlbinlog.connector.delta.store.predicates import bounds
+from pyspark_mysqlbinlog.connector.delta.store.predicates import pruning_conditions
 from pyspark_mysqlbinlog.connector.delta.store.spark.sql import quoted
 
 __all__ = ["count_equal_rows", "equality_conditions", "multiset_merge_sql"]
@@ -22,7 +22,7 @@ __all__ = ["count_equal_rows", "equality_conditions", "multiset_merge_sql"]
 
 def equality_conditions(rows: pa.Table) -> list[str]:
     """Return conditions for a row ``t`` to equal the row ``s`` in every column."""
-    return [*_equal(rows), *bounds(rows, _columns(rows), quoted)]
+    return [*_equal(rows), *pruning_conditions(rows, _columns(rows), quoted)]
 
 
 def _equal(rows: pa.Table) -> Iterator[str]:

@@ -37,7 +37,7 @@ from pyspark_mysqlbinlog.connector.delta.store.metadata_markers import (
     has_commit_id,
     user_metadata,
 )
-from pyspark_mysqlbinlog.connector.delta.store.predicates import bounds, is_before
+from pyspark_mysqlbinlog.connector.delta.store.predicates import is_before, pruning_conditions
 from pyspark_mysqlbinlog.connector.delta.store.spark import sql as spark_sql
 from pyspark_mysqlbinlog.connector.delta.store.spark.memory import OpenTables
 from pyspark_mysqlbinlog.connector.delta.store.spark.multiset import (
@@ -119,17 +119,17 @@ class SparkEngine:
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _CommitMetadata:
     """Metadata of a commit.
 
     Attributes
     ----------
-    marks : of the table, with this commit.
+    markers : of the table, with this commit.
     numbers : of the markers, with this commit.
     settings : of the session, for the transaction identifier.
     """
 
-    marks: MetadataMarkers
+    markers: MetadataMarkers
     numbers: Mapping[str, int]
     settings: Mapping[str, str] = field(default_factory=dict)
 
@@ -155,9 +155,9 @@ class SparkTarget(CommittingTarget):
 
     def _opened(self) -> DeltaVersion | None:
         snapshot = self._table.last()
-        if snapshot is not None and self._known is None:
+        if snapshot is not None and self._expected_version is None:
             check_same_deletes(self, snapshot.fields.names)
-            self._known = snapshot.version
+            self._expected_version = snapshot.version
         return snapshot
 
     def _there(self) -> DeltaVersion:
@@ -168,21 +168,21 @@ class SparkTarget(CommittingTarget):
     def _commit(
         self,
         write: Callable[[], object],
-        mark: CommitMarker | None = None,
-        told: _Told | None = None,
+        marker: CommitMarker | None = None,
+        given: _CommitMetadata | None = None,
     ) -> None:
         """Write once, with a commit marker.
 
-        told : the commit's metadata, instead of that of `mark`.
+        given : the commit's metadata, instead of that of `marker`.
         """
 
-        def attempt(version: int) -> tuple[str, _Told | None]:
+        def attempt(version: int) -> tuple[str, _CommitMetadata | None]:
             self._check_no_foreign_writes(version)
             commit_id = str(uuid4())
-            this = told if mark is None else self._marking(mark)
+            this = given if marker is None else self._metadata_of(marker)
             settings = {METADATA: user_metadata(commit_id)}
             if this is not None:
-                metadata = this.marks.commit_metadata(this.numbers, commit_id)
+                metadata = this.markers.commit_metadata(this.numbers, commit_id)
                 settings = {**this.settings, METADATA: metadata}
             with self._table.setting(settings):
                 write()
@@ -192,7 +192,7 @@ class SparkTarget(CommittingTarget):
         now = self._there().version
         is_committed = self._check_no_foreign_writes(now, commit_id)
         if this is not None and is_committed:
-            self._table.note(now, this.marks.application, this.numbers)
+            self._table.note(now, this.markers.application, this.numbers)
         self._table.release()
 
     def _newest_version(self) -> int:
@@ -211,26 +211,26 @@ class SparkTarget(CommittingTarget):
     def _is_conflict(self, error: Exception) -> bool:
         return bool(_CONFLICT.search(str(error)))
 
-    def _marking(self, mark: CommitMarker) -> _Told:
+    def _metadata_of(self, marker: CommitMarker) -> _CommitMetadata:
         """Return the metadata of a commit with a marker."""
-        log = str(mark.log)
+        log = str(marker.log)
         snapshot = self._there()
         numbers = self._table.numbers(snapshot)
-        marks = MetadataMarkers.of(snapshot.properties)
-        if marks is None or marks.log != log:
-            marks = MetadataMarkers.anew(log, numbers)
-            with self._table.setting({METADATA: marks.commit_metadata(numbers)}):
-                self._table.sql(self._with_properties({COMMIT_MARKERS: marks.text}))
+        markers = MetadataMarkers.of(snapshot.properties)
+        if markers is None or markers.log != log:
+            markers = MetadataMarkers.new(log, numbers)
+            with self._table.setting({METADATA: markers.commit_metadata(numbers)}):
+                self._table.sql(self._with_properties({COMMIT_MARKERS: markers.text}))
         boundary = numbers.get(log, -1)
-        new = dict(mark.identifiers)
-        if mark.version < boundary:
+        new = dict(marker.app_transactions)
+        if marker.position < boundary:
             # The table is past it already.
             new = {name: new[name] for name in new if not name.startswith(log)}
         settings = {}
         # Spark skips a write, rows included, whose number is not greater than the last one.
-        if mark.version > boundary:
-            settings = {APPLICATION: marks.application, BOUNDARY: str(mark.version)}
-        return _Told(marks, {**numbers, **new}, settings)
+        if marker.position > boundary:
+            settings = {APPLICATION: markers.application, BOUNDARY: str(marker.position)}
+        return _CommitMetadata(markers, {**numbers, **new}, settings)
 
     def _check_no_foreign_writes(self, version: int, commit_id: str | None = None) -> bool:
         """MirrorError if another writer has changed rows up to a version.
@@ -240,7 +240,7 @@ class SparkTarget(CommittingTarget):
 
         commit_id : of the mirror's own commit, which may be among them; returns whether it is.
         """
-        known, self._known = self._known, version
+        known, self._expected_version = self._expected_version, version
         assert known is not None
         if version == known:
             return False
@@ -273,7 +273,7 @@ class SparkTarget(CommittingTarget):
         snapshot = self._opened()
         return [] if snapshot is None else snapshot.partitioned_by
 
-    def applied(self, identifier: str) -> int | None:
+    def txn_version(self, identifier: str) -> int | None:
         snapshot = self._opened()
         return None if snapshot is None else self._table.numbers(snapshot).get(identifier)
 
@@ -288,7 +288,7 @@ class SparkTarget(CommittingTarget):
             return
         by = ", ".join(map(quoted, partition_by))
         given = spark_sql.properties(self._properties | dict(properties))
-        self._known = None
+        self._expected_version = None
         self._table.sql(
             f"CREATE TABLE {self._table.name} ({spark_sql.fields(columns)}) USING delta"
             + (f" PARTITIONED BY ({by})" if by else "")
@@ -321,19 +321,19 @@ class SparkTarget(CommittingTarget):
     def is_empty(self) -> bool:
         return self._opened() is None or not self._has_rows()
 
-    def look_again(self) -> None:
-        self._known = None
+    def forget_state(self) -> None:
+        self._expected_version = None
 
     def add_columns(
-        self, columns: Sequence[pa.Field[Any]], mark: CommitMarker | None = None
+        self, columns: Sequence[pa.Field[Any]], marker: CommitMarker | None = None
     ) -> None:
         fields = spark_sql.fields(columns)
         statement = f"ALTER TABLE {self._table.name} ADD COLUMNS ({fields})"
         self._allow(columns)
-        self._commit(lambda: self._table.sql(statement), mark)
+        self._commit(lambda: self._table.sql(statement), marker)
 
     def rewrite_columns(
-        self, columns: pa.Schema, came_from: Mapping[str, str], mark: CommitMarker | None = None
+        self, columns: pa.Schema, came_from: Mapping[str, str], marker: CommitMarker | None = None
     ) -> None:
         columns = self._with_deleted(columns)
         if self.soft_deletes:
@@ -352,7 +352,7 @@ class SparkTarget(CommittingTarget):
             if self._there().fields.names != columns.names:
                 raise self._has_another_mirror()
 
-        self._commit(write, mark)
+        self._commit(write, marker)
 
     def _allow(self, columns: Iterable[pa.Field[Any]]) -> None:
         """Let the table have a DATETIME: Delta for Spark requires a property in existing tables."""
@@ -362,22 +362,22 @@ class SparkTarget(CommittingTarget):
             self.set_properties({"delta.feature.timestampNtz": "supported"})
 
     def set_properties(
-        self, properties: Mapping[str, str], mark: CommitMarker | None = None
+        self, properties: Mapping[str, str], marker: CommitMarker | None = None
     ) -> None:
-        if mark is None:
+        if marker is None:
             self._commit(lambda: self._table.sql(self._with_properties(properties)))
             return
-        log = str(mark.log)
+        log = str(marker.log)
         snapshot = self._there()
         numbers = self._table.numbers(snapshot)
-        marks = MetadataMarkers.of(snapshot.properties)
-        told = {**numbers, **dict(mark.identifiers)}
-        if marks is None or marks.log != log or mark.version < numbers.get(log, -1):
-            marks = MetadataMarkers.anew(log, told)
+        markers = MetadataMarkers.of(snapshot.properties)
+        given = {**numbers, **dict(marker.app_transactions)}
+        if markers is None or markers.log != log or marker.position < numbers.get(log, -1):
+            markers = MetadataMarkers.new(log, given)
         else:
-            marks = MetadataMarkers(marks.application, log, told)
-        statement = self._with_properties({**properties, COMMIT_MARKERS: marks.text})
-        self._commit(lambda: self._table.sql(statement), None, _Told(marks, told))
+            markers = MetadataMarkers(markers.application, log, given)
+        statement = self._with_properties({**properties, COMMIT_MARKERS: markers.text})
+        self._commit(lambda: self._table.sql(statement), None, _CommitMetadata(markers, given))
 
     def older(self, before: Mapping[str, int], names: Sequence[str]) -> pa.Table:
         condition = is_before(before)
@@ -392,19 +392,21 @@ class SparkTarget(CommittingTarget):
         query = f"SELECT 1 FROM {self._table.name} GROUP BY {columns} HAVING COUNT(*) > 1 LIMIT 1"
         return bool(self._table.sql(query))
 
-    def empty(self, before: Mapping[str, int], mark: CommitMarker | None = None) -> None:
+    def delete_older_than(
+        self, before: Mapping[str, int], marker: CommitMarker | None = None
+    ) -> None:
         older = is_before(before)
         statement = f"DELETE FROM {self._table.name} WHERE {older}"
         if self.soft_deletes:
             deleted = f"{DELETED} = TRUE WHERE {older} AND NOT {DELETED}"
             statement = f"UPDATE {self._table.name} SET {deleted}"
-        self._commit(lambda: self._table.sql(statement), mark)
+        self._commit(lambda: self._table.sql(statement), marker)
 
     def remove_deleted(self) -> None:
         statement = f"DELETE FROM {self._table.name} WHERE {DELETED}"
         self._commit(lambda: self._table.sql(statement))
 
-    def merge(self, states: pa.Table, key: Sequence[str], mark: CommitMarker) -> None:
+    def merge(self, states: pa.Table, key: Sequence[str], marker: CommitMarker) -> None:
         same = [f"t.{quoted(name)} = s.{quoted(name)}" for name in key]
         if self.soft_deletes:
             states = states.append_column(DELETED, states.column(TOMBSTONE))
@@ -412,7 +414,7 @@ class SparkTarget(CommittingTarget):
             self._table.name,
             _STATES,
             [name for name in states.column_names if name != TOMBSTONE],
-            [*same, *bounds(states, key, quoted)],
+            [*same, *pruning_conditions(states, key, quoted)],
             soft_deletes=self.soft_deletes,
         )
 
@@ -422,9 +424,9 @@ class SparkTarget(CommittingTarget):
                 raise self._has_another_mirror()
 
         with self._as_view(states):
-            self._commit(write, mark)
+            self._commit(write, marker)
 
-    def copies(self, rows: pa.Table) -> list[int]:
+    def count_equal_rows(self, rows: pa.Table) -> list[int]:
         equal = " AND ".join(equality_conditions(rows))
         with self._as_view(rows):
             # Only column names and integers of this package.
@@ -432,9 +434,9 @@ class SparkTarget(CommittingTarget):
             with self._table.query(query) as found:
                 return count_equal_rows(found, rows)
 
-    def rewrite_equal_rows(self, gone: pa.Table, rows: pa.Table, mark: CommitMarker) -> int:
+    def rewrite_equal_rows(self, gone: pa.Table, rows: pa.Table, marker: CommitMarker) -> int:
         if not gone.num_rows:
-            self.append(rows, mark)
+            self.append(rows, marker)
             return 0
         names = rows.column_names
         removing = with_tombstone(gone.select(names), is_tombstone=True)
@@ -450,29 +452,29 @@ class SparkTarget(CommittingTarget):
             removed = merged[0]["num_deleted_rows"]
 
         with self._as_view(both):
-            self._commit(write, mark)
+            self._commit(write, marker)
         return removed
 
-    def replace(self, rows: pa.Table, mark: CommitMarker) -> None:
+    def replace(self, rows: pa.Table, marker: CommitMarker) -> None:
         held = self.columns()
         if not rows.num_rows and self.is_empty() and held is not None and _equal(held, rows.schema):
             # Delta makes no commit if nothing changes.
-            self.set_properties({}, mark)
+            self.set_properties({}, marker)
             return
         held_by = [name for name in self.partitioned_by() if name in rows.column_names]
         self._allow(rows.schema)
         with self._table.frame(rows, from_arrow_schema(rows.schema)) as frame:
-            self._save(frame, mark, "overwrite", held_by)
+            self._save(frame, marker, "overwrite", held_by)
 
-    def append(self, rows: pa.Table, mark: CommitMarker) -> None:
+    def append(self, rows: pa.Table, marker: CommitMarker) -> None:
         if not rows.num_rows:
-            self.set_properties({}, mark)
+            self.set_properties({}, marker)
             return
         with self._frame(rows) as frame:
-            self._save(frame, mark, "append")
+            self._save(frame, marker, "append")
 
     def _save(
-        self, frame: DataFrame, mark: CommitMarker, mode: str, partition_by: Sequence[str] = ()
+        self, frame: DataFrame, marker: CommitMarker, mode: str, partition_by: Sequence[str] = ()
     ) -> None:
         def write() -> None:
             before = self._there().version
@@ -481,7 +483,7 @@ class SparkTarget(CommittingTarget):
             if self._there().version == before:
                 raise self._has_another_mirror()
 
-        self._commit(write, mark)
+        self._commit(write, marker)
 
     @contextmanager
     def _as_view(self, states: pa.Table) -> Iterator[None]:

@@ -159,18 +159,18 @@ class SparkTable:
 
     def numbers(self, snapshot: DeltaVersion) -> Mapping[str, int]:
         """Return the identifiers of the last commit marker, and their numbers."""
-        marks = MetadataMarkers.of(snapshot.properties)
-        if marks is None:
+        markers = MetadataMarkers.of(snapshot.properties)
+        if markers is None:
             kept = self._identifiers().items()
             return {name: number for name, number in kept if not is_application(name)}
         version, application, numbers = self._known
-        if application != marks.application:
-            version, numbers = -1, marks.numbers
+        if application != markers.application:
+            version, numbers = -1, markers.numbers
         if version != snapshot.version:
-            commits = self._metadata(version, snapshot.version, marks.application)
-            boundary = self._identifiers().get(marks.application)
-            numbers = marks.newest(commits, boundary, numbers)
-            self.note(snapshot.version, marks.application, numbers)
+            commits = self._metadata(version, snapshot.version, markers.application)
+            boundary = self._identifiers().get(markers.application)
+            numbers = markers.latest(commits, boundary, numbers)
+            self.note(snapshot.version, markers.application, numbers)
         return numbers
 
     def note(self, version: int, application: str, numbers: Mapping[str, int]) -> None:

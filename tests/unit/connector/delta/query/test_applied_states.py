@@ -83,7 +83,7 @@ def test_table_that_is_not_there(tmp_path: Path) -> None:
 
 def test_rows_that_were_put_back(target: DeltalakeTarget) -> None:
     target._there().restore(1)
-    target.look_again()
+    target.forget_state()
     assert "an older version of its rows" in (STATE.missing_in(target, QUERY) or "")
     assert replace(STATE, version=4).missing_in(target, QUERY) is None
 

@@ -25,7 +25,7 @@ from pyspark_mysqlbinlog.errors import OptionError
     ],
 )
 def test_where_a_table_is(template: str, table: tuple[str, str], uri: str) -> None:
-    assert PathTemplate.parse(template).of(table) == uri
+    assert PathTemplate.parse(template).render(table) == uri
 
 
 @pytest.mark.parametrize(

@@ -160,4 +160,4 @@ def test_a_row_that_is_not_there_can_not_go(
         apply_multiset(target, final_states(others, 2), mark(2), "d.t")
     # Nothing of the batch is there.
     assert counted(target) == found
-    assert target.applied(str(mark(2).log)) == 1
+    assert target.txn_version(str(mark(2).log)) == 1

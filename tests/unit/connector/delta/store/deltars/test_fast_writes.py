@@ -122,7 +122,7 @@ def test_one_commit_with_its_mark(tmp_path: Path) -> None:
         version = table._now().version()
         merge(table, states(pa.int64(), (7, "x", (1, place), is_tombstone)), place)
         assert table._now().version() == version + 1
-        assert (operation(table), table.applied(str(LOG))) == (expected, place)
+        assert (operation(table), table.txn_version(str(LOG))) == (expected, place)
     assert table.is_empty()
 
 
