@@ -22,7 +22,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark_mysqlbinlog import DeltaMirror
 from pyspark_mysqlbinlog.connector.delta.query import batch_runner
 from pyspark_mysqlbinlog.connector.delta.query.progress import BatchProgress
-from pyspark_mysqlbinlog.connector.delta.read.direct_read import DirectReader, SubBatch
+from pyspark_mysqlbinlog.connector.delta.read.direct_read import DirectReader
+from pyspark_mysqlbinlog.connector.delta.read.sub_batch import SubBatch
 from pyspark_mysqlbinlog.connector.delta.rows.columns import TOMBSTONE
 from pyspark_mysqlbinlog.connector.delta.store.deltars.table import DeltalakeTarget
 from pyspark_mysqlbinlog.connector.delta.sync import batch_writer

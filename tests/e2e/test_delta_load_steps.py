@@ -16,7 +16,7 @@ from helpers.loaded_tables import TABLES, fill, some_changes
 from helpers.mirror_steps import CHECKPOINTS, checkpoint_names, killed_behind, made_ahead
 from helpers.servers import Server
 from pyspark_mysqlbinlog.connector.delta.query.batch_runner import BatchRunner
-from pyspark_mysqlbinlog.connector.delta.read.direct_read import SubBatch
+from pyspark_mysqlbinlog.connector.delta.read.sub_batch import SubBatch
 
 pytestmark = pytest.mark.both_engines
 

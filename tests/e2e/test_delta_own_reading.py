@@ -17,8 +17,9 @@ from helpers.servers import Server
 from helpers.waiting import wait_until
 from pyspark_mysqlbinlog.connector.delta.query import batch_runner
 from pyspark_mysqlbinlog.connector.delta.query.batch_runner import BatchRunner
-from pyspark_mysqlbinlog.connector.delta.read import direct_read
-from pyspark_mysqlbinlog.connector.delta.read.direct_read import DirectReader, SubBatch
+from pyspark_mysqlbinlog.connector.delta.read import direct_read, policy
+from pyspark_mysqlbinlog.connector.delta.read.direct_read import DirectReader
+from pyspark_mysqlbinlog.connector.delta.read.sub_batch import SubBatch
 from pyspark_mysqlbinlog.connector.ranges.handoff import BatchHandoff
 from pyspark_mysqlbinlog.errors import BinlogReplacedError
 
@@ -33,7 +34,7 @@ def nothing_handed_over(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None
 @pytest.fixture
 def read_here(nothing_handed_over: None, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """However short a stretch is, it is read here; gives the changes of each, as they come."""
-    monkeypatch.setattr(direct_read, "MIN_REREAD_BYTES", 0)
+    monkeypatch.setattr(policy, "MIN_REREAD_BYTES", 0)
     read: list[int] = []
     steps = DirectReader.sub_batches
 
@@ -202,7 +203,7 @@ def test_a_planned_batch_is_not_read_from_another_log_of_that_name(
     spark: SparkSession, own_server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is planned, and not brought in when the log is begun anew: nobody asks the tail first."""
-    monkeypatch.setattr(direct_read, "MIN_REREAD_BYTES", 0)
+    monkeypatch.setattr(policy, "MIN_REREAD_BYTES", 0)
     own_server.execute("CREATE DATABASE shop")
     mirrored = MirroredDatabase(spark, own_server, "shop", tmp_path)
     mirrored.execute("CREATE TABLE a (id INT PRIMARY KEY, n INT)")

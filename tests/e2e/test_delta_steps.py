@@ -23,7 +23,7 @@ from helpers.mirror_steps import (
 from helpers.mixed_changes import CREATE, TABLES, change
 from helpers.servers import Server
 from pyspark_mysqlbinlog.connector.delta.query.batch_runner import BatchRunner
-from pyspark_mysqlbinlog.connector.delta.read.direct_read import SubBatch
+from pyspark_mysqlbinlog.connector.delta.read.sub_batch import SubBatch
 
 
 @pytest.fixture

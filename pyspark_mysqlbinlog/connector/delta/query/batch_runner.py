@@ -45,8 +45,9 @@ from pyspark_mysqlbinlog.connector.delta.query.table_failures import (
     store_error,
 )
 from pyspark_mysqlbinlog.connector.delta.query.unstored_stops import UnstoredStop, can_write_any
-from pyspark_mysqlbinlog.connector.delta.read.direct_read import DirectReader, Precompute, SubBatch
+from pyspark_mysqlbinlog.connector.delta.read.direct_read import DirectReader
 from pyspark_mysqlbinlog.connector.delta.read.spark_batch import collected
+from pyspark_mysqlbinlog.connector.delta.read.sub_batch import Precompute, SubBatch
 from pyspark_mysqlbinlog.connector.delta.rows.columns import delta_name
 from pyspark_mysqlbinlog.connector.delta.rows.packed_position import pack_position
 from pyspark_mysqlbinlog.connector.delta.rows.precomputed import precompute_states

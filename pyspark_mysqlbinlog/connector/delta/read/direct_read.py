@@ -3,14 +3,8 @@
 A batch is collected in this process in any case, and Spark's way there takes several times as long:
 its planning, its tasks' processes, IPC rows through the JVM. The stream reader writes a handoff
 file if it has all of a batch in memory (see `BatchHandoff`); for other batches the binlog is read
-again. A long batch is read in sub-batches: while one is applied, the next is read. Spark reads:
-
-* Short ranges of the binlog, if no handoff is possible: Spark's tasks carry them, and no other
-  connection is needed. But a single one (the first of a query, the end of a backlog, one after a
-  quiet minute) is read here, since Spark may take a second to start Python for its tasks.
-* Ranges up to a sub-batch in which most of the binlog is of tables that are not captured.
-* Tables whose rows are read at once, which may be large: Spark can cancel a task, but a thread
-  cannot be cancelled.
+again. A long batch is read in sub-batches: while one is applied, the next is read. Which
+batches Spark reads is decided by `policy`.
 
 The sub-batches of a snapshot deliver its rows part by part, the first one with all of the batch's
 binlog. Each of them leaves the Delta tables like a batch that ends there: with some of the rows,
@@ -19,26 +13,25 @@ at the positions at which they were read, and all changes of the binlog up to th
 
 from __future__ import annotations
 
-import math
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from itertools import islice
-from time import monotonic
 
 import pyarrow as pa
 
 from pyspark_mysqlbinlog.checkpoints.offset import Offset
 from pyspark_mysqlbinlog.checkpoints.snapshot_state import Chunk
 from pyspark_mysqlbinlog.checkpoints.versions import valid_from
-from pyspark_mysqlbinlog.connector.delta.read.spark_batch import by_table, of_batches
+from pyspark_mysqlbinlog.connector.delta.read.policy import ReadPolicy, log_bytes
+from pyspark_mysqlbinlog.connector.delta.read.spark_batch import of_batches
+from pyspark_mysqlbinlog.connector.delta.read.sub_batch import Precompute, SubBatch
 from pyspark_mysqlbinlog.connector.delta.rows.arrow_utils import pc
 from pyspark_mysqlbinlog.connector.delta.rows.image_store import ImageStore
 from pyspark_mysqlbinlog.connector.delta.rows.packed_position import pack_position
-from pyspark_mysqlbinlog.connector.delta.rows.precomputed import PrecomputedStates
 from pyspark_mysqlbinlog.connector.delta.rows.sections import packed_positions
 from pyspark_mysqlbinlog.connector.log.prefetch import CancelToken, prefetched
 from pyspark_mysqlbinlog.connector.log.server_facts import server_facts
@@ -46,7 +39,7 @@ from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.connector.ranges.handoff import BatchHandoff
 from pyspark_mysqlbinlog.connector.ranges.planning import range_partitions
 from pyspark_mysqlbinlog.connector.ranges.reader import read_range, unpacked_schemas
-from pyspark_mysqlbinlog.connector.ranges.split import MAX_INLINE_BYTES_PER_BATCH, RangePartition
+from pyspark_mysqlbinlog.connector.ranges.split import RangePartition
 from pyspark_mysqlbinlog.connector.ranges.sub_batches import (
     SubBatchBoundaries,
     max_snapshot_sub_batches,
@@ -58,82 +51,16 @@ from pyspark_mysqlbinlog.connector.snapshot.reading.partition import ChunkPartit
 from pyspark_mysqlbinlog.connector.snapshot.tasks import load_tasks
 from pyspark_mysqlbinlog.connector.source.arrow_ipc import check_json
 from pyspark_mysqlbinlog.connector.source.schema import arrow_schema
-from pyspark_mysqlbinlog.decoder.kernel.implementation import implementation
 from pyspark_mysqlbinlog.names import Table, table_folding
 
-__all__ = ["DirectReader", "Precompute", "SubBatch"]
-
-
-# Arguments: each table's changes, and the images that they refer to.
-Precompute = Callable[[Mapping[Table, pa.Table], ImageStore], Mapping[Table, PrecomputedStates]]
+__all__ = ["DirectReader"]
 
 # Conditions per transaction: a thousand keys each.
 _MAX_SELECTIONS = 100
-# Bytes of binlog, up to which Spark's tasks carry all captured events.
-MIN_REREAD_BYTES = MAX_INLINE_BYTES_PER_BATCH
-# If the captured rows, as Arrow, have less than this share of the binlog's bytes, this many batches
-# are left to Spark, which requests nothing from the server twice.
-MIN_SELECTIVITY = 0.2
-BATCHES_LEFT_TO_SPARK = 50
 # One is applied while another is read.
 MAX_SUB_BATCHES_BUFFERED = 2
 # Limit for large chunks.
 MAX_CONCURRENT_CHUNKS = 2
-# Spark ends a Python process that has been idle for this long.
-WORKER_IDLE_SECONDS = 60
-
-
-@dataclass(frozen=True, slots=True)
-class SubBatch:
-    """A batch, or a part of it that is applied on its own.
-
-    Attributes
-    ----------
-    first, last : its start and end. An offset inside of the batch has a position and its
-        fingerprint; all else is that of the batch's first offset. The sub-batches of a snapshot
-        have the batch's offsets.
-    changes_by_table : each table's changes.
-    empty_changes : no changes, for tables that have none.
-    images : the typed images that changes refer to.
-    precomputed : the tables' final states, as far as they were precomputed.
-    covers_all_log : it has all of the batch's binlog, or follows a sub-batch that has it.
-    is_first : nothing of the batch precedes it.
-    is_last : nothing of the batch follows it.
-    """
-
-    first: Offset
-    last: Offset
-    changes_by_table: Mapping[Table, pa.Table]
-    empty_changes: pa.Table
-    images: ImageStore
-    precomputed: Mapping[Table, PrecomputedStates] = field(default_factory=dict)
-    covers_all_log: bool = True
-    is_first: bool = True
-    is_last: bool = True
-
-    @classmethod
-    def from_changes(
-        cls,
-        first: Offset,
-        last: Offset,
-        brought: tuple[pa.Table, ImageStore],
-        *,
-        is_whole: bool = True,
-        is_first: bool = True,
-        is_last: bool = True,
-    ) -> SubBatch:
-        """Return a sub-batch with these changes of all tables, and their images."""
-        changes, images = brought
-        return cls(
-            first,
-            last,
-            by_table(changes),
-            changes.schema.empty_table(),
-            images,
-            covers_all_log=is_whole,
-            is_first=is_first,
-            is_last=is_last,
-        )
 
 
 class DirectReader:
@@ -151,28 +78,18 @@ class DirectReader:
         self._with_source = with_source
         self._schema = arrow_schema(check_json(options))
         self._facts: ServerFacts | None = None
-        self._left = 0
-        self._last_short = -math.inf
+        self._policy = ReadPolicy(options.table_filter_hash)
         # Handoff files of the stream reader; None if there are none.
         self.handoff: BatchHandoff | None = None
 
     def can_read(self, first: Offset, last: Offset) -> bool:
         """Return whether the batch between two offsets is read here."""
-        begin, end = first.position, last.position
-        # Only the source can correct offsets of a query that captured other tables. Without the
-        # kernel, several tasks decode faster in parallel.
-        is_plain = {first.tables, last.tables} == {self._options.table_filter_hash}
-        if not is_plain or implementation() == "python":
-            return False
-        if first.epoch != last.epoch:
-            return False
-        if last.load is not None and last.loads_since(first):
-            return all(chunk.key for chunk in last.load.chunks)
-        # An empty range needs no Spark job.
-        return (
-            begin == end
-            or self._handed_over(first, last) is not None
-            or self._should_read_log(_size(first, last))
+        return self._policy.can_read(
+            first,
+            last,
+            self._sub_batch_bytes,
+            is_handed_off=lambda: self._handed_over(first, last) is not None,
+            uses_handoff=lambda: self.handoff is not None and self.handoff.is_active(),
         )
 
     def limited(self, table: Table) -> bool:
@@ -217,24 +134,6 @@ class DirectReader:
         changes, images = self._table_of(batches)
         return changes.filter(pc.equal(changes.column("op"), "r")), images
 
-    def _should_read_log(self, size: float) -> bool:
-        """Return whether so many bytes of binlog are read here, if there is no snapshot."""
-        now = monotonic()
-        is_alone = now - self._last_short > WORKER_IDLE_SECONDS
-        is_short = size <= min(MIN_REREAD_BYTES, self._sub_batch_bytes)
-        self._last_short = now if is_short else -math.inf
-        if size > self._sub_batch_bytes:
-            # Spark would deliver all of it at once.
-            return True
-        # A batch without a handoff, although others have one, does not fit in Spark's tasks.
-        is_carried = self.handoff is None or not self.handoff.is_active()
-        if is_short and not is_alone and is_carried:
-            return False
-        if self._left:
-            self._left -= 1
-            return False
-        return True
-
     def sub_batches(
         self, first: Offset, last: Offset, precompute: Precompute
     ) -> Generator[SubBatch]:
@@ -252,7 +151,7 @@ class DirectReader:
             cut = self._snapshot_in_sub_batches
         else:
             # A snapshot that begins in a batch applies to all of it.
-            is_long = _size(first, last) > self._sub_batch_bytes
+            is_long = log_bytes(first, last) > self._sub_batch_bytes
             is_parted = (
                 first.snapshot == last.snapshot
                 and is_long
@@ -319,7 +218,7 @@ class DirectReader:
                         )
                         del before, brought  # may be large
                         begin = end
-        self._record_selectivity(first, last, size)
+        self._policy.record_selectivity(first, last, size)
         is_only = begin is first
         yield SubBatch.from_changes(
             begin, last, self._table_of(held), is_whole=is_only, is_first=is_only
@@ -347,15 +246,6 @@ class DirectReader:
                 size += sum(batch.nbytes for batch in part)
         yield SubBatch.from_changes(first, last, self._table_of(held), is_first=is_first)
 
-    def _record_selectivity(self, first: Offset, last: Offset, captured_bytes: int) -> None:
-        """Leave the next batches to Spark if little of the binlog between two offsets was captured.
-
-        captured_bytes : bytes of the captured changes, as Arrow.
-        """
-        size = _size(first, last)
-        if MIN_REREAD_BYTES < size < math.inf and captured_bytes < MIN_SELECTIVITY * size:
-            self._left = BATCHES_LEFT_TO_SPARK
-
     def _table_of(self, batches: Iterable[pa.RecordBatch]) -> tuple[pa.Table, ImageStore]:
         """Return the same as `collected` does for these changes."""
         return of_batches(batches, self._schema, with_source=self._with_source)
@@ -364,7 +254,7 @@ class DirectReader:
         """Return record batches of all changes between two offsets."""
         batches = [batch for stretch in self._read_log(first, last) for batch in stretch]
         if self._handed_over(first, last) is None:
-            self._record_selectivity(first, last, sum(batch.nbytes for batch in batches))
+            self._policy.record_selectivity(first, last, sum(batch.nbytes for batch in batches))
         return batches
 
     def _read_log(
@@ -442,12 +332,6 @@ class DirectReader:
         if self._facts is None:
             self._facts = server_facts(self._options)
         return self._facts
-
-
-def _size(first: Offset, last: Offset) -> float:
-    """Return the bytes of binlog between two offsets; infinite if they are in different files."""
-    begin, end = first.position, last.position
-    return end.pos - begin.pos if begin.file == end.file else math.inf
 
 
 def _changes_tables(last: Offset) -> bool:

@@ -12,7 +12,7 @@ from pyspark_mysqlbinlog.checkpoints.offset import Offset
 from pyspark_mysqlbinlog.checkpoints.position import BEGINNING, Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.checkpoints.snapshot_state import Chunk, SnapshotState
-from pyspark_mysqlbinlog.connector.delta.read import direct_read
+from pyspark_mysqlbinlog.connector.delta.read import policy
 from pyspark_mysqlbinlog.connector.delta.read.direct_read import DirectReader
 from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
@@ -30,7 +30,7 @@ def options() -> Options:
 
 @pytest.fixture
 def reading(options: Options, monkeypatch: pytest.MonkeyPatch) -> DirectReader:
-    monkeypatch.setattr(direct_read, "implementation", lambda: "c")
+    monkeypatch.setattr(policy, "implementation", lambda: "c")
     return DirectReader(options, with_source=False)
 
 
@@ -67,7 +67,7 @@ def test_a_short_stretch_after_a_quiet_minute_is_read(
     reading: DirectReader, options: Options, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for now, is_taken in (0.0, True), (59.0, False), (118.0, False), (179.0, True):
-        monkeypatch.setattr(direct_read, "monotonic", lambda now=now: now)
+        monkeypatch.setattr(policy, "monotonic", lambda now=now: now)
         assert reading.can_read(offset(options, 1000), offset(options, 1100)) == is_taken
 
 
@@ -104,7 +104,7 @@ def test_a_table_that_is_read_as_a_whole_is_sparks(reading: DirectReader, option
 def test_without_the_kernel_sparks_tasks_decode_side_by_side(
     reading: DirectReader, options: Options, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(direct_read, "implementation", lambda: "python")
+    monkeypatch.setattr(policy, "implementation", lambda: "python")
     assert not reading.can_read(offset(options, 1000), offset(options, 5_000_000))
 
 
@@ -152,6 +152,6 @@ def test_a_load_beside_a_table_that_changes_is_one_step(
 def test_a_load_beside_change_logs_is_one_step(
     options: Options, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(direct_read, "implementation", lambda: "c")
+    monkeypatch.setattr(policy, "implementation", lambda: "c")
     reading = DirectReader(options, with_source=True)
     assert _loading(reading, options, monkeypatch, 0) == [(4, True)]
