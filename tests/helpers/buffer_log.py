@@ -8,7 +8,7 @@ from helpers.decoding import make_event
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.tail.buffer import LogBuffer
-from pyspark_mysqlbinlog.connector.tail.span_index import BoundaryState, Span
+from pyspark_mysqlbinlog.connector.tail.buffer_types import BoundaryState, Span
 from pyspark_mysqlbinlog.protocol.blocks import unpack_events
 from pyspark_mysqlbinlog.protocol.events import Event, EventType
 

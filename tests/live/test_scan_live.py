@@ -18,7 +18,7 @@ from pyspark_mysqlbinlog.connector.log.reconnecting import ReconnectingLog
 from pyspark_mysqlbinlog.connector.ranges.blocks import captured_blocks, scanned_blocks
 from pyspark_mysqlbinlog.connector.ranges.split import RangePartition
 from pyspark_mysqlbinlog.connector.tail.buffer import LogBuffer
-from pyspark_mysqlbinlog.connector.tail.span_index import BoundaryState, Span
+from pyspark_mysqlbinlog.connector.tail.buffer_types import BoundaryState, Span
 from pyspark_mysqlbinlog.connector.tail.tail import Tail
 from pyspark_mysqlbinlog.decoder.filtering.event_filter import EventFilter
 from pyspark_mysqlbinlog.decoder.kernel.implementation import Implementation, using

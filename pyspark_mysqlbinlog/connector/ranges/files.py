@@ -10,7 +10,8 @@ from pyspark_mysqlbinlog.connector.log.logs import NO_LIMIT, FileLog
 from pyspark_mysqlbinlog.connector.log.retry import LOG
 from pyspark_mysqlbinlog.connector.ranges.range_end import RangeBounds, check_between
 from pyspark_mysqlbinlog.connector.ranges.split import RangePlan, split_into_ranges
-from pyspark_mysqlbinlog.connector.tail.buffer import BoundaryState, LogBuffer
+from pyspark_mysqlbinlog.connector.tail.buffer import LogBuffer
+from pyspark_mysqlbinlog.connector.tail.buffer_types import BoundaryState
 from pyspark_mysqlbinlog.connector.tail.prepared_xa import PreparedXaSearch
 from pyspark_mysqlbinlog.connector.tail.transaction_scanner import TransactionScanner
 from pyspark_mysqlbinlog.decoder.filtering.event_filter import EventFilter

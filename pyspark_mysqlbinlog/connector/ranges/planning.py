@@ -11,7 +11,7 @@ from pyspark_mysqlbinlog.connector.ranges.split import (
     split_into_ranges,
 )
 from pyspark_mysqlbinlog.connector.server.settings import ServerFacts
-from pyspark_mysqlbinlog.connector.tail.buffer import Span
+from pyspark_mysqlbinlog.connector.tail.buffer_types import Span
 
 __all__ = ["range_partitions"]
 

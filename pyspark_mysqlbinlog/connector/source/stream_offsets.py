@@ -16,7 +16,7 @@ from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.connector.schemas.initial_history import history_for_other_tables
 from pyspark_mysqlbinlog.connector.schemas.schema_guard import learned, unknown_among
 from pyspark_mysqlbinlog.connector.source.stream_server import StreamServer
-from pyspark_mysqlbinlog.connector.tail.buffer import BoundaryState
+from pyspark_mysqlbinlog.connector.tail.buffer_types import BoundaryState
 from pyspark_mysqlbinlog.errors import OptionError
 from pyspark_mysqlbinlog.protocol.client import ReplicaClient
 

@@ -67,7 +67,8 @@ from pyspark_mysqlbinlog.connector.source.start_offset import start_of_server
 from pyspark_mysqlbinlog.connector.source.stream_offsets import StreamOffsets
 from pyspark_mysqlbinlog.connector.source.stream_server import StreamServer
 from pyspark_mysqlbinlog.connector.source.stream_snapshot import StreamSnapshot
-from pyspark_mysqlbinlog.connector.tail.buffer import BoundaryState, LogBuffer
+from pyspark_mysqlbinlog.connector.tail.buffer import LogBuffer
+from pyspark_mysqlbinlog.connector.tail.buffer_types import BoundaryState
 from pyspark_mysqlbinlog.connector.tail.lag import EndOfLog
 from pyspark_mysqlbinlog.connector.tail.tail import Tail
 from pyspark_mysqlbinlog.decoder.kernel.implementation import described

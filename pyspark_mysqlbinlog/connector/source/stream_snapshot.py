@@ -15,7 +15,8 @@ from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.checkpoints.snapshot_state import SnapshotState
 from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.connector.snapshot.reading.partition import ChunkPartition
-from pyspark_mysqlbinlog.connector.tail.buffer import BoundaryState, LogBuffer
+from pyspark_mysqlbinlog.connector.tail.buffer import LogBuffer
+from pyspark_mysqlbinlog.connector.tail.buffer_types import BoundaryState
 from pyspark_mysqlbinlog.connector.tail.tail import OnStatement, Tail
 
 if TYPE_CHECKING:

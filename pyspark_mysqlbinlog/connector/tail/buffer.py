@@ -22,13 +22,14 @@ from threading import Condition
 from time import monotonic
 
 from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.connector.tail.buffer_types import BoundaryState, Piece, Span
 from pyspark_mysqlbinlog.connector.tail.open_span import Events, OpenSpan
-from pyspark_mysqlbinlog.connector.tail.span_index import BoundaryState, Piece, Span, SpanIndex
+from pyspark_mysqlbinlog.connector.tail.span_index import SpanIndex
 from pyspark_mysqlbinlog.decoder.kernel.log_scanner import Run
 from pyspark_mysqlbinlog.protocol.blocks import PackedEvents
 from pyspark_mysqlbinlog.protocol.events import HEADER_LENGTH, Event
 
-__all__ = ["MAX_INLINE_BYTES_PER_TASK", "BoundaryState", "LogBuffer", "Piece", "Span"]
+__all__ = ["MAX_INLINE_BYTES_PER_TASK", "LogBuffer"]
 
 # DDL statements in one batch; each may add a version of a table to its offset.
 _MAX_DDL_STATEMENTS = 20

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from pyspark_mysqlbinlog.connector.tail.span_index import BoundaryState, Piece, Span
+from pyspark_mysqlbinlog.connector.tail.buffer_types import BoundaryState, Piece, Span
 from pyspark_mysqlbinlog.protocol.blocks import PackedEvents, pack_events
 from pyspark_mysqlbinlog.protocol.events import Event
 

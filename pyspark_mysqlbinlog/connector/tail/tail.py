@@ -31,7 +31,8 @@ from pyspark_mysqlbinlog.connector.server.settings import (
     explicit_timestamps,
     server_time,
 )
-from pyspark_mysqlbinlog.connector.tail.buffer import BoundaryState, LogBuffer
+from pyspark_mysqlbinlog.connector.tail.buffer import LogBuffer
+from pyspark_mysqlbinlog.connector.tail.buffer_types import BoundaryState
 from pyspark_mysqlbinlog.connector.tail.lag import EndOfLog, Lag, LagThread
 from pyspark_mysqlbinlog.connector.tail.prepared_xa import PreparedXaSearch
 from pyspark_mysqlbinlog.connector.tail.transaction_scanner import TransactionScanner

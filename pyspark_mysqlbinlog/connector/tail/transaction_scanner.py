@@ -14,7 +14,8 @@ from typing import Protocol
 from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.log.fingerprints import at_beginning, behind
-from pyspark_mysqlbinlog.connector.tail.buffer import BoundaryState, LogBuffer, Piece
+from pyspark_mysqlbinlog.connector.tail.buffer import LogBuffer
+from pyspark_mysqlbinlog.connector.tail.buffer_types import BoundaryState, Piece
 from pyspark_mysqlbinlog.connector.tail.lag import Lag
 from pyspark_mysqlbinlog.decoder.filtering.event_filter import EventFilter
 from pyspark_mysqlbinlog.decoder.kernel.log_scanner import Run

@@ -18,7 +18,7 @@ from pyspark_mysqlbinlog.connector.ranges.split import (
     fetched_range,
     split_into_ranges,
 )
-from pyspark_mysqlbinlog.connector.tail.buffer import BoundaryState, Piece, Span
+from pyspark_mysqlbinlog.connector.tail.buffer_types import BoundaryState, Piece, Span
 from pyspark_mysqlbinlog.protocol.blocks import EventBlock, pack_events, unpack_events
 from pyspark_mysqlbinlog.protocol.events import HEADER_LENGTH, EventType
 

@@ -9,7 +9,7 @@ import pytest
 from helpers.buffer_log import EMPTY, Log, at, mark, new_log, numbers
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.connector.tail.buffer import LogBuffer
-from pyspark_mysqlbinlog.connector.tail.span_index import BoundaryState
+from pyspark_mysqlbinlog.connector.tail.buffer_types import BoundaryState
 from pyspark_mysqlbinlog.errors import ServerError
 from pyspark_mysqlbinlog.tables import TableSchema
 

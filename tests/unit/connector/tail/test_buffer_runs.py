@@ -14,7 +14,7 @@ from helpers.buffer_log import EMPTY, at, new_log
 from helpers.decoding import make_event
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
-from pyspark_mysqlbinlog.connector.tail.span_index import BoundaryState
+from pyspark_mysqlbinlog.connector.tail.buffer_types import BoundaryState
 from pyspark_mysqlbinlog.protocol.blocks import PackedEvents, pack_events
 from pyspark_mysqlbinlog.protocol.events import Event, EventType
 from pyspark_mysqlbinlog.tables import TableSchema

@@ -11,7 +11,8 @@ from helpers.waiting import wait_until
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
 from pyspark_mysqlbinlog.connector.tail import tail as tail_module
-from pyspark_mysqlbinlog.connector.tail.buffer import BoundaryState, LogBuffer
+from pyspark_mysqlbinlog.connector.tail.buffer import LogBuffer
+from pyspark_mysqlbinlog.connector.tail.buffer_types import BoundaryState
 from pyspark_mysqlbinlog.connector.tail.tail import Tail
 from pyspark_mysqlbinlog.errors import ConnectionFailedError
 from pyspark_mysqlbinlog.protocol.client import ServerSettings
