@@ -15,7 +15,8 @@ import pytest
 from helpers.servers import Server
 from pyspark_mysqlbinlog.checkpoints.fingerprint import Fingerprint
 from pyspark_mysqlbinlog.checkpoints.position import FIRST_EVENT, Position
-from pyspark_mysqlbinlog.connector.log.logs import NO_LIMIT, ServerLog
+from pyspark_mysqlbinlog.connector.log.log_protocol import NO_LIMIT
+from pyspark_mysqlbinlog.connector.log.server_log import ServerLog
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.decoder.kernel.log_scanner import LogScanner
 from pyspark_mysqlbinlog.errors import BinlogReplacedError, InvalidPositionError

@@ -11,7 +11,7 @@ from helpers.servers import LocalServer, Server
 from helpers.source_runner import Spark, ids
 from live.conftest import NewStream
 from pyspark_mysqlbinlog.checkpoints.position import Position
-from pyspark_mysqlbinlog.connector.log.logs import ServerLog
+from pyspark_mysqlbinlog.connector.log.server_log import ServerLog
 from pyspark_mysqlbinlog.connector.log.time_lookup import first_since
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.connector.server.settings import binlog_files

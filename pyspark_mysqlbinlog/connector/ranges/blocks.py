@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Generator
 from dataclasses import replace
 
-from pyspark_mysqlbinlog.connector.log.logs import ScannedLog
+from pyspark_mysqlbinlog.connector.log.log_protocol import ScannedLog
 from pyspark_mysqlbinlog.connector.log.prefetch import CancelToken, prefetched
 from pyspark_mysqlbinlog.connector.log.reconnecting import ReconnectingLog
 from pyspark_mysqlbinlog.connector.ranges.range_end import RangeBounds, check_between

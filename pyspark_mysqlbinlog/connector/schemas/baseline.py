@@ -19,7 +19,7 @@ from time import sleep
 
 from pyspark_mysqlbinlog.checkpoints.position import END_OF_SEQUENCE, Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
-from pyspark_mysqlbinlog.connector.log.logs import ScannedLog, statement_events
+from pyspark_mysqlbinlog.connector.log.log_protocol import ScannedLog, statement_events
 from pyspark_mysqlbinlog.connector.schemas.tracker import (
     MAX_UNCAPTURED_COLUMNS,
     SchemaTracker,

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 
 from pyspark_mysqlbinlog.checkpoints.position import Position
 from pyspark_mysqlbinlog.checkpoints.schema_history import SchemaHistory
-from pyspark_mysqlbinlog.connector.log.logs import NO_LIMIT, ScannedLog
+from pyspark_mysqlbinlog.connector.log.log_protocol import NO_LIMIT, ScannedLog
 from pyspark_mysqlbinlog.connector.schemas.baseline import advance
 from pyspark_mysqlbinlog.connector.schemas.tracker import SchemaTracker
 from pyspark_mysqlbinlog.decoder.events.field_types import describe_field

@@ -65,7 +65,7 @@ from pyspark_mysqlbinlog.connector.delta.sync.change_log import (
 from pyspark_mysqlbinlog.connector.delta.sync.multiset import log_row_identity
 from pyspark_mysqlbinlog.connector.delta.sync.table import MirroredTable
 from pyspark_mysqlbinlog.connector.delta.sync.versions import TableVersions, table_versions
-from pyspark_mysqlbinlog.connector.log.logs import ServerLog
+from pyspark_mysqlbinlog.connector.log.server_log import ServerLog
 from pyspark_mysqlbinlog.connector.options.logging_setup import configure_logging
 from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.connector.options.parse import parse_options

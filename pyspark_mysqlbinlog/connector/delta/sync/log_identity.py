@@ -18,7 +18,7 @@ from pyspark_mysqlbinlog.connector.delta.rows.packed_position import pack_positi
 from pyspark_mysqlbinlog.connector.delta.store.commit_markers import LogIdentity, fingerprint_of
 from pyspark_mysqlbinlog.connector.delta.store.interface import DeltaTarget
 from pyspark_mysqlbinlog.connector.delta.sync.constants import SOURCE_LOG
-from pyspark_mysqlbinlog.connector.log.logs import is_looked_for
+from pyspark_mysqlbinlog.connector.log.server_log import is_searched
 from pyspark_mysqlbinlog.errors import (
     InvalidPositionError,
     LostConnectionError,
@@ -136,4 +136,4 @@ def _is_same(place: Position, known: Fingerprint, found: Fingerprint) -> bool:
     """
     event = (known.length, known.checksum)
     is_same = found.length and (found.length, found.checksum) == event
-    return known.created == found.created and (bool(is_same) or not is_looked_for(place))
+    return known.created == found.created and (bool(is_same) or not is_searched(place))

@@ -16,8 +16,8 @@ from helpers.decoding import CAPTURED
 from helpers.events import LogBuilder
 from helpers.waiting import wait_until
 from pyspark_mysqlbinlog.checkpoints.position import Position
+from pyspark_mysqlbinlog.connector.log.file_log import FileLog
 from pyspark_mysqlbinlog.connector.log.fingerprints import behind
-from pyspark_mysqlbinlog.connector.log.logs import FileLog
 from pyspark_mysqlbinlog.connector.log.prefetch import CancelToken, prefetched
 from pyspark_mysqlbinlog.connector.log.reconnecting import ReconnectingLog
 from pyspark_mysqlbinlog.connector.ranges.blocks import captured_blocks, scanned_blocks

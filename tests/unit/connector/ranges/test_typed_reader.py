@@ -26,7 +26,7 @@ from pyspark_mysqlbinlog.connector.delta.read.spark_batch import by_table, colle
 from pyspark_mysqlbinlog.connector.delta.rows.image_store import IMAGE, ImageStore
 from pyspark_mysqlbinlog.connector.delta.rows.row_images import RowImageReader
 from pyspark_mysqlbinlog.connector.delta.rows.states import sorted_by_seq
-from pyspark_mysqlbinlog.connector.log.logs import FileLog
+from pyspark_mysqlbinlog.connector.log.file_log import FileLog
 from pyspark_mysqlbinlog.connector.options.model import Options
 from pyspark_mysqlbinlog.connector.options.parse import parse_options
 from pyspark_mysqlbinlog.connector.ranges import typed_reader
