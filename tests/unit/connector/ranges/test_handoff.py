@@ -203,7 +203,7 @@ def test_the_folder_goes_with_the_mirrors_object(tmp_path: Path) -> None:
     folder = Path(mirror.folder)
     BatchHandoff(mirror.folder).write(FIRST, LAST, [carried(FIRST, LAST)])
     copy = pickle.loads(pickle.dumps(mirror))
-    assert copy.take(FIRST, LAST) is not None
+    assert copy.read(FIRST, LAST) is not None
     del copy
     gc.collect()
     assert folder.is_dir()
